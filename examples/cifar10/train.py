@@ -1,0 +1,95 @@
+"""Trains a small CNN on CIFAR-10's python layout. Runs under Athanor and without it."""
+
+import argparse
+import os
+
+import torch
+import torchvision
+from torch import nn
+from torchvision import transforms
+
+import athanor
+
+
+class LocalCIFAR10(torchvision.datasets.CIFAR10):
+    """torchvision's own class checks fixed MD5 sums of the real files; ours are made."""
+
+    def _check_integrity(self):
+        return True
+
+    def _load_meta(self):
+        import pickle
+
+        with open(os.path.join(self.root, self.base_folder, "batches.meta"), "rb") as meta:
+            self.classes = pickle.load(meta)["label_names"]
+        self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
+
+    def __init__(self, root, train, transform):
+        # The pickles of CIFAR-10 have byte-string keys; torchvision reads them as latin1 text.
+        super().__init__(root, train=train, transform=transform, download=False)
+
+
+def network():
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(2),
+        nn.Conv2d(32, 64, 3, padding=1), nn.BatchNorm2d(64), nn.ReLU(), nn.AdaptiveAvgPool2d(4),
+        nn.Flatten(), nn.Linear(64 * 16, 10),
+    )
+
+
+def evaluate(model, loader):
+    model.eval()
+    right = total = 0
+    with torch.no_grad():
+        for images, labels in loader:
+            right += (model(images).argmax(1) == labels).sum().item()
+            total += len(labels)
+    return right / total
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, default=0.002)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--data", default=os.environ.get("SM_CHANNEL_TRAIN", "data"))
+    args = parser.parse_args()
+
+    torch.manual_seed(0)
+    to_tensor = transforms.Compose([transforms.ToTensor(), transforms.Normalize([0.5] * 3, [0.5] * 3)])
+    train_set = LocalCIFAR10(args.data, True, to_tensor)
+    test_set = LocalCIFAR10(args.data, False, to_tensor)
+    train = torch.utils.data.DataLoader(train_set, args.batch_size, shuffle=True)
+    test = torch.utils.data.DataLoader(test_set, 500)
+
+    model = network()
+    optimizer = torch.optim.Adam(model.parameters(), lr=args.lr)
+    loss_of = nn.CrossEntropyLoss()
+    step, steps = 0, args.epochs * len(train)
+    for epoch in range(1, args.epochs + 1):
+        model.train()
+        for images, labels in train:
+            optimizer.zero_grad()
+            loss = loss_of(model(images), labels)
+            loss.backward()
+            optimizer.step()
+            step += 1
+            athanor.log(loss=loss.item(), step=step)
+            athanor.progress(step, steps)
+            if athanor.should_stop():
+                break
+        accuracy = evaluate(model, test)
+        athanor.log(accuracy=accuracy, step=step)
+        print(f"epoch {epoch}/{args.epochs}  loss {loss.item():.3f}  accuracy {accuracy:.3f}", flush=True)
+        if athanor.should_stop():
+            break
+
+    folder = os.environ.get("SM_MODEL_DIR", ".")
+    torch.save(model.state_dict(), os.path.join(folder, "model.pt"))
+    print(f"final accuracy {accuracy:.3f} (chance is 0.100)")
+    athanor.done()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,108 @@
+"""What a script may ask about its job. Not telemetry: a wrong question raises."""
+
+import os
+
+
+class Params(dict):
+    """The job's parameters; params["lr"] and params.lr both work."""
+
+    def __missing__(self, key):
+        known = ", ".join(sorted(map(str, self))) or "none"
+        raise KeyError("no parameter %r (this job has: %s); give it with `ath run -p %s=VALUE`"
+                       % (key, known, key))
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        try:
+            return self[name]
+        except KeyError as error:
+            raise AttributeError(error.args[0]) from None
+
+
+def _restore(text, json):
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def load_params():
+    path = os.environ.get("ATHANOR_PARAMS_FILE")
+    if not path:
+        return Params()
+    import json
+    try:
+        with open(path, encoding="utf-8") as file:
+            values = json.load(file)
+        if not isinstance(values, dict):
+            raise ValueError("not a JSON object")
+    except (OSError, ValueError) as error:
+        # Training on defaults by mistake is worse than not training.
+        raise RuntimeError("the job's parameters cannot be read from %s: %s"
+                           % (path, error)) from None
+    # hyperparameters.json as SageMaker writes it holds strings only: "0.1", "true", "[1, 2]".
+    if all(isinstance(value, str) for value in values.values()):
+        values = {name: _restore(text, json) for name, text in values.items()}
+    return Params(values)
+
+
+def _number(name, default):
+    try:
+        return int(os.environ.get(name, ""))
+    except ValueError:
+        return default
+
+
+def job_id():
+    """The job's id, or None outside a job."""
+    return os.environ.get("ATHANOR_JOB_ID") or None
+
+
+def rank():
+    """This process's rank among world_size(); 0 outside a job."""
+    return _number("ATHANOR_RANK", 0)
+
+
+def world_size():
+    """How many ranks the job has; 1 outside a job."""
+    return _number("ATHANOR_WORLD_SIZE", 1)
+
+
+def checkpoint_dir(default="checkpoints"):
+    """The folder that survives interruptions (`default` outside a job); made if missing."""
+    path = os.environ.get("ATHANOR_CHECKPOINT_DIR") or default
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def _variable_part(name):
+    return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
+
+
+def channel(name):
+    """The folder of a data channel."""
+    for prefix in ("ATHANOR_CHANNEL_", "SM_CHANNEL_"):
+        path = os.environ.get(prefix + _variable_part(name))
+        if path:
+            return path
+    prefix = "ATHANOR_CHANNEL_"
+    known = sorted(key[len(prefix):].lower() for key in os.environ if key.startswith(prefix))
+    raise KeyError("no data channel %r (there are: %s); add it under `data:` in the job file, or "
+                   "outside a job set %s%s=PATH"
+                   % (name, ", ".join(known) or "none", prefix, _variable_part(name)))
+
+
+def secret(name):
+    """The value of a secret the job was given, from the environment or its secrets folder."""
+    if name in os.environ:
+        return os.environ[name]
+    folder = os.environ.get("ATHANOR_SECRETS_DIR")
+    if folder and name and "/" not in name and "\0" not in name and name not in (".", ".."):
+        try:
+            with open(os.path.join(folder, name), encoding="utf-8") as file:
+                return file.read()
+        except OSError:
+            pass
+    raise KeyError("no secret %r; store it with `ath secret set %s` and list it under `secrets:` "
+                   "in the job file (outside a job: export %s=...)" % (name, name, name))

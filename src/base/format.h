@@ -1,0 +1,4 @@
+// fmt::format, from one place. Only .cc files include this.
+#pragma once
+
+#include <fmt/format.h>  // IWYU pragma: export

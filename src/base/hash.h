@@ -1,0 +1,29 @@
+// SHA-256, for content names and for what is compared but never shown.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace athanor {
+
+class Sha256 {
+ public:
+  Sha256();
+  ~Sha256();
+  Sha256(Sha256&&) noexcept;
+  Sha256& operator=(Sha256&&) noexcept;
+  void Update(std::string_view bytes);
+  std::string HexDigest();  // ends the computation
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+std::string Sha256Hex(std::string_view bytes);
+Result<std::string> Sha256File(int fd);  // from its current offset to its end
+
+}  // namespace athanor

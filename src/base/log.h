@@ -1,0 +1,47 @@
+// What the program says about itself, one JSON object a line:
+//   {"time":"...","level":"info","message":"listening","port":"7070"}
+// A Logger is handed to whoever speaks; there is no global one. Logs of jobs are
+// not its business, and no secret may be passed to it.
+//
+// Threads: Log is safe from any thread; a line is one write. What cannot be
+// written is dropped, since a full disk must not stop the server.
+#pragma once
+
+#include <cstdlib>
+#include <initializer_list>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+
+namespace athanor {
+
+enum class LogLevel { kDebug, kInfo, kWarning, kError, kOff };
+
+std::string_view NameOf(LogLevel level);
+// "debug", "info", "warning" or "warn", "error", "off"; kInfo for anything else.
+LogLevel LogLevelNamed(std::string_view name);
+
+class Logger {
+ public:
+  using Fields = std::initializer_list<std::pair<std::string_view, std::string>>;
+
+  // Borrows `fd` and `clock`. The level is that of the environment's ATHANOR_LOG.
+  Logger(int fd, const Clock& clock);
+  Logger(int fd, const Clock& clock, LogLevel least);
+  Logger(const Logger&) = delete;
+  Logger& operator=(const Logger&) = delete;
+
+  bool Wants(LogLevel level) const { return level >= least_; }
+  void Log(LogLevel level, std::string_view message, Fields fields = {});
+
+ private:
+  const int fd_;
+  const Clock& clock_;
+  const LogLevel least_;
+  std::mutex mutex_;  // keeps the pieces of a partial write together
+};
+
+}  // namespace athanor

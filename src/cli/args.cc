@@ -1,0 +1,201 @@
+#include "cli/args.h"
+
+#include <cstdio>
+#include <functional>
+#include <memory>
+
+#include <CLI/CLI.hpp>
+
+#include "base/result.h"
+#include "cli/output.h"
+#include "cli/verbs.h"
+#include "run/agent.h"
+
+namespace athanor {
+namespace {
+
+// Every verb's values live here until it is called.
+struct Values {
+  Common common;
+  RunOptions run;
+  ListOptions list;
+  LogOptions logs;
+  ServeOptions serve;
+  std::string job;
+  std::string name;
+  std::string text;
+  std::vector<std::string> jobs;
+  bool flag = false;
+  std::function<int()> verb;
+};
+
+void AddCommon(CLI::App* app, Values& v) {
+  app->add_flag("--json", v.common.json, "Machine-readable output");
+  app->add_flag("-q,--quiet", v.common.quiet, "No hints");
+}
+
+CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
+               std::function<int()> call) {
+  auto* verb = app.add_subcommand(name, text);
+  AddCommon(verb, v);
+  verb->callback([&v, call = std::move(call)] { v.verb = call; });
+  return verb;
+}
+
+// A flag of the job file's key table: kept in order, applied by ApplyFlag.
+void SpecFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* text,
+              bool many = false) {
+  auto* option = app->add_option_function<std::vector<std::string>>(
+      flag,
+      [&v, key](const std::vector<std::string>& values) {
+        for (const auto& value : values) v.run.flags.emplace_back(key, value);
+      },
+      text);
+  option->expected(1);
+  option->allow_extra_args(false);
+  if (!many) option->take_last();
+}
+
+void AddSpecFlags(CLI::App* run, Values& v) {
+  SpecFlag(run, v, "--name", "--name", "Name of the job");
+  SpecFlag(run, v, "--experiment", "--experiment", "Experiment it belongs to");
+  SpecFlag(run, v, "--type", "--type", "Instance type, such as ml.m5.large (see ath types)");
+  SpecFlag(run, v, "--cpus", "--cpus", "CPUs to reserve: 2, 0.5");
+  SpecFlag(run, v, "--memory", "--memory", "Memory to reserve and limit to: 4GB");
+  SpecFlag(run, v, "--gpus", "--gpus", "GPUs to reserve");
+  SpecFlag(run, v, "--max-time", "--max-time", "Stop it after this long: 2h");
+  SpecFlag(run, v, "--priority", "--priority", "Higher goes first");
+  SpecFlag(run, v, "--requirements", "--requirements", "requirements.txt to install from");
+  SpecFlag(run, v, "-p,--param", "-p", "Parameter, name=value", true);
+  SpecFlag(run, v, "-e,--env", "-e", "Environment variable, NAME=value", true);
+  SpecFlag(run, v, "-i,--input", "-i", "Data channel, name=path[:mode]", true);
+  SpecFlag(run, v, "-s,--secret", "-s", "Secret to give to the job, by name", true);
+  SpecFlag(run, v, "--tag", "--tag", "Tag, key=value", true);
+  SpecFlag(run, v, "--metric", "--metric", "Metric from the log, name=regex", true);
+}
+
+void AddRun(CLI::App& app, Values& v) {
+  auto* run = Verb(app, v, "run", "Run a command or a job file as a managed job",
+                   [&v] { return RunVerb(v.common, v.run); });
+  run->add_option("file", v.run.file, "Job file (YAML)");
+  run->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
+  run->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
+  run->add_flag("--dry-run", v.run.dry_run, "Check everything, submit nothing");
+  run->add_option("--key", v.run.key, "Idempotency key: the same key never makes two jobs");
+  AddSpecFlags(run, v);
+  run->footer("Examples:\n  ath run -- python train.py --epochs 5\n  ath run job.yaml -p lr=0.1\n"
+              "  ath run -d --memory 4GB -- python train.py");
+}
+
+void AddLooking(CLI::App& app, Values& v) {
+  auto* ps = Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
+  ps->add_flag("-a,--all", v.list.all, "All jobs, not only the newest");
+  ps->add_option("-n,--limit", v.list.limit, "How many");
+  ps->add_option("--state", v.list.state, "Only these states: Running,Failed");
+  ps->add_option("--experiment", v.list.experiment, "Only this experiment");
+
+  auto* show = Verb(app, v, "show", "Everything about a job", [&v] { return ShowVerb(v.common, v.job); });
+  show->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+
+  auto* logs = Verb(app, v, "logs", "What a job printed", [&v] { return LogsVerb(v.common, v.logs); });
+  logs->add_option("job", v.logs.job, "Id, prefix, name, @last or @last-failed")->required();
+  logs->add_flag("-f,--follow", v.logs.follow, "Go on until the job is over");
+  logs->add_option("--tail", v.logs.tail, "Only the last lines");
+  logs->add_option("--since", v.logs.since, "Only what is newer: 10m");
+  logs->add_option("--grep", v.logs.grep, "Only lines that match this regular expression");
+  logs->add_option("--phase", v.logs.phase, "setup, run or all")
+      ->check(CLI::IsMember({"setup", "run", "all"}));
+  logs->add_option("--rank", v.logs.rank, "Only this rank");
+
+  auto* why = Verb(app, v, "why", "Why a job waits, failed or was stopped",
+                   [&v] { return WhyVerb(v.common, v.job); });
+  why->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+
+  auto* metrics = Verb(app, v, "metrics", "Metrics of a job",
+                       [&v] { return MetricsVerb(v.common, v.job, v.name); });
+  metrics->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  metrics->add_option("name", v.name, "One metric: its points");
+
+  auto* events = Verb(app, v, "events", "What happened, in order",
+                      [&v] { return EventsVerb(v.common, v.job, v.flag); });
+  events->add_option("job", v.job, "Only this job");
+  events->add_flag("-f,--follow", v.flag, "Go on as things happen");
+}
+
+void AddActing(CLI::App& app, Values& v) {
+  auto* stop = Verb(app, v, "stop", "Stop jobs: SIGTERM, their grace time, SIGKILL",
+                    [&v] { return StopVerb(v.common, v.jobs, v.flag); });
+  stop->add_option("jobs", v.jobs, "Jobs")->required();
+  stop->add_flag("--now", v.flag, "Without grace");
+
+  auto* wait = Verb(app, v, "wait", "Wait until jobs are over; the exit status is the job's",
+                    [&v] { return WaitVerb(v.common, v.jobs, v.text); });
+  wait->add_option("jobs", v.jobs, "Jobs")->required();
+  wait->add_option("--timeout", v.text, "Give up after this long: 10m");
+}
+
+void AddServer(CLI::App& app, Values& v) {
+  auto* serve = Verb(app, v, "serve", "Run a server in the foreground", [&v] {
+    v.serve.home = v.common.home;
+    v.serve.json = v.common.json;
+    return Serve(v.serve);
+  });
+  serve->add_option("--port", v.serve.port, "TCP port; 0 takes a free one");
+  serve->add_option("--address", v.serve.address, "Address; another than loopback needs TLS");
+  serve->add_option("--tls-cert", v.serve.tls_cert, "Certificate (PEM)");
+  serve->add_option("--tls-key", v.serve.tls_key, "Key (PEM)");
+  serve->add_flag("--simulate", v.serve.simulate, "Run types larger than this machine on what there is");
+  serve->add_flag("--auto", v.serve.any_port)->group("");
+
+  auto* server = app.add_subcommand("server", "Look at or stop this user's server");
+  server->require_subcommand(1);
+  Verb(*server, v, "status", "Is it up, where, with what", [&v] { return ServerStatusVerb(v.common); });
+  Verb(*server, v, "stop", "Stop it; jobs go on", [&v] { return ServerStopVerb(v.common); });
+
+  auto* agent = Verb(app, v, "agent", "Run one attempt (started by the server)", [&v] {
+    return v.flag ? EndAttempt(v.text) : RunAgent(v.text);
+  });
+  agent->add_option("--dir", v.text)->required();
+  agent->add_flag("--end", v.flag);
+  agent->group("");
+
+  Verb(app, v, "version", "Version", [&v] { return VersionVerb(v.common); });
+}
+
+}  // namespace
+
+int Main(int argc, char** argv) {
+  Values v;
+  v.common.home = HomeFromEnvironment();
+  // Everything after -- belongs to the job, whatever it looks like.
+  std::vector<std::string> args;
+  for (int i = 1; i < argc; ++i) {
+    if (std::string_view(argv[i]) == "--") {
+      v.run.command.assign(argv + i + 1, argv + argc);
+      break;
+    }
+    args.emplace_back(argv[i]);
+  }
+  CLI::App app("Athanor: managed training jobs on your own machines", "ath");
+  app.require_subcommand(1);
+  AddRun(app, v);
+  AddLooking(app, v);
+  AddActing(app, v);
+  AddServer(app, v);
+  std::reverse(args.begin(), args.end());
+  try {
+    app.parse(std::move(args));
+  } catch (const CLI::ParseError& e) {
+    if (e.get_exit_code() == 0) return app.exit(e);
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.what = e.what();
+    error.hint = "ath --help";
+    error.id = "ATH-C0010";
+    PrintError(error, v.common.json);
+    return RowOf(error.code).exit_status;
+  }
+  return v.verb();
+}
+
+}  // namespace athanor

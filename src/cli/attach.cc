@@ -1,0 +1,187 @@
+#include "cli/attach.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <deque>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/footer.h"
+#include "job/causes.h"
+#include "net/sse.h"
+
+namespace athanor {
+namespace {
+
+// Turns SIGINT into something a blocking read can be woken by.
+class InterruptFd {
+ public:
+  InterruptFd() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    ::sigprocmask(SIG_BLOCK, &set, &old_);
+    fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  }
+  ~InterruptFd() { ::sigprocmask(SIG_SETMASK, &old_, nullptr); }
+  int fd() const { return fd_.get(); }
+  bool Take() {
+    signalfd_siginfo info{};
+    return ::read(fd_.get(), &info, sizeof info) == sizeof info;
+  }
+
+ private:
+  UniqueFd fd_;
+  sigset_t old_{};
+};
+
+class Follower {
+ public:
+  Follower(Client& client, const AttachOptions& options)
+      : client_(client), options_(options), footer_(DetectTerminal(), options.footer && !options.json) {}
+
+  Result<std::optional<Json>> Run() {
+    InterruptFd interrupt;
+    int failures = 0;
+    while (!end_) {
+      HttpCall call;
+      call.target = "/api/v1/jobs/" + options_.job + "/stream?" + options_.query;
+      if (options_.once) call.target += "&follow=false";
+      if (!last_id_.empty()) call.headers.Add("Last-Event-ID", last_id_);
+      call.cancel_fd = interrupt.fd();
+      call.read_timeout = std::chrono::hours(24);
+      SseParser parser;
+      call.on_body = [&](std::string_view bytes) {
+        failures = 0;
+        auto fed = parser.Feed(bytes, [this](const SseEvent& event) {
+          On(event);
+          return !end_;
+        });
+        return fed.ok() && !end_;
+      };
+      auto reply = client_.Do(std::move(call));
+      if (end_) break;
+      if (interrupt.Take()) {
+        footer_.Clear();
+        if (!options_.stop_on_interrupt || interrupted_) return std::optional<Json>();
+        interrupted_ = true;
+        AskToStop();
+        continue;
+      }
+      if (reply && options_.once) return std::optional<Json>();
+      // The server may be restarting; the job goes on meanwhile, so do we.
+      if (!reply && !RowOf(reply.error().code).retry) return Fail(reply.error());
+      if (++failures > 50) return reply ? Fail(ErrorCode::kUnavailable, "the server keeps hanging up") : Fail(reply.error());
+      ::usleep(std::min(failures, 10) * 100'000);
+    }
+    footer_.Clear();
+    return std::move(end_);
+  }
+
+ private:
+  void AskToStop() {
+    if (!options_.quiet) std::fputs("  asking the job to stop (Ctrl-C again to leave it)\n", stderr);
+    client_.http().Disconnect();
+    auto stopped = client_.Post("/api/v1/jobs/" + options_.job + "/stop");
+    if (!stopped) PrintError(stopped.error(), options_.json);
+  }
+
+  void On(const SseEvent& event) {
+    if (!event.id.empty()) last_id_ = event.id;
+    auto data = ParseJson(event.data);
+    if (!data) return;
+    if (options_.json) {
+      Json line = {{"event", event.event}};
+      for (auto& [key, value] : data->items()) line[key] = value;
+      std::printf("%s\n", DumpJson(line).c_str());
+      std::fflush(stdout);
+    } else if (event.event == "log") {
+      Log(*data);
+    } else {
+      footer_.On(event.event, *data);
+    }
+    if (event.event == "end") end_ = std::move(*data);
+  }
+
+  void Log(const Json& data) {
+    std::string bytes = data.contains("text")
+                            ? data["text"].get<std::string>()
+                            : FromBase64(data.value("base64", "")).value_or("");
+    bool error = options_.split && data.value("stream", "") == "stderr";
+    footer_.Print(bytes, error ? stderr : stdout);
+  }
+
+  Client& client_;
+  AttachOptions options_;
+  Footer footer_;
+  std::string last_id_;
+  std::optional<Json> end_;
+  bool interrupted_ = false;
+};
+
+std::string TextOf(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+}  // namespace
+
+Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options) {
+  return Follower(client, options).Run();
+}
+
+void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
+  if (quiet) return;
+  auto state = TextOf(record, "state");
+  std::string mark = state == "Completed" ? (terminal.ascii ? "ok" : "✔")
+                     : state == "Failed"  ? (terminal.ascii ? "x" : "✘")
+                                          : (terminal.ascii ? "-" : "■");
+  int64_t held = 0;
+  for (const auto& attempt : record.value("attempts", Json::array())) {
+    held += attempt.value("held_ms", int64_t{0});
+  }
+  std::string line = mark + " " + ToLower(state) + " after " + HumanDuration(Millis(held));
+  auto err = terminal;
+  err.color = terminal.color && terminal.err_tty;
+  std::fprintf(stderr, "  %s", Paint(err, InkOf(state), line).c_str());
+  for (const auto& output : record.value("outputs", Json::array())) {
+    std::fprintf(stderr, "   %s %s", TextOf(output, "name").c_str(),
+                 HumanBytes(output.value("bytes", uint64_t{0})).c_str());
+  }
+  std::fputs("\n", stderr);
+  auto name = TextOf(record, "name");
+  if (state != "Completed" && record.contains("cause")) {
+    std::fprintf(stderr, "  %s\n", TextOf(record["cause"], "text").c_str());
+    std::fprintf(stderr, "  ath why %s\n", name.c_str());
+  } else {
+    std::fprintf(stderr, "  ath show %s · ath logs %s%s\n", name.c_str(), name.c_str(),
+                 record.contains("metrics") ? (" · ath metrics " + name).c_str() : "");
+  }
+}
+
+int ExitStatusOf(const Json& record) {
+  const auto& attempts = record.contains("attempts") ? record["attempts"] : Json::array();
+  auto kind = record.contains("cause") ? TextOf(record["cause"], "kind") : "";
+  if (!attempts.empty() && attempts.back().contains("exit")) {
+    const auto& exit = attempts.back()["exit"];
+    int signal = exit.value("signal", 0);
+    int code = exit.value("code", 1);
+    if (signal != 0) return 128 + signal;
+    if (code >= 0) return code;
+  }
+  if (TextOf(record, "state") == "Completed") return 0;
+  const auto* row = FindCause(kind);
+  if (row && row->exit_status != 0) return row->exit_status;
+  return TextOf(record, "state") == "Stopped" ? 12 : 15;
+}
+
+}  // namespace athanor

@@ -1,0 +1,34 @@
+// Follows a job on the screen: its log as it comes, and on a terminal a footer
+// with progress, two metrics and what it uses. Plain lines otherwise.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/client.h"
+#include "cli/output.h"
+
+namespace athanor {
+
+struct AttachOptions {
+  std::string job;       // id
+  std::string query;     // of the stream: "phase=run&tail=10"
+  bool json = false;     // NDJSON: one object an event
+  bool quiet = false;
+  bool split = true;     // stderr of the script goes to stderr
+  bool stop_on_interrupt = true;  // Ctrl-C asks the job to stop (else only leaves)
+  bool footer = true;
+  bool once = false;  // only what is there now
+};
+
+// Until the job is over, or (without stop_on_interrupt) Ctrl-C. The final record.
+Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options);
+
+// The last lines of `ath run`: how it ended and what to type next.
+void PrintEnding(const Json& record, const Terminal& terminal, bool quiet);
+// The script's code, 128+n for a signal; from the table when it never started.
+int ExitStatusOf(const Json& record);
+
+}  // namespace athanor

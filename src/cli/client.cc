@@ -1,0 +1,151 @@
+#include "cli/client.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/clock.h"
+#include "base/process.h"
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+constexpr int kStartWaitMs = 10'000;
+
+bool Answers(const Endpoint& endpoint) {
+  HttpClientOptions options;
+  options.connect_timeout = Millis(1'000);
+  options.read_timeout = Millis(5'000);
+  HttpClient probe(endpoint, options);
+  HttpCall call;
+  call.target = "/healthz";
+  auto reply = probe.Do(call);
+  return reply && reply->ok();
+}
+
+Status StartServer(const Home& home, const Endpoint& endpoint) {
+  ATHANOR_CHECK_OK(MakeDirs(home.root));
+  UniqueFd log(::open(home.server_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  if (!log) return FailErrno("open " + home.server_log(), errno);
+  ATHANOR_TRY(auto pid, SpawnDetached({ProgramPath(), "serve", "--auto"}, log.get()));
+  for (int waited = 0; waited < kStartWaitMs; waited += 2) {
+    if (Exists(home.socket()) && Answers(endpoint)) return Ok();
+    // It may have lost the race for the lock to another one, which will answer.
+    if (ReapIfEnded(pid) && waited > 2'000) break;
+    ::usleep(2'000);
+  }
+  Error error;
+  error.code = ErrorCode::kUnavailable;
+  error.what = "no server answers and none could be started";
+  auto text = ReadFile(home.server_log()).value_or("");
+  auto lines = Split(Trim(text), '\n');
+  error.why = lines.empty() ? "see " + home.server_log() : lines.back();
+  error.hint = "ath serve        (shows what is wrong)\nath check";
+  error.id = "ATH-C0001";
+  return Fail(std::move(error));
+}
+
+Error ErrorFrom(const HttpReply& reply) {
+  Error error;
+  error.code = ErrorCode::kBug;
+  error.what = "the server answered " + std::to_string(reply.status);
+  auto body = ParseJson(reply.body);
+  if (!body || !body->is_object() || !body->contains("error")) return error;
+  const auto& fields = (*body)["error"];
+  auto text = [&](const char* key) {
+    return fields.contains(key) && fields[key].is_string() ? fields[key].get<std::string>()
+                                                           : std::string();
+  };
+  error.code = ErrorCodeNamed(text("code"));
+  error.what = text("what");
+  error.why = text("why");
+  error.hint = text("hint");
+  error.id = text("id");
+  error.where = text("where");
+  return error;
+}
+
+}  // namespace
+
+Result<Client> Client::Connect(const Home& home, bool start) {
+  const char* url = std::getenv("ATHANOR_URL");
+  const char* token = std::getenv("ATHANOR_TOKEN");
+  if (url && *url) {
+    ATHANOR_TRY(auto endpoint, Endpoint::Parse(url));
+    Client client{HttpClient(endpoint)};
+    client.token_ = token ? token : "";
+    client.remote_ = true;
+    return client;
+  }
+  Endpoint endpoint;
+  endpoint.unix_path = home.socket();
+  Client client{HttpClient(endpoint)};
+  client.token_ = token ? token : "";
+  if (!start) return client;
+  // Connecting is the test: a socket without a server refuses at once.
+  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  bool fits = home.socket().size() < sizeof address.sun_path;
+  if (fits) std::memcpy(address.sun_path, home.socket().c_str(), home.socket().size() + 1);
+  bool up = fits ? ::connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0
+                 : Answers(endpoint);
+  if (!up) {
+    ATHANOR_CHECK_OK(StartServer(home, endpoint));
+    client.started_ = true;
+    std::fprintf(stderr, "  started a server for %s (ath server status)\n", home.root.c_str());
+  }
+  return client;
+}
+
+Result<HttpReply> Client::Do(HttpCall call) {
+  if (!token_.empty()) call.headers.Add("Authorization", "Bearer " + token_);
+  auto reply = client_.Do(call);
+  if (!reply) {
+    Error error = reply.error();
+    if (error.hint.empty()) {
+      error.hint = remote_ ? "is ATHANOR_URL right? unset it to use this machine's own server"
+                           : "ath server status";
+    }
+    if (error.id.empty()) error.id = "ATH-C0002";
+    return Fail(std::move(error));
+  }
+  if (!reply->ok()) return Fail(ErrorFrom(*reply));
+  return reply;
+}
+
+Result<Json> Client::Send(const std::string& method, const std::string& target, std::string body) {
+  HttpCall call;
+  call.method = method;
+  call.target = target;
+  call.body = std::move(body);
+  call.idempotent = method == "GET" || method == "PUT" || method == "DELETE";
+  if (!call.body.empty()) call.headers.Add("Content-Type", "application/json");
+  ATHANOR_TRY(auto reply, Do(std::move(call)));
+  return ParseJson(reply.body);
+}
+
+Result<Json> Client::Get(const std::string& target) { return Send("GET", target, ""); }
+
+Result<Json> Client::Post(const std::string& target, const std::string& body) {
+  return Send("POST", target, body);
+}
+
+Result<std::string> Client::GetText(const std::string& target) {
+  HttpCall call;
+  call.target = target;
+  call.idempotent = true;
+  ATHANOR_TRY(auto reply, Do(std::move(call)));
+  return std::move(reply.body);
+}
+
+}  // namespace athanor

@@ -1,0 +1,40 @@
+// The CLI's connection to a server: ATHANOR_URL if set, else this user's own over
+// its Unix socket. When nobody answers there, one is started, and that is said
+// once. Errors of the server come back as Errors with their texts.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/home.h"
+#include "net/http_client.h"
+
+namespace athanor {
+
+class Client {
+ public:
+  // `start` false: only look (for `ath server status`).
+  static Result<Client> Connect(const Home& home, bool start = true);
+
+  Result<Json> Get(const std::string& target);
+  Result<Json> Post(const std::string& target, const std::string& body = "{}");
+  Result<Json> Send(const std::string& method, const std::string& target, std::string body);
+  Result<std::string> GetText(const std::string& target);
+  // The raw call, with authorization added; a refusal becomes an Error.
+  Result<HttpReply> Do(HttpCall call);
+
+  bool started() const { return started_; }
+  bool remote() const { return remote_; }  // by ATHANOR_URL
+  std::string address() const { return client_.endpoint().ToString(); }
+  HttpClient& http() { return client_; }
+
+ private:
+  explicit Client(HttpClient client) : client_(std::move(client)) {}
+  HttpClient client_;
+  std::string token_;
+  bool started_ = false;
+  bool remote_ = false;
+};
+
+}  // namespace athanor

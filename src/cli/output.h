@@ -1,0 +1,52 @@
+// How the CLI speaks: results on stdout, talk on stderr; colour only on a
+// terminal that wants it; machine output apart from human output.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+
+namespace athanor {
+
+struct Terminal {
+  bool out_tty = false;
+  bool err_tty = false;
+  bool color = false;     // NO_COLOR, dumb terminals
+  bool ascii = false;     // ATH_ASCII=1, or a locale without UTF-8
+  size_t columns = 80;
+};
+Terminal DetectTerminal();
+
+enum class Ink { kPlain, kGreen, kYellow, kRed, kBlue, kGrey, kBold };
+std::string Paint(const Terminal& terminal, Ink ink, std::string_view text);
+Ink InkOf(std::string_view state);
+
+// error[ATH-S0104]: what / --> where / why: / next:   on stderr; with `json` one
+// object on stdout: {"error":{...,"origin":"athanor"}}.
+void PrintError(const Error& error, bool json);
+std::string FormatError(const Error& error, const Terminal& terminal);
+// A hint for what to type next; on stderr, off with --quiet.
+void PrintHint(const std::string& text, bool quiet);
+
+// Columns padded to their widest cell; the last is cut to the terminal's width.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
+  void Add(std::vector<std::string> row, std::vector<Ink> inks = {});
+  std::string Format(const Terminal& terminal) const;
+  bool empty() const { return rows_.empty(); }
+
+ private:
+  struct Row {
+    std::vector<std::string> cells;
+    std::vector<Ink> inks;
+  };
+  std::vector<std::string> head_;
+  std::vector<Row> rows_;
+};
+
+std::string Sparkline(const std::vector<double>& values, size_t width, bool ascii);
+
+}  // namespace athanor

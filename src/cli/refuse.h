@@ -1,0 +1,14 @@
+// A verb's way out with an error: prints it and gives the exit status.
+#pragma once
+
+#include "base/result.h"
+#include "cli/output.h"
+
+namespace athanor {
+
+inline int Refuse(const Error& error, bool json) {
+  PrintError(error, json);
+  return RowOf(error.code).exit_status;
+}
+
+}  // namespace athanor

@@ -1,0 +1,280 @@
+#include "cli/serve.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "base/thread_pool.h"
+#include "cli/machine.h"
+#include "cli/output.h"
+#include "cli/settings.h"
+#include "cli/version.h"
+#include "door/doors.h"
+#include "door/hub.h"
+#include "launch/process/process_backend.h"
+#include "net/http_server.h"
+#include "net/loop.h"
+#include "record/db/database.h"
+
+namespace athanor {
+namespace {
+
+constexpr Millis kSyncEvery{100};
+
+std::string UserName() {
+  if (const auto* entry = ::getpwuid(::getuid())) return entry->pw_name;
+  return std::to_string(::getuid());
+}
+
+Result<std::string> KeyFrom(const std::string& path) {
+  if (auto key = ReadFile(path)) return std::string(Trim(*key));
+  auto key = RandomHex(32);
+  ATHANOR_CHECK_OK(WriteFileAtomic(path, key + "\n", 0600));
+  return key;
+}
+
+// Everything a server holds, built in order and torn down in reverse.
+class Server {
+ public:
+  explicit Server(const ServeOptions& options)
+      : options_(options), home_(options.home), log_(STDERR_FILENO, clock_) {}
+
+  int Run() {
+    auto status = Open();
+    if (!status) {
+      PrintError(status.error(), options_.json);
+      return RowOf(status.error().code).exit_status;
+    }
+    Announce();
+    loop_.Run();
+    engine_->Stop();
+    http_->Stop();
+    readers_.Stop();
+    SyncNow();
+    ::unlink(home_.socket().c_str());
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  Status Lock() {
+    ATHANOR_CHECK_OK(MakeDirs(home_.root));
+    lock_.reset(::open(home_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock_) return FailErrno("open " + home_.lock(), errno);
+    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return Ok();
+    Error error;
+    error.code = ErrorCode::kConflict;
+    error.what = "a server already runs for " + home_.root;
+    error.why = "it holds " + home_.lock();
+    error.hint = "ath server status\nath server stop";
+    error.id = "ATH-V0001";
+    return Fail(std::move(error));
+  }
+
+  Status Open() {
+    ATHANOR_CHECK_OK(Lock());
+    for (const auto& dir : {home_.server(), home_.attempts(), home_.cache(), home_.jobs()}) {
+      ATHANOR_CHECK_OK(MakeDirs(dir));
+    }
+    ATHANOR_TRY(auto settings, ReadSettings(home_.settings()));
+    settings_ = settings;
+    ATHANOR_TRY(database_, Database::Open(home_.database(), ServerMigrations()));
+    jobs_ = std::make_unique<JobStore>(*database_);
+    tokens_ = std::make_unique<TokenStore>(*database_);
+    ATHANOR_TRY(secrets_, SecretStore::Open(*database_, home_.secret_key()));
+    ATHANOR_TRY(auto blobs, BlobStore::Open(home_.blobs()));
+    blobs_ = std::make_unique<BlobStore>(std::move(blobs));
+    ATHANOR_TRY(series_, SeriesStore::Open(home_.series()));
+    ATHANOR_TRY(logs_, LogStore::Open(home_.logs()));
+    ATHANOR_TRY(ingest_key_, KeyFrom(home_.ingest_key()));
+    ATHANOR_TRY(catalogue_, LoadCatalogue(home_.root + "/types.csv"));
+    backend_ = std::make_unique<ProcessBackend>(
+        ProcessBackend::Options{home_.attempts(), ProgramPath()});
+    MakeEngine();
+    ATHANOR_CHECK_OK(Listen());
+    ATHANOR_CHECK_OK(engine_->Start());
+    for (int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
+    }
+    loop_.After(kSyncEvery, [this] { SyncTick(); });
+    return Ok();
+  }
+
+  void MakeEngine() {
+    Engine::Parts parts{loop_,
+                        clock_,
+                        *jobs_,
+                        writer_,
+                        effects_,
+                        *backend_,
+                        log_,
+                        CountThisMachine(),
+                        *catalogue_,
+                        options_.simulate || settings_.simulate,
+                        [this](const JobRecord& record) { return PlanFor(record); },
+                        [this](const JobRecord& record, const std::vector<StoredEvent>&) {
+                          Changed(record);
+                        },
+                        [this](const Error& error) {
+                          log_.Log(LogLevel::kError, "commit failed", {{"why", error.what}});
+                          failed_ = true;
+                          loop_.Stop();
+                        }};
+    engine_ = std::make_unique<Engine>(parts);
+    ServerInfo info;
+    info.version = kVersion;
+    info.home = home_.root;
+    info.socket = home_.socket();
+    info.uid = ::getuid();
+    info.user = UserName();
+    info.started = clock_.Wall();
+    info.simulate = parts.simulate;
+    info.rates = settings_.rates;
+    context_ = std::make_unique<DoorContext>(
+        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *logs_, *series_, *blobs_, *tokens_,
+                    *secrets_, *catalogue_, parts.inventory, hub_, readers_, ingest_key_,
+                    std::move(info), [this] { loop_.Stop(); }});
+  }
+
+  AttemptPlan PlanFor(const JobRecord& record) const {
+    const auto& attempt = *record.current();
+    AttemptPlan plan;
+    plan.job = record.id;
+    plan.attempt = attempt.id;
+    plan.number = attempt.number;
+    plan.spec = record.spec;
+    plan.placement = attempt.placement;
+    plan.dir = home_.attempts() + "/" + attempt.id.ToString();
+    plan.server = "unix:" + home_.socket();
+    plan.token = IngestToken(ingest_key_, attempt.id);
+    plan.blob_dir = home_.blobs();
+    plan.cache_dir = home_.cache();
+    plan.job_dir = home_.jobs() + "/" + record.id.ToString();
+    plan.hide_dir = home_.server();
+    plan.supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
+    plan.python_path = PythonPackageDir();
+    plan.instance_type = record.spec.resources.type.empty() ? "local" : record.spec.resources.type;
+    return plan;
+  }
+
+  void Changed(const JobRecord& record) {
+    hub_.Tell(record.id, News::kState);
+    if (!IsTerminal(record.state)) return;
+    hub_.Drop(record.id);
+    logs_->Close(record.id);
+    series_->Close(record.id);
+  }
+
+  Status Listen() {
+    ATHANOR_TRY(auto router, MakeRouter(*context_));
+    router_ = std::make_unique<Router>(std::move(router));
+    http_ = std::make_unique<HttpServer>(loop_, [this](Request request, Responder responder) {
+      router_->Dispatch(std::move(request), responder);
+    });
+    http_->SetBodyPolicy([this](const Request& head) { return PolicyFor(*context_, *router_, head); });
+    ATHANOR_CHECK_OK(http_->ListenUnix(home_.socket(), 0600));
+    bool loopback = options_.address == "127.0.0.1" || options_.address == "::1";
+    bool tls = !options_.tls_cert.empty();
+    if (!loopback && !tls) {
+      Error error;
+      error.code = ErrorCode::kInvalid;
+      error.what = "an address other than loopback needs TLS";
+      error.why = "--address " + options_.address + " without --tls-cert and --tls-key";
+      error.hint = "ath serve --address " + options_.address + " --tls-cert FILE --tls-key FILE";
+      error.id = "ATH-V0002";
+      return Fail(std::move(error));
+    }
+    auto listen = [&](uint16_t port) {
+      return tls ? http_->ListenTls(options_.address, port, options_.tls_cert, options_.tls_key)
+                 : http_->ListenTcp(options_.address, port);
+    };
+    auto port = listen(options_.port);
+    if (!port && options_.any_port && port.error().code == ErrorCode::kConflict) port = listen(0);
+    if (!port) {
+      Error error = port.error();
+      if (error.code == ErrorCode::kConflict) {
+        error.why = "port " + std::to_string(options_.port) + " is taken";
+        error.hint = "ath serve --port 0";
+        error.id = "ATH-V0003";
+      }
+      return Fail(std::move(error));
+    }
+    auto host = options_.address.find(':') == std::string::npos ? options_.address
+                                                                : "[" + options_.address + "]";
+    context_->info.url =
+        std::string(tls ? "https://" : "http://") + host + ":" + std::to_string(*port);
+    return Ok();
+  }
+
+  void Announce() {
+    if (options_.json) {
+      Json line = {{"url", context_->info.url}, {"socket", home_.socket()},
+                   {"pid", ::getpid()}, {"home", home_.root}, {"version", kVersion}};
+      std::printf("%s\n", DumpJson(line).c_str());
+    } else {
+      std::printf("athanor %s listens on %s\n", kVersion, context_->info.url.c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  void SyncNow() {
+    auto logs = logs_->Sync();
+    auto series = series_->Sync();
+    if (!logs) log_.Log(LogLevel::kError, "log sync", {{"why", logs.error().what}});
+    if (!series) log_.Log(LogLevel::kError, "series sync", {{"why", series.error().what}});
+  }
+
+  void SyncTick() {
+    SyncNow();
+    loop_.After(kSyncEvery, [this] { SyncTick(); });
+  }
+
+  ServeOptions options_;
+  Home home_;
+  SystemClock clock_;
+  Logger log_;
+  Settings settings_;
+  UniqueFd lock_;
+  Loop loop_;
+  ThreadPool writer_{1};
+  ThreadPool effects_{1};
+  ThreadPool readers_{2};
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<JobStore> jobs_;
+  std::unique_ptr<TokenStore> tokens_;
+  std::unique_ptr<SecretStore> secrets_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<SeriesStore> series_;
+  std::unique_ptr<LogStore> logs_;
+  std::optional<Catalogue> catalogue_;
+  std::string ingest_key_;
+  Hub hub_;
+  std::unique_ptr<ProcessBackend> backend_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<DoorContext> context_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<HttpServer> http_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+int Serve(const ServeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::umask(077);
+  return Server(options).Run();
+}
+
+}  // namespace athanor

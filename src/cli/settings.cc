@@ -1,0 +1,80 @@
+#include "cli/settings.h"
+
+#include <cmath>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "submit/yaml.h"
+
+namespace athanor {
+namespace {
+
+Error Bad(const std::string& path, const YamlMark& mark, std::string what, std::string hint) {
+  Error error;
+  error.code = ErrorCode::kInvalid;
+  error.what = std::move(what);
+  error.hint = std::move(hint);
+  error.where = WhereOf(path, mark);
+  error.id = "ATH-V0010";
+  return error;
+}
+
+Result<int64_t> Micros(const std::string& path, const YamlEntry& entry) {
+  char* end = nullptr;
+  double value = std::strtod(entry.value.text.c_str(), &end);
+  if (entry.value.text.empty() || *end != '\0' || !(value >= 0) || value > 1e6) {
+    return Fail(Bad(path, entry.mark, entry.key + " must be a price an hour, such as 0.25",
+                    "edit " + path));
+  }
+  return static_cast<int64_t>(std::llround(value * 1e6));
+}
+
+Status ReadRates(const std::string& path, const YamlNode& node, OwnRates& rates) {
+  for (const auto& entry : node.entries) {
+    if (entry.key == "currency") {
+      rates.currency = entry.value.text;
+    } else if (entry.key == "cpu_hour") {
+      ATHANOR_TRY(rates.cpu_hour_micros, Micros(path, entry));
+    } else if (entry.key == "gib_hour") {
+      ATHANOR_TRY(rates.gib_hour_micros, Micros(path, entry));
+    } else if (entry.key == "gpu_hour") {
+      ATHANOR_TRY(rates.gpu_hour_micros, Micros(path, entry));
+    } else {
+      return Fail(Bad(path, entry.mark, "unknown rate \"" + Printable(entry.key) + "\"",
+                      "cpu_hour, gib_hour, gpu_hour or currency"));
+    }
+  }
+  return Ok();
+}
+
+}  // namespace
+
+Result<Settings> ReadSettings(const std::string& path) {
+  Settings settings;
+  if (!Exists(path)) return settings;
+  ATHANOR_TRY(auto text, ReadFile(path, kYamlTextLimit));
+  ATHANOR_TRY(auto node, ParseYaml(text, path));
+  for (const auto& entry : node.entries) {
+    if (entry.key == "instances") {
+      if (entry.value.text != "simulate" && entry.value.text != "real") {
+        return Fail(Bad(path, entry.mark, "instances is \"simulate\" or \"real\"", "edit " + path));
+      }
+      settings.simulate = entry.value.text == "simulate";
+    } else if (entry.key == "rates") {
+      ATHANOR_CHECK_OK(ReadRates(path, entry.value, settings.rates));
+    } else {
+      auto near = Nearest(entry.key, {"instances", "rates"});
+      return Fail(Bad(path, entry.mark, "unknown setting \"" + Printable(entry.key) + "\"",
+                      near ? "did you mean \"" + *near + "\"?" : "instances or rates"));
+    }
+  }
+  return settings;
+}
+
+Result<Catalogue> LoadCatalogue(const std::string& overrides) {
+  if (!Exists(overrides)) return Catalogue::Builtin();
+  ATHANOR_TRY(auto csv, ReadFile(overrides, 8 << 20));
+  return Catalogue::WithOverrides(csv, overrides);
+}
+
+}  // namespace athanor

@@ -1,0 +1,269 @@
+#include "cli/submission.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/hash.h"
+#include "base/ids.h"
+#include "base/text.h"
+#include "job/codec.h"
+#include "job/command.h"
+#include "submit/bundle.h"
+#include "submit/check.h"
+#include "submit/git.h"
+#include "submit/job_file.h"
+#include "submit/spec_check.h"
+
+extern char** environ;
+
+namespace athanor {
+namespace {
+
+// What a job gets from the shell it was submitted in; everything else is the
+// job's own to ask for.
+bool IsInherited(std::string_view name) {
+  static constexpr std::string_view kNames[] = {
+      "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV",
+      "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONHOME", "PYENV_ROOT",
+      "PYENV_VERSION", "LD_LIBRARY_PATH", "CUDA_HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
+      "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
+      "NO_PROXY", "OMP_NUM_THREADS", "MKL_NUM_THREADS"};
+  if (StartsWith(name, "LC_")) return true;
+  for (auto known : kNames) {
+    if (name == known) return true;
+  }
+  return false;
+}
+
+void Inherit(JobSpec& spec) {
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view pair = *entry;
+    auto name = pair.substr(0, pair.find('='));
+    if (name.size() < pair.size() && IsInherited(name) && IsUtf8(pair)) {
+      spec.inherited[std::string(name)] = std::string(pair.substr(name.size() + 1));
+    }
+  }
+}
+
+std::string CurrentDir() {
+  char path[4096];
+  return ::getcwd(path, sizeof path) ? path : ".";
+}
+
+std::string Absolute(const std::string& base, const std::string& path) {
+  if (!path.empty() && path[0] == '/') return path;
+  if (path.empty() || path == ".") return base;
+  return JoinPath(base, path);
+}
+
+Result<JobSpec> ReadSpec(const RunOptions& options) {
+  JobSpec spec;
+  auto base = CurrentDir();
+  if (!options.file.empty()) {
+    auto text = ReadFile(options.file, 16 << 20);
+    if (!text) {
+      Error error = text.error();
+      error.hint = "ath init            writes a job file from what is in this folder\n"
+                   "ath run -- CMD      runs a command without one";
+      error.id = "ATH-S0100";
+      return Fail(std::move(error));
+    }
+    ATHANOR_TRY(spec, ParseJobFile(*text, options.file));
+    base = Absolute(base, DirName(options.file));
+  }
+  if (!options.command.empty()) {
+    spec.command = options.command;
+    spec.shell = false;
+  }
+  for (const auto& [flag, value] : options.flags) ATHANOR_CHECK_OK(ApplyFlag(spec, flag, value));
+  spec.source.dir = Absolute(base, spec.source.dir);
+  for (auto& channel : spec.data) {
+    // Channels by flag are relative to the shell, those of a file to the file.
+    if (!channel.from.empty() && channel.from[0] != '/') {
+      auto here = Absolute(base, channel.from);
+      channel.from = Exists(here) ? here : Absolute(CurrentDir(), channel.from);
+    }
+  }
+  spec.debug = spec.debug || options.debug;
+  Inherit(spec);
+  return spec;
+}
+
+std::string CacheFileFor(const Home& home, const std::string& dir) {
+  return home.cache() + "/hashes/" + Sha256Hex(dir).substr(0, 32);
+}
+
+Result<SourceTree> Scan(const Home& home, const JobSpec& spec) {
+  ScanOptions options;
+  options.ignore = spec.source.ignore;
+  options.max_size = spec.source.max_size;
+  options.cache_file = CacheFileFor(home, spec.source.dir);
+  options.now = SystemClock().Wall();
+  if (!Exists(DirName(options.cache_file))) {
+    ATHANOR_CHECK_OK(MakeDirs(DirName(options.cache_file)));
+  }
+  return ScanSource(spec.source.dir, options);
+}
+
+Status PutBlob(Client& client, const std::string& sha, int fd, uint64_t size) {
+  HttpCall call;
+  call.method = "PUT";
+  call.target = "/api/v1/blobs/" + sha;
+  call.body_fd = fd;
+  call.body_length = size;
+  call.idempotent = true;
+  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
+  return Ok();
+}
+
+Status PutText(Client& client, const std::string& sha, const std::string& text) {
+  HttpCall call;
+  call.method = "PUT";
+  call.target = "/api/v1/blobs/" + sha;
+  call.body = text;
+  call.idempotent = true;
+  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
+  return Ok();
+}
+
+// Sends what the server lacks; the manifest last, so that where it is all is.
+Status Upload(Client& client, const Home& home, const JobSpec& spec) {
+  ATHANOR_TRY(auto tree, Scan(home, spec));
+  auto manifest = WriteManifest(tree.manifest);
+  if (Sha256Hex(manifest) != spec.source.bundle) {
+    return Fail(ErrorCode::kConflict, "the source changed while it was being packaged",
+                "run the command again");
+  }
+  Json names = Json::array();
+  for (const auto& entry : tree.manifest.entries) {
+    if (entry.kind == BundleEntry::Kind::kFile) names.push_back(entry.sha256);
+  }
+  ATHANOR_TRY(auto reply, client.Post("/api/v1/blobs/missing", DumpJson(Json{{"sha256", names}})));
+  std::map<std::string, bool> missing;
+  for (const auto& name : reply["missing"]) missing[name.get<std::string>()] = true;
+  for (const auto& entry : tree.manifest.entries) {
+    if (entry.kind != BundleEntry::Kind::kFile || !missing[entry.sha256]) continue;
+    ATHANOR_TRY(auto fd, OpenSourceFile(tree, entry));
+    ATHANOR_CHECK_OK(PutBlob(client, entry.sha256, fd.get(), entry.size));
+    missing[entry.sha256] = false;
+  }
+  if (!spec.source.git_diff.empty()) {
+    auto facts = ReadGitFacts(spec.source.dir);
+    if (Sha256Hex(facts.diff) == spec.source.git_diff) {
+      ATHANOR_CHECK_OK(PutText(client, spec.source.git_diff, facts.diff));
+    }
+  }
+  return PutText(client, spec.source.bundle, manifest);
+}
+
+Status CheckHere(const JobSpec& spec, const SourceTree& tree) {
+  auto path = spec.inherited.find("PATH");
+  auto wrong = CheckBeforeSubmit(spec, tree, path == spec.inherited.end() ? "" : path->second);
+  if (wrong.empty()) return Ok();
+  return Fail(wrong.front());
+}
+
+// Running git costs more than all the rest of a submit. Its answer is remembered for
+// as long as neither the packaged source nor HEAD changes.
+std::string GitKey(const SourceSpec& source) {
+  for (std::string dir = source.dir; dir.size() > 1; dir = DirName(dir)) {
+    auto head = ReadFile(dir + "/.git/HEAD", 4096);
+    if (!head) continue;
+    std::string ref(Trim(*head));
+    if (StartsWith(ref, "ref: ")) ref += ReadFile(dir + "/.git/" + ref.substr(5), 4096).value_or("");
+    return Sha256Hex(source.bundle + ref);
+  }
+  return {};
+}
+
+void AddGit(const Home& home, SourceSpec& source) {
+  auto key = GitKey(source);
+  if (key.empty()) return;
+  auto cache = CacheFileFor(home, source.dir) + ".git";
+  if (auto kept = ReadFile(cache, 4096)) {
+    auto parts = Split(*kept, '\n');
+    if (parts.size() == 4 && parts[0] == key) {
+      source.git_commit = parts[1];
+      source.git_branch = parts[2];
+      source.git_diff = parts[3];
+      return;
+    }
+  }
+  auto facts = ReadGitFacts(source.dir);
+  source.git_commit = facts.commit;
+  source.git_branch = facts.branch;
+  if (!facts.diff.empty()) source.git_diff = Sha256Hex(facts.diff);
+  // Without a cache it is only slower.
+  (void)ReplaceFile(cache, key + "\n" + source.git_commit + "\n" + source.git_branch + "\n" +
+                               source.git_diff).ok();
+}
+
+}  // namespace
+
+Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
+  PreparedJob job;
+  ATHANOR_TRY(job.spec, ReadSpec(options));
+  ATHANOR_CHECK_OK(CheckSpec(job.spec));
+  ATHANOR_TRY(auto tree, Scan(home, job.spec));
+  ATHANOR_CHECK_OK(CheckHere(job.spec, tree));
+  job.spec.entry = FindEntry(job.spec, tree);
+  auto text = WriteManifest(tree.manifest);
+  auto& source = job.spec.source;
+  source.bundle = Sha256Hex(text);
+  source.files = tree.manifest.entries.size();
+  source.bytes = tree.manifest.bytes;
+  AddGit(home, source);
+  job.notes = tree.notes;
+  return job;
+}
+
+Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std::string& key,
+                               const Home& home) {
+  Json body = {{"key", key}, {"spec", ToJson(job.spec)}};
+  auto text = DumpJson(body);
+  auto submit = [&] {
+    // Keyed, so it may be sent again after a lost reply.
+    HttpCall call;
+    call.method = "POST";
+    call.target = "/api/v1/jobs";
+    call.body = text;
+    call.headers.Add("Content-Type", "application/json");
+    call.idempotent = true;
+    return client.Do(std::move(call));
+  };
+  auto reply = submit();
+  // Most often the server has this source already; only when it has not is it sent.
+  if (!reply && reply.error().id == "ATH-S0203") {
+    ATHANOR_CHECK_OK(Upload(client, home, job.spec));
+    reply = submit();
+  }
+  for (int tries = 0; !reply && RowOf(reply.error().code).retry && tries < 4; ++tries) {
+    if (reply.error().code == ErrorCode::kExhausted) break;
+    ::usleep(100'000u << tries);
+    reply = submit();
+  }
+  if (!reply) {
+    Error error = reply.error();
+    if (RowOf(error.code).retry && error.code != ErrorCode::kExhausted) {
+      error.hint += (error.hint.empty() ? "" : "\n") + std::string("ath run --key ") + key +
+                    " ...    submits the same job again, never twice";
+    }
+    return Fail(std::move(error));
+  }
+  ATHANOR_TRY(auto accepted, ParseJson(reply->body));
+  SubmittedJob out;
+  out.id = accepted.value("id", "");
+  out.name = accepted.value("name", "");
+  out.same_as = accepted.value("same_as", "");
+  out.simulated = accepted.value("simulated", false);
+  return out;
+}
+
+}  // namespace athanor

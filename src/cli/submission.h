@@ -1,0 +1,46 @@
+// From what the user typed to an accepted job: reads the job file, packages the
+// source, checks what can be checked here, and submits under a key minted before
+// the first try, so that a lost reply never makes two jobs.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/client.h"
+#include "job/spec.h"
+
+namespace athanor {
+
+struct RunOptions {
+  std::string file;                  // a job file; empty: none
+  std::vector<std::string> command;  // after `--`
+  std::vector<std::pair<std::string, std::string>> flags;  // "--memory", "2GB": see ApplyFlag
+  std::string key;
+  bool detach = false;
+  bool debug = false;
+  bool json = false;
+  bool quiet = false;
+  bool dry_run = false;
+};
+
+struct PreparedJob {
+  JobSpec spec;
+  std::vector<std::string> notes;  // about the source, for a person
+};
+
+// Everything on this side of the server. Reads the source folder.
+Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options);
+
+struct SubmittedJob {
+  std::string id;
+  std::string name;
+  std::string same_as;
+  bool simulated = false;
+};
+Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std::string& key,
+                               const Home& home);
+
+}  // namespace athanor

@@ -1,0 +1,112 @@
+// ps, show, why, logs, metrics, events: looking without changing anything.
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+#include <re2/re2.h>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/attach.h"
+#include "cli/output.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "net/sse.h"
+
+namespace athanor {
+namespace {
+
+std::string Text(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+// Prints whole lines that match; keeps an unfinished one for later.
+class LineFilter {
+ public:
+  explicit LineFilter(const std::string& pattern)
+      : regex_(pattern.empty() ? nullptr : std::make_unique<RE2>(pattern, RE2::Quiet)) {}
+
+  bool ok() const { return !regex_ || regex_->ok(); }
+  std::string problem() const { return regex_ ? regex_->error() : ""; }
+
+  void Write(std::string_view bytes) {
+    if (!regex_) {
+      std::fwrite(bytes.data(), 1, bytes.size(), stdout);
+      return;
+    }
+    open_ += bytes;
+    size_t start = 0;
+    for (size_t end; (end = open_.find('\n', start)) != std::string::npos; start = end + 1) {
+      Line(std::string_view(open_).substr(start, end + 1 - start));
+    }
+    open_.erase(0, start);
+  }
+  void Finish() {
+    if (!open_.empty()) Line(open_);
+  }
+
+ private:
+  void Line(std::string_view line) {
+    if (RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_)) {
+      std::fwrite(line.data(), 1, line.size(), stdout);
+    }
+  }
+  std::unique_ptr<RE2> regex_;
+  std::string open_;
+};
+
+Result<std::string> LogQuery(const LogOptions& options) {
+  std::string query = "phase=" + options.phase;
+  if (!options.tail.empty()) query += "&tail=" + UrlEncode(options.tail);
+  if (!options.rank.empty()) query += "&rank=" + UrlEncode(options.rank);
+  if (!options.since.empty()) {
+    ATHANOR_TRY(auto span, ParseDuration(options.since));
+    query += "&since_ms=" + std::to_string(SystemClock().Wall().ms - span.count());
+  }
+  return query;
+}
+
+}  // namespace
+
+int LogsVerb(const Common& common, const LogOptions& options) {
+  LineFilter filter(options.grep);
+  if (!filter.ok()) {
+    Error error{ErrorCode::kInvalid, "--grep is not a regular expression", "quote it: --grep 'loss=.*'",
+                filter.problem(), "ATH-C0012", ""};
+    return Refuse(error, common.json);
+  }
+  auto query = LogQuery(options);
+  if (!query) return Refuse(query.error(), common.json);
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto ref = UrlEncode(options.job);
+  if (options.follow || common.json) {
+    AttachOptions attach;
+    attach.job = ref;
+    attach.query = *query;
+    attach.json = common.json;
+    attach.split = false;
+    attach.footer = false;
+    attach.stop_on_interrupt = false;
+    attach.once = !options.follow;
+    auto end = Attach(*client, attach);
+    return end ? 0 : Refuse(end.error(), common.json);
+  }
+  HttpCall call;
+  call.target = "/api/v1/jobs/" + ref + "/logs?" + *query;
+  bool any = false;
+  call.on_body = [&](std::string_view bytes) {
+    any = true;
+    filter.Write(bytes);
+    return !std::ferror(stdout);
+  };
+  auto reply = client->Do(std::move(call));
+  if (!reply) return Refuse(reply.error(), common.json);
+  filter.Finish();
+  std::fflush(stdout);
+  if (!any) PrintHint("nothing printed yet in this phase: ath logs " + options.job + " --phase all", common.quiet);
+  return 0;
+}
+
+}  // namespace athanor

@@ -1,0 +1,86 @@
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "base/ids.h"
+#include "base/text.h"
+#include "cli/attach.h"
+#include "cli/output.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "job/codec.h"
+
+namespace athanor {
+namespace {
+
+
+// Two lines before the job starts: what, from what, on what.
+void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Terminal& terminal) {
+  const auto& source = prepared.spec.source;
+  std::string where = prepared.spec.resources.type.empty() ? "this machine"
+                                                           : prepared.spec.resources.type;
+  if (job.simulated) where += " (simulated)";
+  std::fprintf(stderr, "  job     %s (%s)   on %s\n", Paint(terminal, Ink::kBold, job.name).c_str(),
+               job.id.substr(job.id.size() - 6).c_str(), where.c_str());
+  std::fprintf(stderr, "  source  %llu files, %s\n",
+               static_cast<unsigned long long>(source.files), HumanBytes(source.bytes).c_str());
+  for (const auto& note : prepared.notes) std::fprintf(stderr, "  note    %s\n", note.c_str());
+  if (!job.same_as.empty()) {
+    std::fprintf(stderr, "  note    same source, parameters and data as %s: ath diff %s %s\n",
+                 job.same_as.c_str(), job.same_as.c_str(), job.name.c_str());
+  }
+}
+
+}  // namespace
+
+int RunVerb(const Common& common, const RunOptions& options) {
+  if (options.file.empty() && options.command.empty()) {
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.what = "nothing to run";
+    error.why = "neither a job file nor a command after --";
+    error.hint = "ath run -- python train.py\nath run job.yaml";
+    error.id = "ATH-C0011";
+    return Refuse(error, common.json);
+  }
+  auto prepared = PrepareJob(common.home, options);
+  if (!prepared) return Refuse(prepared.error(), common.json);
+  if (options.dry_run) {
+    std::printf("%s\n", DumpJsonPretty(ToJson(prepared->spec)).c_str());
+    return 0;
+  }
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto key = options.key.empty() ? NewUlid().ToString() : options.key;
+  auto job = SubmitJob(*client, *prepared, key, common.home);
+  if (!job) return Refuse(job.error(), common.json);
+  auto terminal = DetectTerminal();
+  if (options.detach) {
+    if (common.json) {
+      Json line = {{"id", job->id}, {"name", job->name}, {"state", "Queued"}};
+      if (job->simulated) line["simulated"] = true;
+      if (!job->same_as.empty()) line["same_as"] = job->same_as;
+      std::printf("%s\n", DumpJson(line).c_str());
+    } else {
+      std::printf("%s\n", job->id.c_str());
+      PrintHint("ath logs -f " + job->name + " · ath wait " + job->name, common.quiet);
+    }
+    return 0;
+  }
+  if (!common.json && !common.quiet) PrintHead(*job, *prepared, terminal);
+  AttachOptions attach;
+  attach.job = job->id;
+  attach.query = "phase=all";
+  attach.json = common.json;
+  attach.quiet = common.quiet;
+  auto end = Attach(*client, attach);
+  if (!end) return Refuse(end.error(), common.json);
+  if (!*end) {
+    PrintHint("left " + job->name + " running: ath logs -f " + job->name, common.quiet);
+    return 130;
+  }
+  if (!common.json) PrintEnding(**end, terminal, common.quiet);
+  return ExitStatusOf(**end);
+}
+
+}  // namespace athanor

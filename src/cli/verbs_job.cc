@@ -1,0 +1,348 @@
+// ps, show, why, metrics, events: what is known of jobs.
+#include <cmath>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "net/sse.h"
+#include "price/price.h"
+
+namespace athanor {
+namespace {
+
+std::string Text(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+int64_t Number(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? json[key].get<int64_t>() : 0;
+}
+
+// Milliseconds of an RFC 3339 time as the API writes it; 0 when there is none.
+int64_t TimeOf(const Json& json, const char* key) {
+  auto text = Text(json, key);
+  std::tm tm{};
+  int millis = 0;
+  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) < 6) {
+    return 0;
+  }
+  tm.tm_year -= 1900;
+  tm.tm_mon -= 1;
+  return static_cast<int64_t>(::timegm(&tm)) * 1000 + millis;
+}
+
+std::string Local(int64_t ms) {
+  std::time_t seconds = ms / 1000;
+  std::tm tm{};
+  ::localtime_r(&seconds, &tm);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+  return text;
+}
+
+std::string Ago(int64_t ms) {
+  auto span = (SystemClock().Wall().ms - ms) / 1000;
+  if (span < 60) return std::to_string(std::max<int64_t>(span, 0)) + "s ago";
+  if (span < 3600) return std::to_string(span / 60) + "m ago";
+  if (span < 86400) return std::to_string(span / 3600) + "h ago";
+  return std::to_string(span / 86400) + "d ago";
+}
+
+std::string Took(const Json& job) {
+  auto started = TimeOf(job, "started");
+  if (started == 0) return "-";
+  auto ended = TimeOf(job, "ended");
+  auto until = ended != 0 ? ended : SystemClock().Wall().ms;
+  return HumanDuration(Millis(std::max<int64_t>(until - started, 0)));
+}
+
+std::string NumberText(const Json& value) {
+  if (value.is_number()) return fmt::format("{:.6g}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : "-";
+}
+
+void Field(const char* name, const std::string& value) {
+  if (!value.empty()) std::printf("  %-11s %s\n", name, value.c_str());
+}
+
+std::string CommandText(const Json& spec) {
+  std::vector<std::string> words;
+  for (const auto& word : spec.value("command", Json::array())) {
+    words.push_back(spec.value("shell", false) ? word.get<std::string>()
+                                               : ShellQuote(word.get<std::string>()));
+  }
+  return Join(words, " ");
+}
+
+void ShowAttempts(const Json& job) {
+  for (const auto& attempt : job.value("attempts", Json::array())) {
+    std::string line = fmt::format("#{}", Number(attempt, "number"));
+    if (auto started = TimeOf(attempt, "started")) line += "  started " + Local(started);
+    if (Number(attempt, "held_ms") > 0) {
+      line += "  held " + HumanDuration(Millis(Number(attempt, "held_ms")));
+      line += "  set-up " + HumanDuration(Millis(Number(attempt, "setup_ms")));
+    }
+    if (attempt.contains("exit")) {
+      const auto& exit = attempt["exit"];
+      line += Number(exit, "signal") != 0 ? fmt::format("  signal {}", Number(exit, "signal"))
+                                          : fmt::format("  exit {}", Number(exit, "code"));
+      if (Number(exit, "memory_peak") > 0) {
+        line += "  peak " + HumanBytes(static_cast<uint64_t>(Number(exit, "memory_peak")));
+      }
+    }
+    Field("attempt", line);
+    for (const auto& off : attempt.value("off", Json::array())) {
+      Field("  off", off.get<std::string>());
+    }
+  }
+}
+
+}  // namespace
+
+int PsVerb(const Common& common, const ListOptions& options) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  std::string target = "/api/v1/jobs?limit=" + std::to_string(options.all ? 100'000 : options.limit);
+  if (!options.state.empty()) target += "&state=" + UrlEncode(options.state);
+  if (!options.experiment.empty()) target += "&experiment=" + UrlEncode(options.experiment);
+  auto text = client->GetText(target);
+  if (!text) return Refuse(text.error(), common.json);
+  if (common.json) {
+    std::fwrite(text->data(), 1, text->size(), stdout);
+    std::fputs("\n", stdout);
+    return 0;
+  }
+  auto body = ParseJson(*text);
+  if (!body) return Refuse(body.error(), common.json);
+  auto terminal = DetectTerminal();
+  Table table({"JOB", "ID", "STATE", "CREATED", "TOOK", "COST", "WHAT"});
+  for (const auto& job : (*body)["jobs"]) {
+    auto id = Text(job, "id");
+    auto state = Text(job, "state");
+    bool over = state == "Completed";
+    std::string what = Text(job, "command");
+    if (!over && job.contains("cause")) what = Text(job["cause"], "text");
+    table.Add({Printable(Text(job, "name")), id.substr(id.size() - 6), state,
+               Ago(TimeOf(job, "created")), Took(job), HumanMoney(Number(job, "cost_micros")),
+               Printable(what) + (job.value("simulated", false) ? "  (simulated)" : "")},
+              {Ink::kBold, Ink::kGrey, InkOf(state)});
+  }
+  if (table.empty()) {
+    std::puts("no jobs yet");
+    PrintHint("ath run -- python train.py", common.quiet);
+    return 0;
+  }
+  std::fputs(table.Format(terminal).c_str(), stdout);
+  return 0;
+}
+
+int ShowVerb(const Common& common, const std::string& job) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto body = client->Get("/api/v1/jobs/" + UrlEncode(job));
+  if (!body) return Refuse(body.error(), common.json);
+  if (common.json) {
+    std::printf("%s\n", DumpJson(*body).c_str());
+    return 0;
+  }
+  auto terminal = DetectTerminal();
+  const auto& spec = (*body)["spec"];
+  auto state = Text(*body, "shown_state");
+  std::printf("%s  %s  %s%s\n", Paint(terminal, Ink::kBold, Printable(Text(*body, "name"))).c_str(),
+              Text(*body, "id").c_str(), Paint(terminal, InkOf(state), state).c_str(),
+              body->value("simulated", false) ? "  (simulated)" : "");
+  if (body->contains("cause")) Field("why", Text((*body)["cause"], "text"));
+  Field("command", Printable(CommandText(spec)));
+  Field("experiment", Text(spec, "experiment"));
+  if (spec.contains("params")) {
+    std::vector<std::string> params;
+    for (const auto& param : spec["params"]) {
+      params.push_back(Text(param, "name") + "=" + Text(param, "value"));
+    }
+    Field("params", Printable(Join(params, "  ")));
+  }
+  if (spec.contains("resources")) {
+    const auto& r = spec["resources"];
+    std::string asked = Text(r, "type");
+    if (Number(r, "cpu_millis") > 0) asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
+    if (Number(r, "memory_bytes") > 0) {
+      asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
+    }
+    if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
+    Field("resources", asked);
+  }
+  if (spec.contains("source")) {
+    const auto& source = spec["source"];
+    std::string line = fmt::format("{} files, {}", Number(source, "files"),
+                                   HumanBytes(static_cast<uint64_t>(Number(source, "bytes"))));
+    if (!Text(source, "git_commit").empty()) {
+      line += "  git " + Text(source, "git_commit").substr(0, 10);
+      if (!Text(source, "git_diff").empty()) line += " with changes";
+    }
+    Field("source", line + "  from " + Printable(Text(source, "dir")));
+  }
+  for (const auto& channel : spec.value("data", Json::array())) {
+    Field("data", Text(channel, "name") + " from " + Printable(Text(channel, "from")) + " (" +
+                      Text(channel, "mode") + ")");
+  }
+  Field("created", Local(TimeOf(*body, "created")));
+  if (TimeOf(*body, "ended") != 0) Field("ended", Local(TimeOf(*body, "ended")));
+  ShowAttempts(*body);
+  for (const auto& metric : body->value("metrics", Json::array())) {
+    Field("metric", fmt::format("{}  last {}  min {}  max {}  ({} points)",
+                                Printable(Text(metric, "name")), NumberText(metric["last"]),
+                                NumberText(metric["min"]), NumberText(metric["max"]),
+                                Number(metric, "count")));
+  }
+  for (const auto& output : body->value("outputs", Json::array())) {
+    Field("output", Text(output, "name") + "  " +
+                        HumanBytes(static_cast<uint64_t>(Number(output, "bytes"))));
+  }
+  Field("cost", HumanMoney(Number(*body, "cost_micros")) + "  (" +
+                    Text((*body)["price"], "source") + ")");
+  PrintHint("ath logs " + Text(*body, "name") + " · ath why " + Text(*body, "name"), common.quiet);
+  return 0;
+}
+
+int WhyVerb(const Common& common, const std::string& job) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto body = client->Get("/api/v1/jobs/" + UrlEncode(job));
+  if (!body) return Refuse(body.error(), common.json);
+  Json cause = body->value("cause", Json::object());
+  if (common.json) {
+    Json out = {{"id", Text(*body, "id")}, {"name", Text(*body, "name")},
+                {"state", Text(*body, "state")}, {"cause", cause}};
+    std::printf("%s\n", DumpJson(out).c_str());
+    return 0;
+  }
+  auto terminal = DetectTerminal();
+  auto state = Text(*body, "shown_state");
+  int64_t held = 0;
+  const auto attempts = body->value("attempts", Json::array());
+  for (const auto& attempt : attempts) held += Number(attempt, "held_ms");
+  std::string head = Printable(Text(*body, "name")) + " " +
+                     Paint(terminal, InkOf(state), state);
+  if (held > 0) head += " after " + HumanDuration(Millis(held));
+  if (attempts.size() > 1) head += fmt::format(" on attempt {}", attempts.size());
+  std::printf("%s\n", head.c_str());
+  auto print = [](const char* label, const std::string& text) {
+    bool first = true;
+    for (const auto& line : Split(text, '\n')) {
+      if (line.empty() && first) return;
+      std::printf("  %-6s %s\n", first ? label : "", line.c_str());
+      first = false;
+    }
+  };
+  if (Text(cause, "text").empty()) {
+    print("what", state == "Running" ? "it is running" : "nothing has gone wrong so far");
+  }
+  print("what", Text(cause, "text"));
+  print("where", Text(cause, "detail"));
+  print("next", Text(cause, "hint"));
+  if (!Text(cause, "code").empty()) {
+    print("code", Text(cause, "code") + "   ath explain " + Text(cause, "code"));
+  }
+  return 0;
+}
+
+int MetricsVerb(const Common& common, const std::string& job, const std::string& name) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto ref = "/api/v1/jobs/" + UrlEncode(job) + "/metrics";
+  if (!name.empty()) {
+    std::vector<std::string> parts;
+    for (const auto& part : Split(name, '/')) parts.push_back(UrlEncode(part));
+    auto points = client->GetText(ref + "/" + Join(parts, "/"));
+    if (!points) return Refuse(points.error(), common.json);
+    if (common.json) {
+      std::fwrite(points->data(), 1, points->size(), stdout);
+      return 0;
+    }
+    Table table({"STEP", "VALUE", "TIME"});
+    for (const auto& line : Split(*points, '\n')) {
+      auto point = ParseJson(line);
+      if (!point || !point->is_object()) continue;
+      table.Add({point->contains("step") ? std::to_string(Number(*point, "step")) : "-",
+                 NumberText((*point)["value"]), Local(TimeOf(*point, "time"))});
+    }
+    std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
+    return 0;
+  }
+  auto body = client->Get(ref);
+  if (!body) return Refuse(body.error(), common.json);
+  if (common.json) {
+    std::printf("%s\n", DumpJson(*body).c_str());
+    return 0;
+  }
+  Table table({"METRIC", "LAST", "STEP", "MIN", "MAX", "POINTS"});
+  for (const auto& metric : (*body)["metrics"]) {
+    table.Add({Printable(Text(metric, "name")), NumberText(metric["last"]),
+               metric.contains("last_step") ? std::to_string(Number(metric, "last_step")) : "-",
+               NumberText(metric["min"]), NumberText(metric["max"]),
+               std::to_string(Number(metric, "count"))});
+  }
+  if (table.empty()) {
+    std::puts("no metrics");
+    PrintHint("athanor.log(loss=x, step=i) in the script, or --metric loss='loss=(\\S+)'",
+              common.quiet);
+    return 0;
+  }
+  std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
+  return 0;
+}
+
+int EventsVerb(const Common& common, const std::string& job, bool follow) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto print = [&](const Json& event) {
+    if (common.json) {
+      std::printf("%s\n", DumpJson(event).c_str());
+    } else {
+      auto cause = event.value("cause", Json::object());
+      auto id = Text(event, "job");
+      std::printf("%s  %s  %-14s  %-11s  %s\n", Local(TimeOf(event, "at")).c_str(),
+                  id.substr(id.size() - 6).c_str(), Text(event, "name").c_str(),
+                  Text(event, "state").c_str(), Printable(Text(cause, "text")).c_str());
+    }
+    std::fflush(stdout);
+  };
+  if (!job.empty() && !follow) {
+    auto body = client->Get("/api/v1/jobs/" + UrlEncode(job) + "/events");
+    if (!body) return Refuse(body.error(), common.json);
+    for (const auto& event : (*body)["events"]) print(event);
+    return 0;
+  }
+  std::string only;
+  if (!job.empty()) {
+    auto body = client->Get("/api/v1/jobs/" + UrlEncode(job));
+    if (!body) return Refuse(body.error(), common.json);
+    only = Text(*body, "id");
+  }
+  HttpCall call;
+  call.target = std::string("/api/v1/events?after=0&follow=") + (follow ? "true" : "false");
+  call.read_timeout = std::chrono::hours(24);
+  SseParser parser;
+  call.on_body = [&](std::string_view bytes) {
+    return parser
+        .Feed(bytes,
+              [&](const SseEvent& event) {
+                auto data = ParseJson(event.data);
+                if (data && (only.empty() || Text(*data, "job") == only)) print(*data);
+                return true;
+              })
+        .ok();
+  };
+  auto reply = client->Do(std::move(call));
+  return reply ? 0 : Refuse(reply.error(), common.json);
+}
+
+}  // namespace athanor

@@ -1,0 +1,7 @@
+#pragma once
+
+namespace athanor {
+
+inline constexpr char kVersion[] = "0.1.0";
+
+}  // namespace athanor

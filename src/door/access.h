@@ -1,0 +1,39 @@
+// Who may: deny by default, below routing. A presented credential is always
+// verified; with none, the server's own Unix user is trusted on the socket and
+// on loopback. Every route needs a row in the permission table; a request whose
+// route has none is refused.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "door/context.h"
+#include "net/http_types.h"
+
+namespace athanor {
+
+enum class Access { kNobody, kPublic, kRead, kSubmit, kAdmin, kAgent };
+
+struct Permission {
+  std::string_view route;  // Route::name
+  Access need;
+};
+std::span<const Permission> Permissions();
+
+struct Caller {
+  std::string user;   // for records: "ann", "token:laptop"
+  std::optional<Scope> scope;
+  std::optional<AttemptId> attempt;  // an agent
+};
+
+// The caller, if the request may go to `route`; 401 and 403 apart by code and id.
+Result<Caller> Authorize(const DoorContext& context, const Request& request,
+                         std::string_view route);
+// Host and Origin: refuses DNS rebinding and foreign pages, for every request.
+Status CheckOrigin(const DoorContext& context, const Request& request);
+std::string CsrfToken(const DoorContext& context);
+
+}  // namespace athanor

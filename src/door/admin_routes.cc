@@ -1,0 +1,199 @@
+// The native door's house-keeping: health, figures, types, secrets, tokens.
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "door/doors.h"
+#include "door/hub.h"
+#include "door/openapi.h"
+#include "job/codec.h"
+
+namespace athanor {
+namespace {
+
+void Health(DoorContext&, const Call& call) { call.Json(200, "{\"status\":\"ok\"}"); }
+
+void OpenApi(DoorContext&, const Call& call) { call.Json(200, OpenApiDocument()); }
+
+void Session(DoorContext& context, const Call& call) {
+  Json out = {{"user", call.caller.user}, {"csrf", CsrfToken(context)}};
+  call.Json(200, DumpJson(out));
+}
+
+void Prometheus(DoorContext& context, const Call& call) {
+  auto counts = context.jobs.Count();
+  std::string out;
+  out += "# HELP athanor_jobs Jobs by state.\n# TYPE athanor_jobs gauge\n";
+  if (counts) {
+    for (const auto& [state, count] : counts->by_state) {
+      out += fmt::format("athanor_jobs{{state=\"{}\"}} {}\n", NameOf(state), count);
+    }
+  }
+  uint64_t cpus = 0;
+  uint64_t memory = 0;
+  for (const auto* record : context.engine.AllLive()) {
+    if (!HoldsRoom(record->state)) continue;
+    cpus += record->current()->placement.cpu_millis;
+    memory += record->current()->placement.memory_bytes;
+  }
+  out += "# HELP athanor_cpus CPUs of this machine that jobs may have.\n# TYPE athanor_cpus gauge\n";
+  out += fmt::format("athanor_cpus {}\n", context.inventory.cpu_millis / 1000.0);
+  out += "# HELP athanor_cpus_reserved CPUs reserved for jobs.\n# TYPE athanor_cpus_reserved gauge\n";
+  out += fmt::format("athanor_cpus_reserved {}\n", static_cast<double>(cpus) / 1000.0);
+  out += "# HELP athanor_memory_reserved_bytes Memory reserved for jobs.\n"
+         "# TYPE athanor_memory_reserved_bytes gauge\n";
+  out += fmt::format("athanor_memory_reserved_bytes {}\n", memory);
+  out += "# HELP athanor_uptime_seconds Since this server started.\n"
+         "# TYPE athanor_uptime_seconds counter\n";
+  out += fmt::format("athanor_uptime_seconds {}\n",
+                     (context.clock.Wall().ms - context.info.started.ms) / 1000);
+  Response response = Response::Text(200, std::move(out));
+  response.headers.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+  call.responder.Send(std::move(response));
+}
+
+void ShowServer(DoorContext& context, const Call& call) {
+  auto counts = context.jobs.Count();
+  Json out = Json::object();
+  out["version"] = context.info.version;
+  out["pid"] = ::getpid();
+  out["url"] = context.info.url;
+  out["socket"] = context.info.socket;
+  out["home"] = context.info.home;
+  out["user"] = context.info.user;
+  out["started"] = Rfc3339(context.info.started);
+  out["uptime_ms"] = context.clock.Wall().ms - context.info.started.ms;
+  out["instances"] = context.info.simulate ? "simulate" : "real";
+  out["machine"] = ToJson(context.inventory);
+  if (counts) {
+    out["jobs"] = counts->jobs;
+    Json states = Json::object();
+    for (const auto& [state, count] : counts->by_state) states[std::string(NameOf(state))] = count;
+    out["states"] = std::move(states);
+  }
+  call.Json(200, DumpJson(out));
+}
+
+void StopServer(DoorContext& context, const Call& call) {
+  call.Json(200, "{\"stopping\":true}");
+  context.loop.After(Millis(50), [&context] { context.shut_down(); });
+}
+
+void Types(DoorContext& context, const Call& call) {
+  Json all = Json::array();
+  for (const auto& type : context.catalogue.All()) {
+    Json row = {{"name", type.name},
+                {"cpus", type.cpu_millis / 1000.0},
+                {"memory_bytes", type.memory_bytes},
+                {"gpus", type.gpus},
+                {"gpu_model", type.gpu_model},
+                {"on_demand_micros", type.on_demand_micros},
+                {"source", type.source},
+                {"fits", Fits(type, context.inventory)}};
+    if (type.spot_micros) row["spot_micros"] = *type.spot_micros;
+    all.push_back(std::move(row));
+  }
+  Json out = {{"types", std::move(all)}};
+  out["machine"] = ToJson(context.inventory);
+  out["instances"] = context.info.simulate ? "simulate" : "real";
+  call.Json(200, DumpJson(out));
+}
+
+void ListSecrets(DoorContext& context, const Call& call) {
+  auto secrets = context.secrets.List();
+  if (!secrets) return call.Refuse(secrets.error());
+  Json all = Json::array();
+  for (const auto& secret : *secrets) {
+    all.push_back({{"name", secret.name}, {"created", Rfc3339(secret.created)},
+                   {"updated", Rfc3339(secret.updated)}});
+  }
+  call.Json(200, DumpJson(Json{{"secrets", std::move(all)}}));
+}
+
+// The body is the value itself, so that no JSON copy of it lies around.
+void SetSecret(DoorContext& context, const Call& call) {
+  auto status = context.secrets.Set(call.captures["name"], call.request.body, context.clock.Wall());
+  if (!status) return call.Refuse(status.error());
+  call.Json(200, DumpJson(Json{{"name", call.captures["name"]}}));
+}
+
+void RemoveSecret(DoorContext& context, const Call& call) {
+  auto status = context.secrets.Remove(call.captures["name"]);
+  if (!status) return call.Refuse(status.error());
+  call.Json(200, DumpJson(Json{{"removed", call.captures["name"]}}));
+}
+
+Json TokenView(const TokenInfo& info) {
+  Json row = {{"id", info.id}, {"note", info.note}, {"scope", std::string(NameOf(info.scope))},
+              {"created", Rfc3339(info.created)}, {"revoked", info.revoked}};
+  if (info.expires.ms != 0) row["expires"] = Rfc3339(info.expires);
+  if (info.last_used.ms != 0) row["last_used"] = Rfc3339(info.last_used);
+  return row;
+}
+
+void ListTokens(DoorContext& context, const Call& call) {
+  auto tokens = context.tokens.List();
+  if (!tokens) return call.Refuse(tokens.error());
+  Json all = Json::array();
+  for (const auto& token : *tokens) all.push_back(TokenView(token));
+  call.Json(200, DumpJson(Json{{"tokens", std::move(all)}}));
+}
+
+void CreateToken(DoorContext& context, const Call& call) {
+  auto body = ParseJson(call.request.body);
+  if (!body) return call.Refuse(body.error());
+  auto text = [&](const char* key) {
+    return body->is_object() && body->contains(key) && (*body)[key].is_string()
+               ? (*body)[key].get<std::string>()
+               : std::string();
+  };
+  auto scope = ScopeNamed(text("scope").empty() ? "submit" : text("scope"));
+  if (!scope || *scope == Scope::kIngest) {
+    return call.Refuse(Error{ErrorCode::kInvalid, "no such scope: " + Printable(text("scope")),
+                             "read, submit or admin", "", "", ""});
+  }
+  WallTime now = context.clock.Wall();
+  WallTime expires;
+  if (!text("expires_in").empty()) {
+    auto span = ParseDuration(text("expires_in"));
+    if (!span) return call.Refuse(span.error());
+    expires.ms = now.ms + span->count();
+  }
+  auto made = context.tokens.Create(text("note"), *scope, now, expires);
+  if (!made) return call.Refuse(made.error());
+  Json out = TokenView(made->info);
+  out["token"] = made->text;
+  call.Json(201, DumpJson(out));
+}
+
+void RevokeToken(DoorContext& context, const Call& call) {
+  auto status = context.tokens.Revoke(call.captures["id"]);
+  if (!status) return call.Refuse(status.error());
+  call.Json(200, DumpJson(Json{{"revoked", call.captures["id"]}}));
+}
+
+}  // namespace
+
+std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
+  auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
+    return [&context, handler](const Call& call) { handler(context, call); };
+  };
+  return {
+      {"GET", "/healthz", "health", bind(Health)},
+      {"GET", "/metrics", "prometheus", bind(Prometheus)},
+      {"GET", "/api/v1/openapi.json", "openapi", bind(OpenApi)},
+      {"GET", "/api/v1/session", "session", bind(Session)},
+      {"GET", "/api/v1/server", "server.show", bind(ShowServer)},
+      {"POST", "/api/v1/server/stop", "server.stop", bind(StopServer)},
+      {"GET", "/api/v1/types", "types.list", bind(Types)},
+      {"GET", "/api/v1/secrets", "secrets.list", bind(ListSecrets)},
+      {"PUT", "/api/v1/secrets/{name}", "secrets.set", bind(SetSecret)},
+      {"DELETE", "/api/v1/secrets/{name}", "secrets.remove", bind(RemoveSecret)},
+      {"GET", "/api/v1/tokens", "tokens.list", bind(ListTokens)},
+      {"POST", "/api/v1/tokens", "tokens.create", bind(CreateToken)},
+      {"DELETE", "/api/v1/tokens/{id}", "tokens.revoke", bind(RevokeToken)},
+  };
+}
+
+}  // namespace athanor

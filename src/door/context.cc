@@ -1,0 +1,19 @@
+#include "door/context.h"
+
+#include "base/hash.h"
+
+namespace athanor {
+
+Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference) {
+  ATHANOR_TRY(auto id, context.jobs.Resolve(reference));
+  if (const auto* live = context.engine.Live(id)) return *live;
+  return context.jobs.Find(id);
+}
+
+std::string IngestToken(const std::string& key, AttemptId attempt) {
+  // Keyed twice, so that a token cannot be extended into another one's.
+  auto id = attempt.ToString();
+  return "athjob_" + id + "_" + Sha256Hex(key + Sha256Hex(key + id));
+}
+
+}  // namespace athanor

@@ -1,0 +1,71 @@
+// What every door works on: the one model underneath. Owned by the server's
+// wiring; doors borrow it and belong to the loop's thread.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/thread_pool.h"
+#include "job/inventory.h"
+#include "link/wire.h"
+#include "net/loop.h"
+#include "net/router.h"
+#include "price/catalogue.h"
+#include "price/price.h"
+#include "record/jobs/job_store.h"
+#include "record/keys/secret_store.h"
+#include "record/keys/token_store.h"
+#include "record/logs/log_store.h"
+#include "record/objects/blob_store.h"
+#include "record/series/series_store.h"
+#include "steer/engine.h"
+
+namespace athanor {
+
+class Hub;
+
+struct ServerInfo {
+  std::string version;
+  std::string home;
+  std::string url;         // of the TCP port; empty: none
+  std::string socket;
+  uint32_t uid = 0;        // whose server this is
+  std::string user;
+  WallTime started;
+  bool simulate = false;
+  OwnRates rates;
+};
+
+struct DoorContext {
+  Loop& loop;
+  const Clock& clock;
+  Logger& log;
+  Engine& engine;
+  JobStore& jobs;
+  LogStore& logs;
+  SeriesStore& series;
+  BlobStore& blobs;
+  TokenStore& tokens;
+  SecretStore& secrets;
+  const Catalogue& catalogue;
+  Inventory inventory;
+  Hub& hub;
+  ThreadPool& readers;      // for reads that may take long
+  std::string ingest_key;   // signs agents' tokens and CSRF tokens
+  ServerInfo info;
+  std::function<void()> shut_down;
+};
+
+// A job by any reference (id, prefix, name, @last): the live record, else the stored one.
+Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference);
+
+// The agent's token: made from the attempt, verified without a look-up, void when
+// the attempt is over.
+std::string IngestToken(const std::string& key, AttemptId attempt);
+
+}  // namespace athanor

@@ -1,0 +1,63 @@
+#include "door/doors.h"
+
+#include <fcntl.h>
+
+#include "base/files.h"
+
+namespace athanor {
+namespace {
+
+constexpr uint64_t kMostReport = 64ull << 20;
+constexpr uint64_t kMostBlob = 64ull << 30;
+constexpr uint64_t kMostSpec = 4ull << 20;
+
+Response Denied(const Error& error) {
+  // 401 asks for a credential, 403 says that this one is not enough.
+  return ErrorResponse(error.id == "ATH-A0002" ? 401 : RowOf(error.code).http_status, error);
+}
+
+}  // namespace
+
+Result<Router> MakeRouter(DoorContext& context) {
+  Router router;
+  for (auto make : {JobRoutes, StreamRoutes, FileRoutes, AdminRoutes, AgentRoutes}) {
+    for (auto& route : make(context)) {
+      Route guarded{route.method, route.pattern, route.name, {}};
+      guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
+                            Request request, Captures captures, Responder responder) {
+        if (auto status = CheckOrigin(context, request); !status) {
+          return responder.Send(Denied(status.error()));
+        }
+        auto caller = Authorize(context, request, name);
+        if (!caller) return responder.Send(Denied(caller.error()));
+        handler({std::move(request), std::move(captures), std::move(*caller), responder});
+      };
+      ATHANOR_CHECK_OK(router.Add(std::move(guarded)));
+    }
+  }
+  return router;
+}
+
+BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& head) {
+  BodyPolicy policy;
+  auto match = router.Find(head.method, head.raw_path);
+  if (!match.route) return policy;
+  // Nobody may fill the disk before the caller is known.
+  auto caller = Authorize(context, head, match.route->name);
+  if (!caller) {
+    policy.refuse = Denied(caller.error());
+    return policy;
+  }
+  if (match.route->name == "blobs.put") {
+    policy.max_bytes = kMostBlob;
+    auto dir = JoinPath(context.blobs.dir(), "tmp");
+    policy.spool.reset(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  } else if (match.route->name == "agent.report") {
+    policy.max_bytes = kMostReport;
+  } else if (match.route->name == "jobs.submit" || match.route->name == "blobs.missing") {
+    policy.max_bytes = kMostSpec;
+  }
+  return policy;
+}
+
+}  // namespace athanor

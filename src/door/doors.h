@@ -1,0 +1,46 @@
+// A door is a list of routes over one context; Doors() joins them behind the
+// access check, which sits below routing: no handler runs for a request that
+// was not authorised.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "door/access.h"
+#include "door/context.h"
+#include "net/router.h"
+
+namespace athanor {
+
+struct Call {
+  Request request;
+  Captures captures;
+  Caller caller;
+  Responder responder;
+
+  void Json(int status, std::string body) const {
+    responder.Send(Response::Json(status, std::move(body)));
+  }
+  void Refuse(const Error& error) const { responder.Send(ErrorResponse(error)); }
+};
+
+struct DoorRoute {
+  std::string method;
+  std::string pattern;
+  std::string name;
+  std::function<void(Call)> handler;
+};
+
+// All routes of all doors, each behind CheckOrigin and Authorize.
+Result<Router> MakeRouter(DoorContext& context);
+// How bodies are taken: uploads of blobs go to a file.
+BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& head);
+
+std::vector<DoorRoute> JobRoutes(DoorContext& context);
+std::vector<DoorRoute> StreamRoutes(DoorContext& context);
+std::vector<DoorRoute> FileRoutes(DoorContext& context);
+std::vector<DoorRoute> AdminRoutes(DoorContext& context);
+std::vector<DoorRoute> AgentRoutes(DoorContext& context);
+
+}  // namespace athanor

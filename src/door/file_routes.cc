@@ -1,0 +1,150 @@
+// The native door's files: blobs of sources in, outputs out.
+#include <sys/stat.h>
+
+#include <memory>
+
+#include <nlohmann/json.hpp>
+
+#include "base/archive.h"
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "door/doors.h"
+#include "door/hub.h"
+
+namespace athanor {
+namespace {
+
+void Missing(DoorContext& context, const Call& call) {
+  auto body = ParseJson(call.request.body);
+  if (!body) return call.Refuse(body.error());
+  Json missing = Json::array();
+  if (body->is_object() && body->contains("sha256") && (*body)["sha256"].is_array()) {
+    for (const auto& name : (*body)["sha256"]) {
+      if (name.is_string() && !context.blobs.Has(name.get<std::string>())) missing.push_back(name);
+    }
+  }
+  Json out = Json::object();
+  out["missing"] = std::move(missing);
+  call.Json(200, DumpJson(out));
+}
+
+// Hashing may take seconds: on a reader's thread, answered from there.
+void Put(DoorContext& context, const Call& call) {
+  auto sha = call.captures["sha256"];
+  if (context.blobs.Has(sha)) return call.Json(200, "{\"stored\":false}");
+  bool taken = context.readers.Submit([&context, call, sha] {
+    auto store = [&]() -> Result<BlobRef> {
+      ATHANOR_TRY(auto writer, context.blobs.NewBlob());
+      if (call.request.body_file) {
+        ATHANOR_CHECK_OK([&]() -> Status {
+          std::string buffer(1 << 20, '\0');
+          off_t offset = 0;
+          for (;;) {
+            ssize_t n = ::pread(call.request.body_file->get(), buffer.data(), buffer.size(), offset);
+            if (n < 0) return FailErrno("read an upload", errno);
+            if (n == 0) return Ok();
+            offset += n;
+            ATHANOR_CHECK_OK(writer.Write({buffer.data(), static_cast<size_t>(n)}));
+          }
+        }());
+      } else {
+        ATHANOR_CHECK_OK(writer.Write(call.request.body));
+      }
+      return writer.Commit(sha);
+    };
+    auto ref = store();
+    if (!ref) return call.Refuse(ref.error());
+    call.Json(201, "{\"stored\":true}");
+  });
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+}
+
+void SendBlob(const DoorContext& context, const Call& call, std::string_view sha) {
+  auto fd = context.blobs.Read(sha);
+  if (!fd) return call.Refuse(fd.error());
+  struct stat info {};
+  if (::fstat(fd->get(), &info) != 0) return call.Refuse(FailErrno("stat", errno).value());
+  Response head;
+  // Bytes of users never run in a browser of ours.
+  head.headers.Add("Content-Type", "application/octet-stream");
+  head.headers.Add("Content-Disposition", "attachment");
+  head.headers.Add("X-Content-Type-Options", "nosniff");
+  head.headers.Add("Content-Security-Policy", "sandbox; default-src 'none'");
+  call.responder.SendFile(std::move(head), std::move(*fd), 0, static_cast<uint64_t>(info.st_size));
+}
+
+void Get(DoorContext& context, const Call& call) {
+  SendBlob(context, call, call.captures["sha256"]);
+}
+
+void Outputs(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  Json out = Json::object();
+  out["outputs"] = Json::array();
+  for (const auto& output : record->outputs) {
+    Json row = {{"name", output.name}, {"sha256", output.blob}, {"bytes", output.bytes}};
+    if (auto fd = context.blobs.Read(output.blob); fd && EndsWith(output.name, ".tar.gz")) {
+      if (auto members = ListTar(fd->get())) {
+        row["members"] = Json::array();
+        for (const auto& member : *members) {
+          row["members"].push_back({{"name", member.name}, {"bytes", member.size}});
+        }
+      }
+    }
+    out["outputs"].push_back(std::move(row));
+  }
+  call.Json(200, DumpJson(out));
+}
+
+// The archive of an output by name: "model.tar.gz".
+void OutputFile(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  std::string names;
+  for (const auto& output : record->outputs) {
+    if (output.name == call.captures["name"]) return SendBlob(context, call, output.blob);
+    names += (names.empty() ? "" : ", ") + output.name;
+  }
+  Error error;
+  error.code = ErrorCode::kNotFound;
+  error.what = record->spec.name + " kept no output \"" + Printable(call.captures["name"]) + "\"";
+  error.why = names.empty() ? "it kept none" : "it kept: " + names;
+  error.hint = "ath show " + record->spec.name;
+  call.Refuse(error);
+}
+
+// What `ath exec` needs to enter a running job: only for callers on this machine.
+void ExecInfo(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  const auto* stats = context.hub.FindStats(record->id);
+  if (record->state != JobState::kRunning || !record->current()) {
+    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps",
+                             "it is " + std::string(NameOf(record->state)), "", ""});
+  }
+  Json out = Json::object();
+  out["attempt"] = record->current()->id.ToString();
+  out["dir"] = JoinPath(JoinPath(context.info.home, "attempts"), record->current()->id.ToString());
+  out["supervisor_pid"] = stats ? stats->supervisor_pid : 0;
+  call.Json(200, DumpJson(out));
+}
+
+}  // namespace
+
+std::vector<DoorRoute> FileRoutes(DoorContext& context) {
+  auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
+    return [&context, handler](const Call& call) { handler(context, call); };
+  };
+  return {
+      {"POST", "/api/v1/blobs/missing", "blobs.missing", bind(Missing)},
+      {"PUT", "/api/v1/blobs/{sha256}", "blobs.put", bind(Put)},
+      {"GET", "/api/v1/blobs/{sha256}", "blobs.get", bind(Get)},
+      {"GET", "/api/v1/jobs/{job}/outputs", "jobs.outputs", bind(Outputs)},
+      {"GET", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", bind(OutputFile)},
+      {"GET", "/api/v1/jobs/{job}/exec", "jobs.exec", bind(ExecInfo)},
+  };
+}
+
+}  // namespace athanor

@@ -1,0 +1,168 @@
+#include "door/views.h"
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "door/hub.h"
+#include "job/causes.h"
+#include "job/codec.h"
+
+namespace athanor {
+namespace {
+
+constexpr int64_t kSilentMs = 30'000;
+
+Json Number(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value > 0 ? "Infinity" : "-Infinity";
+  return value;
+}
+
+void Quote(std::string& out, std::string_view text) { out += DumpJson(Json(std::string(text))); }
+
+// Lists of ten thousand jobs are built as text: no tree of nodes in between.
+void AppendRow(std::string& out, const JobSummary& job) {
+  out += "{\"id\":\"";
+  out += job.id.ToString();
+  out += "\",\"name\":";
+  Quote(out, job.name);
+  out += ",\"state\":\"";
+  out += NameOf(job.state);
+  out += "\",\"experiment\":";
+  Quote(out, job.experiment);
+  out += ",\"user\":";
+  Quote(out, job.user);
+  auto time = [&out](const char* key, WallTime at) {
+    if (at.ms == 0) return;
+    out += ",\"";
+    out += key;
+    out += "\":\"";
+    out += Rfc3339(at);
+    out += '"';
+  };
+  time("created", job.created);
+  time("started", job.started);
+  time("ended", job.ended);
+  if (!job.cause_kind.empty()) {
+    out += ",\"cause\":{\"kind\":";
+    Quote(out, job.cause_kind);
+    out += ",\"text\":";
+    Quote(out, job.cause_text);
+    out += '}';
+  }
+  if (!job.type.empty()) {
+    out += ",\"type\":";
+    Quote(out, job.type);
+  }
+  out += ",\"command\":";
+  Quote(out, job.command);
+  out += fmt::format(",\"attempts\":{},\"cost_micros\":{},\"simulated\":{}}}", job.attempts,
+                     job.cost_micros, job.simulated);
+}
+
+}  // namespace
+
+std::string ShownState(const DoorContext& context, const JobRecord& record) {
+  if (IsTerminal(record.state)) return std::string(NameOf(record.state));
+  if (record.stop) return "Stopping";
+  bool held = record.state == JobState::kRunning || record.state == JobState::kUploading;
+  if (held && record.last_seen.ms != 0 &&
+      context.clock.Wall().ms - record.last_seen.ms > kSilentMs) {
+    return "Unknown";
+  }
+  return std::string(NameOf(record.state));
+}
+
+Json AcceptedView(const JobRecord& record) {
+  Json out = Json::object();
+  out["id"] = record.id.ToString();
+  out["name"] = record.spec.name;
+  out["state"] = std::string(NameOf(record.state));
+  if (record.simulated) out["simulated"] = true;
+  if (!record.same_as.empty()) out["same_as"] = record.same_as;
+  return out;
+}
+
+Json JobView(const DoorContext& context, const JobRecord& record) {
+  Json out = ToJson(record);
+  out.erase("key");
+  out["name"] = record.spec.name;
+  out["shown_state"] = ShownState(context, record);
+  out["cost_micros"] = CostMicros(record);
+  if (const auto* row = FindCause(record.cause.kind)) {
+    out["cause"]["code"] = std::string(row->code);
+    out["cause"]["title"] = std::string(row->title);
+  }
+  if (auto summaries = context.series.Summaries(record.id); summaries && !summaries->empty()) {
+    out["metrics"] = MetricsView(*summaries);
+  }
+  const auto* stats = context.hub.FindStats(record.id);
+  if (stats && stats->usage) {
+    out["usage"] = {{"cpu_percent", stats->usage->cpu_percent},
+                    {"memory_bytes", stats->usage->memory_bytes},
+                    {"memory_peak", stats->usage->memory_peak}};
+  }
+  if (stats && stats->progress) {
+    out["progress"] = {{"done", stats->progress->done}, {"total", stats->progress->total}};
+  }
+  if (auto bytes = context.logs.Bytes(record.id)) out["log_bytes"] = *bytes;
+  return out;
+}
+
+std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs) {
+  std::string out;
+  out.reserve(jobs.size() * 400 + 64);
+  out += "{\"jobs\":[";
+  bool first = true;
+  for (auto job : jobs) {
+    if (!first) out += ',';
+    first = false;
+    // The queue's reason moves without being stored; memory has the newest.
+    if (const auto* live = context.engine.Live(job.id)) {
+      job.cause_kind = live->cause.kind;
+      job.cause_text = live->cause.text;
+    }
+    AppendRow(out, job);
+  }
+  out += "]}";
+  return out;
+}
+
+Json MetricsView(const std::vector<SeriesSummary>& summaries) {
+  Json all = Json::array();
+  for (const auto& summary : summaries) {
+    Json row = Json::object();
+    row["name"] = summary.name;
+    row["count"] = summary.count;
+    row["last"] = Number(summary.last);
+    if (summary.last_step) row["last_step"] = *summary.last_step;
+    row["last_time"] = Rfc3339({summary.last_wall_ns / 1'000'000});
+    row["min"] = Number(summary.min);
+    row["max"] = Number(summary.max);
+    all.push_back(std::move(row));
+  }
+  return all;
+}
+
+std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& points) {
+  std::string out;
+  std::string quoted = DumpJson(Json(name));
+  for (const auto& point : points) {
+    out += "{\"name\":" + quoted;
+    if (point.step) out += fmt::format(",\"step\":{}", *point.step);
+    if (std::isfinite(point.value)) {
+      out += fmt::format(",\"value\":{}", point.value);
+    } else {
+      out += ",\"value\":" + DumpJson(Number(point.value));
+    }
+    out += ",\"time\":\"" + Rfc3339({point.wall_ns / 1'000'000}) + "\"";
+    if (point.attempt != 1) out += fmt::format(",\"attempt\":{}", point.attempt);
+    if (point.abandoned) out += ",\"abandoned\":true";
+    out += "}\n";
+  }
+  return out;
+}
+
+}  // namespace athanor

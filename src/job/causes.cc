@@ -1,0 +1,106 @@
+#include "job/causes.h"
+
+namespace athanor {
+namespace {
+
+constexpr CauseRow kCauses[] = {
+    {"completed", "ATH-J0000", "the script ended with status 0",
+     "The script ran to its end and said so with exit status 0. Its model and output folders were "
+     "archived and kept.",
+     false, 0},
+    {"nonzero_exit", "ATH-J0101", "the script ended with a non-zero status",
+     "The script itself returned a failure and nothing more telling was found in its last lines. "
+     "`ath logs JOB --tail 50` shows them; `ath run` passes the status through.",
+     false, 0},
+    {"python_exception", "ATH-J0102", "an exception was not caught",
+     "Python ended with a traceback. `ath why` shows the exception and the last frames that are in "
+     "your own files; frames of installed packages are left out.",
+     false, 0},
+    {"bad_import", "ATH-J0103", "a module could not be imported",
+     "The interpreter the job ran with does not have the module. Name it in requirements.txt and "
+     "give the job `environment: {requirements: requirements.txt}`, or install it in the "
+     "environment you submit from.",
+     false, 0},
+    {"missing_file", "ATH-J0104", "a file or program was not there",
+     "The script opened a path, or the job named a program, that does not exist where the job "
+     "runs. Jobs run in a copy of the source folder: data outside of it must be a channel "
+     "(`data:` in the job file, `-i NAME=PATH` on the command line).",
+     false, 127},
+    {"segfault", "ATH-J0111", "the script crashed: segmentation fault",
+     "A native extension touched memory it must not. If faulthandler was on (it is, unless "
+     "switched off), the Python stack at the crash is in the log.",
+     false, 0},
+    {"signal", "ATH-J0115", "a signal ended the script",
+     "Something sent the script a signal it did not handle. The exit status of `ath run` is 128 "
+     "plus the signal's number.",
+     false, 0},
+    {"out_of_memory", "ATH-J0137", "out of memory",
+     "The kernel killed the script because the job reached its memory limit (or the allocation "
+     "itself was refused). `ath why` shows the peak and the limit; retry with more memory or a "
+     "smaller batch.",
+     false, 0},
+    {"disk_full", "ATH-J0128", "the disk is full",
+     "A write of the job failed because no space was left. Free some space; `ath rm` removes old "
+     "jobs with their outputs.",
+     false, 0},
+    {"user_stop", "ATH-J0201", "stopped by a person",
+     "Somebody asked for it: `ath stop`, Ctrl-C while attached, or a stop button. The script got "
+     "SIGTERM and the grace time of the job before SIGKILL.",
+     false, 0},
+    {"time_limit", "ATH-J0202", "ran into its time limit",
+     "The job held its machine for longer than limits.max_runtime. It got SIGTERM, then, after "
+     "the grace time, SIGKILL. Raise the limit or save checkpoints and continue.",
+     false, 0},
+    {"hung", "ATH-J0203", "made no progress",
+     "The script neither printed, logged nor used CPU for longer than it was allowed to.", false,
+     0},
+    {"install_failed", "ATH-J0301", "the environment could not be built",
+     "Installing the requirements failed. The set-up log (`ath logs JOB --phase setup`) has the "
+     "installer's own words; `ath why` names the requirement.",
+     false, 20},
+    {"source_failed", "ATH-J0302", "the source could not be laid out",
+     "The packaged source could not be unpacked where the job was to run: the disk is full, or a "
+     "blob of the store is damaged.",
+     false, 21},
+    {"data_failed", "ATH-J0303", "a data channel could not be provided",
+     "A channel's folder was not readable on the machine that runs the job.", false, 22},
+    {"secret_missing", "ATH-J0304", "a secret could not be had",
+     "The job names a secret that its source did not give when the job started. `ath secret ls` "
+     "shows the built-in store's names.",
+     false, 23},
+    {"launch_failed", "ATH-J0311", "the job could not be started on this machine",
+     "The back end did not manage to start the job's agent. The reason is the system's own.",
+     true, 24},
+    {"agent_lost", "ATH-J0401", "the job's agent and script are gone",
+     "Neither the agent nor the supervisor of the attempt is alive and no exit record was "
+     "written: they were killed together, or the machine was restarted.",
+     true, 25},
+    {"upload_failed", "ATH-J0402", "outputs could not be kept",
+     "The script ended, but archiving its model or output folder failed.", false, 26},
+    {"never_fits", "ATH-J0501", "asks for more than this machine has",
+     "No amount of waiting will make room: the request is larger than the whole machine.", false,
+     27},
+    {"waiting_cpus", "ATH-Q0001", "waits for CPUs", "Other jobs hold the CPUs it needs.", false, 0},
+    {"waiting_memory", "ATH-Q0002", "waits for memory", "Other jobs hold the memory it needs.",
+     false, 0},
+    {"waiting_gpus", "ATH-Q0003", "waits for GPUs", "Other jobs hold the GPUs it needs.", false, 0},
+    {"waiting_turn", "ATH-Q0004", "waits for its turn",
+     "Jobs of a higher priority, or submitted earlier, go first.", false, 0},
+    {"backoff", "ATH-Q0005", "waits before the next attempt",
+     "The last attempt ended through no fault of the script; the next one starts after a pause.",
+     false, 0},
+    {"queued", "ATH-Q0006", "was just accepted", "The queue has not looked at it yet.", false, 0},
+};
+
+}  // namespace
+
+std::span<const CauseRow> Causes() { return kCauses; }
+
+const CauseRow* FindCause(std::string_view kind_or_code) {
+  for (const auto& row : kCauses) {
+    if (row.kind == kind_or_code || row.code == kind_or_code) return &row;
+  }
+  return nullptr;
+}
+
+}  // namespace athanor

@@ -1,0 +1,21 @@
+// The classes of causes: one table from which `ath why`, `ath explain`,
+// docs/errors.md and the exit statuses are made.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace athanor {
+
+struct CauseRow {
+  std::string_view kind;     // "out_of_memory"
+  std::string_view code;     // "ATH-J0137"
+  std::string_view title;    // "killed by the kernel: out of memory"
+  std::string_view explain;  // a paragraph for `ath explain`
+  bool infrastructure;       // not the script's fault; retried without being counted
+  int exit_status;           // of `ath run` when the script never started; 0: the script's own
+};
+std::span<const CauseRow> Causes();
+const CauseRow* FindCause(std::string_view kind_or_code);
+
+}  // namespace athanor

@@ -1,0 +1,233 @@
+#include "job/codec.h"
+
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/hash.h"
+#include "job/fields.h"
+
+namespace athanor {
+namespace {
+
+template <class T>
+concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
+                    (std::same_as<T, Param> || std::same_as<T, SourceSpec> ||
+                     std::same_as<T, EnvironmentSpec> || std::same_as<T, ResourceSpec> ||
+                     std::same_as<T, LimitSpec> || std::same_as<T, ChannelSpec> ||
+                     std::same_as<T, MetricSpec> || std::same_as<T, SecretSpec> ||
+                     std::same_as<T, RetrySpec> || std::same_as<T, JobSpec> ||
+                     std::same_as<T, Cause> || std::same_as<T, StopRequest> ||
+                     std::same_as<T, ExitInfo> || std::same_as<T, Placement> ||
+                     std::same_as<T, Attempt> || std::same_as<T, Output> ||
+                     std::same_as<T, PriceTag> || std::same_as<T, JobRecord> ||
+                     std::same_as<T, StoredEvent> || std::same_as<T, Inventory>);
+
+constexpr std::string_view kKinds[] = {"string", "number", "bool", "null", "json"};
+
+std::optional<WallTime> ParseTime(const std::string& text) {
+  std::tm tm{};
+  int millis = 0;
+  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) != 7) {
+    return std::nullopt;
+  }
+  tm.tm_year -= 1900;
+  tm.tm_mon -= 1;
+  return WallTime{static_cast<int64_t>(timegm(&tm)) * 1000 + millis};
+}
+
+// Writes members; what is empty is left out, so that stored records stay small.
+class Writer {
+ public:
+  explicit Writer(Json& out) : out_(out) {}
+
+  template <class T>
+  void operator()(const char* key, const T& field) {
+    Json value = Value(field);
+    bool empty = value.is_null() || ((value.is_string() || value.is_array() || value.is_object()) &&
+                                     value.empty()) ||
+                 (value.is_string() && value.template get_ref<const std::string&>().empty());
+    if (!empty) out_[key] = std::move(value);
+  }
+
+  template <class T>
+  static Json Value(const T& field) {
+    if constexpr (HasFields<T>) {
+      Json object = Json::object();
+      Writer writer(object);
+      Fields(writer, field);
+      return object;
+    } else if constexpr (std::same_as<T, WallTime>) {
+      return field.ms == 0 ? Json() : Json(Rfc3339(field));
+    } else if constexpr (std::same_as<T, JobId> || std::same_as<T, AttemptId>) {
+      return field.is_zero() ? Json() : Json(field.ToString());
+    } else if constexpr (std::same_as<T, JobState>) {
+      return Json(std::string(NameOf(field)));
+    } else if constexpr (std::same_as<T, Param::Kind>) {
+      return Json(std::string(kKinds[static_cast<int>(field)]));
+    } else if constexpr (std::same_as<T, std::chrono::milliseconds>) {
+      return Json(field.count());
+    } else {
+      return Json(field);
+    }
+  }
+  template <class T>
+  static Json Value(const std::optional<T>& field) {
+    return field ? Value(*field) : Json();
+  }
+  template <class T>
+  static Json Value(const std::vector<T>& items) {
+    Json array = Json::array();
+    for (const auto& item : items) array.push_back(Value(item));
+    return array;
+  }
+
+ private:
+  Json& out_;
+};
+
+class Reader {
+ public:
+  explicit Reader(const Json& in) : in_(in) {}
+
+  template <class T>
+  void operator()(const char* key, T& field) {
+    if (!error_.empty()) return;
+    auto it = in_.find(key);
+    if (it == in_.end() || it->is_null()) return;
+    if (!Read(*it, field)) error_ = std::string("member \"") + key + "\" has the wrong type";
+  }
+
+  const std::string& error() const { return error_; }
+
+ private:
+  template <class T>
+  static bool Read(const Json& value, T& field) {
+    if constexpr (HasFields<T>) {
+      if (!value.is_object()) return false;
+      Reader reader(value);
+      Fields(reader, field);
+      return reader.error().empty();
+    } else if constexpr (std::same_as<T, WallTime>) {
+      if (!value.is_string()) return false;
+      auto time = ParseTime(value.get_ref<const std::string&>());
+      if (time) field = *time;
+      return time.has_value();
+    } else if constexpr (std::same_as<T, JobId> || std::same_as<T, AttemptId>) {
+      if (!value.is_string()) return false;
+      auto id = T::Parse(value.get_ref<const std::string&>());
+      if (id) field = *id;
+      return id.has_value();
+    } else if constexpr (std::same_as<T, JobState>) {
+      if (!value.is_string()) return false;
+      auto state = StateNamed(value.get_ref<const std::string&>());
+      if (state) field = *state;
+      return state.has_value();
+    } else if constexpr (std::same_as<T, Param::Kind>) {
+      for (size_t i = 0; i < std::size(kKinds); ++i) {
+        if (value == kKinds[i]) {
+          field = static_cast<Param::Kind>(i);
+          return true;
+        }
+      }
+      return false;
+    } else if constexpr (std::same_as<T, std::chrono::milliseconds>) {
+      if (!value.is_number_integer()) return false;
+      field = std::chrono::milliseconds(value.get<int64_t>());
+      return true;
+    } else if constexpr (std::same_as<T, bool>) {
+      if (!value.is_boolean()) return false;
+      field = value.get<bool>();
+      return true;
+    } else if constexpr (std::is_integral_v<T>) {
+      if (!value.is_number_integer()) return false;
+      if constexpr (std::is_unsigned_v<T>) {
+        if (!value.is_number_unsigned() && value.get<int64_t>() < 0) return false;
+      }
+      field = value.get<T>();
+      return true;
+    } else {
+      if (!value.is_string()) return false;
+      field = value.get<std::string>();
+      return true;
+    }
+  }
+  template <class T>
+  static bool Read(const Json& value, std::optional<T>& field) {
+    field.emplace();
+    return Read(value, *field);
+  }
+  template <class T>
+  static bool Read(const Json& value, std::vector<T>& items) {
+    if (!value.is_array()) return false;
+    items.clear();
+    for (const auto& item : value) {
+      if (!Read(item, items.emplace_back())) return false;
+    }
+    return true;
+  }
+  static bool Read(const Json& value, std::map<std::string, std::string>& map) {
+    if (!value.is_object()) return false;
+    map.clear();
+    for (const auto& [key, item] : value.items()) {
+      if (!item.is_string()) return false;
+      map[key] = item.get<std::string>();
+    }
+    return true;
+  }
+
+  const Json& in_;
+  std::string error_;
+};
+
+template <class T>
+Result<T> FromJson(const Json& json, const char* noun) {
+  T value;
+  if (!json.is_object()) {
+    return Fail(ErrorCode::kInvalid, std::string(noun) + " is not a JSON object");
+  }
+  Reader reader(json);
+  Fields(reader, value);
+  if (!reader.error().empty()) {
+    return Fail(ErrorCode::kInvalid, std::string(noun) + ": " + reader.error());
+  }
+  return value;
+}
+
+}  // namespace
+
+Json ToJson(const JobSpec& spec) { return Writer::Value(spec); }
+Json ToJson(const JobRecord& record) { return Writer::Value(record); }
+Json ToJson(const Attempt& attempt) { return Writer::Value(attempt); }
+Json ToJson(const Cause& cause) { return Writer::Value(cause); }
+Json ToJson(const Placement& placement) { return Writer::Value(placement); }
+Json ToJson(const ExitInfo& exit) { return Writer::Value(exit); }
+Json ToJson(const Output& output) { return Writer::Value(output); }
+Json ToJson(const StoredEvent& event) { return Writer::Value(event); }
+Json ToJson(const Inventory& inventory) { return Writer::Value(inventory); }
+
+Result<JobSpec> SpecFromJson(const Json& json) { return FromJson<JobSpec>(json, "spec"); }
+Result<JobRecord> RecordFromJson(const Json& json) { return FromJson<JobRecord>(json, "record"); }
+Result<Cause> CauseFromJson(const Json& json) { return FromJson<Cause>(json, "cause"); }
+Result<Placement> PlacementFromJson(const Json& json) {
+  return FromJson<Placement>(json, "placement");
+}
+Result<ExitInfo> ExitFromJson(const Json& json) { return FromJson<ExitInfo>(json, "exit"); }
+Result<Output> OutputFromJson(const Json& json) { return FromJson<Output>(json, "output"); }
+Result<StoredEvent> EventFromJson(const Json& json) {
+  return FromJson<StoredEvent>(json, "event");
+}
+
+std::string SpecHash(const JobSpec& spec) { return Sha256Hex(DumpJson(ToJson(spec))); }
+
+std::string SameRunHash(const JobSpec& spec) {
+  Json what = Json::object();
+  what["command"] = spec.command;
+  what["params"] = Writer::Value(spec.params);
+  what["bundle"] = spec.source.bundle;
+  what["data"] = Writer::Value(spec.data);
+  return Sha256Hex(DumpJson(what));
+}
+
+}  // namespace athanor

@@ -1,0 +1,39 @@
+// JSON forms of the nouns, made from the field tables in job/fields.h. Reading
+// is lenient to unknown members (a newer server's data) and strict to types.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "job/event.h"
+#include "job/inventory.h"
+#include "job/record.h"
+
+namespace athanor {
+
+Json ToJson(const JobSpec& spec);
+Json ToJson(const JobRecord& record);
+Json ToJson(const Attempt& attempt);
+Json ToJson(const Cause& cause);
+Json ToJson(const Placement& placement);
+Json ToJson(const ExitInfo& exit);
+Json ToJson(const Output& output);
+Json ToJson(const StoredEvent& event);
+Json ToJson(const Inventory& inventory);
+
+Result<JobSpec> SpecFromJson(const Json& json);
+Result<JobRecord> RecordFromJson(const Json& json);
+Result<Cause> CauseFromJson(const Json& json);
+Result<Placement> PlacementFromJson(const Json& json);
+Result<ExitInfo> ExitFromJson(const Json& json);
+Result<Output> OutputFromJson(const Json& json);
+Result<StoredEvent> EventFromJson(const Json& json);
+
+// Stable bytes for comparison: what makes two submits "the same spec".
+std::string SpecHash(const JobSpec& spec);
+// What makes two runs the same experiment: source, command, parameters and data only.
+std::string SameRunHash(const JobSpec& spec);
+
+}  // namespace athanor

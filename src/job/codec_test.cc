@@ -1,0 +1,95 @@
+#include "job/codec.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job/causes.h"
+
+namespace athanor {
+namespace {
+
+JobRecord FullRecord() {
+  JobRecord record;
+  record.id = JobId::New();
+  record.key = "k";
+  record.user = "ann";
+  record.state = JobState::kRunning;
+  record.created = {1'700'000'000'123};
+  record.updated = {1'700'000'001'000};
+  record.event_seq = 7;
+  record.cause = {"waiting_cpus", "needs 4", "ath ps", "more"};
+  record.stop = StopRequest{{"user_stop", "bye", "", ""}, "ann", {1'700'000'002'000}, Millis(5)};
+  record.simulated = true;
+  record.price = {1'006'000, "USD", "catalogue"};
+  record.spec.name = "brisk-heron";
+  record.spec.command = {"python", "train.py", "--lr", "${lr}"};
+  record.spec.params = {{"lr", "1e-4", Param::Kind::kNumber}, {"on", "true", Param::Kind::kBool}};
+  record.spec.env = {{"A", "1"}};
+  record.spec.limits.max_runtime = Millis(60'000);
+  record.spec.data = {{"train", "/data", "shared"}};
+  record.spec.metrics = {{"loss", "loss=(\\S+)", "step=(\\d+)"}};
+  record.spec.secrets = {{"TOKEN", "command", "vault read x", "file", true}};
+  record.spec.priority = -3;
+  Attempt attempt;
+  attempt.id = AttemptId::New();
+  attempt.number = 2;
+  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, true};
+  attempt.held_ms = 1234;
+  attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, 3, 1, 4, "no"};
+  attempt.off = {"pid namespace"};
+  record.attempts = {attempt};
+  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3}};
+  return record;
+}
+
+TEST(Codec, ARecordComesBackAsItWas) {
+  auto record = FullRecord();
+  auto text = DumpJson(ToJson(record));
+  auto parsed = ParseJson(text);
+  ASSERT_TRUE(parsed) << parsed.error().what;
+  auto back = RecordFromJson(*parsed);
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(*back, record);
+}
+
+TEST(Codec, MembersOfANewerProgramAreIgnoredAndWrongTypesAreNot) {
+  auto json = ToJson(FullRecord());
+  json["from_the_future"] = 1;
+  EXPECT_TRUE(RecordFromJson(json));
+  json["simulated"] = "yes";
+  auto bad = RecordFromJson(json);
+  ASSERT_FALSE(bad);
+  EXPECT_NE(bad.error().what.find("simulated"), std::string::npos);
+}
+
+TEST(Codec, SpecHashTellsSpecsApartAndSameRunLooksAtWhatMatters) {
+  auto a = FullRecord().spec;
+  auto b = a;
+  EXPECT_EQ(SpecHash(a), SpecHash(b));
+  b.name = "other";
+  EXPECT_NE(SpecHash(a), SpecHash(b));
+  EXPECT_EQ(SameRunHash(a), SameRunHash(b));
+  b.params[0].value = "2e-4";
+  EXPECT_NE(SameRunHash(a), SameRunHash(b));
+}
+
+TEST(Cost, IsHeldSecondsOfAllAttemptsAtTheFrozenPrice) {
+  auto record = FullRecord();
+  record.attempts.front().held_ms = 3'599'001;
+  EXPECT_EQ(CostMicros(record), 1'006'000);
+  record.attempts.push_back(record.attempts.front());
+  EXPECT_EQ(CostMicros(record), 1'006'000ll * 7199 / 3600);
+}
+
+TEST(Causes, KindsAndCodesAreUnique) {
+  for (const auto& row : Causes()) {
+    EXPECT_EQ(FindCause(row.kind), &row) << row.kind;
+    EXPECT_EQ(FindCause(row.code), &row) << row.code;
+    EXPECT_FALSE(row.explain.empty()) << row.kind;
+  }
+  EXPECT_EQ(FindCause("no such"), nullptr);
+}
+
+}  // namespace
+}  // namespace athanor

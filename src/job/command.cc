@@ -1,0 +1,201 @@
+#include "job/command.h"
+
+#include <algorithm>
+
+#include "base/format.h"
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+constexpr std::string_view kChannel = "channel.";
+
+bool IsNameChar(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         std::string_view("_.-/").find(c) != std::string_view::npos;
+}
+
+bool IsReference(std::string_view name) {
+  if (name.empty() || (name.front() >= '0' && name.front() <= '9') || name.front() == '-') {
+    return false;
+  }
+  return std::all_of(name.begin(), name.end(), IsNameChar);
+}
+
+bool IsCapital(std::string_view name) {
+  return std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
+}
+
+// How the text at one point of a shell command is read. `$(` opens a bare context
+// inside any other but single quotes, so contexts nest.
+class QuoteTracker {
+ public:
+  enum class Context { kBare, kDouble, kSingle };
+
+  Context context() const { return stack_.back(); }
+  bool quotable() const { return !backtick_ && !here_document_; }
+
+  // Reads the character at text[at] and returns how many were read.
+  size_t Read(std::string_view text, size_t at) {
+    const char c = text[at];
+    const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+    if (context() == Context::kSingle) {
+      if (c == '\'') stack_.pop_back();
+      return 1;
+    }
+    if (c == '\\' && next != '\0') return 2;
+    if (c == '`') backtick_ = !backtick_;
+    if (c == '$' && next == '(') {
+      stack_.push_back(Context::kBare);
+      return 2;
+    }
+    if (c == '"') {
+      context() == Context::kDouble ? stack_.pop_back() : stack_.push_back(Context::kDouble);
+      return 1;
+    }
+    if (context() == Context::kDouble) return 1;
+    if (c == '\'') stack_.push_back(Context::kSingle);
+    if (c == '(') stack_.push_back(Context::kBare);
+    if (c == ')' && stack_.size() > 1) stack_.pop_back();
+    if (c == '<' && next == '<') here_document_ = true;
+    const bool word_start =
+        at == 0 || std::string_view(" \t\n;&|(").find(text[at - 1]) != text.npos;
+    if (c == '#' && word_start) {
+      // A comment; its quotes are nobody's.
+      return std::min(text.find('\n', at), text.size()) - at;
+    }
+    return 1;
+  }
+
+ private:
+  std::vector<Context> stack_{Context::kBare};
+  bool backtick_ = false;
+  bool here_document_ = false;
+};
+
+std::string QuoteFor(QuoteTracker::Context context, const std::string& value) {
+  switch (context) {
+    case QuoteTracker::Context::kBare:
+      return ShellQuote(value);
+    case QuoteTracker::Context::kSingle:
+      return ReplaceAll(value, "'", "'\\''");
+    case QuoteTracker::Context::kDouble:
+      break;
+  }
+  std::string quoted;
+  for (const char c : value) {
+    if (c == '"' || c == '$' || c == '`' || c == '\\') quoted += '\\';
+    quoted += c;
+  }
+  return quoted;
+}
+
+class Substitution {
+ public:
+  Substitution(const JobSpec& spec, const ChannelPath& channel_path)
+      : spec_(spec), channel_path_(channel_path) {}
+
+  Result<std::string> Apply(std::string_view text) {
+    QuoteTracker quotes;
+    std::string out;
+    for (size_t at = 0; at < text.size();) {
+      const size_t end = ReferenceEnd(text, at);
+      if (end == 0) {
+        const size_t read = spec_.shell ? quotes.Read(text, at) : 1;
+        out += text.substr(at, read);
+        at += read;
+        continue;
+      }
+      const bool escaped = text[at + 1] == '$';
+      const std::string_view whole = text.substr(at, end - at);
+      const std::string_view name = whole.substr(escaped ? 3 : 2, whole.size() - (escaped ? 4 : 3));
+      at = end;
+      if (escaped) {
+        out += whole.substr(1);
+        continue;
+      }
+      ATHANOR_TRY(const auto value, Lookup(name));
+      if (!value) {
+        out += whole;
+      } else if (!spec_.shell) {
+        out += *value;
+      } else {
+        ATHANOR_TRY(const auto quoted, Quote(quotes, name, *value));
+        out += quoted;
+      }
+    }
+    return out;
+  }
+
+ private:
+  // Past the end of "${name}" or "$${name}" at `at`; 0 when there is none.
+  static size_t ReferenceEnd(std::string_view text, size_t at) {
+    const size_t brace = StartsWith(text.substr(at), "$${") ? at + 2 : at + 1;
+    if (text[at] != '$' || brace >= text.size() || text[brace] != '{') return 0;
+    const size_t close = text.find('}', brace);
+    if (close == std::string_view::npos) return 0;
+    return IsReference(text.substr(brace + 1, close - brace - 1)) ? close + 1 : 0;
+  }
+
+  // nullopt: leave it to the shell.
+  Result<std::optional<std::string>> Lookup(std::string_view name) {
+    for (const auto& param : spec_.params) {
+      if (param.name == name) return param.value;
+    }
+    if (StartsWith(name, kChannel)) {
+      if (auto path = channel_path_(name.substr(kChannel.size()))) return path;
+    } else if (IsCapital(name)) {
+      return std::nullopt;
+    }
+    return Fail(Unknown(name));
+  }
+
+  Error Unknown(std::string_view name) const {
+    std::vector<std::string> known;
+    for (const auto& param : spec_.params) known.push_back(param.name);
+    for (const auto& channel : spec_.data) known.push_back(std::string(kChannel) + channel.name);
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.id = "ATH-S0111";
+    error.what = fmt::format("the command names ${{{}}}, which is not given", Printable(name));
+    error.why = known.empty() ? "the job has no parameters and no data channels"
+                              : "known are: " + Printable(Join(known, ", ").substr(0, 300));
+    if (const auto near = Nearest(name, known)) {
+      error.hint = fmt::format("did you mean ${{{}}}?", Printable(*near));
+    } else {
+      error.hint = fmt::format("-p {}=VALUE, or $${{{}}} to leave it to the shell", Printable(name),
+                               Printable(name));
+    }
+    return error;
+  }
+
+  static Result<std::string> Quote(const QuoteTracker& quotes, std::string_view name,
+                                   const std::string& value) {
+    // What needs no quotes bare needs none anywhere.
+    if (ShellQuote(value) == value || quotes.quotable()) return QuoteFor(quotes.context(), value);
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.id = "ATH-S0111";
+    error.what = fmt::format("${{{}}} cannot be quoted where it stands", Printable(name));
+    error.why = "the command has a here-document or `...` before it";
+    error.hint = "use $(...) instead of `...`, or put the command in a script";
+    return Fail(std::move(error));
+  }
+
+  const JobSpec& spec_;
+  const ChannelPath& channel_path_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> SubstituteCommand(const JobSpec& spec,
+                                                   const ChannelPath& channel_path) {
+  Substitution substitution(spec, channel_path);
+  std::vector<std::string> command;
+  for (const auto& word : spec.command) {
+    ATHANOR_TRY(command.emplace_back(), substitution.Apply(word));
+  }
+  return command;
+}
+
+}  // namespace athanor

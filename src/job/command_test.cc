@@ -1,0 +1,92 @@
+#include "job/command.h"
+
+#include <gtest/gtest.h>
+
+#include "base/process.h"
+
+namespace athanor {
+namespace {
+
+JobSpec Spec(std::vector<std::string> command, bool shell) {
+  JobSpec spec;
+  spec.command = std::move(command);
+  spec.shell = shell;
+  spec.params = {{"lr", "0.1", Param::Kind::kNumber},
+                 {"text", "it's $HOME; \"x\" `id` \\", Param::Kind::kString},
+                 {"empty", "", Param::Kind::kString},
+                 {"LR", "caps", Param::Kind::kString}};
+  spec.data = {{"train", "/data", "file"}};
+  return spec;
+}
+
+Result<std::vector<std::string>> Substituted(const JobSpec& spec) {
+  return SubstituteCommand(spec, [](std::string_view name) -> std::optional<std::string> {
+    if (name != "train") return std::nullopt;
+    return "/opt/ml/input/data/train";
+  });
+}
+
+TEST(Command, ReplacesParametersAndChannelsInWords) {
+  const auto words = Substituted(Spec(
+      {"p", "--lr=${lr}", "${channel.train}/x", "${text}", "${HOME}", "${LR}", "$${lr}"}, false));
+  ASSERT_TRUE(words.has_value());
+  const std::vector<std::string> expected = {
+      "p",    "--lr=0.1", "/opt/ml/input/data/train/x", "it's $HOME; \"x\" `id` \\", "${HOME}",
+      "caps", "${lr}"};
+  EXPECT_EQ(*words, expected);
+}
+
+TEST(Command, SuggestsTheNearestNameForAnUnknownOne) {
+  const auto typo = Substituted(Spec({"p ${channel.trian}"}, true));
+  ASSERT_FALSE(typo.has_value());
+  EXPECT_EQ(typo.error().id, "ATH-S0111");
+  EXPECT_EQ(typo.error().hint, "did you mean ${channel.train}?");
+  const auto unknown = Substituted(Spec({"p ${something}"}, true));
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().hint, "-p something=VALUE, or $${something} to leave it to the shell");
+}
+
+TEST(Command, LeavesTheShellItsOwnForms) {
+  for (const char* text :
+       {"echo ${HOME} ${x:-y} ${#x} ${1} $x ${x%.*} ${", "${}", "$", "$$", "${a b}"}) {
+    const auto words = Substituted(Spec({text}, true));
+    ASSERT_TRUE(words.has_value()) << text;
+    EXPECT_EQ((*words)[0], text);
+  }
+}
+
+// The value must reach the program as one word, byte for byte, wherever it stands.
+TEST(Command, AShellSeesTheValueAsDataInEveryKindOfQuotes) {
+  const std::string value = "it's $HOME; \"x\" `id` \\";
+  const std::pair<const char*, std::string> table[] = {
+      {"printf %s ${text}", value},
+      {"printf %s \"${text}\"", value},
+      {"printf %s '${text}'", value},
+      {"printf %s a${text}b", "a" + value + "b"},
+      {"printf %s \"$(printf %s \"${text}\")\"", value},
+      {"printf %s \"$(printf %s ${text})\"", value},
+      {"(printf %s ${text})", value},
+      {"case a in a) printf %s ${text};; esac", value},
+      {"# don't\nprintf %s ${text}", value},
+      {"printf %s \\'${text}", "'" + value},
+      {"printf '[%s]' ${empty} \"${empty}\"", "[][]"},
+      {"x=1; printf %s $${x}", "1"},
+  };
+  for (const auto& [text, expected] : table) {
+    const auto words = Substituted(Spec({text}, true));
+    ASSERT_TRUE(words.has_value()) << text;
+    const auto result = RunCommand({"sh", "-c", (*words)[0]});
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->output, expected) << (*words)[0];
+  }
+}
+
+TEST(Command, RefusesToGuessInsideBackticksAndHereDocuments) {
+  EXPECT_FALSE(Substituted(Spec({"echo `echo ${text}`"}, true)).has_value());
+  EXPECT_FALSE(Substituted(Spec({"cat <<E\n${text}\nE\n"}, true)).has_value());
+  EXPECT_TRUE(Substituted(Spec({"cat <<E\n${lr}\nE\n"}, true)).has_value());
+  EXPECT_TRUE(Substituted(Spec({"echo `id` ${text}"}, true)).has_value());
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,92 @@
+// What the world reports about a job. Events are values; they are stored with
+// their time and cause before anything acts on them.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "job/ids.h"
+#include "job/record.h"
+
+namespace athanor {
+
+struct Submitted {};
+// The queue found room.
+struct Placed {
+  AttemptId attempt;
+  Placement placement;
+};
+// The queue did not: the reason and amount, stored when it changes.
+struct Waiting {
+  Cause cause;
+};
+struct Launched {
+  AttemptId attempt;
+  std::string handle;
+};
+struct LaunchFailed {
+  AttemptId attempt;
+  Cause cause;
+  bool permanent = false;
+};
+// From the agent.
+struct AgentUp {
+  AttemptId attempt;
+};
+struct PrepareFailed {
+  AttemptId attempt;
+  Cause cause;
+};
+struct ScriptStarted {
+  AttemptId attempt;
+  int64_t setup_ms = 0;
+  std::vector<std::string> off;
+};
+struct ScriptEnded {
+  AttemptId attempt;
+  ExitInfo exit;
+  Cause cause;  // classified by the agent, which has the log at hand
+};
+// Outputs are kept and the agent is about to leave.
+struct Uploaded {
+  AttemptId attempt;
+  std::vector<Output> outputs;
+  Cause failure;  // kind empty unless the upload failed
+  std::string packages;
+};
+// The back end proved that the attempt is over although its agent never said so.
+struct HostLost {
+  AttemptId attempt;
+  Cause cause;
+};
+struct StopAsked {
+  Cause cause;
+  std::string who;
+  std::chrono::milliseconds grace{120'000};
+};
+// A note in the job's history that changes no state ("the log was capped").
+struct Noted {
+  AttemptId attempt;
+  Cause cause;
+};
+
+using JobEvent = std::variant<Submitted, Placed, Waiting, Launched, LaunchFailed, AgentUp,
+                              PrepareFailed, ScriptStarted, ScriptEnded, Uploaded, HostLost,
+                              StopAsked, Noted>;
+
+std::string_view NameOf(const JobEvent& event);  // "script_ended"
+
+// An event as stored: numbered from 1 within its job.
+struct StoredEvent {
+  JobId job;
+  uint64_t seq = 0;
+  WallTime at;
+  std::string name;
+  JobState state = JobState::kQueued;  // after it
+  uint32_t attempt = 0;                // number; 0: none
+  Cause cause;
+  bool operator==(const StoredEvent&) const = default;
+};
+
+}  // namespace athanor

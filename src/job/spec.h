@@ -1,0 +1,124 @@
+// JobSpec is what a user asked for, after parsing and before anything ran. It is
+// a value: no defaults are hidden elsewhere, nothing in it changes after submit,
+// and secrets appear in it by name only.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace athanor {
+
+// A hyper-parameter: its text as the script sees it, and what it was in the file.
+struct Param {
+  enum class Kind { kString, kNumber, kBool, kNull, kJson };
+  std::string name;
+  std::string value;
+  Kind kind = Kind::kString;
+  bool operator==(const Param&) const = default;
+};
+
+// The packaged source. `bundle` names the manifest blob (sha256); the rest is for people.
+struct SourceSpec {
+  std::string dir;                  // where it came from, as given
+  std::vector<std::string> ignore;  // extra patterns
+  uint64_t max_size = 0;            // bytes; 0 means the default limit
+  std::string bundle;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  std::string git_commit;
+  std::string git_branch;
+  std::string git_diff;  // blob (sha256) of the uncommitted change; empty when clean
+  bool operator==(const SourceSpec&) const = default;
+};
+
+struct EnvironmentSpec {
+  std::string base;          // "" or "host": as the submitting shell; "system": a venv over the system's
+                             // packages; "isolated": a venv of its own
+  std::string python;        // interpreter or version; empty means the one on PATH
+  std::string requirements;  // file inside the source
+  std::string conda;         // file inside the source
+  std::vector<std::string> apt;
+  std::string image;
+  std::string index_url;
+  std::string index_secret;  // name of the secret that holds the index's token
+  bool operator==(const EnvironmentSpec&) const = default;
+};
+
+struct ResourceSpec {
+  std::string type;          // instance type by name; empty means by amounts
+  uint32_t cpu_millis = 0;   // 1000 is one CPU; 0 means the default
+  uint64_t memory_bytes = 0; // 0 means no limit
+  uint32_t gpus = 0;
+  bool operator==(const ResourceSpec&) const = default;
+};
+
+struct LimitSpec {
+  std::chrono::milliseconds max_runtime{0};  // 0: none
+  std::chrono::milliseconds stop_grace{120'000};
+  std::chrono::milliseconds lost_after{0};   // stop itself after this silence; 0: never
+  uint64_t log_bytes = 1ull << 30;           // a stream is cut there
+  bool operator==(const LimitSpec&) const = default;
+};
+
+// A data channel: a folder or file given to the script under input/data/<name>.
+struct ChannelSpec {
+  std::string name;
+  std::string from;
+  std::string mode = "file";  // file: copied before the start; shared: used in place
+  bool operator==(const ChannelSpec&) const = default;
+};
+
+struct MetricSpec {
+  std::string name;
+  std::string regex;       // group 1 is the value
+  std::string step_regex;  // group 1 is the step; empty: no step
+  bool operator==(const MetricSpec&) const = default;
+};
+
+// A secret by reference. The value is fetched when the job starts and is never part of a spec.
+struct SecretSpec {
+  std::string name;           // also the environment variable's name
+  std::string source = "store";  // store, env, file, command
+  std::string locator;        // variable, path or command line; empty for store
+  std::string as = "env";     // env or file
+  bool optional = false;
+  bool operator==(const SecretSpec&) const = default;
+};
+
+struct RetrySpec {
+  uint32_t max = 0;
+  std::vector<std::string> on;  // causes; empty means the infrastructure's only
+  std::chrono::milliseconds backoff{0};
+  bool operator==(const RetrySpec&) const = default;
+};
+
+struct JobSpec {
+  std::string name;
+  std::string experiment;
+  std::string run;  // display name inside the experiment; empty means the name
+  std::vector<std::string> command;  // argv; with `shell`, one string for sh -c
+  bool shell = false;
+  std::string entry;  // the script inside the source, when one could be told
+  std::vector<Param> params;
+  std::map<std::string, std::string> env;        // asked for by the user
+  std::map<std::string, std::string> inherited;  // PATH and the like of the submitting shell
+  SourceSpec source;
+  EnvironmentSpec environment;
+  ResourceSpec resources;
+  LimitSpec limits;
+  std::vector<ChannelSpec> data;
+  std::string checkpoint_dir;  // empty: /opt/ml/checkpoints
+  std::vector<MetricSpec> metrics;
+  std::vector<SecretSpec> secrets;
+  std::map<std::string, std::string> tags;
+  RetrySpec retry;
+  int32_t priority = 0;  // higher runs first
+  bool debug = false;
+  std::string origin = "native";  // the door it came through
+  bool operator==(const JobSpec&) const = default;
+};
+
+}  // namespace athanor

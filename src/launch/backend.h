@@ -1,0 +1,58 @@
+// A Backend runs the hosts of one job attempt somewhere: as local processes,
+// in containers, under Slurm, or as Kubernetes pods. It moves no data, keeps
+// no history and decides no retries: `steer` does, from what it reports.
+//
+// Threads: every call is safe from any thread and returns within seconds; long
+// work is observed through Poll().
+// Crash rule: all durable state is behind the handle, so a restarted server can
+// Poll and Stop what an earlier one launched.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "link/plan.h"
+
+namespace athanor {
+
+struct HostStatus {
+  enum class State {
+    kAlive,      // its agent runs
+    kAgentGone,  // its agent died, but the script runs or left an exit record: Launch again
+    kGone,       // nothing of it is left and it left no exit record
+  };
+  State state = State::kAlive;
+  std::string detail;  // for a person
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual std::string_view name() const = 0;  // "process"
+
+  // Starts every host of the plan or none, and returns the handle. Idempotent on
+  // plan.attempt: launching what runs succeeds, launching what lost its agent
+  // gives it a new one, and the script is never started twice.
+  // kExhausted: no room now. kInvalid: never will fit. kUnavailable: did not
+  // answer, and nothing is known to have started.
+  virtual Result<std::string> Launch(const AttemptPlan& plan) = 0;
+
+  // One status per host, in host order. kNotFound: the back end has forgotten
+  // the attempt; the caller treats it as lost, not as failed.
+  virtual Result<std::vector<HostStatus>> Poll(const std::string& handle) = 0;
+
+  // Ends what is left of the attempt, without grace; succeeds when nothing is.
+  virtual Status Kill(const std::string& handle) = 0;
+
+  // The attempt is over and recorded: drop scratch space and limits.
+  virtual Status Release(const std::string& handle) = 0;
+
+  // Handles of the attempts it still knows; asked once, at start-up.
+  virtual Result<std::vector<std::string>> Adopt() = 0;
+};
+
+}  // namespace athanor

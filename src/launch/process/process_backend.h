@@ -1,0 +1,36 @@
+// ProcessBackend runs an attempt as processes of this machine: it writes the
+// plan into the attempt's folder and starts `athanor agent` there in a session
+// of its own. The handle is the folder's name; everything needed to find the
+// attempt again (the agent's and the supervisor's identities, the exit record)
+// lies in that folder.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "launch/backend.h"
+
+namespace athanor {
+
+class ProcessBackend final : public Backend {
+ public:
+  struct Options {
+    std::string attempts_dir;  // one folder per attempt below
+    std::string program;       // athanor, for `agent`
+  };
+  explicit ProcessBackend(Options options);
+  ~ProcessBackend() override;
+
+  std::string_view name() const override { return "process"; }
+  Result<std::string> Launch(const AttemptPlan& plan) override;
+  Result<std::vector<HostStatus>> Poll(const std::string& handle) override;
+  Status Kill(const std::string& handle) override;
+  Status Release(const std::string& handle) override;
+  Result<std::vector<std::string>> Adopt() override;
+
+ private:
+  Result<std::string> DirOf(const std::string& handle) const;
+  Options options_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,21 @@
+// The names inside an attempt's folder. The back end and the agent meet here:
+// locks tell who is alive, records tell what happened.
+#pragma once
+
+namespace athanor::attempt_dir {
+
+inline constexpr char kPlan[] = "plan.json";          // written by the back end
+inline constexpr char kAgentLog[] = "agent.log";      // the agent's own words
+inline constexpr char kAgentLock[] = "agent.lock";    // flock held by the agent while it lives
+// The agent is about to start the supervisor: a successor waits for its status.
+inline constexpr char kLaunching[] = "launching";
+inline constexpr char kSupervisorPlan[] = "supervisor.plan";
+inline constexpr char kSupervisorStatus[] = "supervisor.status";
+inline constexpr char kStarted[] = "started";
+inline constexpr char kExit[] = "exit";
+inline constexpr char kDone[] = "done";  // everything was reported and acknowledged
+inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
+inline constexpr char kSpool[] = "spool";
+inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged
+
+}  // namespace athanor::attempt_dir

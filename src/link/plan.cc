@@ -1,0 +1,57 @@
+#include "link/plan.h"
+
+#include <nlohmann/json.hpp>
+
+#include "job/codec.h"
+
+namespace athanor {
+
+std::string EncodePlan(const AttemptPlan& plan) {
+  Json json = Json::object();
+  json["job"] = plan.job.ToString();
+  json["attempt"] = plan.attempt.ToString();
+  json["number"] = plan.number;
+  json["spec"] = ToJson(plan.spec);
+  json["placement"] = ToJson(plan.placement);
+  json["dir"] = plan.dir;
+  json["server"] = plan.server;
+  json["token"] = plan.token;
+  json["blob_dir"] = plan.blob_dir;
+  json["cache_dir"] = plan.cache_dir;
+  json["job_dir"] = plan.job_dir;
+  json["hide_dir"] = plan.hide_dir;
+  json["supervisor"] = plan.supervisor;
+  json["python_path"] = plan.python_path;
+  json["instance_type"] = plan.instance_type;
+  return DumpJson(json);
+}
+
+Result<AttemptPlan> DecodePlan(std::string_view text) {
+  ATHANOR_TRY(Json json, ParseJson(text));
+  AttemptPlan plan;
+  try {
+    auto job = JobId::Parse(json.at("job").get<std::string>());
+    auto attempt = AttemptId::Parse(json.at("attempt").get<std::string>());
+    if (!job || !attempt) return Fail(ErrorCode::kInvalid, "plan: not an id");
+    plan.job = *job;
+    plan.attempt = *attempt;
+    plan.number = json.at("number").get<uint32_t>();
+    ATHANOR_TRY(plan.spec, SpecFromJson(json.at("spec")));
+    ATHANOR_TRY(plan.placement, PlacementFromJson(json.at("placement")));
+    plan.dir = json.at("dir").get<std::string>();
+    plan.server = json.at("server").get<std::string>();
+    plan.token = json.at("token").get<std::string>();
+    plan.blob_dir = json.at("blob_dir").get<std::string>();
+    plan.cache_dir = json.at("cache_dir").get<std::string>();
+    plan.job_dir = json.at("job_dir").get<std::string>();
+    plan.hide_dir = json.at("hide_dir").get<std::string>();
+    plan.supervisor = json.at("supervisor").get<std::string>();
+    plan.python_path = json.at("python_path").get<std::string>();
+    plan.instance_type = json.at("instance_type").get<std::string>();
+  } catch (const nlohmann::json::exception& e) {
+    return Fail(ErrorCode::kInvalid, std::string("plan: ") + e.what());
+  }
+  return plan;
+}
+
+}  // namespace athanor

@@ -1,0 +1,34 @@
+// AttemptPlan is all an agent needs to run one host of one attempt; the back end
+// writes it as plan.json into the attempt's folder before it starts the agent.
+// It holds no secret but the attempt's own ingest token; the file is 0600.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "job/record.h"
+
+namespace athanor {
+
+struct AttemptPlan {
+  JobId job;
+  AttemptId attempt;
+  uint32_t number = 1;
+  JobSpec spec;
+  Placement placement;
+  std::string dir;          // the attempt's folder: everything of it lies below
+  std::string server;       // unix:/… or http://…
+  std::string token;        // ingest, bound to this attempt
+  std::string blob_dir;     // the object store's blobs, readable and writable
+  std::string cache_dir;    // environments and data caches, shared by jobs
+  std::string job_dir;      // kept over the job's attempts: checkpoints
+  std::string hide_dir;     // not to be seen by the script (the server's data); empty: none
+  std::string supervisor;   // path of athanor-supervisor
+  std::string python_path;  // where the athanor package lies; empty: none
+  std::string instance_type;  // as the script is told; the machine's when none was asked for
+};
+
+std::string EncodePlan(const AttemptPlan& plan);
+Result<AttemptPlan> DecodePlan(std::string_view text);
+
+}  // namespace athanor

@@ -1,0 +1,142 @@
+// One accepted connection of an HttpServer: reads a request, hands it to the
+// handler, writes the answer, and again. Private to the server.
+//
+// It is a state machine with one entry, Pump(), which goes on until nothing more
+// can be done at once; every event (readable, writable, an answer) only calls it.
+// So nothing re-enters: an answer given within the handler is picked up when the
+// handler has returned.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <list>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "net/http_server.h"
+#include "net/peer.h"
+#include "net/request_parser.h"
+#include "net/transport.h"
+
+namespace athanor {
+
+class HttpConnection;
+using ConnectionList = std::list<std::shared_ptr<HttpConnection>>;
+
+// What all connections of a server share.
+struct ConnectionHost {
+  Loop& loop;
+  HttpServerOptions options;
+  HttpServer::Handler handler;
+  HttpServer::BodyPolicyFor body_policy;
+  PeerLookup peers;
+  ConnectionList connections;
+  // One buffer for all: bytes are moved on before the next connection's turn.
+  std::array<char, 64 << 10> scratch;
+};
+
+// An answer in the making: the meeting point of a Responder or Stream, which may
+// live on, and the connection, which may be gone. Loop thread, but for `loop`.
+class Exchange {
+ public:
+  Loop& loop;
+  std::weak_ptr<HttpConnection> connection;
+  bool streaming = false;
+  bool stream_open = false;
+  std::function<void()> on_closed;
+  std::function<void()> on_drained;
+
+  explicit Exchange(Loop& the_loop) : loop(the_loop) {}
+};
+
+class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd,
+                 std::unique_ptr<Transport> transport, std::unique_ptr<FdWatch> watch);
+  ~HttpConnection();
+
+  void Start(ConnectionList::iterator place);
+  // Ends it at once; the host forgets it.
+  void Kill();
+  bool idle() const;  // between two requests
+  void CheckDeadline(TimePoint now);
+
+  // The answer to the current exchange; ignored when `exchange` is not that.
+  void Answer(const Exchange* exchange, Response response);
+  void AnswerFile(const Exchange* exchange, Response head, UniqueFd fd, uint64_t offset,
+                  uint64_t length);
+  void BeginStream(const Exchange* exchange, Response head);
+  void StreamWrite(std::string_view bytes);
+  void StreamEnd();
+  void FlushSoon();
+  size_t backlog() const { return out_.size() - out_at_ + body_.size() - body_at_; }
+
+ private:
+  enum class State { kHead, kBody, kAnswer, kDrain, kDead };
+  enum class Filled { kSome, kWait, kEnd };
+
+  void Pump();
+  bool Step();
+  bool StepHead();
+  bool StepBody();
+  bool StepAnswer();
+  bool StepDrain();
+  Filled Fill();
+  bool Flush();  // false: has to wait, or died
+  bool RefillFromFile();
+  void HeadDone();
+  bool TakeBody();
+  void SpoolBody(std::string_view bytes);
+  void CallHandler();
+  void BeginAnswer(Response& head, std::optional<uint64_t> length);
+  void EndAnswer();
+  void Refuse(int status, ErrorCode code, std::string what);
+  void WaitReadable();
+  void WaitWritable();
+  void PumpSoon();
+  void SetDeadline(std::chrono::milliseconds from_now);
+
+  std::shared_ptr<ConnectionHost> host_;
+  UniqueFd fd_;
+  std::unique_ptr<Transport> transport_;
+  std::unique_ptr<FdWatch> watch_;
+  ConnectionList::iterator place_;
+  State state_ = State::kHead;
+  TimePoint deadline_ = TimePoint::max();
+  TimePoint body_start_;
+
+  bool pumping_ = false;
+  bool pump_again_ = false;
+  bool pump_posted_ = false;
+  bool waiting_read_ = false;
+  bool waiting_write_ = false;
+  bool peer_ended_ = false;  // it sends no more, but may still read
+  bool close_after_ = false;
+  bool answer_begun_ = false;
+  bool answer_whole_ = false;  // nothing will be added to it
+  bool chunked_ = false;
+  bool to_head_ = false;  // the request is a HEAD: no body in the answer
+  bool to_http10_ = false;
+  int turns_ = 0;  // reads and writes left in this Pump
+
+  std::string in_;
+  std::string out_;  // head, framing, small bodies, stream
+  size_t out_at_ = 0;
+  std::string body_;  // a large body, sent after out_ without a copy
+  size_t body_at_ = 0;
+  UniqueFd file_;
+  uint64_t file_at_ = 0;
+  uint64_t file_left_ = 0;
+
+  std::unique_ptr<RequestParser> parser_;
+  std::unique_ptr<BodyPolicy> policy_;
+  std::string spool_error_;
+  std::shared_ptr<Exchange> exchange_;  // shared with the Responder of the request
+  std::unique_ptr<Peer> peer_;          // looked up at the first request
+};
+
+}  // namespace athanor

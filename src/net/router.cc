@@ -1,0 +1,207 @@
+#include "net/router.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+// One segment of a pattern. A larger kind is less specific.
+struct Part {
+  enum class Kind { kLiteral, kCapture, kRest };
+  Kind kind = Kind::kLiteral;
+  std::string text;  // the literal, or the capture's name
+};
+
+Result<Part> ParsePart(const std::string& text, const std::string& pattern) {
+  const auto bad = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, "route pattern \"" + pattern + "\": " + why);
+  };
+  if (text.empty()) return bad("empty segment");
+  if (text.front() != '{') {
+    if (text.find_first_of("{}%;\\") != std::string::npos) return bad("odd character in " + text);
+    return Part{Part::Kind::kLiteral, text};
+  }
+  if (text.back() != '}' || text.size() < 3) return bad("unfinished capture " + text);
+  std::string name = text.substr(1, text.size() - 2);
+  if (EndsWith(name, "...")) return Part{Part::Kind::kRest, name.substr(0, name.size() - 3)};
+  return Part{Part::Kind::kCapture, std::move(name)};
+}
+
+Result<std::vector<Part>> ParsePattern(const std::string& pattern) {
+  if (pattern.empty() || pattern.front() != '/') {
+    return Fail(ErrorCode::kInvalid, "route pattern \"" + pattern + "\" does not start with /");
+  }
+  std::vector<Part> parts;
+  if (pattern == "/") return parts;
+  for (const auto& text : Split(std::string_view(pattern).substr(1), '/')) {
+    if (!parts.empty() && parts.back().kind == Part::Kind::kRest) {
+      return Fail(ErrorCode::kInvalid, "route pattern \"" + pattern + "\" goes on after ...");
+    }
+    ATHANOR_TRY(auto part, ParsePart(text, pattern));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+bool Fits(const std::vector<Part>& parts, const std::vector<std::string>& segments) {
+  const bool rest = !parts.empty() && parts.back().kind == Part::Kind::kRest;
+  if (rest ? segments.size() < parts.size() : segments.size() != parts.size()) return false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].kind == Part::Kind::kLiteral && parts[i].text != segments[i]) return false;
+  }
+  return true;
+}
+
+bool MoreSpecific(const std::vector<Part>& a, const std::vector<Part>& b) {
+  return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end(),
+                                      [](const Part& x, const Part& y) { return x.kind < y.kind; });
+}
+
+bool SameShape(const std::vector<Part>& a, const std::vector<Part>& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Part& x, const Part& y) {
+    return x.kind == y.kind && (x.kind != Part::Kind::kLiteral || x.text == y.text);
+  });
+}
+
+Captures Capture(const std::vector<Part>& parts, const std::vector<std::string>& segments) {
+  Captures captures;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].kind == Part::Kind::kCapture) captures.Add(parts[i].text, segments[i]);
+    if (parts[i].kind != Part::Kind::kRest) continue;
+    const std::vector<std::string> rest(segments.begin() + static_cast<ptrdiff_t>(i),
+                                        segments.end());
+    captures.Add(parts[i].text, Join(rest, "/"));
+  }
+  return captures;
+}
+
+std::string AllowText(std::vector<std::string> methods) {
+  if (std::find(methods.begin(), methods.end(), "GET") != methods.end()) methods.push_back("HEAD");
+  std::sort(methods.begin(), methods.end());
+  methods.erase(std::unique(methods.begin(), methods.end()), methods.end());
+  return Join(methods, ", ");
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SplitPath(std::string_view raw_path) {
+  const auto bad = [](const char* why) { return Fail(ErrorCode::kInvalid, why); };
+  if (raw_path.empty() || raw_path.front() != '/') return bad("the path does not start with /");
+  std::vector<std::string> segments;
+  if (raw_path == "/") return segments;
+  for (const auto& raw : Split(raw_path.substr(1), '/')) {
+    if (raw.find(';') != std::string::npos) return bad("path parameters (;) are not used here");
+    auto segment = UrlDecode(raw);
+    if (!segment) return bad("the path has a malformed escape");
+    if (!IsUtf8(*segment)) return bad("the path is not UTF-8");
+    for (const char c : *segment) {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\') {
+        return bad("the path has a control character or a backslash");
+      }
+    }
+    // An escaped slash is allowed inside a segment, but not as a way to step up.
+    for (const auto& piece : Split(*segment, '/')) {
+      if (piece.empty()) return bad("the path has an empty segment");
+      if (piece == "." || piece == "..") return bad("the path has a . or .. segment");
+    }
+    segments.push_back(std::move(*segment));
+  }
+  return segments;
+}
+
+const std::string& Captures::operator[](std::string_view name) const {
+  static const std::string none;
+  for (const auto& [key, value] : values_) {
+    if (key == name) return value;
+  }
+  return none;
+}
+
+struct Router::Entry {
+  Route route;
+  std::vector<Part> parts;
+};
+
+Router::Router() = default;
+Router::~Router() = default;
+Router::Router(Router&&) noexcept = default;
+Router& Router::operator=(Router&&) noexcept = default;
+
+Status Router::Add(Route route) {
+  ATHANOR_TRY(auto parts, ParsePattern(route.pattern));
+  for (const auto& entry : entries_) {
+    if (entry->route.name == route.name) {
+      return Fail(ErrorCode::kConflict, "two routes are named \"" + route.name + "\"");
+    }
+    if (entry->route.method == route.method && SameShape(entry->parts, parts)) {
+      return Fail(ErrorCode::kConflict, "routes \"" + entry->route.name + "\" and \"" + route.name +
+                                            "\" match the same requests");
+    }
+  }
+  entries_.push_back(std::make_unique<Entry>(Entry{std::move(route), std::move(parts)}));
+  return Ok();
+}
+
+std::vector<const Route*> Router::routes() const {
+  std::vector<const Route*> list;
+  list.reserve(entries_.size());
+  for (const auto& entry : entries_) list.push_back(&entry->route);
+  return list;
+}
+
+Router::Match Router::Find(std::string_view method, std::string_view raw_path) const {
+  Match match;
+  const auto segments = SplitPath(raw_path);
+  if (!segments) {
+    match.status = 400;
+    match.what = segments.error().what;
+    return match;
+  }
+  const Entry* best = nullptr;
+  std::vector<std::string> methods;
+  for (const auto& entry : entries_) {
+    if (!Fits(entry->parts, *segments)) continue;
+    methods.push_back(entry->route.method);
+    const bool exact = entry->route.method == method;
+    if (!exact && !(method == "HEAD" && entry->route.method == "GET")) continue;
+    const bool beats_get_for_head =
+        exact && best && best->route.method != method && SameShape(entry->parts, best->parts);
+    if (!best || beats_get_for_head || MoreSpecific(entry->parts, best->parts)) best = entry.get();
+  }
+  if (best) {
+    match.route = &best->route;
+    match.captures = Capture(best->parts, *segments);
+    return match;
+  }
+  match.status = methods.empty() ? 404 : 405;
+  match.allow = AllowText(std::move(methods));
+  return match;
+}
+
+Response Router::Refusal(const Match& match) {
+  Error error;
+  if (match.status == 400) {
+    error.code = ErrorCode::kInvalid;
+    error.what = match.what;
+  } else if (match.status == 405) {
+    error.code = ErrorCode::kInvalid;
+    error.what = "this method is not allowed here";
+    error.hint = "use one of: " + match.allow;
+  } else {
+    error.code = ErrorCode::kNotFound;
+    error.what = "there is nothing at this path";
+  }
+  Response response = ErrorResponse(match.status, error);
+  if (match.status == 405) response.headers.Set("Allow", match.allow);
+  return response;
+}
+
+void Router::Dispatch(Request request, Responder responder) const {
+  Match match = Find(request.method, request.raw_path);
+  if (!match.route) return responder.Send(Refusal(match));
+  match.route->handler(std::move(request), std::move(match.captures), std::move(responder));
+}
+
+}  // namespace athanor

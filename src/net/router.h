@@ -1,0 +1,80 @@
+// The route table is data: doors list their routes, and tests read the list
+// back (the permission matrix is made from it). A pattern is literal segments
+// and captures, "/api/v1/jobs/{id}"; the last may be "{rest...}", which takes
+// one or more segments. Where several patterns match, the one that is literal
+// earlier wins. HEAD is served by GET where no HEAD route is listed.
+//
+// Path rules, the same for every route: the path is split at raw slashes, then
+// each segment is decoded exactly once. Refused with 400: malformed escapes,
+// empty segments (so also a slash at the end), "." and ".." however spelt (also
+// beside an escaped slash), NUL and other control characters, backslash, a raw
+// ';', and bytes that are not UTF-8. An escaped slash stays inside its segment.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "net/http_server.h"
+
+namespace athanor {
+
+class Captures {
+ public:
+  void Add(std::string name, std::string value) {
+    values_.emplace_back(std::move(name), std::move(value));
+  }
+  // Empty when the pattern has no such capture; a capture itself is never empty.
+  const std::string& operator[](std::string_view name) const;
+  size_t size() const { return values_.size(); }
+
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+};
+
+struct Route {
+  using Handler = std::function<void(Request request, Captures captures, Responder responder)>;
+  std::string method;   // "GET"
+  std::string pattern;  // "/api/v1/jobs/{id}"
+  std::string name;     // "jobs.show": unique; what permission tables speak of
+  Handler handler;
+};
+
+class Router {
+ public:
+  Router();
+  ~Router();
+  Router(Router&&) noexcept;
+  Router& operator=(Router&&) noexcept;
+
+  // kInvalid: malformed pattern. kConflict: same name, or same method and shape.
+  Status Add(Route route);
+  std::vector<const Route*> routes() const;  // in the order they were added
+
+  struct Match {
+    const Route* route = nullptr;  // null: see status
+    Captures captures;
+    int status = 200;   // 400, 404 or 405
+    std::string allow;  // with 405: "GET, HEAD, POST"
+    std::string what;   // with 400: which rule was broken
+  };
+  Match Find(std::string_view method, std::string_view raw_path) const;
+
+  // Calls the handler, or answers 400, 404 or 405 as JSON.
+  void Dispatch(Request request, Responder responder) const;
+  // What Dispatch answers for a Match without a route.
+  static Response Refusal(const Match& match);
+
+ private:
+  struct Entry;
+  std::vector<std::unique_ptr<Entry>> entries_;
+};
+
+// The path rules alone: "/a%20b/c" -> {"a b", "c"}; "/" -> {}.
+Result<std::vector<std::string>> SplitPath(std::string_view raw_path);
+
+}  // namespace athanor

@@ -1,0 +1,155 @@
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <memory>
+
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+
+#include "net/transport.h"
+
+namespace athanor {
+namespace {
+
+struct FreeContext {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+};
+struct FreeSsl {
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+
+int FdOf(BIO* bio) {
+  return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
+}
+
+// OpenSSL's own socket BIO uses write(2), which raises SIGPIPE when the peer is
+// gone; ignoring that signal for the process would leak into the jobs it starts.
+int BioWrite(BIO* bio, const char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t put = ::send(FdOf(bio), bytes, static_cast<size_t>(size), MSG_NOSIGNAL);
+  if (put < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    BIO_set_retry_write(bio);
+  }
+  return static_cast<int>(put);
+}
+
+int BioRead(BIO* bio, char* bytes, int size) {
+  BIO_clear_retry_flags(bio);
+  const ssize_t got = ::recv(FdOf(bio), bytes, static_cast<size_t>(size), 0);
+  if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) {
+    BIO_set_retry_read(bio);
+  }
+  return static_cast<int>(got);
+}
+
+long BioControl(BIO*, int command, long, void*) {
+  return command == BIO_CTRL_FLUSH ? 1 : 0;
+}
+
+BIO_METHOD* SocketBioMethod() {
+  static BIO_METHOD* const method = [] {
+    BIO_METHOD* made = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket");
+    BIO_meth_set_write(made, BioWrite);
+    BIO_meth_set_read(made, BioRead);
+    BIO_meth_set_ctrl(made, BioControl);
+    return made;
+  }();
+  return method;
+}
+
+class TlsTransport final : public Transport {
+ public:
+  TlsTransport(SSL_CTX* context, int fd) : ssl_(SSL_new(context)), fd_(fd) {
+    BIO* bio = BIO_new(SocketBioMethod());
+    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
+    BIO_set_init(bio, 1);
+    SSL_set_bio(ssl_.get(), bio, bio);
+    SSL_set_accept_state(ssl_.get());
+  }
+
+  Outcome Read(char* buffer, size_t size) override {
+    ERR_clear_error();
+    size_t got = 0;
+    const int returned = SSL_read_ex(ssl_.get(), buffer, size, &got);
+    return Translate(returned, got);
+  }
+
+  Outcome Write(std::string_view bytes) override {
+    ERR_clear_error();
+    size_t put = 0;
+    const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &put);
+    return Translate(returned, put);
+  }
+
+  void EndWrites() override {
+    ERR_clear_error();
+    if (!broken_) SSL_shutdown(ssl_.get());
+    ::shutdown(fd_, SHUT_WR);
+  }
+
+  bool is_tls() const override { return true; }
+
+ private:
+  Outcome Translate(int returned, size_t bytes) {
+    if (returned == 1) return {Io::kDone, bytes};
+    switch (SSL_get_error(ssl_.get(), returned)) {
+      case SSL_ERROR_WANT_READ:
+        return {Io::kWantRead, 0};
+      case SSL_ERROR_WANT_WRITE:
+        return {Io::kWantWrite, 0};
+      case SSL_ERROR_ZERO_RETURN:
+        return {Io::kEof, 0};
+      default:
+        broken_ = true;  // SSL_shutdown must not follow a fatal error
+        return {Io::kError, 0};
+    }
+  }
+
+  std::unique_ptr<SSL, FreeSsl> ssl_;
+  int fd_;
+  bool broken_ = false;
+};
+
+tl::unexpected<Error> FailTls(const std::string& what) {
+  char text[256] = "unknown error";
+  if (const unsigned long code = ERR_get_error()) ERR_error_string_n(code, text, sizeof text);
+  ERR_clear_error();
+  Error error;
+  error.code = ErrorCode::kInvalid;
+  error.what = what;
+  error.why = text;
+  error.hint = "give a PEM certificate chain and the PEM private key that belongs to it";
+  return Fail(std::move(error));
+}
+
+}  // namespace
+
+Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
+                                           const std::string& key_file) {
+  // Shared by the factory's copies and the connections made from it.
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), FreeContext());
+  if (!context) return FailTls("cannot set up TLS");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                         SSL_OP_CIPHER_SERVER_PREFERENCE);
+  // Released buffers make idle TLS connections small; partial writes keep the
+  // loop from holding a large body in one call.
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
+                                      SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
+                                      SSL_MODE_RELEASE_BUFFERS);
+  if (SSL_CTX_use_certificate_chain_file(context.get(), cert_file.c_str()) != 1) {
+    return FailTls("cannot use the certificate " + cert_file);
+  }
+  if (SSL_CTX_use_PrivateKey_file(context.get(), key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
+    return FailTls("cannot use the private key " + key_file);
+  }
+  if (SSL_CTX_check_private_key(context.get()) != 1) {
+    return FailTls("the private key " + key_file + " does not belong to " + cert_file);
+  }
+  return TransportFactory([context](int fd) -> std::unique_ptr<Transport> {
+    return std::make_unique<TlsTransport>(context.get(), fd);
+  });
+}
+
+}  // namespace athanor

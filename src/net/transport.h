@@ -1,0 +1,38 @@
+// Bytes in and out of a connected, non-blocking socket: plain or TLS. A call
+// does what it can at once and says what to wait for. Owned by one connection.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace athanor {
+
+class Transport {
+ public:
+  enum class Io { kDone, kEof, kWantRead, kWantWrite, kError };
+  struct Outcome {
+    Io io = Io::kError;
+    size_t bytes = 0;  // with kDone: at least 1
+  };
+
+  virtual ~Transport() = default;
+  virtual Outcome Read(char* buffer, size_t size) = 0;
+  // After kWant… the next call must begin with the same bytes.
+  virtual Outcome Write(std::string_view bytes) = 0;
+  virtual void EndWrites() = 0;  // tells the peer that nothing more comes; best effort
+  virtual bool is_tls() const = 0;
+};
+
+// Neither owns `fd`.
+std::unique_ptr<Transport> MakePlainTransport(int fd);
+using TransportFactory = std::function<std::unique_ptr<Transport>(int fd)>;
+// Reads the PEM files now; kInvalid when they do not fit together. TLS 1.2 or later.
+Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
+                                           const std::string& key_file);
+
+}  // namespace athanor

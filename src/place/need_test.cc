@@ -1,0 +1,110 @@
+#include "place/need.h"
+
+#include <gtest/gtest.h>
+
+namespace athanor {
+namespace {
+
+constexpr uint64_t kGib = 1ull << 30;
+
+Inventory Machine(uint32_t cpu_millis = 2'000, uint64_t memory = 24 * kGib, uint32_t gpus = 0) {
+  Inventory inventory;
+  inventory.cpu_millis = cpu_millis;
+  inventory.memory_bytes = memory;
+  inventory.gpus = gpus;
+  return inventory;
+}
+
+Result<Need> Ask(const ResourceSpec& spec, const Inventory& inventory, bool simulate = false) {
+  return Resolve(spec, Catalogue::Builtin(), inventory, simulate);
+}
+
+TEST(Need, OfAJobWithoutAmountsIsOneCpuAndNoMemoryLimit) {
+  const auto need = Ask({}, Machine());
+  ASSERT_TRUE(need);
+  EXPECT_EQ(*need, (Need{1'000, 0, 0, false}));
+}
+
+TEST(Need, NeverExceedsAMachineSmallerThanTheDefault) {
+  EXPECT_EQ(Ask({}, Machine(500))->cpu_millis, 500u);
+}
+
+TEST(Need, KeepsTheAmountsAskedForAlsoFractions) {
+  ResourceSpec spec;
+  spec.cpu_millis = 500;
+  spec.memory_bytes = 3 * kGib;
+  spec.gpus = 1;
+  EXPECT_EQ(*Ask(spec, Machine(2'000, 24 * kGib, 1)), (Need{500, 3 * kGib, 1, false}));
+}
+
+TEST(Need, OfATypeIsItsAmounts) {
+  ResourceSpec spec;
+  spec.type = "ml.m5.large";
+  EXPECT_EQ(*Ask(spec, Machine()), (Need{2'000, 8 * kGib, 0, false}));
+}
+
+TEST(Need, ATypeThatIsTooLargeIsRefusedWithTheLargestThatFits) {
+  ResourceSpec spec;
+  spec.type = "ml.g4dn.xlarge";
+  const auto need = Ask(spec, Machine());
+  ASSERT_FALSE(need);
+  EXPECT_EQ(need.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(need.error().what,
+            "ml.g4dn.xlarge has 4 CPUs, 16 GiB and 1 GPU: more than this machine");
+  EXPECT_EQ(need.error().why, "this machine can give 2 CPUs, 24 GiB and no GPUs");
+  EXPECT_NE(need.error().hint.find("--type ml.r5.large"), std::string::npos) << need.error().hint;
+}
+
+TEST(Need, ATypeThatIsTooLargeIsClippedAndMarkedWhenSimulating) {
+  ResourceSpec spec;
+  spec.type = "ml.p4d.24xlarge";
+  EXPECT_EQ(*Ask(spec, Machine(), true), (Need{2'000, 24 * kGib, 0, true}));
+  spec.type = "ml.m5.large";  // one that fits is real
+  EXPECT_FALSE(Ask(spec, Machine(), true)->simulated);
+}
+
+TEST(Need, AmountsThatAreTooLargeAreRefusedEvenWhenSimulating) {
+  ResourceSpec cpus;
+  cpus.cpu_millis = 2'001;
+  ResourceSpec memory;
+  memory.memory_bytes = 24 * kGib + 1;
+  ResourceSpec gpus;
+  gpus.gpus = 1;
+  for (const ResourceSpec& spec : {cpus, memory, gpus}) {
+    const auto need = Ask(spec, Machine(), true);
+    ASSERT_FALSE(need);
+    EXPECT_EQ(need.error().code, ErrorCode::kInvalid);
+    EXPECT_FALSE(need.error().hint.empty());
+    EXPECT_EQ(need.error().why, "this machine can give 2 CPUs, 24 GiB and no GPUs");
+  }
+}
+
+TEST(Need, ATypeAndAmountsTogetherAreRefused) {
+  ResourceSpec spec;
+  spec.type = "ml.m5.large";
+  spec.cpu_millis = 1'000;
+  EXPECT_EQ(Ask(spec, Machine()).error().code, ErrorCode::kInvalid);
+}
+
+TEST(Need, AnUnknownTypeIsNotFound) {
+  ResourceSpec spec;
+  spec.type = "ml.m5.lareg";
+  const auto need = Ask(spec, Machine(), true);
+  ASSERT_FALSE(need);
+  EXPECT_EQ(need.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(need.error().hint.find("ml.m5.large"), std::string::npos);
+}
+
+TEST(Need, AmountsReadWell) {
+  EXPECT_EQ(CpuText(1'000), "1 CPU");
+  EXPECT_EQ(CpuText(500), "0.5 CPUs");
+  EXPECT_EQ(CpuText(0), "0 CPUs");
+  EXPECT_EQ(CpuText(20'000), "20 CPUs");
+  EXPECT_EQ(MemoryText(15 * kGib / 2), "7.5 GiB");
+  EXPECT_EQ(MemoryText(512ull << 20), "512 MiB");
+  EXPECT_EQ(MemoryText(0), "0 bytes");
+  EXPECT_EQ(GpuText(1), "1 GPU");
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,74 @@
+// The queue: who runs next on this machine, and why the others wait. Plan() is
+// pure and deterministic; it keeps nothing between calls. The caller commits
+// what it decides and calls again when something changed.
+//
+// Order: higher priority first, then earlier submission, then id. The first job
+// that does not fit is the head of the line; jobs behind it may start (back-fill)
+// only when that cannot delay it:
+//  - when every running job it waits for has a known latest end, the head has a
+//    start time. A later job may start if it surely ends before that time, or
+//    uses only what the head will leave free then;
+//  - otherwise, and when the head was overtaken more than kMaxOvertaken times or
+//    waits longer than kMaxHeadWait, a later job may use only what is free beyond
+//    the head's whole need.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/ids.h"
+#include "job/inventory.h"
+#include "job/record.h"
+#include "place/need.h"
+
+namespace athanor {
+
+inline constexpr uint32_t kMaxOvertaken = 50;
+inline constexpr Millis kMaxHeadWait = std::chrono::hours(1);
+
+struct WaitingJob {
+  JobId id;
+  std::string name;
+  int32_t priority = 0;
+  WallTime created;
+  Need need;
+  uint32_t attempts = 0;   // so far
+  WallTime not_before;     // back-off; 0: none
+  Millis hold_limit{0};    // it gives its room back this long after being placed: set-up, time
+                           // limit and stop grace together; 0: not known
+  uint32_t overtaken = 0;  // as the last Decision on it said
+};
+
+struct RunningJob {
+  JobId id;
+  std::string name;
+  Placement placement;
+  std::optional<WallTime> ends_by;  // latest end; none, or one that has passed: not known
+};
+
+struct QueueView {
+  std::vector<WaitingJob> waiting;  // any order; ids are distinct
+  std::vector<RunningJob> running;  // everything that holds room
+  Inventory inventory;
+  WallTime now;
+};
+
+struct Decision {
+  JobId job;
+  std::optional<Placement> placement;  // start it now, with this
+  // Else why not: waiting_cpus, waiting_memory, waiting_gpus, waiting_turn,
+  // backoff or never_fits, with amounts in the text. The text moves with the
+  // queue; store a new event when the kind changes, not when the text does.
+  Cause wait;
+  uint32_t overtaken = 0;  // carry into the next WaitingJob
+};
+
+// One decision per waiting job, in the order of `view.waiting`. What it places,
+// together with what runs, never exceeds the inventory; no GPU has two holders.
+std::vector<Decision> Plan(const QueueView& view);
+
+}  // namespace athanor

@@ -1,0 +1,144 @@
+#include "place/reasons.h"
+
+#include <string>
+#include <string_view>
+
+#include "base/format.h"
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+constexpr std::string_view kSeeQueue = "ath ps";
+constexpr size_t kNamesShown = 2;
+constexpr size_t kAheadShown = 100;
+
+struct Shortage {
+  std::string_view kind;  // of the scarcest; empty when nothing is short
+  std::string text;       // "needs 4 CPUs; 1.5 of 2 free"
+};
+
+std::string Of(std::string_view need, std::string free, std::string_view all) {
+  // "1.5 CPUs" of "2 CPUs": the unit is said once, by the need.
+  free.resize(free.find(' '));
+  return fmt::format("needs {}; {} of {} free", need, free, all.substr(0, all.find(' ')));
+}
+
+std::string MemoryOf(uint64_t need, uint64_t free, uint64_t all) {
+  return fmt::format("needs {} of memory; {} of {} free", MemoryText(need), MemoryText(free),
+                     MemoryText(all));
+}
+
+Shortage ShortageOf(const Need& need, const Room& free, const Inventory& all) {
+  Shortage shortage;
+  const auto add = [&shortage](std::string_view kind, const std::string& text) {
+    if (shortage.kind.empty()) shortage.kind = kind;
+    shortage.text += (shortage.text.empty() ? "" : ", ") + text;
+  };
+  if (need.gpus > free.gpus) {
+    add("waiting_gpus",
+        fmt::format("needs {}; {} of {} free", GpuText(need.gpus), free.gpus, all.gpus));
+  }
+  if (need.memory_bytes > free.memory_bytes) {
+    add("waiting_memory", MemoryOf(need.memory_bytes, free.memory_bytes, all.memory_bytes));
+  }
+  if (need.cpu_millis > free.cpu_millis) {
+    add("waiting_cpus",
+        Of(CpuText(need.cpu_millis), CpuText(free.cpu_millis), CpuText(all.cpu_millis)));
+  }
+  return shortage;
+}
+
+// To the minute, rounded up, because it stands after "at the latest".
+std::string ClockText(WallTime time, WallTime now) {
+  const std::string text = Rfc3339(WallTime{time.ms + 59'999});
+  const std::string minute = text.substr(11, 5) + " UTC";
+  const bool today = text.substr(0, 10) == Rfc3339(now).substr(0, 10);
+  return today ? minute : text.substr(0, 10) + " " + minute;
+}
+
+std::string HoldText(const Hold& hold, WallTime now) {
+  if (!hold.ends_by) return hold.job->name;
+  return fmt::format("{} (ends by {} at the latest)", hold.job->name,
+                     ClockText(*hold.ends_by, now));
+}
+
+// The jobs whose end, in the order of `holds`, makes the need fit.
+std::vector<const Hold*> Releasers(const Need& need, Room free, const std::vector<Hold>& holds) {
+  std::vector<const Hold*> releasers;
+  const Room wanted = Room::Of(need);
+  for (const Hold& hold : holds) {
+    if (free.Holds(wanted)) break;
+    const Room held = Room::Of(hold.job->placement);
+    if (free.MissingFor(wanted).Shares(held)) releasers.push_back(&hold);
+    free = free.Plus(held);
+  }
+  return releasers;
+}
+
+}  // namespace
+
+Cause NeverFits(const WaitingJob& job, const Inventory& inventory) {
+  std::string wants;
+  const auto add = [&wants](const std::string& text) {
+    wants += (wants.empty() ? "" : ", ") + text;
+  };
+  if (job.need.gpus > inventory.gpus) add(GpuText(job.need.gpus));
+  if (job.need.memory_bytes > inventory.memory_bytes) {
+    add(MemoryText(job.need.memory_bytes) + " of memory");
+  }
+  if (job.need.cpu_millis > inventory.cpu_millis) add(CpuText(job.need.cpu_millis));
+  return {"never_fits",
+          fmt::format("needs {}; this machine has {}", wants, InventoryText(inventory)),
+          "ath stop {job}\nath types", ""};
+}
+
+Cause BackingOff(const WaitingJob& job, WallTime now) {
+  const std::string time = Rfc3339(job.not_before);
+  const bool today = time.substr(0, 10) == Rfc3339(now).substr(0, 10);
+  return {"backoff",
+          fmt::format("attempt {} starts at {}{} UTC at the earliest", job.attempts + 1,
+                      today ? "" : time.substr(0, 10) + " ", time.substr(11, 8)),
+          "ath events {job}", ""};
+}
+
+Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
+                const std::vector<Hold>& holds, WallTime now) {
+  const Shortage shortage = ShortageOf(job.need, free, inventory);
+  const std::vector<const Hold*> releasers = Releasers(job.need, free, holds);
+  std::string text = shortage.text;
+  if (releasers.size() == 1) {
+    text += fmt::format("; frees up when job {} finishes", HoldText(*releasers[0], now));
+  } else if (!releasers.empty()) {
+    std::vector<std::string> names;
+    for (const Hold* hold : releasers) {
+      if (names.size() == kNamesShown) break;
+      names.push_back(HoldText(*hold, now));
+    }
+    const size_t more = releasers.size() - names.size();
+    text += more == 0 ? fmt::format("; frees up when jobs {} finish", Join(names, " and "))
+                      : fmt::format("; frees up when jobs {} and {} more finish", Join(names, ", "),
+                                    more);
+  }
+  return {std::string(shortage.kind), std::move(text), std::string(kSeeQueue), ""};
+}
+
+Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory, size_t ahead) {
+  const Shortage shortage = ShortageOf(job.need, free, inventory);
+  const std::string line =
+      ahead > kAheadShown ? fmt::format("more than {} jobs go first", kAheadShown)
+                          : fmt::format("{} job{} first", ahead, ahead == 1 ? " goes" : "s go");
+  return {std::string(shortage.kind), shortage.text + "; " + line, std::string(kSeeQueue), ""};
+}
+
+Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Room& free,
+                 const Inventory& inventory) {
+  const char* claim =
+      head.priority > job.priority ? "has a higher priority" : "was submitted earlier";
+  return {"waiting_turn",
+          fmt::format("job {} goes first: it {} and {}", head.name, claim,
+                      ShortageOf(head.need, free, inventory).text),
+          std::string(kSeeQueue), ""};
+}
+
+}  // namespace athanor

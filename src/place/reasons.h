@@ -1,0 +1,31 @@
+// The words for a wait: which resource, how much, and what will end it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+#include "job/record.h"
+#include "place/queue.h"
+#include "place/room.h"
+
+namespace athanor {
+
+// A running job's hold, known latest ends first, then by id.
+struct Hold {
+  const RunningJob* job = nullptr;
+  std::optional<WallTime> ends_by;  // in the future, or not known
+};
+
+Cause NeverFits(const WaitingJob& job, const Inventory& inventory);
+Cause BackingOff(const WaitingJob& job, WallTime now);
+// The head of the line: what it lacks and whose end gives it.
+Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
+                const std::vector<Hold>& holds, WallTime now);
+// A job behind the head that lacks something itself. `ahead` jobs go before it.
+Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory, size_t ahead);
+// A job behind the head for which there would be room.
+Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Room& free,
+                 const Inventory& inventory);
+
+}  // namespace athanor

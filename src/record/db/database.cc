@@ -1,0 +1,142 @@
+#include "record/db/database.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "record/db/sqlite_connection.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kMostReaders = 4;
+// "Athn" in SQLite's header: tells our file from some other program's.
+constexpr int64_t kApplicationId = 0x4174686e;
+
+class SqliteDatabase final : public Database {
+ public:
+  SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer)
+      : path_(std::move(path)), writer_(std::move(writer)) {}
+
+  Status Write(const std::function<Status(Connection&)>& body) override {
+    std::lock_guard lock(writer_mutex_);
+    return writer_->Transaction(body);
+  }
+
+  Status Read(const std::function<Status(Connection&)>& body) const override {
+    ATHANOR_TRY(auto reader, Borrow());
+    const GiveBack give_back{*this, reader};
+    return reader->Snapshot(body);
+  }
+
+ private:
+  struct GiveBack {
+    const SqliteDatabase& database;
+    std::unique_ptr<SqliteConnection>& reader;
+    ~GiveBack() {
+      {
+        std::lock_guard lock(database.readers_mutex_);
+        database.idle_.push_back(std::move(reader));
+      }
+      database.returned_.notify_one();
+    }
+  };
+
+  Result<std::unique_ptr<SqliteConnection>> Borrow() const {
+    std::unique_lock lock(readers_mutex_);
+    returned_.wait(lock, [&] { return !idle_.empty() || readers_ < kMostReaders; });
+    if (!idle_.empty()) {
+      auto reader = std::move(idle_.back());
+      idle_.pop_back();
+      return reader;
+    }
+    auto reader = SqliteConnection::Open(path_, SqliteConnection::Role::kReader);
+    if (reader) ++readers_;
+    return reader;
+  }
+
+  const std::string path_;
+  std::mutex writer_mutex_;
+  const std::unique_ptr<SqliteConnection> writer_;  // used under writer_mutex_
+  mutable std::mutex readers_mutex_;
+  mutable std::condition_variable returned_;
+  mutable std::vector<std::unique_ptr<SqliteConnection>> idle_;  // under readers_mutex_
+  mutable size_t readers_ = 0;                                   // under readers_mutex_
+};
+
+// SQLite would make the file readable by all; its -wal and -shm take this one's mode.
+Status MakePrivate(const std::string& path) {
+  // O_EXCL: closing a descriptor of a file that SQLite has open would drop SQLite's locks.
+  UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (made || errno == EEXIST) return Ok();
+  Error error = FailErrno("the store cannot be made: " + path, errno).value();
+  if (error.hint.empty()) {
+    error.hint = "set ATHANOR_HOME to a folder that exists and that you may write";
+  }
+  return Fail(std::move(error));
+}
+
+Result<int64_t> Number(Connection& connection, std::string_view sql) {
+  ATHANOR_TRY(auto* statement, connection.Prepare(sql));
+  ATHANOR_TRY(const bool row, statement->Step());
+  const int64_t value = row ? statement->Int(0) : 0;
+  statement->Reset();
+  return value;
+}
+
+Status CheckOurs(Connection& connection, const std::string& path, int64_t version, int newest) {
+  if (version > newest) {
+    Error error;
+    error.code = ErrorCode::kConflict;
+    error.what = "this store was written by a newer athanor";
+    error.why = fmt::format("{} has version {}, this program knows {}", path, version, newest);
+    error.hint = "install that version or set ATHANOR_HOME to another folder";
+    return Fail(std::move(error));
+  }
+  ATHANOR_TRY(const int64_t owner, Number(connection, "PRAGMA application_id"));
+  ATHANOR_TRY(const int64_t tables, Number(connection, "SELECT count(*) FROM sqlite_master"));
+  if (owner == kApplicationId || tables == 0) return Ok();
+  Error error;
+  error.code = ErrorCode::kCorrupt;
+  error.what = "this is another program's database";
+  error.why = path;
+  error.hint = "set ATHANOR_HOME to another folder";
+  return Fail(std::move(error));
+}
+
+Status Migrate(SqliteConnection& connection, const std::string& path,
+               std::span<const Migration> migrations) {
+  const int newest = migrations.empty() ? 0 : migrations.back().version;
+  ATHANOR_TRY(const int64_t found, Number(connection, "PRAGMA user_version"));
+  ATHANOR_CHECK_OK(CheckOurs(connection, path, found, newest));
+  if (found == newest) return Ok();
+  return connection.Transaction([&](Connection& inside) -> Status {
+    // Again under the lock: another process may have been quicker.
+    ATHANOR_TRY(const int64_t version, Number(inside, "PRAGMA user_version"));
+    ATHANOR_CHECK_OK(CheckOurs(inside, path, version, newest));
+    for (const Migration& migration : migrations) {
+      if (migration.version > version) ATHANOR_CHECK_OK(inside.Execute(migration.sql));
+    }
+    return inside.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={};",
+                                      kApplicationId, newest));
+  });
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
+                                                 std::span<const Migration> migrations) {
+  ATHANOR_CHECK_OK(MakePrivate(path));
+  ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
+  ATHANOR_CHECK_OK(Migrate(*writer, path, migrations));
+  return std::make_unique<SqliteDatabase>(path, std::move(writer));
+}
+
+}  // namespace athanor

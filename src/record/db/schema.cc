@@ -1,0 +1,100 @@
+#include "record/db/database.h"
+
+namespace athanor {
+namespace {
+
+// A migration that has been released is never edited: add the next one.
+//
+// jobs holds what lists show, small and in the order lists want; the whole record lies
+// apart, so that listing ten thousand jobs never touches their specs.
+constexpr Migration kMigrations[] = {
+    {1, R"sql(
+CREATE TABLE meta (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE jobs (
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  experiment TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL,
+  live INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  cause_kind TEXT NOT NULL,
+  cause_text TEXT NOT NULL,
+  type TEXT NOT NULL,
+  command TEXT NOT NULL,
+  attempts INTEGER NOT NULL,
+  cost_micros INTEGER NOT NULL,
+  simulated INTEGER NOT NULL,
+  same_hash TEXT NOT NULL,
+  PRIMARY KEY (created, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX jobs_live ON jobs (created, id) WHERE live = 1;
+CREATE INDEX jobs_state ON jobs (state, created, id);
+CREATE INDEX jobs_name ON jobs (name, created, id);
+CREATE INDEX jobs_same ON jobs (same_hash, created, id);
+
+CREATE TABLE records (
+  job TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+  json TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE keys (
+  key TEXT PRIMARY KEY,
+  job TEXT NOT NULL UNIQUE REFERENCES jobs (id) ON DELETE CASCADE,
+  spec_hash TEXT NOT NULL,
+  created INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+  position INTEGER PRIMARY KEY AUTOINCREMENT,
+  job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  seq INTEGER NOT NULL,
+  at INTEGER NOT NULL,
+  name TEXT NOT NULL,
+  state TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  cause TEXT NOT NULL,
+  UNIQUE (job, seq)
+) STRICT;
+
+CREATE TABLE outbox (
+  id INTEGER PRIMARY KEY,
+  kind TEXT NOT NULL,
+  job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+  attempt TEXT NOT NULL
+) STRICT;
+CREATE INDEX outbox_job ON outbox (job);
+
+CREATE TABLE tokens (
+  id TEXT PRIMARY KEY,
+  hash TEXT NOT NULL,
+  note TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  bound TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  expires INTEGER NOT NULL,
+  last_used INTEGER NOT NULL,
+  revoked INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX tokens_bound ON tokens (bound) WHERE bound <> '';
+
+CREATE TABLE secrets (
+  name TEXT PRIMARY KEY,
+  sealed TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql"},
+};
+
+}  // namespace
+
+std::span<const Migration> ServerMigrations() { return kMigrations; }
+
+}  // namespace athanor

@@ -1,0 +1,243 @@
+#include "record/db/sqlite_connection.h"
+
+#include <sqlite3.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+// Lists build their SQL from filters, so the cache needs an end.
+constexpr size_t kMostStatements = 96;
+constexpr int kBusyMillis = 5'000;
+
+struct Words {
+  ErrorCode code;
+  std::string what;
+  std::string hint;
+};
+
+Words Explain(int result, int system_error, const std::string& path) {
+  const std::string quoted = ShellQuote(path);
+  if (system_error == ENOSPC || system_error == EDQUOT) result = SQLITE_FULL;
+  switch (result & 0xff) {
+    case SQLITE_FULL:
+      return {ErrorCode::kExhausted, "the disk of the store is full",
+              fmt::format("df -h {}    make room there, then repeat", ShellQuote(DirName(path)))};
+    case SQLITE_NOMEM:
+      return {ErrorCode::kExhausted, "no memory left for the store", ""};
+    case SQLITE_READONLY:
+      return {ErrorCode::kDenied, "the store is read-only",
+              fmt::format("chmod u+w {} {}", ShellQuote(DirName(path)), quoted)};
+    case SQLITE_PERM:
+    case SQLITE_AUTH:
+      return {ErrorCode::kDenied, "the store may not be opened", fmt::format("ls -l {}", quoted)};
+    case SQLITE_CANTOPEN:
+      return {system_error == EACCES || system_error == EPERM ? ErrorCode::kDenied
+                                                              : ErrorCode::kUnavailable,
+              "the store cannot be opened", fmt::format("ls -l {}", quoted)};
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return {ErrorCode::kCorrupt, "the store is damaged or not a database",
+              fmt::format("put a copy of {0} back, or start afresh: mv {0} {0}.damaged", quoted)};
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return {ErrorCode::kUnavailable, "another process is writing to the store",
+              "ath server status"};
+    case SQLITE_CONSTRAINT:
+      return {ErrorCode::kConflict, "the store already holds something else under that name", ""};
+    case SQLITE_INTERRUPT:
+      return {ErrorCode::kCancelled, "the store was interrupted", ""};
+    case SQLITE_IOERR:
+    case SQLITE_PROTOCOL:
+      return {ErrorCode::kUnavailable, "the disk of the store does not answer",
+              "dmesg | tail    shows what the disk reported"};
+    default:
+      return {ErrorCode::kBug, "the store was asked wrongly", ""};
+  }
+}
+
+tl::unexpected<Error> FromSqlite(sqlite3* handle, int result, const std::string& path) {
+  const int system_error = handle != nullptr ? sqlite3_system_errno(handle) : 0;
+  Words words = Explain(result, system_error, path);
+  Error error;
+  error.code = words.code;
+  error.what = std::move(words.what);
+  error.hint = std::move(words.hint);
+  error.why = fmt::format("{}: {} (SQLite {})", path,
+                          handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result),
+                          result);
+  return Fail(std::move(error));
+}
+
+}  // namespace
+
+class SqliteStatement final : public Statement {
+ public:
+  SqliteStatement(sqlite3_stmt* handle, const std::string& path) : handle_(handle), path_(path) {}
+  ~SqliteStatement() override { sqlite3_finalize(handle_); }
+  SqliteStatement(const SqliteStatement&) = delete;
+  SqliteStatement& operator=(const SqliteStatement&) = delete;
+
+  void Bind(int index, int64_t value) override {
+    Keep(sqlite3_bind_int64(handle_, index, value));
+  }
+  void Bind(int index, double value) override {
+    Keep(sqlite3_bind_double(handle_, index, value));
+  }
+  void Bind(int index, std::string_view text) override {
+    // A null pointer would bind NULL, and an empty view may hold one.
+    Keep(sqlite3_bind_text64(handle_, index, text.data() != nullptr ? text.data() : "",
+                             text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+  }
+  void BindNull(int index) override { Keep(sqlite3_bind_null(handle_, index)); }
+
+  Result<bool> Step() override {
+    sqlite3* connection = sqlite3_db_handle(handle_);
+    if (bind_result_ != SQLITE_OK) {
+      const int result = bind_result_;
+      Reset();
+      return FromSqlite(connection, result, path_);
+    }
+    const int result = sqlite3_step(handle_);
+    if (result == SQLITE_ROW) return true;
+    if (result == SQLITE_DONE) {
+      Reset();
+      return false;
+    }
+    // The message must be read before Reset, which repeats the code but may lose errno.
+    auto error = FromSqlite(connection, result, path_);
+    Reset();
+    return error;
+  }
+  void Reset() override {
+    sqlite3_reset(handle_);
+    bind_result_ = SQLITE_OK;
+  }
+  bool busy() const { return sqlite3_stmt_busy(handle_) != 0; }
+
+  int64_t Int(int column) const override { return sqlite3_column_int64(handle_, column); }
+  double Double(int column) const override { return sqlite3_column_double(handle_, column); }
+  std::string_view Text(int column) const override {
+    const auto* text = reinterpret_cast<const char*>(sqlite3_column_text(handle_, column));
+    if (text == nullptr) return {};
+    return {text, static_cast<size_t>(sqlite3_column_bytes(handle_, column))};
+  }
+  bool IsNull(int column) const override {
+    return sqlite3_column_type(handle_, column) == SQLITE_NULL;
+  }
+
+ private:
+  void Keep(int result) {
+    if (bind_result_ == SQLITE_OK) bind_result_ = result;
+  }
+
+  sqlite3_stmt* handle_;
+  const std::string& path_;  // the connection's
+  int bind_result_ = SQLITE_OK;
+};
+
+SqliteConnection::SqliteConnection(sqlite3* handle, std::string path)
+    : handle_(handle), path_(std::move(path)) {}
+
+SqliteConnection::~SqliteConnection() {
+  statements_.clear();
+  sqlite3_close_v2(handle_);
+}
+
+Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path,
+                                                                 Role role) {
+  sqlite3* handle = nullptr;
+  const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const int result = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  std::unique_ptr<SqliteConnection> connection(new SqliteConnection(handle, path));
+  if (result != SQLITE_OK) return FromSqlite(handle, result, path);
+  // Asked for writing, SQLite silently opens what it may only read.
+  if (sqlite3_db_readonly(handle, "main") == 1) return FromSqlite(nullptr, SQLITE_READONLY, path);
+  sqlite3_busy_timeout(handle, kBusyMillis);
+  const std::string pragmas =
+      role == Role::kWriter
+          ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+            "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;"
+          : "PRAGMA query_only=ON; PRAGMA cache_size=-1024;";
+  ATHANOR_CHECK_OK(connection->Execute(pragmas));
+  return connection;
+}
+
+Result<Statement*> SqliteConnection::Prepare(std::string_view sql) {
+  if (const auto found = statements_.find(sql); found != statements_.end()) {
+    found->second->Reset();
+    return found->second.get();
+  }
+  sqlite3_stmt* handle = nullptr;
+  const int result = sqlite3_prepare_v3(handle_, sql.data(), static_cast<int>(sql.size()),
+                                        SQLITE_PREPARE_PERSISTENT, &handle, nullptr);
+  if (result != SQLITE_OK) return FromSqlite(handle_, result, path_);
+  auto made = std::make_unique<SqliteStatement>(handle, path_);
+  return statements_.emplace(std::string(sql), std::move(made)).first->second.get();
+}
+
+Status SqliteConnection::Execute(std::string_view sql) {
+  const std::string terminated(sql);
+  const int result = sqlite3_exec(handle_, terminated.c_str(), nullptr, nullptr, nullptr);
+  if (result != SQLITE_OK) return FromSqlite(handle_, result, path_);
+  return Ok();
+}
+
+Status SqliteConnection::Run(std::string_view sql) {
+  ATHANOR_TRY(auto* statement, Prepare(sql));
+  ATHANOR_CHECK_OK(statement->Step());
+  return Ok();
+}
+
+void SqliteConnection::Rollback() {
+  Settle();
+  // A full disk or a failed write has often rolled back by itself. If even this fails,
+  // the next BEGIN says so.
+  if (sqlite3_get_autocommit(handle_) == 0) (void)Run("ROLLBACK");
+}
+
+// A statement left on a row would hold its snapshot open and keep the log from shrinking.
+void SqliteConnection::Settle() {
+  for (auto& [sql, statement] : statements_) {
+    if (statement->busy()) statement->Reset();
+  }
+  if (statements_.size() > kMostStatements) statements_.clear();
+}
+
+Status SqliteConnection::Between(std::string_view begin,
+                                 const std::function<Status(Connection&)>& body) {
+  if (sqlite3_get_autocommit(handle_) == 0) {
+    return Fail(ErrorCode::kBug, "a transaction was begun inside another");
+  }
+  ATHANOR_CHECK_OK(Run(begin));
+  Status done;
+  try {
+    done = body(*this);
+  } catch (...) {
+    Rollback();
+    throw;
+  }
+  if (done.ok()) {
+    Settle();
+    done = Run("COMMIT");
+  }
+  if (!done.ok()) Rollback();
+  return done;
+}
+
+Status SqliteConnection::Transaction(const std::function<Status(Connection&)>& body) {
+  return Between("BEGIN IMMEDIATE", body);
+}
+
+Status SqliteConnection::Snapshot(const std::function<Status(Connection&)>& body) {
+  return Between("BEGIN", body);
+}
+
+}  // namespace athanor

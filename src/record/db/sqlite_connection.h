@@ -1,0 +1,55 @@
+// One SQLite connection with its prepared statements, and the one place where
+// SQLite's result codes become Errors. Used by Database only.
+//
+// Threads: one at a time; the owner sees to it.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/result.h"
+#include "record/db/database.h"
+
+struct sqlite3;
+
+namespace athanor {
+
+class SqliteStatement;
+
+class SqliteConnection final : public Connection {
+ public:
+  enum class Role { kWriter, kReader };
+  // Opens an existing file and sets its pragmas; a reader cannot change anything.
+  // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
+  static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, Role role);
+  ~SqliteConnection() override;
+
+  Result<Statement*> Prepare(std::string_view sql) override;
+  Status Execute(std::string_view sql) override;
+  Status Transaction(const std::function<Status(Connection&)>& body) override;
+  // The same between BEGIN and COMMIT without a write lock: one snapshot for all of `body`.
+  Status Snapshot(const std::function<Status(Connection&)>& body);
+
+ private:
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>{}(text); }
+  };
+
+  SqliteConnection(sqlite3* handle, std::string path);
+  Status Between(std::string_view begin, const std::function<Status(Connection&)>& body);
+  Status Run(std::string_view sql);
+  void Rollback();
+  void Settle();
+
+  sqlite3* handle_;
+  const std::string path_;
+  std::unordered_map<std::string, std::unique_ptr<SqliteStatement>, Hash, std::equal_to<>>
+      statements_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,468 @@
+#include "record/jobs/job_store.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "job/codec.h"
+#include "record/db/database.h"
+#include "record/jobs/record_text.h"
+#include "record/jobs/references.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kListedCommand = 240;
+constexpr size_t kListedCause = 480;
+
+// Cut between characters; a list has no room for more, and the record has it whole.
+std::string Shorten(std::string text, size_t limit) {
+  if (text.size() <= limit) return text;
+  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
+  text.resize(limit);
+  return text + "…";
+}
+
+std::string CommandLine(const JobSpec& spec) {
+  if (spec.shell && spec.command.size() == 1) return spec.command[0];
+  std::string line;
+  for (const auto& word : spec.command) {
+    if (!line.empty()) line += ' ';
+    line += ShellQuote(word);
+    if (line.size() > kListedCommand) break;
+  }
+  return line;
+}
+
+WallTime FirstStart(const JobRecord& record) {
+  for (const auto& attempt : record.attempts) {
+    if (attempt.started.ms != 0) return attempt.started;
+  }
+  return {};
+}
+
+int64_t Clamped(size_t limit) {
+  constexpr auto kMost = static_cast<size_t>(std::numeric_limits<int64_t>::max());
+  return static_cast<int64_t>(std::min(limit, kMost));
+}
+
+Result<JobId> JobIdIn(const Statement& row, int column) {
+  const auto id = JobId::Parse(row.Text(column));
+  if (!id) return Fail(ErrorCode::kCorrupt, "the store holds a job id that is none");
+  return *id;
+}
+
+Result<JobState> StateIn(const Statement& row, int column) {
+  const auto state = StateNamed(row.Text(column));
+  if (!state) {
+    return Fail(ErrorCode::kCorrupt, fmt::format("the store holds a state that is none: '{}'",
+                                                 Printable(row.Text(column))));
+  }
+  return *state;
+}
+
+Result<JobRecord> ParseRecord(std::string_view id, std::string_view text) {
+  auto record = ParseJson(text).and_then([](const Json& json) { return RecordFromJson(json); });
+  if (record) return record;
+  Error error;
+  error.code = ErrorCode::kCorrupt;
+  error.what = fmt::format("the record of job {} cannot be read", id);
+  error.why = record.error().what;
+  error.hint = fmt::format("ath rm {}    forgets this job; the others are not touched", id);
+  return Fail(std::move(error));
+}
+
+Result<Cause> ParseCause(std::string_view text) {
+  if (text.empty()) return Cause{};
+  auto cause = ParseJson(text).and_then([](const Json& json) { return CauseFromJson(json); });
+  if (!cause) return Fail(ErrorCode::kCorrupt, "the cause of an event cannot be read");
+  return cause;
+}
+
+Status Finish(Statement& statement) {
+  while (true) {
+    ATHANOR_TRY(const bool row, statement.Step());
+    if (!row) return Ok();
+  }
+}
+
+void BindColumns(Statement& statement, const std::string& id, const JobRecord& record) {
+  statement.Bind(1, id);
+  statement.Bind(2, NameOf(record.state));
+  statement.Bind(3, int64_t{!IsTerminal(record.state)});
+  statement.Bind(4, FirstStart(record).ms);
+  statement.Bind(5, record.ended.ms);
+  statement.Bind(6, record.cause.kind);
+  statement.Bind(7, Shorten(record.cause.text, kListedCause));
+  statement.Bind(8, static_cast<int64_t>(record.attempts.size()));
+  statement.Bind(9, CostMicros(record));
+  statement.Bind(10, int64_t{record.simulated});
+}
+
+Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record) {
+  ATHANOR_TRY(auto* job,
+              connection.Prepare(
+                  "INSERT INTO jobs (id, state, live, started, ended, cause_kind, cause_text, "
+                  "attempts, cost_micros, simulated, created, name, experiment, owner, type, "
+                  "command, same_hash) "
+                  "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"));
+  BindColumns(*job, id, record);
+  job->Bind(11, record.created.ms);
+  job->Bind(12, record.spec.name);
+  job->Bind(13, record.spec.experiment);
+  job->Bind(14, record.user);
+  job->Bind(15, record.spec.resources.type);
+  job->Bind(16, Shorten(CommandLine(record.spec), kListedCommand));
+  job->Bind(17, SameRunHash(record.spec));
+  ATHANOR_CHECK_OK(job->Step());
+  if (record.key.empty()) return Ok();
+
+  ATHANOR_TRY(auto* key, connection.Prepare("INSERT INTO keys (key, job, spec_hash, created) "
+                                            "VALUES (?1, ?2, ?3, ?4)"));
+  key->Bind(1, record.key);
+  key->Bind(2, id);
+  key->Bind(3, record.spec_hash);
+  key->Bind(4, record.created.ms);
+  auto done = key->Step();
+  if (done) return Ok();
+  Error error = std::move(done).error();
+  if (error.code == ErrorCode::kConflict) error.what = "this key was given to another job";
+  return Fail(std::move(error));
+}
+
+Status PutRecord(Connection& connection, const JobRecord& record) {
+  const std::string id = record.id.ToString();
+  // What a submit fixed (name, command, hash, key) is written once; the rest each time.
+  ATHANOR_TRY(auto* update, connection.Prepare(
+                                "UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
+                                "cause_kind=?6, cause_text=?7, attempts=?8, cost_micros=?9, "
+                                "simulated=?10 WHERE id=?1 RETURNING 1"));
+  BindColumns(*update, id, record);
+  ATHANOR_TRY(const bool known, update->Step());
+  if (known) {
+    ATHANOR_CHECK_OK(Finish(*update));
+  } else {
+    ATHANOR_CHECK_OK(InsertJob(connection, id, record));
+  }
+  ATHANOR_TRY(auto* whole, connection.Prepare(known
+                                                  ? "UPDATE records SET json=?2 WHERE job=?1"
+                                                  : "INSERT INTO records (job, json) "
+                                                    "VALUES (?1, ?2)"));
+  whole->Bind(1, id);
+  whole->Bind(2, RecordText(record));
+  ATHANOR_CHECK_OK(whole->Step());
+  return Ok();
+}
+
+Status PutEvent(Connection& connection, const StoredEvent& event) {
+  ATHANOR_TRY(auto* statement,
+              connection.Prepare("INSERT INTO events (job, seq, at, name, state, attempt, cause) "
+                                 "VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)"));
+  statement->Bind(1, event.job.ToString());
+  statement->Bind(2, static_cast<int64_t>(event.seq));
+  statement->Bind(3, event.at.ms);
+  statement->Bind(4, event.name);
+  statement->Bind(5, NameOf(event.state));
+  statement->Bind(6, static_cast<int64_t>(event.attempt));
+  statement->Bind(7, event.cause == Cause{} ? std::string() : DumpJson(ToJson(event.cause)));
+  ATHANOR_CHECK_OK(statement->Step());
+  return Ok();
+}
+
+Status PutEffect(Connection& connection, const Effect& effect) {
+  ATHANOR_TRY(auto* statement, connection.Prepare("INSERT INTO outbox (id, kind, job, attempt) "
+                                                  "VALUES (?1, ?2, ?3, ?4)"));
+  statement->Bind(1, static_cast<int64_t>(effect.id));
+  statement->Bind(2, NameOf(effect.kind));
+  statement->Bind(3, effect.job.ToString());
+  statement->Bind(4, effect.attempt.ToString());
+  ATHANOR_CHECK_OK(statement->Step());
+  return Ok();
+}
+
+Result<Effect> EffectIn(const Statement& row) {
+  Effect effect;
+  effect.id = static_cast<uint64_t>(row.Int(0));
+  const std::string_view kind = row.Text(1);
+  bool known = false;
+  for (const auto candidate : {EffectKind::kLaunch, EffectKind::kStop, EffectKind::kRelease}) {
+    if (kind != NameOf(candidate)) continue;
+    effect.kind = candidate;
+    known = true;
+  }
+  const auto attempt = AttemptId::Parse(row.Text(3));
+  if (!known || !attempt) return Fail(ErrorCode::kCorrupt, "the store holds an unknown effect");
+  effect.attempt = *attempt;
+  ATHANOR_TRY(effect.job, JobIdIn(row, 2));
+  return effect;
+}
+
+Result<StoredEvent> EventIn(const Statement& row) {
+  StoredEvent event;
+  ATHANOR_TRY(event.job, JobIdIn(row, 1));
+  event.seq = static_cast<uint64_t>(row.Int(2));
+  event.at = WallTime{row.Int(3)};
+  event.name = row.Text(4);
+  ATHANOR_TRY(event.state, StateIn(row, 5));
+  event.attempt = static_cast<uint32_t>(row.Int(6));
+  ATHANOR_TRY(event.cause, ParseCause(row.Text(7)));
+  return event;
+}
+
+Result<JobSummary> SummaryIn(const Statement& row) {
+  JobSummary job;
+  ATHANOR_TRY(job.id, JobIdIn(row, 0));
+  job.name = row.Text(1);
+  job.experiment = row.Text(2);
+  job.user = row.Text(3);
+  ATHANOR_TRY(job.state, StateIn(row, 4));
+  job.created = WallTime{row.Int(5)};
+  job.started = WallTime{row.Int(6)};
+  job.ended = WallTime{row.Int(7)};
+  job.cause_kind = row.Text(8);
+  job.cause_text = row.Text(9);
+  job.type = row.Text(10);
+  job.command = row.Text(11);
+  job.attempts = static_cast<uint32_t>(row.Int(12));
+  job.cost_micros = row.Int(13);
+  job.simulated = row.Int(14) != 0;
+  return job;
+}
+
+std::string ListSql(const JobQuery& query) {
+  std::string sql =
+      "SELECT id, name, experiment, owner, state, created, started, ended, cause_kind, "
+      "cause_text, type, command, attempts, cost_micros, simulated FROM jobs WHERE created >= ?1";
+  if (query.live_only) sql += " AND live = 1";
+  if (!query.states.empty()) {
+    // Each once, in the table's order, so that equal filters share a prepared statement.
+    std::string names;
+    for (const JobState state : kAllStates) {
+      if (std::ranges::find(query.states, state) == query.states.end()) continue;
+      names += fmt::format("{}'{}'", names.empty() ? "" : ",", NameOf(state));
+    }
+    sql += " AND state IN (" + names + ")";
+  }
+  if (!query.user.empty()) sql += " AND owner = ?3";
+  if (!query.experiment.empty()) sql += " AND experiment = ?4";
+  if (query.before) sql += " AND (created, id) < (?5, ?6)";
+  return sql + " ORDER BY created DESC, id DESC LIMIT ?2";
+}
+
+// A page may begin at a job that has been removed since; its id still tells its birth.
+Result<int64_t> CreatedOf(Connection& connection, JobId id) {
+  ATHANOR_TRY(auto* statement, connection.Prepare("SELECT created FROM jobs WHERE id = ?1"));
+  statement->Bind(1, id.ToString());
+  ATHANOR_TRY(const bool row, statement->Step());
+  if (row) return statement->Int(0);
+  int64_t ms = 0;
+  for (size_t i = 0; i < 6; ++i) ms = ms << 8 | id.value.bytes[i];
+  return ms;
+}
+
+template <class T, class Read>
+Status Collect(Statement& statement, std::vector<T>& out, const Read& read) {
+  while (true) {
+    ATHANOR_TRY(const bool row, statement.Step());
+    if (!row) return Ok();
+    ATHANOR_TRY(T value, read(statement));
+    out.push_back(std::move(value));
+  }
+}
+
+constexpr std::string_view kEventColumns =
+    "SELECT position, job, seq, at, name, state, attempt, cause FROM events";
+
+}  // namespace
+
+struct JobStore::Parts {
+  Database& database;
+};
+
+JobStore::JobStore(Database& database) : parts_(new Parts{database}) {}
+JobStore::~JobStore() = default;
+
+Status JobStore::Commit(const JobBatch& batch) {
+  if (batch.empty()) return Ok();
+  return parts_->database.Write([&](Connection& connection) -> Status {
+    for (const auto& record : batch.records) ATHANOR_CHECK_OK(PutRecord(connection, record));
+    for (const auto& event : batch.events) ATHANOR_CHECK_OK(PutEvent(connection, event));
+    for (const auto& effect : batch.effects) ATHANOR_CHECK_OK(PutEffect(connection, effect));
+    for (const uint64_t id : batch.performed) {
+      ATHANOR_TRY(auto* statement, connection.Prepare("DELETE FROM outbox WHERE id = ?1"));
+      statement->Bind(1, static_cast<int64_t>(id));
+      ATHANOR_CHECK_OK(statement->Step());
+    }
+    for (const JobId id : batch.forget) {
+      ATHANOR_TRY(auto* statement, connection.Prepare("DELETE FROM jobs WHERE id = ?1"));
+      statement->Bind(1, id.ToString());
+      ATHANOR_CHECK_OK(statement->Step());
+    }
+    return Ok();
+  });
+}
+
+Result<JobRecord> JobStore::Find(JobId id) const {
+  const std::string text = id.ToString();
+  std::string json;
+  bool found = false;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT json FROM records WHERE job = ?1"));
+    statement->Bind(1, text);
+    ATHANOR_TRY(found, statement->Step());
+    if (found) json = statement->Text(0);
+    return Ok();
+  }));
+  if (!found) return Fail(ErrorCode::kNotFound, "no job " + text, "ath ps -a");
+  return ParseRecord(text, json);
+}
+
+Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {
+  std::optional<KeyHit> hit;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT job, spec_hash FROM keys WHERE key = ?1"));
+    statement->Bind(1, key);
+    ATHANOR_TRY(const bool row, statement->Step());
+    if (!row) return Ok();
+    ATHANOR_TRY(const JobId id, JobIdIn(*statement, 0));
+    hit = KeyHit{id, std::string(statement->Text(1))};
+    return Ok();
+  }));
+  return hit;
+}
+
+Result<std::optional<JobId>> JobStore::FindSameRun(std::string_view hash) const {
+  std::optional<JobId> found;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT id FROM jobs WHERE same_hash = ?1 "
+                                                    "ORDER BY created DESC, id DESC LIMIT 1"));
+    statement->Bind(1, hash);
+    ATHANOR_TRY(const bool row, statement->Step());
+    if (!row) return Ok();
+    ATHANOR_TRY(found, JobIdIn(*statement, 0));
+    return Ok();
+  }));
+  return found;
+}
+
+Result<JobId> JobStore::Resolve(std::string_view reference) const {
+  JobId id;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(id, ResolveReference(connection, reference));
+    return Ok();
+  }));
+  return id;
+}
+
+Result<std::vector<JobRecord>> JobStore::Live() const {
+  std::vector<JobRecord> records;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT id, json FROM jobs JOIN records ON job = id "
+                                   "WHERE live = 1 ORDER BY created, id"));
+    return Collect(*statement, records,
+                   [](const Statement& row) { return ParseRecord(row.Text(0), row.Text(1)); });
+  }));
+  return records;
+}
+
+Result<std::vector<Effect>> JobStore::Outbox() const {
+  std::vector<Effect> effects;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT id, kind, job, attempt FROM outbox ORDER BY id"));
+    return Collect(*statement, effects, EffectIn);
+  }));
+  return effects;
+}
+
+Result<std::vector<JobSummary>> JobStore::List(const JobQuery& query) const {
+  std::vector<JobSummary> jobs;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    int64_t before = 0;
+    if (query.before) {
+      ATHANOR_TRY(before, CreatedOf(connection, *query.before));
+    }
+    ATHANOR_TRY(auto* statement, connection.Prepare(ListSql(query)));
+    statement->Bind(1, query.since.ms);
+    statement->Bind(2, Clamped(query.limit));
+    if (!query.user.empty()) statement->Bind(3, query.user);
+    if (!query.experiment.empty()) statement->Bind(4, query.experiment);
+    if (query.before) {
+      statement->Bind(5, before);
+      statement->Bind(6, query.before->ToString());
+    }
+    return Collect(*statement, jobs, SummaryIn);
+  }));
+  return jobs;
+}
+
+Result<std::vector<StoredEvent>> JobStore::Events(JobId id, uint64_t after, size_t limit) const {
+  std::vector<StoredEvent> events;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare(std::string(kEventColumns) +
+                                   " WHERE job = ?1 AND seq > ?2 ORDER BY seq LIMIT ?3"));
+    statement->Bind(1, id.ToString());
+    statement->Bind(2, Clamped(after));
+    statement->Bind(3, Clamped(limit));
+    return Collect(*statement, events, EventIn);
+  }));
+  return events;
+}
+
+Result<std::vector<StoredEvent>> JobStore::EventsAfter(uint64_t& position, size_t limit) const {
+  std::vector<StoredEvent> events;
+  uint64_t last = position;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare(std::string(kEventColumns) +
+                                   " WHERE position > ?1 ORDER BY position LIMIT ?2"));
+    statement->Bind(1, Clamped(position));
+    statement->Bind(2, Clamped(limit));
+    return Collect(*statement, events, [&](const Statement& row) {
+      last = static_cast<uint64_t>(row.Int(0));
+      return EventIn(row);
+    });
+  }));
+  position = last;
+  return events;
+}
+
+Result<uint64_t> JobStore::LastEventPosition() const {
+  uint64_t position = 0;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    // Not max(position): it would go back when the newest job is removed.
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'events'"));
+    ATHANOR_TRY(const bool row, statement->Step());
+    if (row) position = static_cast<uint64_t>(statement->Int(0));
+    return Ok();
+  }));
+  return position;
+}
+
+Result<JobStore::Counts> JobStore::Count() const {
+  Counts counts;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT state, count(*) FROM jobs GROUP BY state"));
+    ATHANOR_CHECK_OK(Collect(
+        *statement, counts.by_state,
+        [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
+          ATHANOR_TRY(const JobState state, StateIn(row, 0));
+          return std::pair(state, static_cast<uint64_t>(row.Int(1)));
+        }));
+    std::ranges::sort(counts.by_state);
+    for (const auto& [state, count] : counts.by_state) counts.jobs += count;
+    return Ok();
+  }));
+  return counts;
+}
+
+}  // namespace athanor

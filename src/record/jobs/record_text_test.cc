@@ -1,0 +1,66 @@
+#include "record/jobs/record_text.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include <nlohmann/json.hpp>
+
+#include "record/testing.h"
+
+namespace athanor {
+namespace {
+
+JobRecord FullRecord() {
+  JobRecord record = SampleJob(1);
+  record.user = "";
+  record.updated = {};
+  record.ended = WallTime{1'700'000'123'456};
+  record.last_seen = WallTime{1};
+  record.event_seq = std::numeric_limits<uint64_t>::max();
+  record.state = JobState::kInterrupted;
+  record.cause = {"python_exception", "KeyError: \"x\"\t\\", "ath logs", "line\nline\x7f\x01"};
+  record.stop = StopRequest{{"user_stop", "b\xc3\xa4h", "", ""}, "ann", {5}, Millis(-7)};
+  record.simulated = true;
+  record.spec.shell = true;
+  record.spec.command = {"", "broken \xff\xfe utf-8", "\xe2\x80\xae", std::string("\0x", 2)};
+  for (const auto kind : {Param::Kind::kString, Param::Kind::kNumber, Param::Kind::kBool,
+                          Param::Kind::kNull, Param::Kind::kJson}) {
+    record.spec.params.push_back({"p", "", kind});
+  }
+  record.spec.env = {{"", "empty"}, {"A\"B", "\n"}, {"E", ""}};
+  record.spec.data = {{"train", "/data", "shared"}, {}};
+  record.spec.metrics = {{"loss", "loss=(\\S+)", ""}};
+  record.spec.secrets = {{"TOKEN", "command", "vault read x", "file", true}};
+  record.spec.tags = {{"team", "vision"}};
+  record.spec.retry = {3, {"agent_lost"}, Millis(1'500)};
+  record.spec.priority = std::numeric_limits<int32_t>::min();
+  Attempt attempt;
+  attempt.id = AttemptId::New();
+  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, true};
+  attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, -3, 1, 4, "no"};
+  attempt.off = {"pid namespace"};
+  record.attempts = {attempt, Attempt{}};
+  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3}};
+  record.same_as = "01hf";
+  return record;
+}
+
+TEST(RecordText, IsByteForByteWhatTheCodecWrites) {
+  for (const JobRecord& record : {JobRecord{}, SampleJob(7), FullRecord()}) {
+    EXPECT_EQ(RecordText(record), DumpJson(ToJson(record)));
+  }
+}
+
+TEST(RecordText, ComesBackAsTheSameRecord) {
+  auto record = FullRecord();
+  record.spec.command = {"python", "train.py"};  // broken UTF-8 does not come back, by design
+  const auto json = ParseJson(RecordText(record));
+  ASSERT_TRUE(json) << json.error().what;
+  const auto back = RecordFromJson(*json);
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(*back, record);
+}
+
+}  // namespace
+}  // namespace athanor

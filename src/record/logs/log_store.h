@@ -1,0 +1,96 @@
+// LogStore keeps the bytes a job printed, exactly once and byte-exact: a stream's
+// file length is the offset acknowledged so far, so a chunk sent twice overlaps
+// what is there and only its new part is appended. Beside the streams lies an
+// index of chunks (time, stream, offset, length) which gives the order across
+// streams and the time of each line. Bytes are written before their index entry;
+// at the first touch of a job bytes without an entry get one, so none are lost.
+//
+// Threads: one thread appends; readers may be anywhere and see only whole
+// index entries. Append returns after write(2) (survives kill -9); Sync as in series.
+// No descriptor is held between calls; at most 64 idle jobs are held in memory
+// (a few words per stream, never text or index).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/ids.h"
+
+namespace athanor {
+
+enum class LogStream : uint8_t { kSetup = 0, kStdout = 1, kStderr = 2 };
+std::string_view NameOf(LogStream stream);  // "setup", "stdout", "stderr"
+
+struct LogChunk {
+  uint32_t attempt = 1;
+  uint32_t host = 0;
+  uint32_t rank = 0;
+  LogStream stream = LogStream::kStdout;
+  uint64_t offset = 0;
+  int64_t wall_ms = 0;
+  std::string_view bytes;
+};
+
+// Where a reader is; text form for server-sent event ids.
+struct LogCursor {
+  uint64_t entry = 0;  // index entries wholly read
+  std::string ToString() const;
+  static std::optional<LogCursor> Parse(std::string_view text);
+};
+
+struct LogEntry {
+  uint32_t attempt = 1;
+  uint32_t host = 0;
+  uint32_t rank = 0;
+  LogStream stream = LogStream::kStdout;
+  int64_t wall_ms = 0;
+  std::string bytes;     // ends at a line end unless the line was still open when shipped
+  bool damaged = false;  // these are not the bytes that were written: what the disk has now
+};
+
+class LogStore {
+ public:
+  // `on_damage` is told (kCorrupt; from any thread) what had to be repaired. It must
+  // not call the store.
+  using OnDamage = std::function<void(JobId, const Error&)>;
+  static Result<std::unique_ptr<LogStore>> Open(std::string dir, OnDamage on_damage = {});
+  ~LogStore();
+
+  // The stream's length afterwards: what is acknowledged. kInvalid for a gap
+  // (offset beyond the length): the sender asks for the Length and goes back there.
+  // kExhausted: no space, nothing of the chunk is kept, later appends go on.
+  struct Appended {
+    uint64_t length = 0;
+    uint64_t added = 0;
+  };
+  Result<Appended> Append(JobId job, const LogChunk& chunk);
+  Result<uint64_t> Length(JobId job, uint32_t attempt, uint32_t host, uint32_t rank,
+                          LogStream stream) const;
+  Status Sync();
+
+  // Entries after `cursor`, at most `max_bytes` of text but at least one; moves the
+  // cursor. An empty answer means: nothing more now. kNotFound only for a job
+  // without any log (so for Tail and Since).
+  Result<std::vector<LogEntry>> Read(JobId job, LogCursor& cursor, size_t max_bytes) const;
+  // A cursor so that the last `lines` lines follow it whole, if there are so many;
+  // the rest of the chunk they begin in comes before them.
+  Result<LogCursor> Tail(JobId job, size_t lines) const;
+  // A cursor at the first entry shipped at or after `wall_ms`.
+  Result<LogCursor> Since(JobId job, int64_t wall_ms) const;
+  Result<uint64_t> Bytes(JobId job) const;
+  Status Remove(JobId job);
+  void Close(JobId job);
+
+ private:
+  struct Parts;
+  explicit LogStore(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,70 @@
+// Any bytes as a series file: the store opens it, reads it, appends to it and
+// after a restart finds all of that again, with nothing more to cut.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "base/files.h"
+#include "base/test_dir.h"
+#include "record/series/series_store.h"
+
+namespace {
+
+void Check(bool good) {
+  if (!good) std::abort();
+}
+
+// Frames with right lengths and checksums around pieces of the input, so that
+// payloads are reached.
+std::string Framed(std::string_view bytes) {
+  std::string frames;
+  while (bytes.size() > 1) {
+    const auto wanted = static_cast<uint8_t>(bytes.front());
+    const auto payload = bytes.substr(1, wanted);
+    const auto length = static_cast<uint32_t>(payload.size());
+    const uint32_t crc = athanor::Crc32c(payload);
+    frames.append(reinterpret_cast<const char*>(&length), 4);
+    frames.append(reinterpret_cast<const char*>(&crc), 4);
+    frames += payload;
+    bytes.remove_prefix(1 + payload.size());
+  }
+  return frames;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace athanor;
+  static const TestDir dir;
+  if (size == 0) return 0;
+  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 4 != 0) bytes = Framed(bytes);
+  const JobId job{};
+  const std::string id = job.ToString();
+  Check(MakeDirs(dir / id.substr(0, 5)).ok());
+  Check(ReplaceFile(dir / (id.substr(0, 5) + "/" + id + ".series"), bytes).ok());
+
+  auto store = SeriesStore::Open(dir.path()).value();
+  const auto summaries = store->Summaries(job);
+  if (!summaries) return 0;  // another job's, or another format
+  for (const auto& summary : *summaries) {
+    const auto points = store->Read(job, summary.name);
+    Check(points && points->size() == summary.count);
+  }
+  const PointBatch batch{7, 0, 77, {{UINT64_MAX, {"fuzz/added", 3, 4, 5.0}}}};
+  const auto added = store->Append(job, batch);
+  Check(added.has_value());
+
+  bool damaged_tail = false;
+  auto again = SeriesStore::Open(dir.path(), [&](JobId, const Error& error) {
+                 damaged_tail |= error.what.find("cut off") != std::string::npos;
+               }).value();
+  const auto after = again->Summaries(job);
+  Check(after && after->size() >= summaries->size());
+  Check(!damaged_tail);
+  Check(again->Append(job, batch).value() == 0);
+  if (*added == 1) Check(again->Read(job, "fuzz/added").has_value());
+  return 0;
+}

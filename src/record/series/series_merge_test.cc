@@ -1,0 +1,130 @@
+#include "record/series/series_merge.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "record/fault_testing.h"
+
+namespace athanor {
+namespace {
+
+SeriesPoint At(uint32_t attempt, std::optional<int64_t> step, double value, int64_t wall_ns = 0,
+               uint32_t rank = 0) {
+  return {step, wall_ns, value, attempt, rank, false};
+}
+
+std::vector<double> Values(const std::vector<SeriesPoint>& points) {
+  std::vector<double> values;
+  for (const auto& point : points) values.push_back(point.value);
+  return values;
+}
+
+using V = std::vector<double>;
+
+TEST(SeriesMerge, ALaterAttemptTakesOverFromItsFirstStepOn) {
+  const std::vector<SeriesPoint> points = {At(1, 1, 11), At(1, 2, 12), At(1, 3, 13),
+                                           At(1, 9, 19), At(2, 3, 23), At(2, 4, 24)};
+  EXPECT_EQ(Values(MergePoints(points, false)), (V{11, 12, 23, 24}));
+  const auto all = MergePoints(points, true);
+  ASSERT_EQ(all.size(), 6u);
+  for (const auto& point : all) {
+    EXPECT_EQ(point.abandoned, point.attempt == 1 && *point.step >= 3) << *point.step;
+  }
+}
+
+TEST(SeriesMerge, AnAttemptFromTheStartAbandonsAllEarlierOnes) {
+  EXPECT_EQ(Values(MergePoints({At(1, 5, 1), At(2, 7, 2), At(3, 0, 3)}, false)), (V{3}));
+  // The middle attempt began later than the last: the first loses by the lesser of both.
+  EXPECT_EQ(Values(MergePoints({At(1, 4, 1), At(1, 5, 2), At(2, 9, 3), At(3, 5, 4)}, false)),
+            (V{1, 4}));
+}
+
+TEST(SeriesMerge, LatePointsOfAnOldAttemptBringNothingBack) {
+  EXPECT_EQ(Values(MergePoints({At(2, 3, 23), At(1, 2, 12), At(1, 3, 13)}, false)), (V{12, 23}));
+}
+
+TEST(SeriesMerge, PointsWithoutAStepAreNeverSuperseded) {
+  EXPECT_EQ(
+      Values(MergePoints({At(1, {}, 1, 10), At(1, 0, 2), At(2, {}, 3, 5), At(2, 0, 4)}, false)),
+      (V{3, 1, 4}));
+}
+
+TEST(SeriesMerge, TheLastOfSeveralPointsOfOneStepCounts) {
+  EXPECT_EQ(Values(MergePoints({At(1, 1, 1, 9), At(1, 1, 2, 5), At(1, 0, 3)}, false)), (V{3, 2}));
+}
+
+TEST(SeriesMerge, OtherRanksSpeakOnlyWhereRankZeroIsSilent) {
+  EXPECT_EQ(Values(MergePoints({At(1, 1, 1, 0, 3), At(1, 2, 2, 0, 0)}, false)), (V{2}));
+  EXPECT_EQ(Values(MergePoints({At(1, 1, 1, 0, 3), At(1, 1, 2, 0, 2)}, false)), (V{2, 1}));
+}
+
+TEST(SeriesMerge, MinAndMaxAreOfFiniteValuesOnly) {
+  const double inf = std::numeric_limits<double>::infinity();
+  RunningSummary summary;
+  summary.Add(At(1, 1, NAN));
+  summary.Add(At(1, 2, -inf));
+  EXPECT_TRUE(std::isnan(summary.value().min));
+  EXPECT_TRUE(std::isnan(summary.value().max));
+  summary.Add(At(1, 3, -4));
+  summary.Add(At(1, 4, inf));
+  EXPECT_EQ(summary.value().min, -4);
+  EXPECT_EQ(summary.value().max, -4);
+  EXPECT_EQ(summary.value().last, inf);
+  EXPECT_EQ(summary.value().count, 4u);
+}
+
+void ExpectSame(const SeriesSummary& found, const std::vector<SeriesPoint>& merged) {
+  ASSERT_EQ(found.count, merged.size());
+  EXPECT_EQ(found.last, merged.back().value);
+  EXPECT_EQ(found.last_step, merged.back().step);
+  EXPECT_EQ(found.last_wall_ns, merged.back().wall_ns);
+  double min = merged.front().value;
+  double max = min;
+  for (const auto& point : merged) {
+    min = std::min(min, point.value);
+    max = std::max(max, point.value);
+  }
+  EXPECT_EQ(found.min, min);
+  EXPECT_EQ(found.max, max);
+}
+
+// Turns red if, for one, Add forgets that a newer attempt may abandon points.
+TEST(SeriesMerge, ARunningSummaryIsStaleOrEqualsTheOneMadeFromAllPoints) {
+  Dice dice(TestSeed());
+  size_t kept_up = 0;
+  for (int round = 0; round < 2000; ++round) {
+    std::vector<SeriesPoint> points;
+    RunningSummary running;
+    const uint64_t ranks = 1 + dice.Below(3);
+    const uint32_t first_rank = static_cast<uint32_t>(dice.Below(2));
+    uint32_t attempt = 1;
+    int64_t step = 0;
+    for (int i = 0; i < 25; ++i) {
+      if (dice.Once(8)) {
+        ++attempt;
+        step -= static_cast<int64_t>(dice.Below(4));
+      }
+      if (!dice.Once(5)) ++step;
+      const uint32_t from = dice.Once(12) && attempt > 1 ? attempt - 1 : attempt;
+      points.push_back(At(from, dice.Once(6) ? std::nullopt : std::optional(step),
+                          static_cast<double>(dice.Below(1000)),
+                          static_cast<int64_t>(dice.Below(8)),
+                          first_rank + static_cast<uint32_t>(dice.Below(ranks))));
+      running.Add(points.back());
+      if (running.stale()) {
+        running = RunningSummary::Of(points);
+      } else {
+        ++kept_up;
+      }
+      ASSERT_FALSE(running.stale());
+      ExpectSame(running.value(), MergePoints(points, false));
+      if (HasFatalFailure() || HasNonfatalFailure()) return;
+    }
+  }
+  EXPECT_GT(kept_up, 10'000u) << "the quick way is hardly ever taken";
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,457 @@
+#include "record/series/series_store.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <map>
+#include <mutex>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "record/append_file.h"
+#include "record/open_jobs.h"
+#include "record/series/series_file.h"
+#include "record/series/series_merge.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kIdleJobs = 256;
+constexpr size_t kMaxNames = 100'000;
+// Five digits of an id stand for nine hours: the folders stay small.
+constexpr size_t kFolderDigits = 5;
+
+using Channel = std::tuple<uint32_t, uint32_t, uint32_t>;  // attempt, rank, channel
+
+struct Series {
+  std::string name;
+  uint32_t id = 0;  // by which new points name it
+  RunningSummary summary;
+};
+
+// What is held in memory for one job.
+struct JobSeries {
+  std::mutex mutex;  // guards all below
+  bool open = false;
+  uint64_t length = 0;  // of the file, as far as it is valid
+  std::vector<Series> series;
+  std::map<std::string, size_t, std::less<>> by_name;  // to `series`
+  std::unordered_map<uint32_t, size_t> by_id;          // to `series`
+  uint32_t next_id = 0;
+  std::map<Channel, uint64_t> last_seq;
+  std::set<std::pair<uint64_t, uint64_t>> reported;  // damage: offset, bytes
+
+  void Forget() {
+    open = false;
+    length = 0;
+    series.clear();
+    by_name.clear();
+    by_id.clear();
+    next_id = 0;
+    last_seq.clear();
+    reported.clear();
+  }
+  // An id that was defined before keeps its first name.
+  void Define(uint32_t id, std::string_view name) {
+    if (by_id.contains(id)) return;
+    auto at = by_name.find(name);
+    if (at == by_name.end()) {
+      at = by_name.emplace(name, series.size()).first;
+      series.push_back({std::string(name), id, {}});
+    }
+    by_id.emplace(id, at->second);
+    next_id = std::max(next_id, id + 1);
+  }
+};
+
+SeriesPoint PointOf(const SeriesBlock& block, const SeriesBlock::Item& item) {
+  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false};
+}
+
+using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
+
+// The points of some names, in order of arrival; names are found as the file is read.
+class Collector {
+ public:
+  explicit Collector(PointsByName& wanted) : wanted_(wanted) {}
+  SeriesVisitor Visitor() {
+    SeriesVisitor visitor;
+    visitor.name = [this](uint32_t id, std::string_view name) {
+      const auto at = wanted_.find(name);
+      points_.try_emplace(id, at == wanted_.end() ? nullptr : &at->second);
+    };
+    visitor.block = [this](const SeriesBlock& block) {
+      for (const auto& item : block.items) {
+        const auto at = points_.find(item.name);
+        if (at != points_.end() && at->second) at->second->push_back(PointOf(block, item));
+      }
+    };
+    return visitor;
+  }
+
+ private:
+  PointsByName& wanted_;
+  std::unordered_map<uint32_t, std::vector<SeriesPoint>*> points_;
+};
+
+Status CheckNames(const PointBatch& batch) {
+  for (const auto& item : batch.items) {
+    const auto& name = item.point.name;
+    if (!name.empty() && name.size() <= kMaxSeriesName) continue;
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.what = name.empty() ? "a metric has an empty name"
+                              : "a metric's name is too long: " + Printable(name.substr(0, 60));
+    error.why = fmt::format("it has {} bytes; 1 to {} can be kept", name.size(), kMaxSeriesName);
+    error.hint = "shorten the name in the script, or in the `metrics` of the job file";
+    return Fail(std::move(error));
+  }
+  return Ok();
+}
+
+// The items above `last`, by rising seq.
+std::vector<const PointBatch::Item*> FreshItems(const PointBatch& batch,
+                                                std::optional<uint64_t> last) {
+  std::vector<const PointBatch::Item*> items;
+  for (const auto& item : batch.items) {
+    if (!last || item.seq > *last) items.push_back(&item);
+  }
+  const auto below = [](const auto* a, const auto* b) { return a->seq < b->seq; };
+  std::stable_sort(items.begin(), items.end(), below);
+  const auto same = [](const auto* a, const auto* b) { return a->seq == b->seq; };
+  items.erase(std::unique(items.begin(), items.end(), same), items.end());
+  return items;
+}
+
+}  // namespace
+
+struct SeriesStore::Parts {
+  Parts(std::string folder, OnDamage report)
+      : dir(std::move(folder)), on_damage(std::move(report)), jobs(kIdleJobs) {}
+
+  const std::string dir;
+  const OnDamage on_damage;
+  OpenJobs<JobSeries> jobs;
+
+  std::mutex dirty_mutex;
+  std::map<JobId, bool> dirty;  // whether the file is new
+
+  std::string FolderOf(JobId job) const {
+    return JoinPath(dir, job.ToString().substr(0, kFolderDigits));
+  }
+  std::string PathOf(JobId job) const { return FolderOf(job) + "/" + job.ToString() + ".series"; }
+
+  void Report(JobId job, std::string what, std::string why) const {
+    if (!on_damage) return;
+    Error error;
+    error.code = ErrorCode::kCorrupt;
+    error.what = fmt::format("metrics of job {}: {}", job.ToString(), what);
+    error.why = std::move(why);
+    error.where = PathOf(job);
+    on_damage(job, error);
+  }
+
+  void ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const {
+    for (const auto& damage : scan.damage) {
+      if (!state.reported.emplace(damage.offset, damage.bytes).second) continue;
+      Report(job, fmt::format("{} bytes were damaged and are left out", damage.bytes),
+             fmt::format("the checksum at byte {} is wrong", damage.offset));
+    }
+  }
+
+  Status Open(JobId job, JobSeries& state) const;
+  Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
+  Status Store(JobId job, JobSeries& state, const PointBatch& batch,
+               const std::vector<const PointBatch::Item*>& items);
+  Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
+  Status Renew(JobId job, JobSeries& state, uint64_t length,
+               std::map<std::string, RunningSummary, std::less<>>& made) const;
+  void MarkDirty(JobId job, bool created) {
+    const std::lock_guard lock(dirty_mutex);
+    dirty[job] |= created;
+  }
+};
+
+// Brings the state to what the file holds. Needs the state's mutex.
+Status SeriesStore::Parts::Open(JobId job, JobSeries& state) const {
+  if (state.open) return Ok();
+  state.Forget();
+  UniqueFd fd(::open(PathOf(job).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno != ENOENT) return FailErrno("open " + PathOf(job), errno);
+  if (fd) {
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return FailErrno("stat " + PathOf(job), errno);
+    if (auto loaded = Load(job, state, fd.get(), static_cast<uint64_t>(info.st_size));
+        !loaded.ok()) {
+      state.Forget();
+      return loaded;
+    }
+  }
+  state.open = true;
+  return Ok();
+}
+
+Status SeriesStore::Parts::Load(JobId job, JobSeries& state, int fd, uint64_t size) const {
+  JobId owner = job;
+  uint64_t nameless = 0;
+  SeriesVisitor visitor;
+  visitor.header = [&](JobId named) { owner = named; };
+  visitor.name = [&](uint32_t id, std::string_view name) { state.Define(id, name); };
+  visitor.block = [&](const SeriesBlock& block) {
+    for (const auto& item : block.items) {
+      const auto at = state.by_id.find(item.name);
+      if (at == state.by_id.end()) {
+        ++nameless;
+        // Its definition was damaged: the id must not get another meaning.
+        state.next_id = std::max(state.next_id, item.name + 1);
+        continue;
+      }
+      state.series[at->second].summary.Add(PointOf(block, item));
+    }
+    auto& last = state.last_seq[{block.attempt, block.rank, block.channel}];
+    last = std::max(last, block.items.back().seq);
+  };
+  ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd, 0, size, visitor));
+  if (owner != job) {
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("{} holds the metrics of job {}", PathOf(job), owner.ToString()));
+  }
+  ReportDamage(job, state, scan);
+  if (nameless > 0) {
+    Report(job, fmt::format("{} points cannot be named and are left out", nameless),
+           "the record with their name was damaged");
+  }
+  if (scan.end < size) {
+    if (::ftruncate(fd, static_cast<off_t>(scan.end)) != 0) {
+      return FailErrno("cut the torn tail of " + PathOf(job), errno);
+    }
+    Report(job, fmt::format("the last {} bytes were cut off", size - scan.end),
+           fmt::format("the record at byte {} is not whole", scan.end));
+  }
+  state.length = scan.end;
+  return Ok();
+}
+
+// Writes the items as frames, and only then takes them into the state.
+Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& batch,
+                                 const std::vector<const PointBatch::Item*>& items) {
+  std::string bytes;
+  if (state.length == 0) AddHeaderFrame(bytes, job);
+  std::map<std::string_view, uint32_t> defined;
+  std::vector<SeriesBlock> blocks;
+  for (const auto* item : items) {
+    const Point& point = item->point;
+    uint32_t id = 0;
+    if (const auto at = state.by_name.find(point.name); at != state.by_name.end()) {
+      id = state.series[at->second].id;
+    } else {
+      const auto next = state.next_id + static_cast<uint32_t>(defined.size());
+      const auto [named, fresh] = defined.try_emplace(point.name, next);
+      id = named->second;
+      if (fresh) AddNameFrame(bytes, id, point.name);
+    }
+    if (blocks.empty() || blocks.back().items.size() == kMaxBlockItems) {
+      blocks.push_back({batch.attempt, batch.rank, batch.channel, {}});
+    }
+    blocks.back().items.push_back({item->seq, id, point.step, point.wall_ns, point.value});
+  }
+  if (state.series.size() + defined.size() > kMaxNames) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("job {} has more than {} metric names", job.ToString(), kMaxNames),
+                "use one name and count by step, instead of numbers in names");
+  }
+  for (const auto& block : blocks) AddBlockFrame(bytes, block);
+  if (auto wrote = AppendAt(PathOf(job), state.length, bytes); !wrote.ok()) {
+    // Somebody changed the file behind us: what is there now counts.
+    const auto code = wrote.error().code;
+    if (code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound) state.Forget();
+    return wrote;
+  }
+  MarkDirty(job, state.length == 0);
+  state.length += bytes.size();
+  for (const auto& [name, id] : defined) state.Define(id, name);
+  for (const auto& block : blocks) {
+    for (const auto& item : block.items) {
+      state.series[state.by_id.at(item.name)].summary.Add(PointOf(block, item));
+    }
+  }
+  state.last_seq[{batch.attempt, batch.rank, batch.channel}] = items.back()->seq;
+  return Ok();
+}
+
+SeriesStore::SeriesStore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+SeriesStore::~SeriesStore() = default;
+
+Result<std::unique_ptr<SeriesStore>> SeriesStore::Open(std::string dir, OnDamage on_damage) {
+  ATHANOR_CHECK_OK(MakeDirs(dir));
+  return std::unique_ptr<SeriesStore>(
+      new SeriesStore(std::make_unique<Parts>(std::move(dir), std::move(on_damage))));
+}
+
+Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
+  ATHANOR_CHECK_OK(CheckNames(batch));
+  const auto lease = parts_->jobs.Take(job);
+  JobSeries& state = *lease;
+  const std::lock_guard lock(state.mutex);
+  ATHANOR_CHECK_OK(parts_->Open(job, state));
+  std::optional<uint64_t> last;
+  if (const auto at = state.last_seq.find({batch.attempt, batch.rank, batch.channel});
+      at != state.last_seq.end()) {
+    last = at->second;
+  }
+  const auto items = FreshItems(batch, last);
+  if (items.empty()) return size_t{0};
+  if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(parts_->FolderOf(job)));
+  ATHANOR_CHECK_OK(parts_->Store(job, state, batch, items));
+  return items.size();
+}
+
+Status SeriesStore::Sync() {
+  std::map<JobId, bool> dirty;
+  {
+    const std::lock_guard lock(parts_->dirty_mutex);
+    dirty.swap(parts_->dirty);
+  }
+  Status first_error;
+  std::set<std::string> folders;
+  for (const auto& [job, created] : dirty) {
+    Status synced = SyncFileData(parts_->PathOf(job));
+    if (synced.ok() && created && folders.insert(parts_->FolderOf(job)).second) {
+      synced = SyncFolder(parts_->FolderOf(job));
+      if (synced.ok()) synced = SyncFolder(parts_->dir);
+    }
+    if (synced.ok()) continue;
+    parts_->MarkDirty(job, created);
+    folders.erase(parts_->FolderOf(job));
+    if (first_error.ok()) first_error = std::move(synced);
+  }
+  return first_error;
+}
+
+// Reads the points of `wanted` up to `length`, without the state's mutex: what is
+// below a length that was once valid never changes.
+Status SeriesStore::Parts::Collect(JobId job, JobSeries& state, uint64_t length,
+                                   PointsByName& wanted) const {
+  ATHANOR_TRY(const UniqueFd fd, OpenToRead(PathOf(job)));
+  Collector collector(wanted);
+  ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd.get(), 0, length, collector.Visitor()));
+  const std::lock_guard lock(state.mutex);
+  ReportDamage(job, state, scan);
+  if (scan.end < length && state.reported.emplace(scan.end, length - scan.end).second) {
+    Report(job, fmt::format("the last {} bytes were damaged and are left out", length - scan.end),
+           fmt::format("the checksum at byte {} is wrong", scan.end));
+  }
+  return Ok();
+}
+
+Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job) const {
+  const auto lease = parts_->jobs.Take(job);
+  JobSeries& state = *lease;
+  std::vector<SeriesSummary> summaries;
+  PointsByName stale;
+  uint64_t length = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, state));
+    length = state.length;
+    for (const auto& [name, at] : state.by_name) {
+      const RunningSummary& summary = state.series[at].summary;
+      if (summary.stale()) stale.emplace(name, std::vector<SeriesPoint>());
+      summaries.push_back(summary.value());
+      summaries.back().name = name;
+    }
+  }
+  if (!stale.empty()) {
+    ATHANOR_CHECK_OK(parts_->Collect(job, state, length, stale));
+    std::map<std::string, RunningSummary, std::less<>> made;
+    for (auto& [name, points] : stale) made.emplace(name, RunningSummary::Of(std::move(points)));
+    for (auto& summary : summaries) {
+      const auto at = made.find(summary.name);
+      if (at == made.end()) continue;
+      summary = at->second.value();
+      summary.name = at->first;
+    }
+    const std::lock_guard lock(state.mutex);
+    ATHANOR_CHECK_OK(parts_->Renew(job, state, length, made));
+  }
+  std::erase_if(summaries, [](const auto& summary) { return summary.count == 0; });
+  return summaries;
+}
+
+// Puts summaries that were made of the first `length` bytes into the state, after
+// adding what was appended meanwhile. Needs the state's mutex.
+Status SeriesStore::Parts::Renew(JobId job, JobSeries& state, uint64_t length,
+                                 std::map<std::string, RunningSummary, std::less<>>& made) const {
+  if (!state.open || state.length < length) return Ok();
+  if (state.length > length) {
+    ATHANOR_TRY(const UniqueFd fd, OpenToRead(PathOf(job)));
+    SeriesVisitor visitor;
+    visitor.block = [&](const SeriesBlock& block) {
+      for (const auto& item : block.items) {
+        const auto at = state.by_id.find(item.name);
+        if (at == state.by_id.end()) continue;
+        const auto summary = made.find(state.series[at->second].name);
+        if (summary != made.end()) summary->second.Add(PointOf(block, item));
+      }
+    };
+    ATHANOR_CHECK_OK(ScanSeries(fd.get(), length, state.length, visitor));
+  }
+  for (auto& [name, summary] : made) {
+    const auto at = state.by_name.find(name);
+    if (at != state.by_name.end()) state.series[at->second].summary = std::move(summary);
+  }
+  return Ok();
+}
+
+Result<std::vector<SeriesPoint>> SeriesStore::Read(JobId job, std::string_view name,
+                                                   bool with_abandoned) const {
+  const auto lease = parts_->jobs.Take(job);
+  JobSeries& state = *lease;
+  PointsByName wanted;
+  auto& points = wanted.emplace(name, std::vector<SeriesPoint>()).first->second;
+  std::vector<std::string> names;
+  uint64_t length = 0;
+  {
+    const std::lock_guard lock(state.mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, state));
+    length = state.length;
+    if (!state.by_name.contains(name)) {
+      for (const auto& series : state.series) names.push_back(series.name);
+    }
+  }
+  if (length > 0 && names.empty()) {
+    ATHANOR_CHECK_OK(parts_->Collect(job, state, length, wanted));
+  }
+  if (!points.empty()) return MergePoints(std::move(points), with_abandoned);
+  Error error;
+  error.code = ErrorCode::kNotFound;
+  error.what = fmt::format("no metric '{}' in this job", Printable(name.substr(0, 200)));
+  error.why = length == 0     ? "it has no metrics at all"
+              : names.empty() ? "its records were damaged"
+                              : fmt::format("it has {} others", names.size());
+  error.hint = "ath metrics " + job.ToString();
+  if (const auto near = Nearest(name, names)) {
+    error.hint = fmt::format("did you mean: ath metrics {} {}", job.ToString(), ShellQuote(*near));
+  }
+  return Fail(std::move(error));
+}
+
+Status SeriesStore::Remove(JobId job) {
+  const auto lease = parts_->jobs.Take(job);
+  const std::lock_guard lock(lease->mutex);
+  lease->Forget();
+  return RemoveTree(parts_->PathOf(job));
+}
+
+void SeriesStore::Close(JobId job) {
+  parts_->jobs.Drop(job);
+}
+
+}  // namespace athanor

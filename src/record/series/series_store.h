@@ -1,0 +1,97 @@
+// SeriesStore keeps metric points: append-only, checksummed, exactly once.
+//
+// A point is known by (job, attempt, rank, channel, seq): seq rises within a
+// channel, and a point whose seq is not above the last one stored is a
+// duplicate and is dropped. Append returns after write(2): the points survive
+// kill -9 of the server; Sync makes them survive a power cut and is called
+// every 100 ms. A job's file (<dir>/<first digits of its id>/<id>.series) is scanned at
+// the first touch: a torn tail is cut, a damaged record is stepped over, and both
+// are reported; what is read is always what was written.
+//
+// Threads: one thread appends; reads and Sync may come from any thread, and do
+// not make the appender wait for the disk or for each other's scans. No
+// descriptor is held between calls; at most 256 idle jobs are held in memory.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/ids.h"
+
+namespace athanor {
+
+struct Point {
+  std::string name;
+  std::optional<int64_t> step;
+  int64_t wall_ns = 0;
+  double value = 0;  // NaN and infinities are kept exactly
+};
+
+struct PointBatch {
+  uint32_t attempt = 1;  // number
+  uint32_t rank = 0;
+  uint32_t channel = 0;
+  struct Item {
+    uint64_t seq = 0;
+    Point point;
+  };
+  std::vector<Item> items;
+};
+
+// One value per step: the newest attempt's; points of older attempts beyond the
+// step at which the newer one resumed are `abandoned`.
+struct SeriesPoint {
+  std::optional<int64_t> step;
+  int64_t wall_ns = 0;
+  double value = 0;
+  uint32_t attempt = 1;
+  uint32_t rank = 0;
+  bool abandoned = false;
+};
+
+struct SeriesSummary {
+  std::string name;
+  uint64_t count = 0;  // not abandoned
+  double last = 0;
+  std::optional<int64_t> last_step;
+  int64_t last_wall_ns = 0;
+  double min = 0;  // NaN when there is no finite value
+  double max = 0;
+};
+
+class SeriesStore {
+ public:
+  // `on_damage` is told (kCorrupt; from any thread) what could not be read. It must
+  // not call the store.
+  using OnDamage = std::function<void(JobId, const Error&)>;
+  static Result<std::unique_ptr<SeriesStore>> Open(std::string dir, OnDamage on_damage = {});
+  ~SeriesStore();
+
+  // How many of the items were new; they are stored all or, on an error, none.
+  // kExhausted: no space; later appends go on where this one left. kInvalid: a name
+  // is empty or longer than 1,024 bytes, or the job has 100,000 names already;
+  // sending the batch again will not help.
+  Result<size_t> Append(JobId job, const PointBatch& batch);
+  // All that was appended so far. After an error it is tried again by the next one.
+  Status Sync();
+
+  Result<std::vector<SeriesSummary>> Summaries(JobId job) const;  // by name; empty if none
+  // In order of step, then time; kNotFound names the nearest series.
+  Result<std::vector<SeriesPoint>> Read(JobId job, std::string_view name,
+                                        bool with_abandoned = false) const;
+  Status Remove(JobId job);
+  void Close(JobId job);  // drops what is held in memory for a finished job
+
+ private:
+  struct Parts;
+  explicit SeriesStore(std::unique_ptr<Parts> parts);
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace athanor

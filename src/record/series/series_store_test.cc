@@ -1,0 +1,332 @@
+#include "record/series/series_store.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <bit>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <thread>
+
+#include "record/fault_testing.h"
+
+namespace athanor {
+namespace {
+
+PointBatch::Item Item(uint64_t seq, std::string name, std::optional<int64_t> step, double value,
+                      int64_t wall_ns = 0) {
+  return {seq, {std::move(name), step, wall_ns, value}};
+}
+
+std::unique_ptr<SeriesStore> OpenSeries(const std::string& dir) {
+  return SeriesStore::Open(
+             dir,
+             [](JobId, const Error& error) { ADD_FAILURE() << error.what << ": " << error.why; })
+      .value();
+}
+
+TEST(SeriesStore, KeepsEveryBitOfEveryValue) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  const std::vector<uint64_t> bits = {
+      std::bit_cast<uint64_t>(std::numeric_limits<double>::infinity()),
+      std::bit_cast<uint64_t>(-std::numeric_limits<double>::infinity()),
+      0x7FF8000000000000,  // quiet NaN
+      0xFFF8000000000ABC,  // negative, with a payload
+      0x7FF0000000000001,  // signalling
+      0x8000000000000000,  // minus zero
+      1,                   // the least denormal
+      std::bit_cast<uint64_t>(0.1)};
+  PointBatch batch;
+  for (size_t i = 0; i < bits.size(); ++i) {
+    batch.items.push_back(Item(i, "x", static_cast<int64_t>(i), std::bit_cast<double>(bits[i])));
+  }
+  ASSERT_EQ(OpenSeries(dir.path())->Append(job, batch).value(), bits.size());
+  const auto points = OpenSeries(dir.path())->Read(job, "x").value();
+  ASSERT_EQ(points.size(), bits.size());
+  for (size_t i = 0; i < bits.size(); ++i) {
+    EXPECT_EQ(std::bit_cast<uint64_t>(points[i].value), bits[i]) << i;
+  }
+}
+
+TEST(SeriesStore, KeepsStepsAndTimesOfAll64Bits) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
+  const std::vector<int64_t> steps = {kMin, -1, 0, (1LL << 53) + 1, kMax - 1, kMax};
+  const auto time_of = [](int64_t step) { return step ^ kMax; };
+  PointBatch batch;
+  uint64_t seq = std::numeric_limits<uint64_t>::max() - steps.size();
+  // Backwards, so that each difference is tried with both signs.
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step) {
+    batch.items.push_back(Item(++seq, "x", *step, 1, time_of(*step)));
+  }
+  batch.attempt = batch.rank = batch.channel = std::numeric_limits<uint32_t>::max();
+  ASSERT_EQ(OpenSeries(dir.path())->Append(job, batch).value(), steps.size());
+  const auto points = OpenSeries(dir.path())->Read(job, "x").value();
+  ASSERT_EQ(points.size(), steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    EXPECT_EQ(points[i].step, steps[i]);
+    EXPECT_EQ(points[i].wall_ns, time_of(steps[i]));
+    EXPECT_EQ(points[i].attempt, std::numeric_limits<uint32_t>::max());
+  }
+}
+
+// What was sent, and what must be there: the model of the property tests.
+class Sender {
+ public:
+  explicit Sender(Dice& dice) : dice_(dice) {}
+
+  // New points of one channel, some of them sent before, in any order within the batch.
+  PointBatch Next() {
+    const uint32_t channel = static_cast<uint32_t>(dice_.Below(3));
+    auto& sent = sent_[channel];
+    const size_t back = dice_.Below(std::min<size_t>(sent.size(), 40) + 1);
+    PointBatch batch;
+    batch.channel = channel;
+    batch.items.assign(sent.end() - static_cast<long>(back), sent.end());
+    for (uint64_t i = dice_.Below(30); i > 0; --i) {
+      last_seq_ += 1 + dice_.Below(3);
+      const auto step = static_cast<int64_t>(last_seq_);
+      batch.items.push_back(Item(last_seq_, "m" + std::to_string(dice_.Below(4)), step,
+                                 std::bit_cast<double>(dice_.Bits() >> 12), step * 7));
+      sent.push_back(batch.items.back());
+      ++fresh_;
+    }
+    for (size_t i = batch.items.size(); i > 1; --i) {
+      if (dice_.Once(4)) std::swap(batch.items[i - 1], batch.items[dice_.Below(i)]);
+    }
+    history_.push_back(batch);
+    return batch;
+  }
+  // Something that was sent before, whole.
+  const PointBatch& Again() { return history_[dice_.Below(history_.size())]; }
+  size_t TakeFresh() { return std::exchange(fresh_, 0); }
+
+  void ExpectIn(const SeriesStore& store, JobId job) const {
+    std::map<std::string, std::map<int64_t, const Point*>> expected;
+    for (const auto& [channel, items] : sent_) {
+      for (const auto& item : items) expected[item.point.name][*item.point.step] = &item.point;
+    }
+    for (const auto& [name, points] : expected) {
+      const auto found = store.Read(job, name).value();
+      ASSERT_EQ(found.size(), points.size()) << name;
+      auto want = points.begin();
+      for (const auto& point : found) {
+        ASSERT_EQ(point.step, want->first);
+        ASSERT_EQ(point.value, want->second->value);
+        ASSERT_EQ(point.wall_ns, want->second->wall_ns);
+        ++want;
+      }
+    }
+    const auto summaries = store.Summaries(job).value();
+    ASSERT_EQ(summaries.size(), expected.size());
+    for (const auto& summary : summaries) {
+      EXPECT_EQ(summary.count, expected[summary.name].size());
+      EXPECT_EQ(summary.last_step, expected[summary.name].rbegin()->first);
+    }
+  }
+
+ private:
+  Dice& dice_;
+  std::map<uint32_t, std::vector<PointBatch::Item>> sent_;
+  std::vector<PointBatch> history_;
+  uint64_t last_seq_ = 0;
+  size_t fresh_ = 0;
+};
+
+// Planted bug that turns it red: `>=` for `>` in FreshItems, or last_seq not read at open.
+TEST(SeriesStore, StoresEachPointOnceHoweverOftenAndInWhatOrderItIsSent) {
+  Dice dice(TestSeed());
+  for (int round = 0; round < 20; ++round) {
+    const TestDir dir;
+    const JobId job = JobId::New();
+    Sender sender(dice);
+    auto store = OpenSeries(dir.path());
+    for (int i = 0; i < 60; ++i) {
+      const PointBatch batch = sender.Next();
+      ASSERT_EQ(store->Append(job, batch).value(), sender.TakeFresh());
+      if (dice.Once(3)) {
+        ASSERT_EQ(store->Append(job, sender.Again()).value(), 0u);
+      }
+      if (dice.Once(10)) store->Close(job);
+      if (dice.Once(15)) store = OpenSeries(dir.path());
+      if (dice.Once(20)) {
+        ASSERT_TRUE(store->Sync().ok());
+      }
+    }
+    ASSERT_NO_FATAL_FAILURE(sender.ExpectIn(*store, job));
+    ASSERT_NO_FATAL_FAILURE(sender.ExpectIn(*OpenSeries(dir.path()), job));
+  }
+}
+
+// Steps of many attempts and ranks: the summary must equal what Read gives.
+TEST(SeriesStore, SummariesAgreeWithThePointsWhateverAttemptsDo) {
+  Dice dice(TestSeed());
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> seq;
+  uint32_t attempt = 1;
+  int64_t step = 0;
+  for (int i = 0; i < 400; ++i) {
+    if (dice.Once(20)) {
+      ++attempt;
+      step -= static_cast<int64_t>(dice.Below(30));
+    }
+    PointBatch batch;
+    batch.attempt = dice.Once(10) ? 1 + static_cast<uint32_t>(dice.Below(attempt)) : attempt;
+    batch.rank = static_cast<uint32_t>(dice.Below(3));
+    for (uint64_t n = dice.Below(5); n > 0; --n) {
+      if (!dice.Once(4)) ++step;
+      const char* names[] = {"all", "workers"};
+      const size_t name = batch.rank == 0 ? 0 : dice.Below(2);
+      batch.items.push_back(Item(++seq[{batch.attempt, batch.rank}], names[name],
+                                 dice.Once(5) ? std::nullopt : std::optional(step),
+                                 static_cast<double>(dice.Below(1000)),
+                                 static_cast<int64_t>(dice.Below(50))));
+    }
+    ASSERT_EQ(store->Append(job, batch).value(), batch.items.size());
+    if (dice.Once(50)) store = OpenSeries(dir.path());
+    const auto summaries = store->Summaries(job).value();
+    for (const auto& summary : summaries) {
+      const auto points = store->Read(job, summary.name).value();
+      ASSERT_EQ(summary.count, points.size());
+      ASSERT_EQ(summary.last, points.back().value);
+      ASSERT_EQ(summary.last_step, points.back().step);
+      for (const auto& point : points) {
+        ASSERT_LE(summary.min, point.value);
+        ASSERT_GE(summary.max, point.value);
+      }
+    }
+  }
+}
+
+TEST(SeriesStore, NamesTheNearestSeriesWhenThereIsNone) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const JobId job = JobId::New();
+  const auto nothing = store->Read(job, "loss");
+  ASSERT_FALSE(nothing);
+  EXPECT_EQ(nothing.error().code, ErrorCode::kNotFound);
+  EXPECT_TRUE(store->Summaries(job).value().empty());
+  ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(1, "train/loss", 1, 2)}}));
+  const auto typo = store->Read(job, "train/lsos");
+  ASSERT_FALSE(typo);
+  EXPECT_EQ(typo.error().code, ErrorCode::kNotFound);
+  EXPECT_NE(typo.error().hint.find("train/loss"), std::string::npos) << typo.error().hint;
+}
+
+TEST(SeriesStore, RefusesNamesItCannotKeepAndStoresNothingOfTheirBatch) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const JobId job = JobId::New();
+  for (const auto& name : {std::string(), std::string(1025, 'n'), std::string(64 * 1024, 'n')}) {
+    const auto refused =
+        store->Append(job, {1, 0, 0, {Item(1, "good", 1, 1), Item(2, name, 1, 1)}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  }
+  EXPECT_TRUE(store->Summaries(job).value().empty());
+  const std::string odd("a\0b\n\xE2\x80\xAE/../x\xFF", 13);
+  ASSERT_TRUE(
+      store->Append(job, {1, 0, 0, {Item(1, odd, 1, 5), Item(2, std::string(1024, 'n'), 1, 6)}}));
+  EXPECT_EQ(OpenSeries(dir.path())->Read(job, odd).value().at(0).value, 5);
+  EXPECT_EQ(store->Read(job, std::string(1024, 'n')).value().at(0).value, 6);
+}
+
+TEST(SeriesStore, RefusesANameTooManyAndGoesOnWithTheKnownOnes) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const JobId job = JobId::New();
+  PointBatch batch;
+  for (uint64_t i = 0; i < 100'000; ++i) batch.items.push_back(Item(i, std::to_string(i), 1, 1));
+  ASSERT_EQ(store->Append(job, batch).value(), 100'000u);
+  const auto refused = store->Append(job, {1, 0, 0, {Item(100'000, "one more", 1, 1)}});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(store->Append(job, {1, 0, 0, {Item(100'001, "7", 2, 3)}}).value(), 1u);
+  EXPECT_EQ(OpenSeries(dir.path())->Read(job, "7").value().size(), 2u);
+}
+
+TEST(SeriesStore, ForgetsARemovedJobAndTakesItUpAgain) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const JobId job = JobId::New();
+  const JobId other = JobId::New();
+  ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(9, "x", 1, 1)}}));
+  ASSERT_TRUE(store->Append(other, {1, 0, 0, {Item(9, "x", 1, 2)}}));
+  ASSERT_TRUE(store->Remove(job).ok());
+  ASSERT_TRUE(store->Remove(job).ok());
+  EXPECT_FALSE(store->Read(job, "x"));
+  EXPECT_TRUE(store->Sync().ok());
+  EXPECT_EQ(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 3)}}).value(), 1u);
+  EXPECT_EQ(store->Read(job, "x").value().at(0).value, 3);
+  EXPECT_EQ(store->Read(other, "x").value().at(0).value, 2);
+}
+
+TEST(SeriesStore, HoldsNoDescriptorsAndAnyNumberOfJobs) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const size_t before = OpenDescriptors();
+  std::vector<JobId> jobs;
+  for (uint64_t i = 0; i < 300; ++i) {
+    jobs.push_back(JobId::New());
+    ASSERT_TRUE(store->Append(jobs.back(), {1, 0, 0, {Item(1, "x", 1, static_cast<double>(i))}}));
+  }
+  EXPECT_EQ(OpenDescriptors(), before);
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    ASSERT_EQ(store->Append(jobs[i], {1, 0, 0, {Item(1, "x", 1, -1)}}).value(), 0u);
+    ASSERT_EQ(store->Read(jobs[i], "x").value().at(0).value, static_cast<double>(i));
+  }
+}
+
+// For the thread sanitizer as well: a reader sees a prefix, whole batches of it.
+TEST(SeriesStore, CanBeReadWhileItIsAppendedTo) {
+  const TestDir dir;
+  auto store = OpenSeries(dir.path());
+  const JobId job = JobId::New();
+  constexpr uint64_t kBatches = 300;
+  constexpr uint64_t kPerBatch = 5;
+  std::atomic<bool> done = false;
+  std::atomic<size_t> reads = 0;
+  const auto reader = [&] {
+    size_t seen = 0;
+    while (!done || reads < 20) {
+      const auto points = store->Read(job, "x");
+      const size_t count = points ? points->size() : 0;
+      ASSERT_GE(count, seen);
+      ASSERT_EQ(count % kPerBatch, 0u);
+      for (size_t i = 0; i < count; ++i) ASSERT_EQ(points->at(i).value, static_cast<double>(i));
+      seen = count;
+      ASSERT_TRUE(store->Summaries(job));
+      ++reads;
+    }
+  };
+  std::thread one(reader);
+  std::thread two(reader);
+  std::thread syncer([&] {
+    while (!done) {
+      ASSERT_TRUE(store->Sync().ok());
+      store->Close(job);
+    }
+  });
+  uint64_t seq = 0;
+  for (uint64_t i = 0; i < kBatches; ++i) {
+    PointBatch batch;
+    for (uint64_t n = 0; n < kPerBatch; ++n, ++seq) {
+      batch.items.push_back(Item(seq, "x", static_cast<int64_t>(seq), static_cast<double>(seq)));
+    }
+    ASSERT_EQ(store->Append(job, batch).value(), kPerBatch);
+  }
+  done = true;
+  one.join();
+  two.join();
+  syncer.join();
+  EXPECT_EQ(store->Read(job, "x").value().size(), kBatches * kPerBatch);
+}
+
+}  // namespace
+}  // namespace athanor

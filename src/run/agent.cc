@@ -1,0 +1,381 @@
+#include "run/agent.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+#include "base/files.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "link/attempt_dir.h"
+#include "link/plan.h"
+#include "net/http_client.h"
+#include "record/objects/blob_store.h"
+#include "run/cgroup_policy.h"
+#include "run/contract.h"
+#include "run/ending.h"
+#include "run/exit_record.h"
+#include "run/launch_supervisor.h"
+#include "run/outputs.h"
+#include "run/preparation.h"
+#include "run/shipper.h"
+#include "run/usage.h"
+
+namespace athanor {
+namespace {
+
+// How long a successor waits for the status of a supervisor that was being started.
+constexpr int kLaunchWaitMs = 5'000;
+
+// Held seconds of an attempt: counted on the monotonic clock from the first agent's
+// start, so that a restart of the agent or a jump of the wall clock changes nothing.
+class HeldClock {
+ public:
+  HeldClock(const std::string& dir, const Clock& clock) : clock_(clock) {
+    auto boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
+    auto path = JoinPath(dir, "held");
+    auto kept = ReadFile(path);
+    if (kept) {
+      auto parts = Split(*kept, ' ');
+      if (parts.size() == 2 && parts[0] == Trim(boot)) {
+        start_ = Millis(std::strtoll(parts[1].c_str(), nullptr, 10));
+        return;
+      }
+    }
+    start_ = clock.Monotonic();
+    (void)ReplaceFile(path, std::string(Trim(boot)) + " " + std::to_string(start_.count())).ok();
+  }
+  int64_t held_ms() const { return (clock_.Monotonic() - start_).count(); }
+
+ private:
+  const Clock& clock_;
+  Millis start_{0};
+};
+
+class Agent {
+ public:
+  Agent(std::string dir, AttemptPlan plan)
+      : dir_(std::move(dir)),
+        plan_(std::move(plan)),
+        log_(STDERR_FILENO, clock_),
+        held_(dir_, clock_),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  int Run();
+
+ private:
+  std::string Path(const char* name) const { return JoinPath(dir_, name); }
+
+  void StartShipping();
+  void ListenForCommands();
+  void OnCommand(const ReplyFrame& frame);
+  UsageFrame Usage();
+  bool Adopt();       // a supervisor of an earlier agent, or its exit record
+  Status Launch();    // prepares and starts; a failure was not reported yet
+  void Watch();       // until the supervisor ended
+  void CarryOutStop();
+  int Finish();
+  int Leave(const Cause& cause);
+
+  std::string dir_;
+  SystemClock clock_;
+  AttemptPlan plan_;
+  Logger log_;
+  HeldClock held_;
+  std::unique_ptr<Shipper> shipper_;
+  std::vector<SecretValue> secrets_;
+  std::shared_ptr<const SecretPatterns> patterns_;
+  std::thread commands_;
+  AttemptCgroup cgroup_;
+  UniqueFd pidfd_;
+  std::atomic<int64_t> supervisor_pid_{0};
+  UniqueFd wake_;
+  uint64_t last_cpu_ns_ = 0;
+  Millis last_sample_{0};
+  std::optional<Millis> script_start_;
+  std::string packages_;
+
+  std::mutex mutex_;
+  std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
+  bool stop_done_ = false;
+  std::atomic<bool> fenced_{false};
+  std::atomic<bool> leaving_{false};
+};
+
+void Agent::StartShipping() {
+  Shipper::Options options{plan_, clock_, log_, patterns_, [this] { return Usage(); },
+                           [this](const ReplyFrame& frame) { OnCommand(frame); }};
+  shipper_ = std::make_unique<Shipper>(std::move(options));
+  shipper_->Follow(0, LogStream::kSetup, JoinPath(dir_, "logs/setup"));
+  shipper_->Start();
+  commands_ = std::thread([this] { ListenForCommands(); });
+}
+
+// A long poll of its own, so that a stop arrives at once and not with the next report.
+void Agent::ListenForCommands() {
+  auto endpoint = Endpoint::Parse(plan_.server);
+  if (!endpoint) return;
+  HttpClient client(*endpoint);
+  int failures = 0;
+  while (!leaving_ && !fenced_) {
+    HttpCall call;
+    call.target = "/agent/v1/commands";
+    call.headers.Add("Authorization", "Bearer " + plan_.token);
+    call.cancel_fd = wake_.get();
+    call.read_timeout = std::chrono::seconds(40);
+    auto reply = client.Do(call);
+    if (leaving_) return;
+    if (reply && reply->status == 410) return OnCommand(FencedFrame{});
+    if (reply && reply->ok()) {
+      failures = 0;
+      auto frames = DecodeReply(reply->body);
+      bool stop = false;
+      if (frames) {
+        for (const auto& frame : *frames) {
+          OnCommand(frame);
+          stop = stop || std::holds_alternative<StopFrame>(frame);
+        }
+      }
+      if (stop) return;  // there is nothing more to be told
+      continue;
+    }
+    failures = std::min(failures + 1, 6);
+    ::pollfd wait{wake_.get(), POLLIN, 0};
+    ::poll(&wait, 1, 100 << failures);
+  }
+}
+
+void Agent::OnCommand(const ReplyFrame& frame) {
+  if (std::holds_alternative<FencedFrame>(frame)) {
+    fenced_ = true;
+  } else if (const auto* stop = std::get_if<StopFrame>(&frame)) {
+    std::lock_guard lock(mutex_);
+    if (stop_) return;
+    stop_ = *stop;
+  } else {
+    return;
+  }
+  uint64_t one = 1;
+  [[maybe_unused]] auto n = ::write(wake_.get(), &one, sizeof one);
+}
+
+UsageFrame Agent::Usage() {
+  UsageFrame frame;
+  frame.held_ms = held_.held_ms();
+  if (supervisor_pid_ == 0) return frame;
+  auto sample = SampleUsage(cgroup_, supervisor_pid_);
+  if (!sample) return frame;
+  auto now = clock_.Monotonic();
+  if (last_sample_.count() != 0 && now > last_sample_ && sample->cpu_ns >= last_cpu_ns_) {
+    frame.cpu_percent = static_cast<uint32_t>((sample->cpu_ns - last_cpu_ns_) / 10'000 /
+                                              static_cast<uint64_t>((now - last_sample_).count()));
+  }
+  last_sample_ = now;
+  last_cpu_ns_ = sample->cpu_ns;
+  frame.memory_bytes = sample->memory_bytes;
+  frame.memory_peak = sample->memory_peak;
+  return frame;
+}
+
+bool Agent::Adopt() {
+  if (Exists(Path(attempt_dir::kLaunching))) {
+    for (int waited = 0; waited < kLaunchWaitMs && !Exists(Path(attempt_dir::kSupervisorStatus));
+         waited += 20) {
+      ::usleep(20'000);
+    }
+  }
+  if (!Exists(Path(attempt_dir::kSupervisorStatus))) return false;
+  auto plan_text = ReadFile(Path(attempt_dir::kSupervisorPlan));
+  if (plan_text) {
+    if (auto plan = ParsePlan(*plan_text)) cgroup_ = AttemptCgroupOf(*plan);
+  }
+  if (auto found = FindSupervisor(Path(attempt_dir::kSupervisorStatus))) {
+    pidfd_ = std::move(found->pidfd);
+    supervisor_pid_ = found->status.pid;
+  }
+  // Found or not: it was started once and never will be again. Reported anew, in
+  // case the server never heard of it.
+  shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
+  FollowScript(*shipper_, dir_);
+  if (auto status = shipper_->FollowSpool(0, SpoolDir(Path(attempt_dir::kMl), 0)); !status) {
+    log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+  }
+  if (auto started = ReadFile(Path(attempt_dir::kStarted))) {
+    if (auto record = ParseStarted(*started)) script_start_ = Millis(record->boottime_ms);
+  }
+  return true;
+}
+
+Status Agent::Launch() {
+  Preparation preparation{dir_, plan_, clock_, log_, *shipper_, secrets_, {}};
+  preparation.cancelled = [this] {
+    std::lock_guard lock(mutex_);
+    return stop_.has_value() || fenced_.load();
+  };
+  ATHANOR_TRY(auto prepared, Prepare(preparation));
+  cgroup_ = prepared.cgroup;
+  packages_ = prepared.packages;
+  ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
+  auto launched = LaunchSupervisor(plan_.supervisor, Path(attempt_dir::kSupervisorPlan),
+                                   prepared.isolation);
+  if (!launched) return Fail(launched.error());
+  pidfd_ = std::move(launched->pidfd);
+  supervisor_pid_ = launched->pid;
+  // The script is on its way; what follows costs it nothing.
+  script_start_ = clock_.Monotonic();
+  std::vector<std::string> off = prepared.isolation.off;
+  off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
+  FollowScript(*shipper_, dir_);
+  shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
+  return Ok();
+}
+
+void Agent::Watch() {
+  while (pidfd_) {
+    ::pollfd fds[2] = {{pidfd_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+    int timeout = -1;
+    auto limit = plan_.spec.limits.max_runtime;
+    if (limit.count() > 0 && script_start_ && !stop_done_) {
+      auto left = *script_start_ + limit - clock_.Monotonic();
+      timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));
+    }
+    int n = ::poll(fds, 2, timeout);
+    if (fds[0].revents != 0) break;
+    if (n == 0 && limit.count() > 0 && clock_.Monotonic() >= *script_start_ + limit) {
+      std::lock_guard lock(mutex_);
+      if (!stop_) {
+        stop_ = StopFrame{{"time_limit", "ran longer than its limit of " + HumanDuration(limit),
+                           "ath retry " + plan_.spec.name + " --max-time " +
+                               std::to_string(2 * limit.count() / 1000) + "s",
+                           ""},
+                          plan_.spec.limits.stop_grace.count()};
+      }
+    }
+    if (fds[1].revents != 0) {
+      uint64_t drop = 0;
+      [[maybe_unused]] auto r = ::read(wake_.get(), &drop, sizeof drop);
+    }
+    CarryOutStop();
+  }
+  // Ours, if we started it; else init's.
+  ::waitpid(static_cast<pid_t>(supervisor_pid_.load()), nullptr, WNOHANG);
+}
+
+void Agent::CarryOutStop() {
+  if (fenced_) {
+    (void)KillAllNow(pidfd_.get()).ok();
+    return;
+  }
+  std::lock_guard lock(mutex_);
+  if (!stop_ || stop_done_) return;
+  stop_done_ = true;
+  shipper_->RaiseStop(stop_->cause, {clock_.Wall().ms + stop_->grace_ms});
+  auto status = stop_->grace_ms > 0 ? AskToStop(pidfd_.get()) : KillAllNow(pidfd_.get());
+  if (!status) log_.Log(LogLevel::kWarning, "stop", {{"why", status.error().what}});
+}
+
+int Agent::Finish() {
+  shipper_->Drain();
+  if (fenced_) return Leave({});
+  Ending ending;
+  ending.plan = &plan_;
+  ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
+  ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
+  ending.failure_text = FailureText(Path(attempt_dir::kMl));
+  ending.done_called = shipper_->done_called();
+  {
+    std::lock_guard lock(mutex_);
+    ending.stop = stop_;
+  }
+  if (auto text = ReadFile(Path(attempt_dir::kExit))) {
+    if (auto record = ParseExit(*text)) ending.record = std::move(*record);
+  }
+  auto [exit, cause] = Explain(ending);
+  shipper_->Send(EndedFrame{exit, cause});
+  UploadedFrame uploaded;
+  uploaded.packages = packages_;
+  auto blobs = BlobStore::Open(plan_.blob_dir);
+  Result<std::vector<Output>> outputs = blobs ? KeepOutputs(Path(attempt_dir::kMl), *blobs)
+                                              : Result<std::vector<Output>>(Fail(blobs.error()));
+  if (outputs) {
+    uploaded.outputs = std::move(*outputs);
+  } else {
+    uploaded.failure = {"upload_failed", "outputs could not be kept: " + outputs.error().what,
+                        outputs.error().hint, outputs.error().why};
+  }
+  shipper_->Send(uploaded);
+  (void)RemoveAttemptCgroup(cgroup_).ok();
+  shipper_->Drain();
+  return Leave({});
+}
+
+// Says goodbye; a cause with a kind is a set-up that failed.
+int Agent::Leave(const Cause& cause) {
+  if (!cause.kind.empty() && !fenced_) {
+    shipper_->Send(PrepareFailedFrame{cause});
+    shipper_->Drain();
+  }
+  leaving_ = true;
+  uint64_t one = 1;
+  [[maybe_unused]] auto n = ::write(wake_.get(), &one, sizeof one);
+  shipper_->Stop();
+  if (commands_.joinable()) commands_.join();
+  return 0;
+}
+
+int Agent::Run() {
+  auto fetched = FetchSecrets(plan_);
+  auto patterns = SecretPatterns::Make(fetched ? *fetched : std::vector<SecretValue>());
+  patterns_ = patterns ? *patterns : *SecretPatterns::Make({});
+  if (!fetched || !patterns) {
+    StartShipping();
+    return Leave(CauseOf("secret_missing", fetched ? patterns.error() : fetched.error()));
+  }
+  secrets_ = std::move(*fetched);
+  StartShipping();
+  if (!Adopt()) {
+    if (auto status = Launch(); !status) {
+      std::unique_lock lock(mutex_);
+      auto stop = stop_;
+      lock.unlock();
+      return Leave(stop ? stop->cause : CauseOf(status.error().id, status.error()));
+    }
+  }
+  Watch();
+  return Finish();
+}
+
+}  // namespace
+
+int RunAgent(const std::string& attempt_dir) {
+  ::umask(022);
+  UniqueFd lock(::open(JoinPath(attempt_dir, attempt_dir::kAgentLock).c_str(),
+                       O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return 0;
+  auto text = ReadFile(JoinPath(attempt_dir, attempt_dir::kPlan));
+  if (!text) return 1;
+  auto plan = DecodePlan(*text);
+  if (!plan) return 1;
+  ::signal(SIGPIPE, SIG_IGN);
+  return Agent(attempt_dir, std::move(*plan)).Run();
+}
+
+int EndAttempt(const std::string& attempt_dir) {
+  auto found = FindSupervisor(JoinPath(attempt_dir, attempt_dir::kSupervisorStatus));
+  if (!found) return 0;
+  return KillAllNow(found->pidfd.get()) ? 0 : 1;
+}
+
+}  // namespace athanor

@@ -1,0 +1,20 @@
+// The agent runs one host of one attempt: source, environment, data, script,
+// outputs; and ships what happens to the server. It may be killed at any moment:
+// the next agent started on the same folder finds the supervisor and goes on. If
+// the server is away it goes on too.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+
+namespace athanor {
+
+// Runs until the attempt is over and acknowledged, or fenced off. Returns the exit
+// status of the process: 0, also when another agent already looks after it.
+int RunAgent(const std::string& attempt_dir);
+
+// Ends what is left of an attempt, without grace.
+int EndAttempt(const std::string& attempt_dir);
+
+}  // namespace athanor

@@ -1,0 +1,169 @@
+#include "run/cgroup_policy.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/files.h"
+
+namespace athanor {
+namespace {
+
+constexpr uint64_t kCpuPeriodUs = 100'000;
+constexpr uint64_t kLeastQuotaUs = 1'000;  // the kernel's
+// v1 looks at memory + swap first and counts nothing when that is what is
+// full; a little more there makes memory.failcnt count.
+constexpr uint64_t kSwapSlack = 1 << 20;
+
+bool Contains(const std::vector<std::string>& list, std::string_view item) {
+  return std::find(list.begin(), list.end(), item) != list.end();
+}
+
+// Why a person does not get a limit, and what then.
+std::string Consequence(std::string_view controller) {
+  if (controller == "memory") return "memory limit: off, the job may use all memory";
+  if (controller == "cpu") return "CPU limit: off, the job may use all cores";
+  if (controller == "cpuacct") return "CPU accounting: off, usage comes from /proc";
+  return "process limit: off, the job may start any number";
+}
+
+Status SetMemory(const CgroupJoin& join, const CgroupLimits& limits) {
+  if (limits.memory_bytes == 0) return Ok();
+  const std::string bytes = std::to_string(limits.memory_bytes);
+  if (join.version == 2) {
+    ATHANOR_CHECK_OK(CgroupDriver::Write(join.dir, "memory.max", bytes));
+    // Absent when the kernel does not account swap.
+    if (limits.no_swap && Exists(JoinPath(join.dir, "memory.swap.max"))) {
+      return CgroupDriver::Write(join.dir, "memory.swap.max", "0");
+    }
+    return Ok();
+  }
+  // v1 keeps limit <= memsw at every moment: raise memsw out of the way first
+  // when the same attempt is prepared again with more.
+  const bool swap = Exists(JoinPath(join.dir, "memory.memsw.limit_in_bytes"));
+  if (swap) (void)CgroupDriver::Write(join.dir, "memory.memsw.limit_in_bytes", "-1");
+  ATHANOR_CHECK_OK(CgroupDriver::Write(join.dir, "memory.limit_in_bytes", bytes));
+  if (!limits.no_swap || !swap) return Ok();
+  return CgroupDriver::Write(join.dir, "memory.memsw.limit_in_bytes",
+                             std::to_string(limits.memory_bytes + kSwapSlack));
+}
+
+Status SetCpu(const CgroupJoin& join, const CgroupLimits& limits) {
+  if (limits.cpus <= 0) return Ok();
+  const auto quota = std::max(
+      kLeastQuotaUs, static_cast<uint64_t>(std::llround(limits.cpus * double{kCpuPeriodUs})));
+  if (join.version == 2) {
+    return CgroupDriver::Write(join.dir, "cpu.max",
+                               std::to_string(quota) + " " + std::to_string(kCpuPeriodUs));
+  }
+  ATHANOR_CHECK_OK(
+      CgroupDriver::Write(join.dir, "cpu.cfs_period_us", std::to_string(kCpuPeriodUs)));
+  return CgroupDriver::Write(join.dir, "cpu.cfs_quota_us", std::to_string(quota));
+}
+
+Status SetOne(const CgroupJoin& join, std::string_view controller, const CgroupLimits& limits) {
+  if (controller == "memory") return SetMemory(join, limits);
+  if (controller == "cpu") return SetCpu(join, limits);
+  if (controller == "pids" && limits.pids > 0) {
+    return CgroupDriver::Write(join.dir, "pids.max", std::to_string(limits.pids));
+  }
+  return Ok();
+}
+
+// v2 refuses to give controllers on from a cgroup that holds processes itself.
+// Root goes below the root cgroup, which is exempt; one who was given its
+// cgroup (it owns the directory) moves everyone in it to a leaf.
+Status MakeUnified(CgroupHierarchy hierarchy, const std::string& name,
+                   const std::vector<std::string>& controllers, std::string* dir) {
+  *dir = hierarchy.own_dir + "/athanor/" + name;
+  Status made = CgroupDriver::Make(hierarchy, *dir, controllers);
+  if (made.ok() || made.error().code != ErrorCode::kConflict) return made;
+  if (::geteuid() == 0 && hierarchy.own_dir != hierarchy.mount_point) {
+    hierarchy.own_dir = hierarchy.mount_point;
+    *dir = hierarchy.own_dir + "/athanor/" + name;
+    return CgroupDriver::Make(hierarchy, *dir, controllers);
+  }
+  struct stat info {};
+  if (::stat(hierarchy.own_dir.c_str(), &info) != 0 || info.st_uid != ::geteuid()) return made;
+  const std::string leaf = hierarchy.own_dir + "/athanor-host";
+  ATHANOR_CHECK_OK(CgroupDriver::Make(hierarchy, leaf, {}));
+  ATHANOR_TRY(const auto pids, CgroupDriver::Processes(hierarchy.own_dir));
+  for (int pid : pids) {
+    (void)CgroupDriver::Write(leaf, "cgroup.procs", std::to_string(pid));
+  }
+  return CgroupDriver::Make(hierarchy, *dir, controllers);
+}
+
+}  // namespace
+
+const CgroupJoin* AttemptCgroup::Find(std::string_view controller) const {
+  for (const auto& join : joins) {
+    if (Contains(join.controllers, controller)) return &join;
+  }
+  return nullptr;
+}
+
+AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string& name,
+                                   const CgroupLimits& limits) {
+  AttemptCgroup cgroup;
+  constexpr std::string_view kWanted[] = {"memory", "cpu", "cpuacct", "pids"};
+  if (!CheckRelativeName(name).ok() || name.find('/') != name.npos) {
+    cgroup.off.push_back("limits: off, '" + name + "' cannot name a cgroup");
+    return cgroup;
+  }
+  // One directory per hierarchy, however many controllers it has.
+  std::vector<std::pair<const CgroupHierarchy*, std::vector<std::string>>> needed;
+  for (std::string_view controller : kWanted) {
+    const CgroupHierarchy* hierarchy = driver.Find(controller);
+    if (hierarchy == nullptr) {
+      cgroup.off.push_back(Consequence(controller) + " (no such cgroup controller here)");
+      continue;
+    }
+    auto at = std::find_if(needed.begin(), needed.end(),
+                           [&](const auto& pair) { return pair.first == hierarchy; });
+    if (at == needed.end()) at = needed.insert(at, {hierarchy, {}});
+    at->second.emplace_back(controller);
+  }
+  for (auto& [hierarchy, controllers] : needed) {
+    CgroupJoin join;
+    join.version = hierarchy->version;
+    join.dir = hierarchy->own_dir + "/athanor/" + name;
+    const Status made = hierarchy->version == 2
+                            ? MakeUnified(*hierarchy, name, controllers, &join.dir)
+                            : CgroupDriver::Make(*hierarchy, join.dir, controllers);
+    for (const auto& controller : controllers) {
+      const Status set = made.ok() ? SetOne(join, controller, limits) : made;
+      if (made.ok()) join.controllers.push_back(controller);
+      if (!set.ok()) cgroup.off.push_back(Consequence(controller) + " (" + set.error().what + ")");
+    }
+    if (made.ok()) cgroup.joins.push_back(std::move(join));
+  }
+  return cgroup;
+}
+
+AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan) {
+  AttemptCgroup cgroup;
+  cgroup.joins = plan.cgroups;
+  return cgroup;
+}
+
+Status KillAttemptCgroup(const AttemptCgroup& cgroup) {
+  Status last = Ok();
+  for (const auto& join : cgroup.joins) {
+    if (Status killed = CgroupDriver::Kill(join.dir); !killed.ok()) last = std::move(killed);
+  }
+  return last;
+}
+
+Status RemoveAttemptCgroup(const AttemptCgroup& cgroup) {
+  Status last = Ok();
+  for (const auto& join : cgroup.joins) {
+    if (Status removed = CgroupDriver::Remove(join.dir); !removed.ok()) last = std::move(removed);
+    (void)::rmdir(DirName(join.dir).c_str());  // other attempts keep it
+  }
+  return last;
+}
+
+}  // namespace athanor

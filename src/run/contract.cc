@@ -1,0 +1,223 @@
+#include "run/contract.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+// Sorted keys and compact, as the training toolkit writes them.
+using Sorted = nlohmann::json;
+
+Sorted ParamValue(const Param& param) {
+  switch (param.kind) {
+    case Param::Kind::kString:
+      return param.value;
+    case Param::Kind::kNumber:
+    case Param::Kind::kBool:
+    case Param::Kind::kNull:
+    case Param::Kind::kJson: {
+      auto parsed = Sorted::parse(param.value, nullptr, false);
+      return parsed.is_discarded() ? Sorted(param.value) : parsed;
+    }
+  }
+  return param.value;
+}
+
+std::string Text(const Sorted& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "";
+  return value.dump();
+}
+
+Sorted HyperParameters(const JobSpec& spec) {
+  Sorted all = Sorted::object();
+  for (const auto& param : spec.params) all[param.name] = ParamValue(param);
+  return all;
+}
+
+Sorted ResourceConfig(const AttemptPlan& plan) {
+  auto host = HostName(plan);
+  Sorted config = Sorted::object();
+  config["current_host"] = host;
+  config["current_instance_type"] = plan.instance_type;
+  config["current_group_name"] = "homogeneousCluster";
+  config["hosts"] = {host};
+  config["instance_groups"] = Sorted::array(
+      {{{"instance_group_name", "homogeneousCluster"}, {"instance_type", plan.instance_type},
+        {"hosts", {host}}}});
+  config["network_interface_name"] = "lo";
+  return config;
+}
+
+Sorted InputDataConfig(const JobSpec& spec) {
+  Sorted config = Sorted::object();
+  for (const auto& channel : spec.data) {
+    config[channel.name] = {{"TrainingInputMode", "File"},
+                            {"S3DistributionType", "FullyReplicated"},
+                            {"RecordWrapperType", "None"}};
+  }
+  return config;
+}
+
+std::string CheckpointDir(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& asked = plan.spec.checkpoint_dir;
+  if (asked.empty() || StartsWith(asked, "/opt/ml/")) {
+    return paths.inside + (asked.empty() ? "/checkpoints" : asked.substr(7));
+  }
+  return asked;
+}
+
+void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
+                  std::map<std::string, std::string>& env) {
+  const auto& spec = plan.spec;
+  auto host = HostName(plan);
+  auto in = [&paths](const char* below) { return paths.inside + below; };
+  auto hyper = HyperParameters(spec);
+  env["SM_MODEL_DIR"] = in("/model");
+  env["SM_INPUT_DIR"] = in("/input");
+  env["SM_INPUT_CONFIG_DIR"] = in("/input/config");
+  env["SM_INPUT_DATA_DIR"] = in("/input/data");
+  env["SM_OUTPUT_DIR"] = in("/output");
+  env["SM_OUTPUT_DATA_DIR"] = in("/output/data");
+  env["SM_OUTPUT_INTERMEDIATE_DIR"] = in("/output/intermediate");
+  env["SM_OUTPUT_FAILURE"] = in("/output/failure");
+  env["SM_CHECKPOINT_DIR"] = CheckpointDir(plan, paths);
+  env["SM_MODULE_DIR"] = in("/code");
+  env["SM_SOURCE_DIR"] = in("/code");
+  Sorted channels = Sorted::array();
+  for (const auto& channel : spec.data) {
+    channels.push_back(channel.name);
+    auto path = paths.inside + "/input/data/" + channel.name;
+    env["SM_CHANNEL_" + ToUpper(channel.name)] = path;
+    env["ATHANOR_CHANNEL_" + ToUpper(channel.name)] = path;
+  }
+  std::sort(channels.begin(), channels.end());
+  env["SM_CHANNELS"] = channels.dump();
+  env["SM_HPS"] = hyper.dump();
+  for (const auto& [name, value] : hyper.items()) env["SM_HP_" + ToUpper(name)] = Text(value);
+  env["SM_USER_ARGS"] = "[]";
+  env["SM_USER_ENTRY_POINT"] = spec.entry;
+  env["SM_MODULE_NAME"] =
+      EndsWith(spec.entry, ".py") ? spec.entry.substr(0, spec.entry.size() - 3) : spec.entry;
+  env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
+  env["SM_CURRENT_HOST"] = host;
+  env["SM_HOSTS"] = Sorted::array({host}).dump();
+  env["SM_HOST_COUNT"] = "1";
+  env["SM_CURRENT_HOST_RANK"] = "0";
+  env["SM_MASTER_ADDR"] = host;
+  env["SM_MASTER_PORT"] = "7777";
+  env["SM_NETWORK_INTERFACE_NAME"] = "lo";
+  env["SM_NUM_CPUS"] = std::to_string((plan.placement.cpu_millis + 999) / 1000);
+  env["SM_NUM_GPUS"] = std::to_string(plan.placement.gpus.size());
+  env["SM_NUM_NEURONS"] = "0";
+  env["SM_CURRENT_INSTANCE_TYPE"] = plan.instance_type;
+  env["SM_CURRENT_INSTANCE_GROUP"] = "homogeneousCluster";
+  env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Sorted::array({host}).dump();
+  env["SM_INSTANCE_GROUPS"] = Sorted::array({"homogeneousCluster"}).dump();
+  env["SM_IS_HETERO"] = "false";
+  env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
+  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
+  env["TRAINING_JOB_NAME"] = spec.name;
+  env["SAGEMAKER_JOB_NAME"] = spec.name;
+  env["CURRENT_HOST"] = host;
+  if (paths.inside != "/opt/ml") env["SAGEMAKER_BASE_DIR"] = paths.inside;
+  Sorted all = Sorted::object();
+  all["channel_input_dirs"] = Sorted::object();
+  for (const auto& channel : spec.data) {
+    all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
+  }
+  all["current_host"] = host;
+  all["hosts"] = {host};
+  all["hyperparameters"] = hyper;
+  all["input_config_dir"] = in("/input/config");
+  all["input_data_config"] = InputDataConfig(spec);
+  all["input_dir"] = in("/input");
+  all["job_name"] = spec.name;
+  all["log_level"] = spec.debug ? 10 : 20;
+  all["master_hostname"] = host;
+  all["model_dir"] = in("/model");
+  all["module_dir"] = in("/code");
+  all["network_interface_name"] = "lo";
+  all["num_cpus"] = (plan.placement.cpu_millis + 999) / 1000;
+  all["num_gpus"] = plan.placement.gpus.size();
+  all["output_data_dir"] = in("/output/data");
+  all["output_dir"] = in("/output");
+  all["resource_config"] = ResourceConfig(plan);
+  all["user_entry_point"] = spec.entry;
+  env["SM_TRAINING_ENV"] = all.dump();
+}
+
+}  // namespace
+
+std::string HostName(const AttemptPlan&) { return "algo-1"; }
+
+std::string SpoolDir(const std::string& root, uint32_t rank) {
+  return root + "/.athanor/spool/rank-" + std::to_string(rank);
+}
+
+Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& root = paths.outside;
+  for (const char* dir :
+       {"/input/config", "/input/data", "/code", "/model", "/output/data", "/output/intermediate",
+        "/output/metrics", "/checkpoints", "/errors", "/.athanor/bin"}) {
+    ATHANOR_CHECK_OK(MakeDirs(root + dir, 0755));
+  }
+  Sorted strings = Sorted::object();
+  for (const auto& param : plan.spec.params) strings[param.name] = param.value;
+  auto write = [&root](const char* name, const Sorted& json) {
+    return ReplaceFile(root + "/input/config/" + name, json.dump(), 0644);
+  };
+  ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
+  ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
+  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
+  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", CheckpointDir(plan, paths)}}));
+  // The same with their types, for athanor.params.
+  return ReplaceFile(root + "/.athanor/params.json", HyperParameters(plan.spec).dump(), 0644);
+}
+
+std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
+                                                       const ContractPaths& paths, uint32_t rank) {
+  const auto& spec = plan.spec;
+  std::map<std::string, std::string> env = spec.inherited;
+  if (!env.contains("PATH")) env["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  env["PYTHONUNBUFFERED"] = "1";
+  env["PYTHONFAULTHANDLER"] = "1";
+  if (spec.debug) {
+    env["PYTHONDEVMODE"] = "1";
+    env["PYTHONTRACEMALLOC"] = "5";
+    env["TORCH_SHOW_CPP_STACKTRACES"] = "1";
+    env["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL";
+    env["CUDA_LAUNCH_BLOCKING"] = "1";
+    env["ATHANOR_DEBUG"] = "1";
+  }
+  for (const auto& [name, value] : spec.env) env[name] = value;
+  AddSageMaker(plan, paths, env);
+  env["ATHANOR_JOB_ID"] = plan.job.ToString();
+  env["ATHANOR_JOB_NAME"] = spec.name;
+  env["ATHANOR_ATTEMPT"] = std::to_string(plan.number);
+  env["ATHANOR_RANK"] = std::to_string(rank);
+  env["ATHANOR_WORLD_SIZE"] = "1";
+  env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
+  env["ATHANOR_PARAMS_FILE"] = paths.inside + "/.athanor/params.json";
+  env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
+  if (!plan.python_path.empty()) {
+    auto& path = env["PYTHONPATH"];
+    path = path.empty() ? plan.python_path : plan.python_path + ":" + path;
+  }
+  if (plan.placement.gpus.empty()) {
+    env["CUDA_VISIBLE_DEVICES"] = "";
+  } else {
+    std::vector<std::string> devices;
+    for (auto gpu : plan.placement.gpus) devices.push_back(std::to_string(gpu));
+    env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
+  }
+  return env;
+}
+
+}  // namespace athanor

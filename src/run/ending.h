@@ -1,0 +1,28 @@
+// What an attempt's end means: from the supervisor's record and the last lines to
+// an ExitInfo and a Cause.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "job/record.h"
+#include "link/plan.h"
+#include "link/wire.h"
+#include "run/exit_record.h"
+
+namespace athanor {
+
+struct Ending {
+  const AttemptPlan* plan = nullptr;
+  std::optional<ExitRecord> record;  // none: supervisor and script vanished together
+  std::optional<StopFrame> stop;     // asked for by the server or the time limit
+  std::string stdout_tail;
+  std::string stderr_tail;
+  std::string failure_text;  // of output/failure
+  bool done_called = false;
+};
+
+std::pair<ExitInfo, Cause> Explain(const Ending& ending);
+
+}  // namespace athanor

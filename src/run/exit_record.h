@@ -1,0 +1,79 @@
+// The ExitRecord is the supervisor's last word about one attempt on one host:
+// facts only, written once, whole and synced, also when the agent is gone and
+// the disk is full. What they mean ("out of memory", "user stop") is decided
+// by whoever reads it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "run/supervisor_status.h"
+
+namespace athanor {
+
+struct StreamEnd {
+  int64_t written = 0;  // bytes of the file, notes of ours included
+  int64_t dropped = 0;  // bytes the script wrote that are not in the file
+  bool capped = false;
+  int64_t write_errno = 0;  // last failed write (ENOSPC...); 0: none
+
+  bool operator==(const StreamEnd&) const = default;
+};
+
+struct RankExit {
+  // As a shell has it: the script's own code, 128 + signal, 127 or 126 when it
+  // could not be started. -1: it never ran and nothing is known.
+  int64_t exit_code = -1;
+  int64_t signal = 0;  // 0: it exited by itself
+  bool core = false;
+  int64_t wall_ms = 0;
+  int64_t cpu_us = 0;      // its own and of the children it waited for
+  int64_t max_rss_kb = 0;  // largest of them
+  RankStart start;
+  StreamEnd out;
+  StreamEnd err;  // all zero when both streams go to one file
+
+  bool operator==(const RankExit&) const = default;
+};
+
+// -1: the counter does not exist here.
+struct CgroupEnd {
+  int64_t oom_kills = -1;
+  int64_t limit_hits = -1;  // v1 memory.failcnt, v2 "max" of memory.events
+  int64_t memory_peak = -1;
+  int64_t memory_limit = -1;
+  int64_t cpu_ns = -1;
+
+  bool operator==(const CgroupEnd&) const = default;
+};
+
+struct ExitRecord {
+  std::vector<RankExit> ranks;
+  int64_t first_failed_rank = -1;  // the first to end with a code other than 0
+  CgroupEnd cgroup;
+  int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
+  int64_t orphans = 0;
+  bool disk_full = false;       // some log write met ENOSPC or EDQUOT
+  int64_t stop_signal = 0;      // first stop asked of the supervisor: SIGTERM, SIGUSR2; 0: none
+  int64_t stop_to_end_ms = -1;  // from it to the end of the last rank
+  bool killed = false;          // we sent SIGKILL to a rank (grace over, or SIGUSR2)
+  bool leftovers_killed = false;  // processes outlived the last rank and the linger time
+  std::string setup_error;        // why no rank was started; empty: they were
+  std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk
+  int64_t start_wall_ms = 0;
+  int64_t end_wall_ms = 0;
+  int64_t start_boottime_ms = 0;
+  int64_t end_boottime_ms = 0;
+  std::vector<std::string> off;
+
+  bool operator==(const ExitRecord&) const = default;
+};
+
+Result<std::string> SerializeExit(const ExitRecord& record);
+// kCorrupt: torn, unknown key, or not a record of this version.
+Result<ExitRecord> ParseExit(std::string_view bytes);
+
+}  // namespace athanor

@@ -1,0 +1,67 @@
+// How an agent starts a supervisor and finds one again. The supervisor is
+// started in namespaces of its own as far as the kernel lets us; what it does
+// not allow is told in short phrases, never silently missing.
+//
+// Threads: every function may be called from any thread. The supervisor is a
+// child of this process until this process ends, and outlives it; whoever
+// launched it collects it with waitpid once `pidfd` is readable.
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "run/supervisor_status.h"
+
+namespace athanor {
+
+// What this process may give a supervisor. A PID namespace comes only with a
+// mount namespace, because a /proc of other pids would mislead the script.
+struct Isolation {
+  bool user = false;  // made to allow the others, for an ordinary user
+  bool pid = false;
+  bool mount = false;
+  bool uts = false;
+  std::vector<std::string> off;  // "mount namespace: Operation not permitted; /opt/ml ..."
+};
+
+// Tries it out with a short-lived child, the whole of it first and then step
+// by step less. Costs about half a millisecond; the answer holds for the life
+// of the process, so ask once and before writing the plan, which must not
+// require mounts that cannot be had.
+Isolation ProbeIsolation();
+
+struct LaunchedSupervisor {
+  pid_t pid = 0;
+  UniqueFd pidfd;  // readable when it ended
+  // Reads "S" when every rank is started or refused, "E" and a text when there
+  // will be no rank, and end of file.
+  UniqueFd ready;
+};
+
+// Starts `program` on the plan in that file. kNotFound, kDenied: it could not
+// be executed. kExhausted, kUnavailable: no process could be made.
+Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
+                                            const std::string& plan_path,
+                                            const Isolation& isolation);
+
+// The supervisor beside this program, or where an installation keeps it.
+Result<std::string> DefaultSupervisorPath();
+
+struct FoundSupervisor {
+  SupervisorStatus status;
+  UniqueFd pidfd;
+};
+
+// The one that wrote `status_path`, if it still runs. kNotFound: it has ended
+// (or the machine was rebooted), so an exit record is there or never will be.
+Result<FoundSupervisor> FindSupervisor(const std::string& status_path);
+
+// Both succeed when it has already ended.
+Status AskToStop(int pidfd);   // SIGTERM: its ranks are asked, its grace time runs
+Status KillAllNow(int pidfd);  // SIGUSR2: its ranks are killed, the exit record is written
+
+}  // namespace athanor

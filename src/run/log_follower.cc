@@ -1,0 +1,92 @@
+#include "run/log_follower.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+namespace athanor {
+
+LogFollower::LogFollower(std::string path, std::shared_ptr<const SecretPatterns> patterns,
+                         Seen seen)
+    : path_(std::move(path)),
+      patterns_(std::move(patterns)),
+      seen_(std::move(seen)),
+      scrubber_(patterns_) {}
+
+bool LogFollower::Read(size_t most, Millis now) {
+  if (!fd_) {
+    fd_.reset(::open(path_.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd_) {
+      at_end_ = true;
+      return false;
+    }
+  }
+  bool any = false;
+  at_end_ = false;
+  char buffer[64 << 10];
+  while (pending_.size() < most) {
+    ssize_t n = ::pread(fd_.get(), buffer, sizeof buffer, static_cast<off_t>(raw_offset_));
+    if (n <= 0) {
+      at_end_ = true;
+      break;
+    }
+    raw_offset_ += static_cast<uint64_t>(n);
+    last_byte_ = now;
+    any = true;
+    Take(scrubber_.Feed({buffer, static_cast<size_t>(n)}));
+  }
+  return any;
+}
+
+void LogFollower::Take(std::string_view made) {
+  uint64_t start = produced_;
+  produced_ += made.size();
+  if (produced_ > seen_offset_) {
+    // After a restart from the beginning the first part was seen before.
+    auto fresh = made.substr(seen_offset_ > start ? seen_offset_ - start : 0);
+    seen_(fresh);
+    seen_offset_ = produced_;
+  }
+  auto skipped = std::min<uint64_t>(skip_, made.size());
+  skip_ -= skipped;
+  made.remove_prefix(skipped);
+  pending_.append(made);
+}
+
+std::string_view LogFollower::Sendable(Millis now, Millis patience, bool all) const {
+  if (all || now - last_byte_ >= patience) return pending_;
+  auto end = pending_.rfind('\n');
+  return std::string_view(pending_).substr(0, end == std::string::npos ? 0 : end + 1);
+}
+
+void LogFollower::Acknowledge(uint64_t length) {
+  if (length < acknowledged_) return StartAnew();
+  uint64_t taken = length - acknowledged_;
+  uint64_t here = std::min<uint64_t>(taken, pending_.size());
+  pending_.erase(0, here);
+  acknowledged_ = length;
+  skip_ += taken - here;
+}
+
+// The server has less than it once acknowledged (its disk was restored): the raw
+// file is still here, so the stream is made again from its start.
+void LogFollower::StartAnew() {
+  scrubber_ = Scrubber(patterns_);
+  raw_offset_ = 0;
+  produced_ = 0;
+  acknowledged_ = 0;
+  skip_ = 0;
+  pending_.clear();
+  at_end_ = false;
+  finished_ = false;
+}
+
+void LogFollower::Finish() {
+  if (finished_ || !at_end_) return;
+  finished_ = true;
+  Take(scrubber_.Flush());
+}
+
+bool LogFollower::drained() const { return finished_ && at_end_ && pending_.empty(); }
+
+}  // namespace athanor

@@ -1,0 +1,57 @@
+// A LogFollower reads one raw stream file as it grows, scrubs it, and hands out
+// the part the server has not acknowledged yet. Offsets are of scrubbed bytes.
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "watch/scrub/scrubber.h"
+
+namespace athanor {
+
+class LogFollower {
+ public:
+  // `seen` gets every scrubbed byte once, in order.
+  using Seen = std::function<void(std::string_view bytes)>;
+  LogFollower(std::string path, std::shared_ptr<const SecretPatterns> patterns, Seen seen);
+
+  // Reads what is new, while less than `most` bytes wait. True if there was anything.
+  bool Read(size_t most, Millis now);
+  // What to send now: whole lines, or everything once the last byte is older than
+  // `patience` (a progress bar) or `all` is set.
+  std::string_view Sendable(Millis now, Millis patience, bool all) const;
+  uint64_t offset() const { return acknowledged_; }
+  // The server has `length` bytes of this stream.
+  void Acknowledge(uint64_t length);
+  // The writer is gone: the rest held back by the scrubber belongs to the stream.
+  void Finish();
+  bool finished() const { return finished_; }
+  bool drained() const;  // finished, all read and acknowledged
+
+ private:
+  void Take(std::string_view made);
+  void StartAnew();
+
+  std::string path_;
+  std::shared_ptr<const SecretPatterns> patterns_;
+  Seen seen_;
+  Scrubber scrubber_;
+  UniqueFd fd_;
+  uint64_t raw_offset_ = 0;
+  uint64_t seen_offset_ = 0;     // handed to seen_ so far, over all restarts
+  uint64_t produced_ = 0;        // scrubbed bytes made since (re)start
+  uint64_t acknowledged_ = 0;    // offset of pending_'s first byte
+  uint64_t skip_ = 0;            // bytes that the server has but we have not made yet
+  std::string pending_;
+  Millis last_byte_{0};
+  bool at_end_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace athanor

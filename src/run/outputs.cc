@@ -1,0 +1,50 @@
+#include "run/outputs.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <optional>
+
+#include "base/archive.h"
+#include "base/files.h"
+
+namespace athanor {
+namespace {
+
+Result<std::optional<Output>> KeepFolder(const std::string& dir, const std::string& name,
+                                         const BlobStore& blobs) {
+  auto entries = ListDir(dir);
+  if (!entries || entries->empty()) return std::optional<Output>();
+  ATHANOR_TRY(auto writer, blobs.NewBlob());
+  std::vector<std::string> left_out;
+  ATHANOR_TRY([[maybe_unused]] auto bytes,
+              PackTree(dir, writer.fd(), Compression::kGzip, &left_out));
+  ATHANOR_TRY(auto ref, writer.Commit());
+  Output output{name, ref.sha256, ref.bytes, entries->size()};
+  return std::optional(output);
+}
+
+}  // namespace
+
+Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs) {
+  std::vector<Output> outputs;
+  for (auto [folder, name] : {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
+    ATHANOR_TRY(auto kept, KeepFolder(JoinPath(ml_dir, folder), name, blobs));
+    if (kept) outputs.push_back(std::move(*kept));
+  }
+  return outputs;
+}
+
+std::string FailureText(const std::string& ml_dir) {
+  auto dir = OpenDir(ml_dir);
+  if (!dir) return {};
+  // The script may have made it a link to anything; only a file beneath counts.
+  auto fd = OpenBeneath(dir->get(), "output/failure", O_RDONLY | O_NONBLOCK);
+  if (!fd) return {};
+  std::string text(1024, '\0');
+  ssize_t n = ::read(fd->get(), text.data(), text.size());
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
+}  // namespace athanor

@@ -1,0 +1,20 @@
+// Keeps what a script left: model/ as model.tar.gz, output/data/ as output.tar.gz,
+// each a blob of the object store; the archive appears whole or not at all.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/record.h"
+#include "record/objects/blob_store.h"
+
+namespace athanor {
+
+// Empty folders give no output.
+Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs);
+
+// The first KiB of output/failure, where a script says why it failed; empty if absent.
+std::string FailureText(const std::string& ml_dir);
+
+}  // namespace athanor

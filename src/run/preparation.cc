@@ -1,0 +1,287 @@
+#include "run/preparation.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/process.h"
+#include "base/text.h"
+#include "feed/channel.h"
+#include "job/command.h"
+#include "job/manifest.h"
+#include "link/attempt_dir.h"
+#include "net/http_client.h"
+#include "record/objects/blob_store.h"
+#include "run/contract.h"
+#include "run/environment.h"
+#include "run/supervisor_plan.h"
+
+namespace athanor {
+namespace {
+
+// The error's id carries the kind of cause; see Prepare().
+template <class T>
+Result<T> As(const char* kind, Result<T> result) {
+  if (!result) result.error().id = kind;
+  return result;
+}
+Status As(const char* kind, Status status) {
+  if (!status) status.error().id = kind;
+  return status;
+}
+
+class Preparer {
+ public:
+  explicit Preparer(const Preparation& p) : p_(p) {
+    paths_.outside = JoinPath(p.dir, attempt_dir::kMl);
+  }
+
+  Result<Prepared> Run() {
+    ATHANOR_CHECK_OK(As("source_failed", MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
+    setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    out_.isolation = ProbeIsolation();
+    paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
+    // A successor of an agent that died half-way starts from nothing.
+    ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
+    ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
+    ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
+    ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
+    ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
+    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, SpoolDir(paths_.outside, 0))));
+    LimitSetUp();
+    ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
+    return std::move(out_);
+  }
+
+ private:
+  void Say(const std::string& line) {
+    if (setup_) (void)WriteAll(setup_.get(), line + "\n").ok();
+  }
+
+  Status LayOutSource() {
+    const auto& source = p_.plan.spec.source;
+    if (source.bundle.empty()) return Ok();
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    ATHANOR_TRY(auto fd, blobs.Read(source.bundle));
+    ATHANOR_TRY(auto text, ReadAll(fd.get(), kManifestTextLimit));
+    ATHANOR_TRY(auto manifest, ReadManifest(text));
+    ATHANOR_TRY(auto code, OpenDir(paths_.outside + "/code"));
+    return LayOut(manifest, code.get(),
+                  [&blobs](const std::string& sha) { return blobs.Read(sha); });
+  }
+
+  Status ProvideData() {
+    for (const auto& channel : p_.plan.spec.data) {
+      auto to = paths_.outside + "/input/data/" + channel.name;
+      if (channel.mode == "file") {
+        ATHANOR_TRY(auto use, CopyChannel(channel.from, to));
+        Say("channel " + channel.name + ": copied " + std::to_string(use.files) + " files, " +
+            HumanBytes(use.bytes));
+      } else if (out_.isolation.mount) {
+        ATHANOR_CHECK_OK(MakeDirs(to, 0755));
+        mounts_.push_back({channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
+      } else if (::symlink(channel.from.c_str(), to.c_str()) != 0) {
+        return FailErrno("link " + to, errno);
+      }
+    }
+    return Ok();
+  }
+
+  Status BuildEnv() {
+    EnvironmentOptions options;
+    options.source_dir = paths_.outside + "/code";
+    options.cache_dir = p_.plan.cache_dir;
+    options.base = p_.plan.spec.inherited;
+    options.cancelled = p_.cancelled;
+    options.log = [this](std::string_view bytes) {
+      if (setup_) (void)WriteAll(setup_.get(), bytes).ok();
+    };
+    for (const auto& secret : p_.secrets) {
+      if (secret.name == p_.plan.spec.environment.index_secret) options.index_token = secret.value;
+    }
+    ATHANOR_TRY(auto built, BuildEnvironment(p_.plan.spec, options));
+    variables_ = std::move(built.variables);
+    out_.packages = std::move(built.packages);
+    return Ok();
+  }
+
+  void LimitSetUp() {
+    CgroupLimits limits;
+    limits.memory_bytes = p_.plan.spec.resources.memory_bytes != 0
+                              ? p_.plan.spec.resources.memory_bytes
+                              : p_.plan.placement.memory_bytes;
+    // CPUs are limited only when they were asked for: a lone job may use what is idle.
+    if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
+      limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
+    }
+    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(), p_.plan.attempt.ToString(), limits);
+  }
+
+  // `python` is what people type; Debian only has python3.
+  void OfferPython(std::map<std::string, std::string>& env) {
+    std::string python3;
+    for (const auto& dir : Split(env["PATH"], ':')) {
+      if (::access((dir + "/python").c_str(), X_OK) == 0) return;
+      if (python3.empty() && ::access((dir + "/python3").c_str(), X_OK) == 0) {
+        python3 = dir + "/python3";
+      }
+    }
+    if (python3.empty()) return;
+    auto link = paths_.outside + "/.athanor/bin/python";
+    if (::symlink(python3.c_str(), link.c_str()) == 0) env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
+  }
+
+  Status GiveSecrets(std::map<std::string, std::string>& env) {
+    auto dir = paths_.outside + "/.athanor/secrets";
+    ATHANOR_CHECK_OK(MakeDirs(dir));
+    env["ATHANOR_SECRETS_DIR"] = paths_.inside + "/.athanor/secrets";
+    for (const auto& secret : p_.secrets) {
+      for (const auto& spec : p_.plan.spec.secrets) {
+        if (spec.name != secret.name) continue;
+        if (spec.as == "file") {
+          ATHANOR_CHECK_OK(ReplaceFile(dir + "/" + secret.name, secret.value, 0600));
+        } else {
+          env[secret.name] = secret.value;
+        }
+      }
+    }
+    return Ok();
+  }
+
+  Status WritePlan() {
+    SupervisorPlan plan;
+    RankPlan rank;
+    auto env = ContractEnvironment(p_.plan, paths_, 0);
+    for (const auto& [name, value] : variables_) env[name] = value;
+    OfferPython(env);
+    ATHANOR_CHECK_OK(GiveSecrets(env));
+    ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
+                  return std::optional(paths_.inside + "/input/data/" + std::string(name));
+                }));
+    rank.argv = p_.plan.spec.shell ? std::vector<std::string>{"/bin/sh", "-c", command.front()}
+                                   : std::move(command);
+    for (const auto& [name, value] : env) rank.env.push_back(name + "=" + value);
+    rank.cwd = paths_.inside + "/code";
+    rank.stdout_path = JoinPath(p_.dir, "logs/rank-0.stdout");
+    rank.stderr_path = JoinPath(p_.dir, "logs/rank-0.stderr");
+    plan.ranks.push_back(std::move(rank));
+    if (out_.isolation.uts) plan.hostname = HostName(p_.plan);
+    if (out_.isolation.mount) {
+      plan.mounts.push_back({paths_.outside, "/opt/ml", false, true});
+      auto kept = JoinPath(p_.plan.job_dir, "checkpoints");
+      ATHANOR_CHECK_OK(MakeDirs(kept, 0755));
+      plan.mounts.push_back({kept, "/opt/ml/checkpoints", false, true});
+      plan.mounts.insert(plan.mounts.end(), mounts_.begin(), mounts_.end());
+      if (!p_.plan.hide_dir.empty()) plan.hide.push_back(p_.plan.hide_dir);
+    }
+    plan.cgroups = out_.cgroup.joins;
+    plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
+    plan.stop_grace_ms = std::max<int64_t>(p_.plan.spec.limits.stop_grace.count(), 1);
+    plan.status_path = JoinPath(p_.dir, attempt_dir::kSupervisorStatus);
+    plan.started_path = JoinPath(p_.dir, attempt_dir::kStarted);
+    plan.exit_path = JoinPath(p_.dir, attempt_dir::kExit);
+    ATHANOR_TRY(auto text, SerializePlan(plan));
+    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), text);
+  }
+
+  const Preparation& p_;
+  ContractPaths paths_;
+  Prepared out_;
+  UniqueFd setup_;
+  std::vector<MountPlan> mounts_;
+  std::map<std::string, std::string> variables_;
+};
+
+Result<std::string> FetchOne(const SecretSpec& spec) {
+  if (spec.source == "env") {
+    const char* value = ::getenv(spec.locator.c_str());
+    if (!value) return Fail(ErrorCode::kNotFound, "variable " + spec.locator + " is not set");
+    return std::string(value);
+  }
+  if (spec.source == "file") {
+    ATHANOR_TRY(auto text, ReadFile(spec.locator, 64 << 10));
+    return std::string(Trim(text));
+  }
+  CommandOptions options;
+  options.timeout = std::chrono::seconds(30);
+  options.separate_stderr = true;
+  ATHANOR_TRY(auto result, RunCommand({"/bin/sh", "-c", spec.locator}, options));
+  if (!result.ok()) {
+    return Fail(ErrorCode::kNotFound, "its command ended with status " +
+                                          std::to_string(result.exit_code) + ": " +
+                                          Printable(Trim(result.error_output)));
+  }
+  return std::string(Trim(result.output));
+}
+
+Result<Json> StoreSecrets(const AttemptPlan& plan) {
+  ATHANOR_TRY(auto endpoint, Endpoint::Parse(plan.server));
+  HttpClient client(endpoint);
+  HttpCall call;
+  call.target = "/agent/v1/secrets";
+  call.headers.Add("Authorization", "Bearer " + plan.token);
+  call.idempotent = true;
+  ATHANOR_TRY(auto reply, client.Do(call));
+  if (!reply.ok()) {
+    return Fail(ErrorCode::kUnavailable, "the server refused: " + std::to_string(reply.status));
+  }
+  return ParseJson(reply.body);
+}
+
+}  // namespace
+
+Result<Prepared> Prepare(const Preparation& preparation) { return Preparer(preparation).Run(); }
+
+Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
+  std::vector<SecretValue> values;
+  auto specs = plan.spec.secrets;
+  const auto& index = plan.spec.environment.index_secret;
+  if (!index.empty() && std::none_of(specs.begin(), specs.end(),
+                                     [&](const auto& s) { return s.name == index; })) {
+    specs.push_back({index, "store", "", "none", false});
+  }
+  std::optional<Json> store;
+  for (const auto& spec : specs) {
+    Result<std::string> value = Fail(ErrorCode::kNotFound, "not in the built-in store");
+    if (spec.source == "store") {
+      if (!store) {
+        ATHANOR_TRY(store, StoreSecrets(plan));
+      }
+      if (store->contains(spec.name)) value = (*store)[spec.name].get<std::string>();
+    } else {
+      value = FetchOne(spec);
+    }
+    if (value) {
+      values.push_back({spec.name, *value});
+    } else if (!spec.optional) {
+      Error error = value.error();
+      error.why = error.what;
+      error.what = "secret \"" + spec.name + "\" could not be had";
+      error.hint = spec.source == "store" ? "ath secret set " + spec.name
+                                          : "check `secrets` in the job file";
+      return Fail(std::move(error));
+    }
+  }
+  return values;
+}
+
+Cause CauseOf(const std::string& kind, const Error& error) {
+  std::string text = error.what;
+  if (!error.why.empty()) text += ": " + error.why;
+  return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
+}
+
+void FollowScript(Shipper& shipper, const std::string& dir) {
+  shipper.Follow(0, LogStream::kStdout, JoinPath(dir, "logs/rank-0.stdout"));
+  shipper.Follow(0, LogStream::kStderr, JoinPath(dir, "logs/rank-0.stderr"));
+}
+
+}  // namespace athanor

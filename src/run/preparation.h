@@ -1,0 +1,47 @@
+// Everything between an agent's start and the script's: secrets, source,
+// environment, data, the contract's tree, limits, and the supervisor's plan.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "link/plan.h"
+#include "run/cgroup_policy.h"
+#include "run/launch_supervisor.h"
+#include "run/shipper.h"
+#include "watch/scrub/scrubber.h"
+
+namespace athanor {
+
+struct Preparation {
+  const std::string& dir;
+  const AttemptPlan& plan;
+  const Clock& clock;
+  Logger& log;
+  Shipper& shipper;
+  const std::vector<SecretValue>& secrets;
+  std::function<bool()> cancelled;
+};
+
+struct Prepared {
+  Isolation isolation;
+  AttemptCgroup cgroup;
+  std::string packages;
+};
+
+// Writes the supervisor's plan into the attempt's folder. An error's id is the kind
+// of the Cause to report: "source_failed", "install_failed", "data_failed".
+Result<Prepared> Prepare(const Preparation& preparation);
+
+// Values of the job's secrets, from wherever each comes; kNotFound names the secret.
+Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
+
+Cause CauseOf(const std::string& kind, const Error& error);
+// Lets the shipper follow the script's streams.
+void FollowScript(Shipper& shipper, const std::string& dir);
+
+}  // namespace athanor

@@ -1,0 +1,159 @@
+#include "run/process_tree.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+
+namespace athanor {
+namespace {
+
+constexpr std::string_view kShells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"};
+constexpr std::string_view kWrappers[] = {"env",    "timeout", "nice",      "nohup", "xargs",
+                                          "stdbuf", "time",    "setsid",    "flock", "ionice",
+                                          "chrt",   "taskset", "numactl",   "tini",  "dumb-init",
+                                          "uv",     "micromamba"};
+constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed", "awk", "mawk", "gawk",
+                                         "ts",  "tr",  "head", "tail", "sort", "less"};
+
+template <size_t N>
+bool Among(const std::string_view (&names)[N], std::string_view name) {
+  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+}
+
+std::string ReadSmall(const std::string& path) {
+  std::string text;
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return text;
+  char buffer[4096];
+  ssize_t n;
+  while ((n = ::read(fd, buffer, sizeof buffer)) > 0) text.append(buffer, static_cast<size_t>(n));
+  ::close(fd);
+  return text;
+}
+
+std::string PathOf(const std::string& proc, int pid, const char* file) {
+  return proc + "/" + std::to_string(pid) + "/" + file;
+}
+
+void Descend(const std::vector<ProcessInfo>& all, int pid, int depth,
+             const std::function<ProcessTraits(int)>& traits_of, std::vector<int>* targets) {
+  const auto self = std::find_if(all.begin(), all.end(), [&](auto& p) { return p.pid == pid; });
+  const ProcessTraits traits = traits_of(pid);
+  const std::string_view comm = self == all.end() ? std::string_view() : self->comm;
+  // By the file that runs, else by the name shown: a script run through its
+  // #! line is called after itself but runs in a shell.
+  const bool shell = traits.exe.empty() ? Among(kShells, comm) : Among(kShells, traits.exe);
+  const bool wrapper = traits.exe.empty() ? Among(kWrappers, comm) : Among(kWrappers, traits.exe);
+  std::vector<int> programs;
+  std::vector<int> filters;
+  if ((shell || wrapper) && depth < 16) {
+    for (const auto& process : all) {
+      if (process.ppid != pid || process.state == 'Z') continue;
+      (Among(kFilters, process.comm) ? filters : programs).push_back(process.pid);
+    }
+  }
+  if (programs.empty()) programs.swap(filters);
+  if (programs.empty()) {
+    targets->push_back(pid);
+    return;
+  }
+  for (int child : programs) Descend(all, child, depth + 1, traits_of, targets);
+  // timeout catches it to pass it on, which would give the program a second one.
+  if (shell && traits.catches_term) targets->push_back(pid);
+}
+
+}  // namespace
+
+bool ParseProcStat(std::string_view line, ProcessInfo* info) {
+  const size_t open = line.find('(');
+  const size_t close = line.rfind(')');
+  if (open == line.npos || close == line.npos || close < open) return false;
+  *info = ProcessInfo();
+  info->comm = line.substr(open + 1, close - open - 1);
+  if (std::from_chars(line.data(), line.data() + open, info->pid).ec != std::errc()) return false;
+  uint64_t fields[25] = {};  // by their numbers in proc(5)
+  const char* at = line.data() + close + 1;
+  const char* end = line.data() + line.size();
+  for (int field = 3; field <= 24; ++field) {
+    while (at < end && *at == ' ') ++at;
+    if (at >= end) return false;
+    if (field == 3) {
+      info->state = *at++;
+      continue;
+    }
+    int64_t number = 0;
+    const auto parsed = std::from_chars(at, end, number);
+    // Some fields are wider than int64; only those used must be numbers.
+    fields[field] = parsed.ec == std::errc() ? static_cast<uint64_t>(number) : 0;
+    while (at < end && *at != ' ') ++at;
+  }
+  info->ppid = static_cast<int>(fields[4]);
+  info->cpu_ticks = fields[14] + fields[15];
+  info->start_ticks = fields[22];
+  info->rss_pages = fields[24];
+  return true;
+}
+
+bool ReadProcess(const std::string& proc, int pid, ProcessInfo* info) {
+  return ParseProcStat(ReadSmall(PathOf(proc, pid, "stat")), info);
+}
+
+std::vector<ProcessInfo> ListProcesses(const std::string& proc) {
+  std::vector<ProcessInfo> all;
+  DIR* dir = ::opendir(proc.c_str());
+  if (dir == nullptr) return all;
+  while (const dirent* entry = ::readdir(dir)) {
+    if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
+    ProcessInfo info;
+    if (ReadProcess(proc, std::atoi(entry->d_name), &info)) all.push_back(std::move(info));
+  }
+  ::closedir(dir);
+  return all;
+}
+
+std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int root) {
+  std::vector<ProcessInfo> found;
+  std::vector<int> parents{root};
+  // Each process has one parent, so none is met twice even if the list is torn.
+  std::vector<bool> taken(all.size(), false);
+  for (size_t next = 0; next < parents.size(); ++next) {
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (taken[i] || all[i].ppid != parents[next] || all[i].pid == root) continue;
+      taken[i] = true;
+      parents.push_back(all[i].pid);
+      found.push_back(all[i]);
+    }
+  }
+  return found;
+}
+
+ProcessTraits ReadTraits(const std::string& proc, int pid) {
+  ProcessTraits traits;
+  char link[4096];
+  const ssize_t n = ::readlink(PathOf(proc, pid, "exe").c_str(), link, sizeof link);
+  if (n > 0) {
+    const std::string_view path(link, static_cast<size_t>(n));
+    traits.exe = path.substr(path.rfind('/') + 1);
+  }
+  const std::string status = ReadSmall(PathOf(proc, pid, "status"));
+  const size_t at = status.find("\nSigCgt:");
+  if (at != status.npos) {
+    const uint64_t caught = std::strtoull(status.c_str() + at + 8, nullptr, 16);
+    traits.catches_term = (caught >> (SIGTERM - 1)) & 1;
+  }
+  return traits;
+}
+
+std::vector<int> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
+                             const std::function<ProcessTraits(int)>& traits_of) {
+  std::vector<int> targets;
+  Descend(all, rank_pid, 0, traits_of, &targets);
+  return targets;
+}
+
+}  // namespace athanor

@@ -1,0 +1,49 @@
+// The processes of this machine as /proc tells them, and what follows from the
+// tree: who descends from whom, and which process of a rank is the program
+// that a stop is meant for. Shared by the agent and the supervisor.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace athanor {
+
+struct ProcessInfo {
+  int pid = 0;
+  int ppid = 0;
+  char state = '?';  // 'Z' is a zombie
+  uint64_t cpu_ticks = 0;
+  uint64_t start_ticks = 0;
+  uint64_t rss_pages = 0;
+  std::string comm;
+};
+
+// One line of /proc/PID/stat; false when it is not one. A comm may hold
+// anything, spaces and parentheses included.
+bool ParseProcStat(std::string_view line, ProcessInfo* info);
+bool ReadProcess(const std::string& proc, int pid, ProcessInfo* info);
+std::vector<ProcessInfo> ListProcesses(const std::string& proc = "/proc");
+
+// Children, their children and so on; without `root` itself.
+std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int root);
+
+// What is not in stat: the program's file name, and whether it catches SIGTERM.
+struct ProcessTraits {
+  std::string exe;  // base name; empty when not known
+  bool catches_term = false;
+};
+ProcessTraits ReadTraits(const std::string& proc, int pid);
+
+// Where SIGTERM for the rank whose first process is `rank_pid` should go: down
+// through shells and other wrappers that only wait (sh, bash, timeout, ...) to
+// the programs they run, never below those, so that a data loader's workers
+// are left to the program that started them. In a pipeline the filters (tee,
+// grep...) are passed over: they end when their input does. A shell that traps
+// SIGTERM gets it too, after its program. Never empty.
+std::vector<int> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
+                             const std::function<ProcessTraits(int)>& traits_of);
+
+}  // namespace athanor

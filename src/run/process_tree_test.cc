@@ -1,0 +1,100 @@
+#include "run/process_tree.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <map>
+
+#include <gtest/gtest.h>
+
+namespace athanor {
+namespace {
+
+ProcessInfo Process(int pid, int ppid, std::string comm, char state = 'S') {
+  ProcessInfo info;
+  info.pid = pid;
+  info.ppid = ppid;
+  info.comm = std::move(comm);
+  info.state = state;
+  return info;
+}
+
+std::vector<int> Targets(const std::vector<ProcessInfo>& all,
+                         std::map<int, ProcessTraits> traits = {}) {
+  return StopTargets(all, 10, [&](int pid) { return traits[pid]; });
+}
+
+TEST(ProcessTree, ReadsAStatLineWhoseNameHasParentheses) {
+  ProcessInfo info;
+  ASSERT_TRUE(ParseProcStat("42 (a) b (c)) S 7 42 42 0 -1 4194304 100 0 0 0 11 22 0 0 20 0 1 0 "
+                            "987654 1000000 55 18446744073709551615 1 1 0 0 0",
+                            &info));
+  EXPECT_EQ(42, info.pid);
+  EXPECT_EQ("a) b (c)", info.comm);
+  EXPECT_EQ('S', info.state);
+  EXPECT_EQ(7, info.ppid);
+  EXPECT_EQ(33u, info.cpu_ticks);
+  EXPECT_EQ(987654u, info.start_ticks);
+  EXPECT_EQ(55u, info.rss_pages);
+  EXPECT_FALSE(ParseProcStat("", &info));
+  EXPECT_FALSE(ParseProcStat("42 (x", &info));
+  EXPECT_FALSE(ParseProcStat("42 (x) S 1 2", &info));
+}
+
+TEST(ProcessTree, FindsThisProcess) {
+  const auto all = ListProcesses();
+  EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& p) {
+    return p.pid == ::getpid() && p.ppid == ::getppid();
+  }));
+}
+
+TEST(ProcessTree, DescendantsSkipStrangersAndSurviveACycle) {
+  const std::vector<ProcessInfo> all = {Process(2, 1, "a"), Process(3, 2, "b"), Process(4, 9, "c"),
+                                        Process(9, 4, "d"), Process(5, 3, "e")};
+  const auto found = DescendantsOf(all, 2);
+  ASSERT_EQ(2u, found.size());
+  EXPECT_EQ(3, found[0].pid);
+  EXPECT_EQ(5, found[1].pid);
+  EXPECT_EQ(1u, DescendantsOf(all, 4).size());
+}
+
+TEST(StopTargets, APlainProgramIsItsOwnTarget) {
+  EXPECT_EQ((std::vector{10}), Targets({Process(10, 1, "python3"), Process(11, 10, "python3")}));
+}
+
+TEST(StopTargets, DescendsThroughShellsAndStopsAtTheFirstProgram) {
+  EXPECT_EQ((std::vector{12}),
+            Targets({Process(10, 1, "sh"), Process(11, 10, "timeout"), Process(12, 11, "python3"),
+                     Process(13, 12, "python3"), Process(14, 12, "sh")}));
+}
+
+TEST(StopTargets, AShellWithNothingToWaitForIsTheTarget) {
+  EXPECT_EQ((std::vector{10}), Targets({Process(10, 1, "bash"), Process(11, 10, "x", 'Z')}));
+}
+
+TEST(StopTargets, PassesOverFiltersOfAPipeline) {
+  EXPECT_EQ((std::vector{11}),
+            Targets({Process(10, 1, "sh"), Process(11, 10, "python3"), Process(12, 10, "tee")}));
+  EXPECT_EQ((std::vector{12}), Targets({Process(10, 1, "sh"), Process(12, 10, "cat")}));
+}
+
+TEST(StopTargets, EveryProgramOfAShellIsATarget) {
+  EXPECT_EQ((std::vector{11, 12}), Targets({Process(10, 1, "sh"), Process(11, 10, "python3"),
+                                            Process(12, 10, "python3")}));
+}
+
+TEST(StopTargets, KnowsAShellScriptByWhatRunsIt) {
+  EXPECT_EQ((std::vector{11}), Targets({Process(10, 1, "train.sh"), Process(11, 10, "python3")},
+                                       {{10, {"bash", false}}}));
+  EXPECT_EQ((std::vector{10}), Targets({Process(10, 1, "sh"), Process(11, 10, "python3")},
+                                       {{10, {"torchrun", false}}}));
+}
+
+TEST(StopTargets, AShellThatCatchesItComesAfterItsProgramButTimeoutDoesNot) {
+  const std::vector<ProcessInfo> all = {Process(10, 1, "bash"), Process(11, 10, "timeout"),
+                                        Process(12, 11, "python3")};
+  EXPECT_EQ((std::vector{12, 10}), Targets(all, {{10, {"bash", true}}, {11, {"timeout", true}}}));
+}
+
+}  // namespace
+}  // namespace athanor

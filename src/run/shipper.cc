@@ -1,0 +1,414 @@
+#include "run/shipper.h"
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "link/spool.h"
+#include "net/http_client.h"
+#include "run/log_follower.h"
+#include "watch/progress.h"
+#include "watch/scalars/regex_metrics.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kReadAhead = 1 << 20;       // scrubbed bytes of a stream that may wait
+constexpr size_t kMostPoints = 20'000;       // in one batch
+constexpr size_t kTailBytes = 64 << 10;
+constexpr Millis kPatience{60};              // before an unfinished line is shown
+constexpr Millis kTick{15};
+constexpr Millis kIdleTick{40};
+constexpr Millis kUsageEvery{1'000};
+// Regex points share a rank with spool points; a stream is a channel of its own.
+constexpr uint32_t kRegexChannel = 0x8000'0000u;
+
+void KeepTail(std::string& tail, std::string_view bytes) {
+  tail.append(bytes);
+  if (tail.size() > 2 * kTailBytes) tail.erase(0, tail.size() - kTailBytes);
+}
+
+}  // namespace
+
+struct Shipper::Parts {
+  explicit Parts(Options o) : options(std::move(o)), jitter(std::random_device{}()) {
+    // The expressions were checked at submit; should one fail here, nothing is lost but it.
+    if (auto made = RegexMetrics::Make(options.plan.spec.metrics)) metrics.emplace(std::move(*made));
+  }
+
+  struct Stream {
+    uint32_t rank = 0;
+    LogStream stream = LogStream::kStdout;
+    std::unique_ptr<LogFollower> follower;
+  };
+  struct Spool {
+    uint32_t rank = 0;
+    SpoolSegments segments;
+    ControlPage control;
+  };
+
+  void Loop();
+  bool Turn();  // true: something was there
+  bool Post(std::vector<ReportFrame> frames, size_t controls);
+  void Gather(bool all);
+  void ReadSpools();
+  void Handle(const std::vector<ReplyFrame>& replies);
+  void Seen(const Stream& stream, std::string_view bytes);
+  void AddPoints(std::vector<MetricPoint> found);
+  void WarnUnmatched();
+  bool AllSent();
+
+  Options options;
+  // Everything below is used by the shipper's thread alone, but for `mutex`'s part.
+  std::vector<std::unique_ptr<Stream>> streams;
+  std::vector<std::unique_ptr<Spool>> spools;
+  std::vector<PointsFrame> points;  // read, not acknowledged
+  std::optional<RegexMetrics> metrics;
+  ProgressTracker tracker;
+  std::optional<ProgressFrame> progress;
+  std::optional<ProgressFrame> last_progress;
+  bool finished = false;  // no stream will grow any more
+  std::optional<HttpClient> client;
+  Millis next_usage{0};
+  std::mt19937 jitter;
+  int failures = 0;
+  bool greeted = false;
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<ReportFrame> controls;      // GUARDED_BY(mutex)
+  std::vector<std::unique_ptr<Stream>> new_streams;  // GUARDED_BY(mutex)
+  std::vector<std::unique_ptr<Spool>> new_spools;    // GUARDED_BY(mutex)
+  std::map<LogStream, std::string> tails;            // GUARDED_BY(mutex)
+  std::optional<std::pair<Cause, WallTime>> stop;    // GUARDED_BY(mutex)
+  bool draining = false;                 // GUARDED_BY(mutex)
+  bool drained = false;                  // GUARDED_BY(mutex)
+  bool stopping = false;                 // GUARDED_BY(mutex)
+  std::atomic<bool> fenced{false};
+  std::atomic<bool> done_called{false};
+  std::thread thread;
+};
+
+Shipper::Shipper(Options options) : parts_(std::make_unique<Parts>(std::move(options))) {}
+
+Shipper::~Shipper() { Stop(); }
+
+void Shipper::Follow(uint32_t rank, LogStream stream, std::string path) {
+  auto& p = *parts_;
+  auto added = std::make_unique<Parts::Stream>();
+  added->rank = rank;
+  added->stream = stream;
+  auto* raw = added.get();
+  added->follower = std::make_unique<LogFollower>(
+      std::move(path), p.options.secrets,
+      [&p, raw](std::string_view bytes) { p.Seen(*raw, bytes); });
+  std::lock_guard lock(p.mutex);
+  p.new_streams.push_back(std::move(added));
+}
+
+Status Shipper::FollowSpool(uint32_t rank, const std::string& dir) {
+  SpoolSegments::Options options;
+  options.spare = 1;  // more follow on the shipper's thread, once the script runs
+  ATHANOR_TRY(auto segments, SpoolSegments::Open(dir, options));
+  ATHANOR_TRY(auto control, ControlPage::Open(dir));
+  ATHANOR_CHECK_OK(control.Set({}));
+  auto added = std::make_unique<Parts::Spool>(
+      Parts::Spool{rank, std::move(segments), std::move(control)});
+  std::lock_guard lock(parts_->mutex);
+  parts_->new_spools.push_back(std::move(added));
+  return Ok();
+}
+
+void Shipper::Send(ReportFrame frame) {
+  std::lock_guard lock(parts_->mutex);
+  parts_->controls.push_back(std::move(frame));
+  parts_->drained = false;
+  parts_->wake.notify_all();
+}
+
+void Shipper::Start() {
+  parts_->thread = std::thread([this] { parts_->Loop(); });
+}
+
+bool Shipper::Drain() {
+  auto& p = *parts_;
+  std::unique_lock lock(p.mutex);
+  p.draining = true;
+  p.drained = false;
+  p.wake.notify_all();
+  p.wake.wait(lock, [&] { return p.drained || p.stopping || p.fenced.load(); });
+  return p.drained && !p.fenced.load();
+}
+
+void Shipper::Stop() {
+  {
+    std::lock_guard lock(parts_->mutex);
+    parts_->stopping = true;
+    parts_->wake.notify_all();
+  }
+  if (parts_->thread.joinable()) parts_->thread.join();
+}
+
+std::string Shipper::Tail(LogStream stream) const {
+  std::lock_guard lock(parts_->mutex);
+  auto it = parts_->tails.find(stream);
+  return it == parts_->tails.end() ? std::string() : it->second;
+}
+
+bool Shipper::done_called() const { return parts_->done_called.load(); }
+
+void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
+  std::lock_guard lock(parts_->mutex);
+  parts_->stop = {cause, deadline};
+  parts_->wake.notify_all();
+}
+
+void Shipper::Parts::Loop() {
+  for (;;) {
+    bool busy = Turn();
+    std::unique_lock lock(mutex);
+    if (stopping || fenced.load()) {
+      wake.notify_all();
+      return;
+    }
+    if (failures > 0) {
+      int64_t pause = std::min<int64_t>(5'000, int64_t{100} << std::min(failures - 1, 6));
+      pause = pause / 2 + static_cast<int64_t>(jitter() % static_cast<uint64_t>(pause));
+      wake.wait_for(lock, Millis(pause), [this] { return stopping; });
+    } else if (draining && !drained) {
+      continue;  // the end is near: no pauses
+    } else {
+      size_t had = controls.size();
+      wake.wait_for(lock, busy ? kTick : kIdleTick, [&] {
+        return stopping || controls.size() > had || (draining && !drained);
+      });
+    }
+  }
+}
+
+bool Shipper::Parts::Turn() {
+  bool all = false;
+  std::vector<ReportFrame> frames;
+  size_t taken = 0;
+  {
+    std::lock_guard lock(mutex);
+    for (auto& stream : new_streams) streams.push_back(std::move(stream));
+    for (auto& spool : new_spools) spools.push_back(std::move(spool));
+    new_streams.clear();
+    new_spools.clear();
+    all = draining;
+    if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
+    for (const auto& control : controls) frames.push_back(control);
+    taken = controls.size();
+    if (stop) {
+      for (auto& spool : spools) {
+        ControlState state{true, stop->second.ms, spool::kNoStopStep, stop->first.kind};
+        if (auto set = spool->control.Set(state); !set) {
+          options.log.Log(LogLevel::kWarning, "control page", {{"why", set.error().what}});
+        }
+      }
+      stop.reset();
+    }
+  }
+  Gather(all);
+  ReadSpools();
+  auto now = options.clock.Monotonic();
+  bool data = false;
+  for (auto& stream : streams) {
+    auto bytes = stream->follower->Sendable(now, kPatience, all);
+    if (bytes.empty()) continue;
+    data = true;
+    frames.emplace_back(LogFrame{0, stream->rank, stream->stream, stream->follower->offset(),
+                                 options.clock.Wall().ms, std::string(bytes)});
+  }
+  for (const auto& frame : points) frames.emplace_back(frame);
+  data = data || !points.empty();
+  if (progress) frames.emplace_back(*progress);
+  if (now >= next_usage || (all && taken > 0)) {
+    next_usage = now + kUsageEvery;
+    frames.emplace_back(options.usage());
+  }
+  if (!frames.empty() && !Post(std::move(frames), taken)) return true;
+  if (AllSent()) {
+    std::lock_guard lock(mutex);
+    if (draining && controls.empty() && new_streams.empty()) {
+      drained = true;
+      wake.notify_all();
+    }
+  }
+  return data;
+}
+
+void Shipper::Parts::Gather(bool all) {
+  auto now = options.clock.Monotonic();
+  bool ended = all && !streams.empty();
+  for (auto& stream : streams) {
+    if (points.size() < kMostPoints) stream->follower->Read(kReadAhead, now);
+    if (all) stream->follower->Finish();
+    ended = ended && stream->follower->finished();
+  }
+  if (ended && !finished && metrics) {
+    finished = true;
+    std::vector<MetricPoint> found;
+    metrics->Finish(found);
+    AddPoints(std::move(found));
+  }
+  WarnUnmatched();
+  if (auto at = tracker.At(now); at && at->total > 0) {
+    ProgressFrame frame{static_cast<int64_t>(at->done), static_cast<int64_t>(at->total)};
+    if (!last_progress || last_progress->done != frame.done || last_progress->total != frame.total) {
+      last_progress = progress = frame;
+    }
+  }
+}
+
+void Shipper::Parts::ReadSpools() {
+  if (points.size() >= kMostPoints) return;
+  for (auto& spool : spools) {
+    auto status = spool->segments.Poll(
+        [&](const SpoolBatch& batch) {
+          PointsFrame frame;
+          frame.batch.rank = spool->rank;
+          frame.batch.channel = batch.serial;
+          for (const auto& point : batch.points) {
+            frame.batch.items.push_back(
+                {point.seq, {std::string(point.name), point.step, point.wall_ns, point.value}});
+          }
+          if (!frame.batch.items.empty()) points.push_back(std::move(frame));
+          for (const auto& mark : batch.marks) {
+            if (mark.code == 1) done_called = true;
+          }
+          for (const auto& step : batch.progress) {
+            tracker.Mark(static_cast<double>(step.done), static_cast<double>(step.total), "step",
+                         options.clock.Monotonic());
+          }
+        },
+        kMostPoints);
+    if (!status) {
+      options.log.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+    }
+  }
+}
+
+void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes) {
+  {
+    std::lock_guard lock(mutex);
+    KeepTail(tails[stream.stream], bytes);
+  }
+  if (stream.stream == LogStream::kSetup) return;
+  if (stream.rank == 0) tracker.Feed(bytes, options.clock.Monotonic());
+  if (!metrics) return;
+  std::vector<MetricPoint> found;
+  metrics->Feed(Rank{stream.rank}, static_cast<uint32_t>(stream.stream), bytes, found);
+  AddPoints(std::move(found));
+}
+
+void Shipper::Parts::AddPoints(std::vector<MetricPoint> found) {
+  int64_t now_ns = options.clock.Wall().ms * 1'000'000;
+  for (auto& point : found) {
+    uint32_t channel = kRegexChannel | point.stream;
+    if (points.empty() || points.back().batch.channel != channel ||
+        points.back().batch.rank != point.rank.value) {
+      points.emplace_back();
+      points.back().batch.rank = point.rank.value;
+      points.back().batch.channel = channel;
+    }
+    points.back().batch.items.push_back(
+        {point.seq, {std::move(point.name), point.step, now_ns, point.value}});
+  }
+}
+
+// A regex that never matches is said once, while there is time to mend it.
+void Shipper::Parts::WarnUnmatched() {
+  if (!metrics) return;
+  for (const auto& warning : metrics->TakeWarnings()) {
+    std::lock_guard lock(mutex);
+    controls.emplace_back(NoteFrame{{"metric_unmatched",
+                                     "metric \"" + warning.name + "\": its regex " + warning.text,
+                                     "ath logs " + options.plan.spec.name + " --tail 5",
+                                     warning.sample}});
+  }
+}
+
+bool Shipper::Parts::AllSent() {
+  if (!points.empty()) return false;
+  for (auto& stream : streams) {
+    if (!stream->follower->drained()) return false;
+  }
+  for (auto& spool : spools) {
+    if (!spool->segments.Drained()) return false;
+  }
+  return true;
+}
+
+bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
+  if (!client) {
+    auto endpoint = Endpoint::Parse(options.plan.server);
+    if (!endpoint) {
+      ++failures;
+      return false;
+    }
+    client.emplace(*endpoint);
+  }
+  HttpCall call;
+  call.method = "POST";
+  call.target = "/agent/v1/report";
+  call.headers.Add("Authorization", "Bearer " + options.plan.token);
+  call.headers.Add("Content-Type", "application/octet-stream");
+  call.body = EncodeReport(frames);
+  call.idempotent = true;
+  auto reply = client->Do(call);
+  if (reply && reply->status == 410) {
+    fenced = true;
+    options.on_command(FencedFrame{});
+    return true;
+  }
+  if (!reply || !reply->ok()) {
+    if (failures++ == 0) {
+      options.log.Log(LogLevel::kWarning, "report not taken",
+                      {{"why", reply ? std::to_string(reply->status) + " " + reply->body
+                                     : reply.error().what}});
+    }
+    greeted = false;
+    return false;
+  }
+  failures = 0;
+  greeted = true;
+  for (const auto& frame : points) {
+    if (frame.batch.channel & kRegexChannel) continue;
+    for (auto& spool : spools) {
+      if (spool->rank == frame.batch.rank) {
+        spool->segments.Acknowledge(frame.batch.channel, frame.batch.items.back().seq);
+      }
+    }
+  }
+  points.clear();
+  progress.reset();
+  {
+    std::lock_guard lock(mutex);
+    controls.erase(controls.begin(), controls.begin() + static_cast<ptrdiff_t>(taken));
+  }
+  if (auto decoded = DecodeReply(reply->body)) Handle(*decoded);
+  return true;
+}
+
+void Shipper::Parts::Handle(const std::vector<ReplyFrame>& replies) {
+  for (const auto& reply : replies) {
+    if (const auto* ack = std::get_if<LogAckFrame>(&reply)) {
+      for (auto& stream : streams) {
+        if (stream->rank == ack->rank && stream->stream == ack->stream) {
+          stream->follower->Acknowledge(ack->length);
+        }
+      }
+    } else {
+      options.on_command(reply);
+    }
+  }
+}
+
+}  // namespace athanor

@@ -1,0 +1,63 @@
+// The Shipper brings what a job emits to the server: log bytes, points, usage
+// and the agent's own reports, on a thread of its own. It looks at the raw files
+// on a timer, scrubs secrets, and sends one batch at a time; what is not
+// acknowledged is sent again. When the server is away it waits with back-off and
+// jitter, and the files on disk are the buffer: nothing grows in memory and
+// nothing is lost.
+//
+// Exactly once: log offsets count scrubbed bytes, and scrubbing does not depend on
+// how the stream was cut, so a restarted agent that reads from the start
+// produces the same bytes, of which the server takes only the new ones.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/plan.h"
+#include "link/wire.h"
+#include "watch/scrub/scrubber.h"
+
+namespace athanor {
+
+class Shipper {
+ public:
+  struct Options {
+    const AttemptPlan& plan;
+    const Clock& clock;
+    Logger& log;
+    std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from logs
+    std::function<UsageFrame()> usage;           // asked about once a second
+    std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
+  };
+  explicit Shipper(Options options);
+  ~Shipper();
+
+  // Follows a raw stream from its start; the file may not exist yet.
+  void Follow(uint32_t rank, LogStream stream, std::string path);
+  // Follows the spool of a rank, in `dir`, and keeps free segments there.
+  Status FollowSpool(uint32_t rank, const std::string& dir);
+  // Queues a report, in order with those before it.
+  void Send(ReportFrame frame);
+  void Start();
+  // Waits until everything written so far, and every report, is acknowledged;
+  // for ever if need be. False: the attempt was fenced off.
+  bool Drain();
+  void Stop();
+
+  // The last lines printed, newest last; for the diagnosis.
+  std::string Tail(LogStream stream) const;
+  bool done_called() const;  // athanor.done()
+  // Asks for a stop that all ranks see through their control page.
+  void RaiseStop(const Cause& cause, WallTime deadline);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,12 @@
+// What the attempt's cgroups counted: OOM kills, peak memory, CPU time.
+#pragma once
+
+#include "run/exit_record.h"
+#include "run/supervisor/spawn.h"
+
+namespace athanor::supervisor {
+
+// Fills what `cgroup` knows and leaves the rest of `end` as it is.
+void AddCounters(const CgroupDir& cgroup, CgroupEnd* end);
+
+}  // namespace athanor::supervisor

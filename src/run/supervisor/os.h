@@ -1,0 +1,40 @@
+// The few system calls the supervisor needs in a safer shape. No allocation
+// that matters, no library: this is linked into the static program only.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace athanor::supervisor {
+
+int64_t WallMs();
+int64_t BoottimeMs();
+
+Result<std::string> ReadWhole(const std::string& path, size_t limit);
+std::string ReadWholeAt(int dir_fd, const char* name);  // empty when it cannot be read
+bool WriteWhole(int fd, std::string_view bytes);        // errno on false
+
+// A small file that is replaced in one step. Its directory is opened at
+// construction, so that mounts made later cannot move it.
+class RecordFile {
+ public:
+  // `reserve` > 0 takes that much disk now, so that a disk filled by the
+  // script later still leaves room for the record.
+  static Result<RecordFile> Open(const std::string& path, int64_t reserve);
+
+  // Temporary, rename; with `sync` also fsync of file and folder.
+  Status Replace(std::string_view bytes, bool sync);
+
+ private:
+  RecordFile() = default;
+  std::string path_;
+  std::string name_;
+  UniqueFd dir_;
+  UniqueFd reserved_;  // open temporary with disk behind it; used up by Replace
+};
+
+}  // namespace athanor::supervisor

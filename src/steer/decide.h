@@ -1,0 +1,31 @@
+// Decide is the whole of a job's behaviour: from what is known and what
+// happened to what is known next and what must be done. It is pure; the engine
+// stores its answer before acting on it.
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "job/effect.h"
+#include "job/event.h"
+#include "job/record.h"
+
+namespace athanor {
+
+struct Outcome {
+  JobRecord record;
+  std::vector<StoredEvent> events;  // empty: nothing worth keeping happened
+  std::vector<Effect> effects;      // ids are given by the engine
+};
+
+// kConflict: the event is of an attempt that is over or was replaced (the
+// sender is fenced off), or the state forbids it. The record is then unchanged.
+Result<Outcome> Decide(const JobRecord& record, const JobEvent& event, WallTime now);
+
+// When the next attempt of an interrupted job may be placed: a pause that grows
+// with every attempt the infrastructure lost.
+WallTime NotBefore(const JobRecord& record);
+
+}  // namespace athanor

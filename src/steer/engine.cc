@@ -1,0 +1,306 @@
+#include "steer/engine.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "steer/decide.h"
+
+namespace athanor {
+namespace {
+
+// An agent needs a moment to take its lock before its absence means anything.
+constexpr Millis kSettle{3'000};
+constexpr Millis kPollEvery{1'000};
+// Agents that die again and again are not worth a sixth try.
+constexpr int kMostRelaunches = 5;
+
+}  // namespace
+
+Engine::Engine(Parts parts) : parts_(std::move(parts)) {}
+Engine::~Engine() = default;
+
+Status Engine::Start() {
+  ATHANOR_TRY(auto records, parts_.jobs.Live());
+  for (auto& record : records) {
+    for (const auto& attempt : record.attempts) attempts_[attempt.id] = record.id;
+    live_.emplace(record.id, std::move(record));
+  }
+  ATHANOR_TRY(auto outbox, parts_.jobs.Outbox());
+  for (const auto& effect : outbox) {
+    next_effect_ = std::max(next_effect_, effect.id + 1);
+    Perform(effect);
+  }
+  SchedulePlacing();
+  poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
+  return Ok();
+}
+
+void Engine::Stop() {
+  stopped_ = true;
+  parts_.executor.Cancel(poll_timer_);
+  parts_.writer.Stop();
+  parts_.effects.Stop();
+}
+
+const JobRecord* Engine::Live(JobId job) const {
+  auto it = live_.find(job);
+  return it == live_.end() ? nullptr : &it->second;
+}
+
+std::optional<JobId> Engine::JobOf(AttemptId attempt) const {
+  auto it = attempts_.find(attempt);
+  if (it == attempts_.end()) return std::nullopt;
+  return it->second;
+}
+
+std::vector<const JobRecord*> Engine::AllLive() const {
+  std::vector<const JobRecord*> all;
+  for (const auto& [id, record] : live_) all.push_back(&record);
+  return all;
+}
+
+void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done) {
+  std::optional<JobStore::KeyHit> hit;
+  if (auto it = pending_keys_.find(draft.key); it != pending_keys_.end()) {
+    hit = JobStore::KeyHit{it->second, live_.at(it->second).spec_hash};
+  } else {
+    auto stored = parts_.jobs.FindKey(draft.key);
+    if (!stored) return done(tl::unexpected(stored.error()));
+    hit = *stored;
+  }
+  if (hit && hit->spec_hash != draft.spec_hash) {
+    Error error{ErrorCode::kConflict, "this key was used for another job"};
+    error.why = "key " + draft.key + " belongs to job " + hit->id.ToString();
+    error.hint = "submit again without --key, or with a new one";
+    error.id = "ATH-S0201";
+    return done(Fail(std::move(error)));
+  }
+  if (hit) {
+    // Known, but perhaps not yet durable: answer with the batch that is.
+    auto reply = [done, id = hit->id](const Status& status) {
+      if (!status) return done(tl::unexpected(status.error()));
+      done(Accepted{id, true});
+    };
+    if (!pending_keys_.contains(draft.key)) return reply(Ok());
+    pending_.done.push_back(reply);
+    return Flush();
+  }
+  auto id = draft.id;
+  auto key = draft.key;
+  auto decision = Decide(draft, Submitted{}, parts_.clock.Wall());
+  if (!decision) return done(tl::unexpected(decision.error()));
+  pending_keys_[key] = id;
+  live_[id] = decision->record;
+  Keep(decision->record);
+  std::move(decision->events.begin(), decision->events.end(),
+            std::back_inserter(pending_.batch.events));
+  pending_.done.push_back([this, done, id, key](const Status& status) {
+    pending_keys_.erase(key);
+    if (!status) return done(tl::unexpected(status.error()));
+    done(Accepted{id, false});
+  });
+  // Placed in the same turn, so that acceptance and placement share one commit.
+  SchedulePlacing();
+}
+
+void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) {
+  auto it = live_.find(job);
+  if (it == live_.end()) {
+    auto known = parts_.jobs.Find(job);
+    Status refused = known ? Status(Fail(ErrorCode::kConflict, "the job is already " +
+                                                                   std::string(NameOf(known->state))))
+                           : Status(tl::unexpected(known.error()));
+    if (done) done(refused);
+    return;
+  }
+  auto decision = Decide(it->second, event, parts_.clock.Wall());
+  if (!decision) {
+    if (done) done(tl::unexpected(decision.error()));
+    return;
+  }
+  bool gives_room = HoldsRoom(it->second.state) && !HoldsRoom(decision->record.state);
+  it->second = decision->record;
+  if (const auto* attempt = it->second.current()) attempts_[attempt->id] = job;
+  Keep(it->second);
+  for (auto& stored : decision->events) pending_.batch.events.push_back(std::move(stored));
+  for (auto& effect : decision->effects) {
+    effect.id = next_effect_++;
+    pending_.batch.effects.push_back(effect);
+  }
+  if (done) pending_.done.push_back(std::move(done));
+  if (gives_room) SchedulePlacing();
+  Flush();
+}
+
+void Engine::Forget(JobId job, std::function<void(Status)> done) {
+  if (live_.contains(job)) {
+    return done(Fail(ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString()));
+  }
+  auto known = parts_.jobs.Find(job);
+  if (!known) return done(tl::unexpected(known.error()));
+  pending_.batch.forget.push_back(job);
+  pending_.done.push_back(std::move(done));
+  Flush();
+}
+
+void Engine::Touch(JobId job, int64_t held_ms) {
+  auto it = live_.find(job);
+  if (it == live_.end() || !it->second.current()) return;
+  it->second.last_seen = parts_.clock.Wall();
+  auto& attempt = *it->second.current();
+  attempt.held_ms = std::max(attempt.held_ms, held_ms);
+}
+
+// A record changed several times before a commit is written once, as it is last.
+void Engine::Keep(const JobRecord& record) {
+  auto [it, is_new] = pending_.index.try_emplace(record.id, pending_.batch.records.size());
+  if (is_new) {
+    pending_.batch.records.push_back(record);
+  } else {
+    pending_.batch.records[it->second] = record;
+  }
+}
+
+void Engine::Flush() {
+  if (committing_ || stopped_) return;
+  if (pending_.batch.empty() && pending_.done.empty()) return;
+  committing_ = true;
+  auto batch = std::make_shared<Pending>(std::move(pending_));
+  pending_ = {};
+  bool taken = parts_.writer.Submit([this, batch] {
+    // Shared with the loop, which reads it after the commit only.
+    auto status = batch->batch.empty() ? Ok() : parts_.jobs.Commit(batch->batch);
+    parts_.executor.Post([this, status, batch] { Committed(status, batch); });
+  });
+  if (!taken) committing_ = false;
+}
+
+void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
+  committing_ = false;
+  if (!status) {
+    for (auto& done : batch->done) done(status);
+    stopped_ = true;
+    return parts_.fatal(status.error());
+  }
+  for (auto& done : batch->done) done(status);
+  for (const auto& record : batch->batch.records) {
+    std::vector<StoredEvent> events;
+    for (const auto& event : batch->batch.events) {
+      if (event.job == record.id) events.push_back(event);
+    }
+    parts_.changed(record, events);
+    auto it = live_.find(record.id);
+    // Memory may be ahead of what was just written; only a written end is an end.
+    if (it != live_.end() && IsTerminal(record.state)) {
+      for (const auto& attempt : record.attempts) {
+        relaunches_.erase(attempt.id);
+        launched_at_.erase(attempt.id);
+      }
+    }
+  }
+  for (const auto& effect : batch->batch.effects) Perform(effect);
+  for (const auto& record : batch->batch.records) {
+    if (!IsTerminal(record.state)) continue;
+    for (const auto& attempt : record.attempts) attempts_.erase(attempt.id);
+    live_.erase(record.id);
+  }
+  Flush();
+}
+
+void Engine::Perform(const Effect& effect) {
+  auto it = live_.find(effect.job);
+  switch (effect.kind) {
+    case EffectKind::kLaunch:
+      if (it == live_.end() || !it->second.current() || it->second.current()->id != effect.attempt ||
+          it->second.state != JobState::kPlacing) {
+        return Performed(effect.id);
+      }
+      return Launch(it->second, effect.id);
+    case EffectKind::kStop:
+      // The door hands the stop to the agent whenever it asks; the record carries it.
+      if (it != live_.end()) parts_.changed(it->second, {});
+      return Performed(effect.id);
+    case EffectKind::kRelease: {
+      auto handle = effect.attempt.ToString();
+      bool taken = parts_.effects.Submit([this, handle, id = effect.id] {
+        auto status = parts_.backend.Release(handle);
+        parts_.executor.Post([this, status, id] {
+          if (!status) {
+            parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
+          }
+          Performed(id);
+        });
+      });
+      (void)taken;  // stopping: the outbox keeps it
+      return;
+    }
+  }
+}
+
+void Engine::Launch(const JobRecord& record, std::optional<uint64_t> effect) {
+  auto plan = std::make_shared<AttemptPlan>(parts_.plan(record));
+  launched_at_[plan->attempt] = parts_.clock.Monotonic();
+  bool taken = parts_.effects.Submit([this, plan, effect] {
+    auto handle = parts_.backend.Launch(*plan);
+    parts_.executor.Post([this, plan, effect, handle] {
+      if (effect) pending_.batch.performed.push_back(*effect);
+      if (handle) {
+        Apply(plan->job, Launched{plan->attempt, *handle});
+      } else {
+        Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
+        Apply(plan->job, LaunchFailed{plan->attempt, cause,
+                                      handle.error().code == ErrorCode::kInvalid});
+      }
+      Flush();
+    });
+  });
+  (void)taken;
+}
+
+void Engine::Performed(uint64_t effect) {
+  pending_.batch.performed.push_back(effect);
+  Flush();
+}
+
+void Engine::PollAttempts() {
+  if (stopped_) return;
+  poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
+  std::vector<std::pair<AttemptId, std::string>> ask;
+  auto now = parts_.clock.Monotonic();
+  for (const auto& [id, record] : live_) {
+    const auto* attempt = record.current();
+    if (!HoldsRoom(record.state) || !attempt || attempt->handle.empty()) continue;
+    auto launched = launched_at_.find(attempt->id);
+    if (launched != launched_at_.end() && now - launched->second < kSettle) continue;
+    ask.emplace_back(attempt->id, attempt->handle);
+  }
+  if (ask.empty()) return;
+  bool taken = parts_.effects.Submit([this, ask] {
+    for (const auto& [attempt, handle] : ask) {
+      auto hosts = parts_.backend.Poll(handle);
+      HostStatus status{HostStatus::State::kGone, hosts ? "" : hosts.error().what};
+      if (hosts && !hosts->empty()) status = hosts->front();
+      if (!hosts && hosts.error().code != ErrorCode::kNotFound) continue;  // silence is not death
+      if (status.state == HostStatus::State::kAlive) continue;
+      parts_.executor.Post([this, attempt = attempt, status] { PolledGone(attempt, status); });
+    }
+  });
+  (void)taken;
+}
+
+void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
+  auto job = JobOf(attempt);
+  if (!job) return;
+  const auto& record = live_.at(*job);
+  if (!HoldsRoom(record.state) || record.current()->id != attempt) return;
+  if (status.state == HostStatus::State::kAgentGone &&
+      relaunches_[attempt]++ < kMostRelaunches) {
+    parts_.log.Log(LogLevel::kWarning, "agent gone, starting another",
+                   {{"job", job->ToString()}, {"why", status.detail}});
+    return Launch(record, std::nullopt);
+  }
+  Cause cause{"agent_lost", status.detail, "ath retry " + record.spec.name, ""};
+  Apply(*job, HostLost{attempt, cause});
+}
+
+}  // namespace athanor

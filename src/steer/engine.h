@@ -1,0 +1,111 @@
+// The Engine runs jobs: it alone changes their state. One control thread holds
+// the live records, applies Decide(), writes event + record + effects in one
+// durable batch (many jobs a batch), and only then answers, tells observers and
+// performs effects. A failed commit ends the process (`fatal`): what memory says
+// and what is stored must never part. A restarted engine goes on from the store:
+// live records, and the effects that were not yet performed.
+//
+// Threads: every method belongs to the executor's thread; callbacks come there.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/executor.h"
+#include "base/log.h"
+#include "base/result.h"
+#include "base/thread_pool.h"
+#include "job/event.h"
+#include "job/inventory.h"
+#include "launch/backend.h"
+#include "price/catalogue.h"
+#include "record/jobs/job_store.h"
+
+namespace athanor {
+
+class Engine {
+ public:
+  struct Parts {
+    Executor& executor;
+    const Clock& clock;
+    JobStore& jobs;
+    ThreadPool& writer;   // exactly one thread: commits in order
+    ThreadPool& effects;  // launches, polls
+    Backend& backend;
+    Logger& log;
+    Inventory inventory;
+    const Catalogue& catalogue;
+    bool simulate;  // types larger than this machine run on what there is
+    // What an agent needs for the current attempt of a record.
+    std::function<AttemptPlan(const JobRecord&)> plan;
+    // A change became durable. `events` may be empty.
+    std::function<void(const JobRecord&, const std::vector<StoredEvent>&)> changed;
+    std::function<void(const Error&)> fatal;
+  };
+  explicit Engine(Parts parts);
+  ~Engine();
+
+  Status Start();
+  // Takes nothing more and waits for what is being written.
+  void Stop();
+
+  struct Accepted {
+    JobId id;
+    bool duplicate = false;  // the key was known: this is the earlier job
+  };
+  // `draft` has id, key, user, spec and price; durable before `done` is called.
+  // kConflict: the key came before with another spec.
+  void Submit(JobRecord draft, std::function<void(Result<Accepted>)> done);
+
+  // Decides and stores; `done` (may be empty) comes when it is durable, or at
+  // once with kConflict (fenced, or the state forbids it) or kNotFound.
+  void Apply(JobId job, JobEvent event, std::function<void(Status)> done = {});
+  // Deletes a job that is over. kConflict for a live one.
+  void Forget(JobId job, std::function<void(Status)> done);
+  // Counters of a live job; stored with its next event.
+  void Touch(JobId job, int64_t held_ms);
+
+  const JobRecord* Live(JobId job) const;
+  std::optional<JobId> JobOf(AttemptId attempt) const;  // of live jobs
+  std::vector<const JobRecord*> AllLive() const;
+
+ private:
+  struct Pending {
+    JobBatch batch;
+    std::map<JobId, size_t> index;  // of batch.records
+    std::vector<std::function<void(Status)>> done;
+  };
+
+  void Keep(const JobRecord& record);
+  void Flush();
+  void Committed(Status status, std::shared_ptr<Pending> batch);
+  void Perform(const Effect& effect);
+  void Launch(const JobRecord& record, std::optional<uint64_t> effect);
+  void Performed(uint64_t effect);
+  void SchedulePlacing(Millis delay = Millis(0));
+  void PlaceWaiting();
+  void PollAttempts();
+  void PolledGone(AttemptId attempt, const HostStatus& status);
+
+  Parts parts_;
+  std::map<JobId, JobRecord> live_;
+  std::map<AttemptId, JobId> attempts_;
+  std::map<std::string, JobId> pending_keys_;
+  std::map<AttemptId, int> relaunches_;
+  std::map<JobId, uint32_t> overtaken_;
+  std::map<AttemptId, Millis> launched_at_;
+  Pending pending_;
+  bool committing_ = false;
+  bool placing_scheduled_ = false;
+  bool stopped_ = false;
+  uint64_t next_effect_ = 1;
+  Executor::TimerId poll_timer_ = 0;
+};
+
+}  // namespace athanor

@@ -1,0 +1,28 @@
+// The checks before a submit that look at the client's machine: the program, the
+// script, the files that the environment names, the data. What is doubtful passes;
+// a job is only refused here when it could not have started.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/spec.h"
+#include "submit/bundle.h"
+
+namespace athanor {
+
+// The command as words: argv, or a shell text that is one simple command (leading
+// NAME=value words left out). Empty when a shell is needed to understand it.
+std::vector<std::string> SimpleWords(const JobSpec& spec);
+
+// The script inside the source that the command runs ("train.py", "-m pkg.train" gives
+// "pkg/train.py" when the tree has it); empty when none could be told.
+std::string FindEntry(const JobSpec& spec, const SourceTree& tree);
+
+// Everything found wrong, in the order a person would fix it. `path` is the PATH that
+// the job will have; data paths are as the client resolves them.
+std::vector<Error> CheckBeforeSubmit(const JobSpec& spec, const SourceTree& tree,
+                                     const std::string& path);
+
+}  // namespace athanor

@@ -1,0 +1,280 @@
+#include "submit/ignore.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+constexpr std::string_view kDefaults =
+    ".git\n.hg\n.svn\n.venv/\nvenv/\n__pycache__/\n*.pyc\nnode_modules/\n.ipynb_checkpoints/\n"
+    ".mypy_cache/\n.pytest_cache/\n.ruff_cache/\n.tox/\n.DS_Store\nmlruns/\nwandb/\n"
+    "lightning_logs/\n";
+
+// Trailing spaces go, unless a backslash keeps them.
+std::string_view WithoutTrailingSpaces(std::string_view line) {
+  size_t end = 0;
+  for (size_t at = 0; at < line.size(); ++at) {
+    if (line[at] == '\\' && at + 1 < line.size()) {
+      ++at;
+    } else if (line[at] == '\\' || line[at] == ' ') {
+      if (line[at] == '\\') return line;
+      continue;
+    }
+    end = at + 1;
+  }
+  return line.substr(0, end);
+}
+
+bool InNamedClass(std::string_view name, int c, bool& known) {
+  known = true;
+  if (name == "alnum") return std::isalnum(c) != 0;
+  if (name == "alpha") return std::isalpha(c) != 0;
+  if (name == "blank") return c == ' ' || c == '\t';
+  if (name == "cntrl") return std::iscntrl(c) != 0;
+  if (name == "digit") return std::isdigit(c) != 0;
+  if (name == "graph") return std::isgraph(c) != 0;
+  if (name == "lower") return std::islower(c) != 0;
+  if (name == "print") return std::isprint(c) != 0;
+  if (name == "punct") return std::ispunct(c) != 0;
+  if (name == "space") return std::isspace(c) != 0;
+  if (name == "upper") return std::isupper(c) != 0;
+  if (name == "xdigit") return std::isxdigit(c) != 0;
+  known = false;
+  return false;
+}
+
+}  // namespace
+
+IgnorePattern::IgnorePattern(std::string_view line) {
+  if (EndsWith(line, "\r")) line.remove_suffix(1);
+  blank_ = line.empty() || line.front() == '#';
+  if (blank_) return;
+  line = WithoutTrailingSpaces(line);
+  if (StartsWith(line, "!")) {
+    negated_ = true;
+    line.remove_prefix(1);
+  }
+  if (EndsWith(line, "/")) {
+    folders_only_ = true;
+    line.remove_suffix(1);
+  }
+  name_only_ = line.find('/') == std::string_view::npos;
+  if (StartsWith(line, "/")) line.remove_prefix(1);
+  if (line.empty()) {
+    never_ = true;
+    return;
+  }
+  plain_ = line.find_first_of("*?[\\") == std::string_view::npos;
+  if (plain_) {
+    text_ = line;
+  } else {
+    never_ = !Compile(line);
+  }
+}
+
+bool IgnorePattern::Compile(std::string_view pattern) {
+  for (size_t at = 0; at < pattern.size();) {
+    const char c = pattern[at];
+    if (c == '*') {
+      CompileStars(pattern, at);
+    } else if (c == '?') {
+      tokens_.push_back({Kind::kAny});
+      ++at;
+    } else if (c == '[') {
+      if (!CompileClass(pattern, at)) return false;
+    } else {
+      if (c == '\\' && ++at == pattern.size()) return false;
+      tokens_.push_back({Kind::kChar, static_cast<unsigned char>(pattern[at])});
+      ++at;
+    }
+  }
+  return true;
+}
+
+// Two or more stars that fill a whole path component cross slashes; any others do not.
+bool IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
+  const size_t start = at;
+  while (at < pattern.size() && pattern[at] == '*') ++at;
+  const bool whole_component =
+      at - start > 1 && !name_only_ && (start == 0 || pattern[start - 1] == '/') &&
+      (at == pattern.size() || pattern[at] == '/' || pattern.substr(at, 2) == "\\/");
+  if (!whole_component) {
+    tokens_.push_back({Kind::kStar});
+  } else if (at < pattern.size() && pattern[at] == '/') {
+    tokens_.push_back({Kind::kFolders});
+    tokens_.push_back({Kind::kInFolders});
+    ++at;
+  } else {
+    tokens_.push_back({Kind::kEverything});
+  }
+  return whole_component;
+}
+
+bool IgnorePattern::CompileClass(std::string_view pattern, size_t& at) {
+  ByteSet set{};
+  size_t p = at + 1;
+  const auto peek = [&](size_t i) -> unsigned char {
+    return i < pattern.size() ? static_cast<unsigned char>(pattern[i]) : 0;
+  };
+  const bool negated = peek(p) == '!' || peek(p) == '^';
+  if (negated) ++p;
+  unsigned char previous = 0;  // may start a range
+  // A bracket that comes first stands for itself.
+  for (bool first = true; first || peek(p) != ']'; first = false, ++p) {
+    unsigned char c = peek(p);
+    if (c == 0) return false;
+    if (c == '-' && previous != 0 && peek(p + 1) != 0 && peek(p + 1) != ']') {
+      c = peek(++p);
+      if (c == '\\') c = peek(++p);
+      if (c == 0) return false;
+      for (unsigned i = previous; i <= c; ++i) set[i] = true;
+      previous = 0;
+      continue;
+    }
+    if (c == '[' && peek(p + 1) == ':') {
+      const size_t end = pattern.find(']', p + 2);
+      if (end == std::string_view::npos) return false;
+      if (end > p + 2 && pattern[end - 1] == ':') {
+        bool known = false;
+        for (int i = 0; i < 256; ++i) {
+          if (InNamedClass(pattern.substr(p + 2, end - p - 3), i, known)) {
+            set[static_cast<size_t>(i)] = true;
+          }
+        }
+        if (!known) return false;
+        p = end;
+        previous = 0;
+        continue;
+      }
+    } else if (c == '\\') {
+      c = peek(++p);
+      if (c == 0) return false;
+    }
+    set[c] = true;
+    previous = c;
+  }
+  if (negated) {
+    for (bool& member : set) member = !member;
+  }
+  set['/'] = false;
+  tokens_.push_back({Kind::kClass, 0, static_cast<uint32_t>(sets_.size())});
+  sets_.push_back(set);
+  at = p + 1;
+  return true;
+}
+
+bool IgnorePattern::Accepts(const Token& token, unsigned char byte) const {
+  switch (token.kind) {
+    case Kind::kChar:
+      return token.byte == byte;
+    case Kind::kAny:
+      return byte != '/';
+    case Kind::kClass:
+      return sets_[token.set][byte];
+    case Kind::kStar:
+      return byte != '/';
+    case Kind::kEverything:
+      return true;
+    case Kind::kInFolders:
+      return true;
+    case Kind::kFolders:
+      return false;
+  }
+  return false;
+}
+
+// All ways through the pattern at once, so that no pattern takes exponential time.
+bool IgnorePattern::Run(std::string_view text) const {
+  std::vector<char> now(tokens_.size() + 1, 0);
+  std::vector<char> next(tokens_.size() + 1, 0);
+  const auto close = [&](std::vector<char>& states) {
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (states[i] == 0) continue;
+      if (tokens_[i].kind == Kind::kStar || tokens_[i].kind == Kind::kEverything) states[i + 1] = 1;
+      if (tokens_[i].kind == Kind::kFolders) states[i + 1] = states[i + 2] = 1;
+    }
+  };
+  now[0] = 1;
+  close(now);
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    std::fill(next.begin(), next.end(), 0);
+    bool alive = false;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      if (now[i] == 0 || !Accepts(tokens_[i], byte)) continue;
+      const Kind kind = tokens_[i].kind;
+      const bool stays =
+          kind == Kind::kStar || kind == Kind::kEverything || kind == Kind::kInFolders;
+      if (stays) next[i] = 1;
+      if (!stays || (kind == Kind::kInFolders && c == '/')) next[i + 1] = 1;
+      alive = true;
+    }
+    if (!alive) return false;
+    close(next);
+    now.swap(next);
+  }
+  return now[tokens_.size()] != 0;
+}
+
+bool IgnorePattern::Matches(std::string_view path, bool is_dir) const {
+  if (blank_ || never_ || (folders_only_ && !is_dir)) return false;
+  if (name_only_) path = path.substr(path.find_last_of('/') + 1);
+  return plain_ ? path == text_ : Run(path);
+}
+
+IgnoreRules::IgnoreRules(std::string prefix) : prefix_(std::move(prefix)) {}
+
+void IgnoreRules::AddDefaults() {
+  Add(Layer::kDefault, prefix_, kDefaults, "the defaults");
+}
+
+void IgnoreRules::Add(Layer layer, std::string_view folder, std::string_view text,
+                      std::string_view source) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (StartsWith(text, kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
+  uint32_t number = 0;
+  for (const auto& line : Split(text, '\n')) {
+    ++number;
+    IgnorePattern pattern(line);
+    if (pattern.is_blank()) continue;
+    auto& folders = layers_[static_cast<size_t>(layer)];
+    folders[std::string(folder)].push_back(
+        {std::move(pattern), std::string(Trim(line)), std::string(source),
+         layer == Layer::kDefault || layer == Layer::kExtra ? 0 : number});
+  }
+}
+
+IgnoreVerdict IgnoreRules::OnEntry(std::string_view path, bool is_dir) const {
+  const std::string full = prefix_.empty() ? std::string(path) : prefix_ + "/" + std::string(path);
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    if (layer->empty()) continue;
+    std::string_view folder = full;
+    while (!folder.empty()) {
+      const size_t slash = folder.find_last_of('/');
+      folder = slash == std::string_view::npos ? std::string_view() : folder.substr(0, slash);
+      const auto rules = layer->find(folder);
+      if (rules == layer->end()) continue;
+      const std::string_view relative =
+          std::string_view(full).substr(folder.empty() ? 0 : folder.size() + 1);
+      for (auto rule = rules->second.rbegin(); rule != rules->second.rend(); ++rule) {
+        if (!rule->pattern.Matches(relative, is_dir)) continue;
+        return {!rule->pattern.is_negated(), rule->source, rule->line, rule->text};
+      }
+    }
+  }
+  return {};
+}
+
+IgnoreVerdict IgnoreRules::OnPath(std::string_view path, bool is_dir) const {
+  for (size_t slash = path.find('/'); slash != std::string_view::npos;
+       slash = path.find('/', slash + 1)) {
+    IgnoreVerdict verdict = OnEntry(path.substr(0, slash), true);
+    if (verdict.ignored) return verdict;
+  }
+  return OnEntry(path, is_dir);
+}
+
+}  // namespace athanor

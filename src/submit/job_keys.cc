@@ -1,0 +1,617 @@
+#include "submit/job_keys.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "submit/errors.h"
+#include "submit/spec_check.h"
+
+namespace athanor {
+namespace {
+
+using Kind = YamlNode::Kind;
+using std::chrono::milliseconds;
+
+std::string_view Describe(const YamlNode& node) {
+  switch (node.kind) {
+    case Kind::kNull:
+      return "nothing";
+    case Kind::kScalar:
+      return "a single value";
+    case Kind::kSequence:
+      return "a list";
+    case Kind::kMap:
+      return "a map";
+  }
+  return "";
+}
+
+// Gives an error the place it lacks.
+Status At(const KeySource& source, YamlMark mark, Status status) {
+  if (status.ok()) return status;
+  Error error = std::move(status).error();
+  if (error.where.empty()) error.where = WhereOf(source.file, mark);
+  return Fail(std::move(error));
+}
+
+Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view key,
+                 std::string_view wanted) {
+  // Names under env, data and the like have no row; the nearest one above has an example.
+  const KeyRow* row = FindKey(key);
+  for (std::string_view above = key; row == nullptr && !above.empty(); row = FindKey(above)) {
+    const size_t cut = above.find_last_of(".[");
+    above = cut == std::string_view::npos ? std::string_view() : above.substr(0, cut);
+  }
+  if (row == nullptr) row = FindKey("run");
+  return At(source, node.mark,
+            Refuse("ATH-S0106", fmt::format("{} must be {}", key, wanted),
+                   node.kind == Kind::kScalar ? "got " + Quoted(node.text)
+                                              : fmt::format("got {}", Describe(node)),
+                   fmt::format("write it like  {}: {}",
+                               row->path.substr(row->path.find_last_of('.') + 1), row->example)));
+}
+
+Status BadValue(const KeySource& source, const YamlNode& node, std::string_view key,
+                const Error& reason) {
+  return At(source, node.mark,
+            Refuse("ATH-S0107", fmt::format("{} is {}", key, reason.what),
+                   "got " + Quoted(node.text), reason.hint));
+}
+
+// A value with its key, as the setters below see it.
+struct Value {
+  const KeySource& source;
+  const YamlNode& node;
+  std::string_view key;
+
+  Status Text(std::string& to) const {
+    if (node.kind != Kind::kScalar) return WrongKind(source, node, key, "a single value");
+    to = node.text;
+    return Ok();
+  }
+  Status Filled(std::string& to) const {
+    ATHANOR_CHECK_OK(Text(to));
+    return to.empty() ? WrongKind(source, node, key, "a text that is not empty") : Ok();
+  }
+  Status Name(std::string_view what, std::string& to) const {
+    ATHANOR_CHECK_OK(Text(to));
+    return At(source, node.mark, CheckName(what, to));
+  }
+  Status Integer(int64_t low, int64_t high, int64_t& to) const {
+    if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kInt) {
+      return WrongKind(source, node, key, "a whole number");
+    }
+    std::string_view digits = node.text;
+    if (digits.front() == '+') digits.remove_prefix(1);
+    const auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), to);
+    if (failure == std::errc() && end == digits.data() + digits.size() && to >= low && to <= high) {
+      return Ok();
+    }
+    return At(source, node.mark,
+              Refuse("ATH-S0107", fmt::format("{} is out of range", key),
+                     "got " + Quoted(node.text), fmt::format("use {} to {}", low, high)));
+  }
+  Status Count(uint32_t& to) const {
+    int64_t value = 0;
+    ATHANOR_CHECK_OK(Integer(0, UINT32_MAX, value));
+    to = static_cast<uint32_t>(value);
+    return Ok();
+  }
+  // Thousandths of a number.
+  Status Millis(uint32_t& to) const {
+    const ScalarKind kind = node.kind == Kind::kScalar ? ScalarKindOf(node) : ScalarKind::kNull;
+    if (kind != ScalarKind::kInt && kind != ScalarKind::kFloat) {
+      return WrongKind(source, node, key, "a number");
+    }
+    const double value = std::strtod(node.text.c_str(), nullptr);
+    if (!(value >= 0.001) || value > 4096) {
+      return At(source, node.mark,
+                Refuse("ATH-S0107", fmt::format("{} is out of range", key),
+                       "got " + Quoted(node.text), "use 0.001 to 4096"));
+    }
+    to = static_cast<uint32_t>(std::lround(value * 1000));
+    return Ok();
+  }
+  Status Bool(bool& to) const {
+    if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kBool) {
+      return WrongKind(source, node, key, "true or false");
+    }
+    to = ToLower(node.text) == "true";
+    return Ok();
+  }
+  Status Duration(milliseconds& to) const {
+    if (node.kind != Kind::kScalar) return WrongKind(source, node, key, "a duration");
+    const auto parsed = ParseDuration(node.text);
+    if (!parsed) return BadValue(source, node, key, parsed.error());
+    to = *parsed;
+    return Ok();
+  }
+  Status Size(uint64_t& to) const {
+    if (node.kind != Kind::kScalar) return WrongKind(source, node, key, "a size");
+    const auto parsed = ParseBytes(node.text);
+    if (!parsed) return BadValue(source, node, key, parsed.error());
+    to = *parsed;
+    return Ok();
+  }
+  Status Choice(std::string& to) const {
+    ATHANOR_CHECK_OK(Text(to));
+    const auto choices = Split(FindKey(key)->choices, '|');
+    if (std::find(choices.begin(), choices.end(), to) != choices.end()) return Ok();
+    const auto near = Nearest(to, choices);
+    return At(
+        source, node.mark,
+        Refuse("ATH-S0107", fmt::format("{} has no such value", key), "got " + Quoted(to),
+               near ? fmt::format("did you mean '{}'?", *near) : "one of: " + Join(choices, ", ")));
+  }
+  Status List(std::vector<std::string>& to) const {
+    if (node.kind != Kind::kSequence) return WrongKind(source, node, key, "a list");
+    for (const auto& item : node.items) {
+      ATHANOR_CHECK_OK((Value{source, item, key}.Text(to.emplace_back())));
+    }
+    return Ok();
+  }
+  Status Map(std::map<std::string, std::string>& to,
+             Status (*check)(std::string_view, std::string_view)) const {
+    if (node.kind != Kind::kMap) return WrongKind(source, node, key, "a map");
+    for (const auto& entry : node.entries) {
+      const std::string path = fmt::format("{}.{}", key, Printable(entry.key.substr(0, 64)));
+      std::string text;
+      ATHANOR_CHECK_OK((Value{source, entry.value, path}.Text(text)));
+      ATHANOR_CHECK_OK(At(source, entry.mark, check(entry.key, text)));
+      to[entry.key] = std::move(text);
+    }
+    return Ok();
+  }
+};
+
+// The number as every language reads it: Python knows "inf" but not ".inf".
+std::string NumberText(std::string_view plain) {
+  std::string text = ToLower(plain);
+  if (text.find("inf") == std::string::npos && text.find("nan") == std::string::npos) {
+    return std::string(plain);
+  }
+  return ReplaceAll(text, ".", "");
+}
+
+Json JsonOf(const YamlNode& node) {
+  switch (node.kind) {
+    case Kind::kNull:
+      return nullptr;
+    case Kind::kSequence: {
+      Json list = Json::array();
+      for (const auto& item : node.items) list.push_back(JsonOf(item));
+      return list;
+    }
+    case Kind::kMap: {
+      Json map = Json::object();
+      for (const auto& entry : node.entries) map[entry.key] = JsonOf(entry.value);
+      return map;
+    }
+    case Kind::kScalar:
+      break;
+  }
+  switch (ScalarKindOf(node)) {
+    case ScalarKind::kNull:
+      return nullptr;
+    case ScalarKind::kBool:
+      return ToLower(node.text) == "true";
+    case ScalarKind::kInt: {
+      int64_t value = 0;
+      const std::string_view digits = std::string_view(node.text).substr(node.text[0] == '+');
+      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (parsed.ec == std::errc()) return value;
+      return std::strtod(node.text.c_str(), nullptr);
+    }
+    case ScalarKind::kFloat:
+      return std::strtod(NumberText(node.text).c_str(), nullptr);
+    case ScalarKind::kString:
+      break;
+  }
+  return node.text;
+}
+
+Param ParamOf(const std::string& name, const YamlNode& node) {
+  if (node.kind == Kind::kSequence || node.kind == Kind::kMap) {
+    return {name, DumpJson(JsonOf(node)), Param::Kind::kJson};
+  }
+  switch (ScalarKindOf(node)) {
+    case ScalarKind::kNull:
+      return {name, "", Param::Kind::kNull};
+    case ScalarKind::kBool:
+      return {name, node.text, Param::Kind::kBool};
+    case ScalarKind::kInt:
+    case ScalarKind::kFloat:
+      return {name, NumberText(node.text), Param::Kind::kNumber};
+    case ScalarKind::kString:
+      break;
+  }
+  return {name, node.text, Param::Kind::kString};
+}
+
+template <class Item>
+void Upsert(std::vector<Item>& list, Item item) {
+  const auto same = std::find_if(list.begin(), list.end(),
+                                 [&](const Item& other) { return other.name == item.name; });
+  if (same == list.end()) {
+    list.push_back(std::move(item));
+  } else {
+    *same = std::move(item);
+  }
+}
+
+Status SetParams(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kMap) return WrongKind(source, node, "params", "a map");
+  for (const auto& entry : node.entries) {
+    Param param = ParamOf(entry.key, entry.value);
+    ATHANOR_CHECK_OK(At(source, entry.mark, CheckParam(param)));
+    Upsert(spec.params, std::move(param));
+  }
+  return Ok();
+}
+
+Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  spec.command.clear();
+  spec.shell = node.kind == Kind::kScalar;
+  if (spec.shell) {
+    spec.command.push_back(node.text);
+  } else if (node.kind == Kind::kSequence) {
+    ATHANOR_CHECK_OK((Value{source, node, "run"}.List(spec.command)));
+  } else {
+    return WrongKind(source, node, "run", "a text or a list of words");
+  }
+  if (!spec.command.empty() && !Trim(spec.command.front()).empty()) return Ok();
+  return At(
+      source, node.mark,
+      Refuse("ATH-S0110", "run is empty", "there is no program to start", "run: python3 train.py"));
+}
+
+Status SetChannels(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kMap) return WrongKind(source, node, "data", "a map of channels");
+  for (const auto& entry : node.entries) {
+    // The rows of an item write to the last element.
+    JobSpec scratch;
+    scratch.data.push_back({entry.key, "", "file"});
+    if (entry.value.kind == Kind::kScalar) {
+      scratch.data.back().from = entry.value.text;
+    } else {
+      ATHANOR_CHECK_OK(ReadGroup(source, scratch, "data.*", entry.value));
+    }
+    ATHANOR_CHECK_OK(At(source, entry.mark, CheckChannel(scratch.data.back())));
+    Upsert(spec.data, std::move(scratch.data.back()));
+  }
+  return Ok();
+}
+
+Status SetMetrics(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kSequence) return WrongKind(source, node, "metrics", "a list");
+  std::map<std::string, YamlMark> seen;
+  for (const auto& item : node.items) {
+    JobSpec scratch;
+    scratch.metrics.emplace_back();
+    ATHANOR_CHECK_OK(ReadGroup(source, scratch, "metrics[]", item));
+    ATHANOR_CHECK_OK(At(source, item.mark, CheckMetric(scratch.metrics.back())));
+    const auto [first, fresh] = seen.emplace(scratch.metrics.back().name, item.mark);
+    if (!fresh) {
+      return At(source, item.mark,
+                Refuse("ATH-S0112", fmt::format("metric {} is given twice", Quoted(first->first)),
+                       fmt::format("first on line {}, again on line {}", first->second.line,
+                                   item.mark.line),
+                       "give each metric a name of its own"));
+    }
+    Upsert(spec.metrics, std::move(scratch.metrics.back()));
+  }
+  return Ok();
+}
+
+Status SetSecretSource(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  std::string text;
+  ATHANOR_CHECK_OK((Value{source, node, "secrets[].from"}.Filled(text)));
+  SecretSpec& secret = spec.secrets.back();
+  const size_t colon = text.find(':');
+  secret.source = text.substr(0, colon);
+  secret.locator = colon == std::string::npos ? "" : text.substr(colon + 1);
+  return Ok();
+}
+
+Status SetSecrets(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kSequence) return WrongKind(source, node, "secrets", "a list of names");
+  for (const auto& item : node.items) {
+    JobSpec scratch;
+    scratch.secrets.emplace_back();
+    if (item.kind == Kind::kScalar) {
+      scratch.secrets.back().name = item.text;
+    } else {
+      ATHANOR_CHECK_OK(ReadGroup(source, scratch, "secrets[]", item));
+    }
+    ATHANOR_CHECK_OK(At(source, item.mark, CheckSecret(scratch.secrets.back())));
+    Upsert(spec.secrets, std::move(scratch.secrets.back()));
+  }
+  return Ok();
+}
+
+Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  constexpr std::string_view kPrefix = "secret:";
+  std::string text;
+  ATHANOR_CHECK_OK((Value{source, node, "environment.index.auth"}.Filled(text)));
+  if (!StartsWith(text, kPrefix) || !IsVariableName(text.substr(kPrefix.size()))) {
+    // What was written may be the token itself, so it is not repeated.
+    return At(source, node.mark,
+              Refuse("ATH-S0114", "environment.index.auth must name a secret",
+                     "its value does not have the form secret:NAME",
+                     "ath secret set INDEX_TOKEN\nthen  auth: secret:INDEX_TOKEN"));
+  }
+  spec.environment.index_secret = text.substr(kPrefix.size());
+  return Ok();
+}
+
+Status SetType(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind == Kind::kSequence) {
+    return At(source, node.mark,
+              Refuse("ATH-S0108", "a list of types is not available yet", "got a list",
+                     "name one type; ath types lists them"));
+  }
+  return Value{source, node, "resources.type"}.Name("instance type", spec.resources.type);
+}
+
+Status SetPriority(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  int64_t value = 0;
+  ATHANOR_CHECK_OK((Value{source, node, "priority"}.Integer(INT32_MIN, INT32_MAX, value)));
+  ATHANOR_CHECK_OK(At(source, node.mark, CheckPriority(value)));
+  spec.priority = static_cast<int32_t>(value);
+  return Ok();
+}
+
+// A group whose parts are only right together; the place is the group's.
+template <class Part, Status (*Check)(const Part&), Part JobSpec::*Member>
+Status SetGroup(const KeySource& source, JobSpec& spec, const YamlNode& node,
+                std::string_view path) {
+  ATHANOR_CHECK_OK(ReadGroup(source, spec, path, node));
+  return At(source, node.mark, Check(spec.*Member));
+}
+
+#define ATHANOR_SET(path, call) \
+  [](const KeySource& f, JobSpec& s, const YamlNode& n) -> Status { return Value{f, n, path}.call; }
+#define ATHANOR_GROUP(path, check, Part, member)                    \
+  [](const KeySource& f, JobSpec& s, const YamlNode& n) -> Status { \
+    return SetGroup<Part, check, &JobSpec::member>(f, s, n, path);  \
+  }
+#define ATHANOR_PLAIN_GROUP(path)                                   \
+  [](const KeySource& f, JobSpec& s, const YamlNode& n) -> Status { \
+    return ReadGroup(f, s, path, n);                                \
+  }
+
+constexpr KeyRow kRows[] = {
+    {"name", KeyType::kText, "What the job is called; made up from the script when not given.",
+     "resnet-cifar", "", ATHANOR_SET("name", Name("job name", s.name))},
+    {"experiment", KeyType::kText, "The experiment its run belongs to.", "cifar10", "",
+     ATHANOR_SET("experiment", Name("experiment name", s.experiment))},
+    {"run", KeyType::kCommand,
+     "The command: a text for `sh -c`, or a list of words taken as they are. ${name} stands for a "
+     "parameter, ${channel.NAME} for a data folder.",
+     "python3 train.py --lr ${lr}", "", SetCommand},
+    {"run_name", KeyType::kText, "What the run is called inside the experiment.", "baseline", "",
+     ATHANOR_SET("run_name", Name("run name", s.run))},
+    {"params", KeyType::kParams, "Hyper-parameters, seen by the script as it likes.",
+     "{lr: 1e-4, epochs: 5}", "", SetParams},
+    {"env", KeyType::kTextMap, "Environment variables of the script.", "{OMP_NUM_THREADS: 1}", "",
+     ATHANOR_SET("env", Map(s.env, CheckEnvironmentVariable))},
+
+    {"source", KeyType::kGroup, "The folder packaged with the job.", "{dir: .}", "",
+     ATHANOR_PLAIN_GROUP("source")},
+    {"source.dir", KeyType::kText, "The folder; that of the job file when not given.", ".", "",
+     ATHANOR_SET("source.dir", Filled(s.source.dir))},
+    {"source.ignore", KeyType::kTextList,
+     "Patterns to leave out, on top of .gitignore and .athanorignore.", "['*.ipynb', data/]", "",
+     ATHANOR_SET("source.ignore", List(s.source.ignore))},
+    {"source.max_size", KeyType::kBytes, "The most that is packaged; 200 MB when not given.",
+     "500MB", "", ATHANOR_SET("source.max_size", Size(s.source.max_size))},
+
+    {"environment", KeyType::kGroup, "What the script is run with.",
+     "{requirements: requirements.txt}", "",
+     ATHANOR_GROUP("environment", CheckEnvironment, EnvironmentSpec, environment)},
+    {"environment.base", KeyType::kText,
+     "host: what is installed here; system: a venv over the system's packages; isolated: a venv of "
+     "its own.",
+     "system", "host|system|isolated", ATHANOR_SET("environment.base", Choice(s.environment.base))},
+    {"environment.python", KeyType::kText, "Interpreter or version.", "\"3.11\"", "",
+     ATHANOR_SET("environment.python", Filled(s.environment.python))},
+    {"environment.requirements", KeyType::kText, "A requirements file of the source.",
+     "requirements.txt", "",
+     ATHANOR_SET("environment.requirements", Filled(s.environment.requirements))},
+    {"environment.conda", KeyType::kText, "A conda environment file of the source.",
+     "environment.yml", "", ATHANOR_SET("environment.conda", Filled(s.environment.conda))},
+    {"environment.apt", KeyType::kTextList, "System packages; only in a container.", "[libgl1]", "",
+     ATHANOR_SET("environment.apt", List(s.environment.apt))},
+    {"environment.image", KeyType::kText, "A container image; needs a container back end.",
+     "registry.example.org/train:1", "",
+     ATHANOR_SET("environment.image", Filled(s.environment.image))},
+    {"environment.index", KeyType::kGroup, "A private package index.",
+     "{url: https://packages.example.org/simple, auth: secret:INDEX_TOKEN}", "",
+     ATHANOR_PLAIN_GROUP("environment.index")},
+    {"environment.index.url", KeyType::kText, "Its address, without a password.",
+     "https://packages.example.org/simple", "",
+     ATHANOR_SET("environment.index.url", Filled(s.environment.index_url))},
+    {"environment.index.auth", KeyType::kText, "The secret that holds its token.",
+     "secret:INDEX_TOKEN", "", SetIndexAuth},
+
+    {"resources", KeyType::kGroup, "What the job needs of a machine.", "{cpus: 2, memory: 8GB}", "",
+     ATHANOR_GROUP("resources", CheckResources, ResourceSpec, resources)},
+    {"resources.type", KeyType::kText, "An instance type by name.", "ml.m5.large", "", SetType},
+    {"resources.cpus", KeyType::kNumber, "CPUs, in thousandths.", "0.5", "",
+     ATHANOR_SET("resources.cpus", Millis(s.resources.cpu_millis))},
+    {"resources.memory", KeyType::kBytes, "Memory; the job is ended beyond it.", "8GB", "",
+     ATHANOR_SET("resources.memory", Size(s.resources.memory_bytes))},
+    {"resources.gpus", KeyType::kCount, "GPUs.", "1", "",
+     ATHANOR_SET("resources.gpus", Count(s.resources.gpus))},
+
+    {"limits", KeyType::kGroup, "When the job is ended.", "{max_runtime: 8h}", "",
+     ATHANOR_GROUP("limits", CheckLimits, LimitSpec, limits)},
+    {"limits.max_runtime", KeyType::kDuration, "The longest it may hold its machine.", "8h", "",
+     ATHANOR_SET("limits.max_runtime", Duration(s.limits.max_runtime))},
+    {"limits.stop_grace", KeyType::kDuration, "Between SIGTERM and SIGKILL; 120s when not given.",
+     "120s", "", ATHANOR_SET("limits.stop_grace", Duration(s.limits.stop_grace))},
+    {"limits.log_size", KeyType::kBytes, "A stream of output is cut there.", "1GiB", "",
+     ATHANOR_SET("limits.log_size", Size(s.limits.log_bytes))},
+    {"limits.lost_after", KeyType::kDuration,
+     "The job ends itself after the server was silent for so long; never when not given.", "1h", "",
+     ATHANOR_SET("limits.lost_after", Duration(s.limits.lost_after))},
+
+    {"data", KeyType::kGroupMap, "Data channels: folders or files given to the script.",
+     "{train: /data/cifar}", "", SetChannels},
+    {"data.*.from", KeyType::kText, "The folder or file.", "/data/cifar", "",
+     ATHANOR_SET("data.*.from", Filled(s.data.back().from))},
+    // Modes that come later are told apart from misspelt ones by CheckChannel.
+    {"data.*.mode", KeyType::kText, "file: copied before the start; shared: used in place.",
+     "shared", "file|shared", ATHANOR_SET("data.*.mode", Text(s.data.back().mode))},
+
+    {"checkpoints", KeyType::kGroup, "Where the script keeps checkpoints.",
+     "{dir: /opt/ml/checkpoints}", "", ATHANOR_PLAIN_GROUP("checkpoints")},
+    {"checkpoints.dir", KeyType::kText, "The folder; /opt/ml/checkpoints when not given.",
+     "/opt/ml/checkpoints", "", ATHANOR_SET("checkpoints.dir", Filled(s.checkpoint_dir))},
+
+    {"metrics", KeyType::kGroupList, "Metrics read from what the script prints.",
+     "[{name: loss, regex: 'loss=([0-9.]+)'}]", "", SetMetrics},
+    {"metrics[].name", KeyType::kText, "What the metric is called.", "loss", "",
+     ATHANOR_SET("metrics[].name", Name("metric name", s.metrics.back().name))},
+    {"metrics[].regex", KeyType::kText, "An RE2 pattern; group 1 is the value.",
+     "'loss=([0-9.eE+-]+|nan)'", "",
+     ATHANOR_SET("metrics[].regex", Filled(s.metrics.back().regex))},
+    {"metrics[].step", KeyType::kText, "An RE2 pattern; group 1 is the step.", "'step=(\\d+)'", "",
+     ATHANOR_SET("metrics[].step", Filled(s.metrics.back().step_regex))},
+
+    {"secrets", KeyType::kGroupList, "Secrets the script gets, by name.", "[HF_TOKEN]", "",
+     SetSecrets},
+    {"secrets[].name", KeyType::kText, "Its name, also that of the variable.", "HF_TOKEN", "",
+     ATHANOR_SET("secrets[].name", Filled(s.secrets.back().name))},
+    {"secrets[].from", KeyType::kText,
+     "store, env:VARIABLE, file:PATH or command:COMMAND; store when not given.", "env:MY_TOKEN", "",
+     SetSecretSource},
+    {"secrets[].as", KeyType::kText, "env: a variable; file: a file whose path is in the variable.",
+     "file", "env|file", ATHANOR_SET("secrets[].as", Choice(s.secrets.back().as))},
+    {"secrets[].optional", KeyType::kBool, "The job also runs without it.", "true", "",
+     ATHANOR_SET("secrets[].optional", Bool(s.secrets.back().optional))},
+
+    {"tags", KeyType::kTextMap, "Names and texts to find the job by.", "{team: vision}", "",
+     ATHANOR_SET("tags", Map(s.tags, CheckTag))},
+    {"retry", KeyType::kGroup, "When the job is tried again.", "{max: 3}", "",
+     ATHANOR_GROUP("retry", CheckRetry, RetrySpec, retry)},
+    {"retry.max", KeyType::kCount, "How many times.", "3", "",
+     ATHANOR_SET("retry.max", Count(s.retry.max))},
+    {"retry.on", KeyType::kTextList,
+     "Causes, as `ath why` names them; the machine's faults when "
+     "not given.",
+     "[agent_lost]", "", ATHANOR_SET("retry.on", List(s.retry.on))},
+    {"retry.backoff", KeyType::kDuration, "How long to wait before.", "30s", "",
+     ATHANOR_SET("retry.backoff", Duration(s.retry.backoff))},
+    {"priority", KeyType::kInteger, "-1000 to 1000; higher runs first.", "0", "", SetPriority},
+
+    {"alerts", KeyType::kGroup, "Messages to people.", "", "", nullptr},
+    {"extends", KeyType::kText, "Another job file to start from.", "", "", nullptr},
+    {"nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
+    {"outputs", KeyType::kGroup, "More folders to keep.", "", "", nullptr},
+    {"profile", KeyType::kGroup, "The profiler.", "", "", nullptr},
+    {"rules", KeyType::kGroupList, "Rules that watch the run.", "", "", nullptr},
+    {"team", KeyType::kText, "Who pays.", "", "", nullptr},
+    {"tune", KeyType::kGroup, "A search over parameters.", "", "", nullptr},
+    {"environment.lock", KeyType::kText, "A lock file.", "", "", nullptr},
+    {"resources.nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
+    {"resources.spot", KeyType::kGroup, "Machines that may be taken away.", "", "", nullptr},
+    {"limits.max_cost", KeyType::kNumber, "The most it may cost.", "", "", nullptr},
+    {"limits.max_wait", KeyType::kDuration, "The longest it may queue.", "", "", nullptr},
+    {"data.*.cache", KeyType::kBytes, "How much is kept on disk.", "", "", nullptr},
+    {"data.*.shard", KeyType::kText, "Parts for each machine.", "", "", nullptr},
+    {"checkpoints.every", KeyType::kDuration, "How often.", "", "", nullptr},
+    {"checkpoints.keep", KeyType::kGroup, "How many.", "", "", nullptr},
+    {"checkpoints.on_preempt", KeyType::kText, "What to do when the machine is taken.", "", "",
+     nullptr},
+    {"metrics[].source", KeyType::kText, "Metrics from elsewhere.", "", "", nullptr},
+    {"retry.escalate_on_oom", KeyType::kTextList, "A larger type for the next try.", "", "",
+     nullptr},
+};
+
+#undef ATHANOR_SET
+#undef ATHANOR_GROUP
+#undef ATHANOR_PLAIN_GROUP
+
+std::string_view ParentOf(std::string_view path) {
+  const size_t dot = path.find_last_of('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string PathOf(std::string_view parent, std::string_view key) {
+  return parent.empty() ? std::string(key) : fmt::format("{}.{}", parent, key);
+}
+
+Status UnknownKey(const KeySource& source, std::string_view parent, const YamlEntry& entry) {
+  const auto known = KeysUnder(parent);
+  std::string hint = "known here: " + Join(known, ", ");
+  if (const auto near = Nearest(entry.key, known)) {
+    hint = fmt::format("did you mean '{}'?", *near);
+  } else {
+    // A key of another place, most often of the right group one level up or down.
+    for (const auto& row : kRows) {
+      if (row.set != nullptr && row.path.substr(row.path.find_last_of('.') + 1) == entry.key) {
+        hint = fmt::format("it belongs elsewhere: {}", row.path);
+        break;
+      }
+    }
+  }
+  return At(source, entry.mark,
+            Refuse("ATH-S0105", "unknown key " + Quoted(entry.key),
+                   parent.empty() ? "no key of a job file has this name"
+                                  : fmt::format("'{}' has no such key", parent),
+                   std::move(hint)));
+}
+
+}  // namespace
+
+std::span<const KeyRow> KeyRows() {
+  return kRows;
+}
+
+const KeyRow* FindKey(std::string_view path) {
+  for (const auto& row : kRows) {
+    if (row.path == path) return &row;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> KeysUnder(std::string_view parent) {
+  std::vector<std::string> keys;
+  for (const auto& row : kRows) {
+    if (row.set == nullptr || ParentOf(row.path) != parent) continue;
+    keys.emplace_back(row.path.substr(parent.empty() ? 0 : parent.size() + 1));
+  }
+  return keys;
+}
+
+Status ReadGroup(const KeySource& source, JobSpec& spec, std::string_view parent,
+                 const YamlNode& node) {
+  // `limits:` with everything below it commented out.
+  if (node.kind == Kind::kNull && !parent.empty()) return Ok();
+  if (node.kind != Kind::kMap) {
+    return WrongKind(source, node, parent.empty() ? "a job file" : parent, "a map of keys");
+  }
+  for (const auto& entry : node.entries) {
+    // "*" and "[]" are how rows are written, not keys.
+    const KeyRow* row = entry.key.find_first_of(".*[") == std::string::npos
+                            ? FindKey(PathOf(parent, entry.key))
+                            : nullptr;
+    if (row == nullptr) return UnknownKey(source, parent, entry);
+    if (row->set == nullptr) {
+      return At(source, entry.mark,
+                Refuse("ATH-S0108", fmt::format("'{}' is not available yet", row->path),
+                       "this version cannot do it, so it is not silently ignored",
+                       "remove the key for now"));
+    }
+    ATHANOR_CHECK_OK(row->set(source, spec, entry.value));
+  }
+  return Ok();
+}
+
+}  // namespace athanor

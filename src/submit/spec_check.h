@@ -1,0 +1,35 @@
+// What can be said about a job without looking at any machine. The parser calls
+// the parts as it reads, so that an error has a line; CheckSpec runs them all, for
+// specs that came by flags or through the API. Pure; errors are kInvalid with id,
+// why and hint.
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "job/spec.h"
+
+namespace athanor {
+
+Status CheckSpec(const JobSpec& spec);
+
+// `what` is how messages call it: "job name".
+Status CheckName(std::string_view what, std::string_view name);
+Status CheckParam(const Param& param);
+Status CheckEnvironmentVariable(std::string_view name, std::string_view value);
+Status CheckTag(std::string_view key, std::string_view value);
+Status CheckChannel(const ChannelSpec& channel);
+Status CheckMetric(const MetricSpec& metric);
+Status CheckSecret(const SecretSpec& secret);
+Status CheckEnvironment(const EnvironmentSpec& environment);
+Status CheckResources(const ResourceSpec& resources);
+Status CheckLimits(const LimitSpec& limits);
+Status CheckRetry(const RetrySpec& retry);
+Status CheckPriority(int64_t priority);
+
+// A name that a POSIX shell takes for a variable.
+bool IsVariableName(std::string_view name);
+
+inline constexpr int64_t kPriorityLimit = 1000;  // either way
+
+}  // namespace athanor

@@ -1,0 +1,54 @@
+// Reads Python tracebacks out of the end of a log: plain, chained ("During
+// handling", "direct cause"), SyntaxError's short form, exception groups, those
+// of worker processes, and those with a prefix on every line ("[rank0]: "). Also
+// the stacks that faulthandler prints at a crash. Never fails: what cannot be
+// read is not there. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace athanor {
+
+struct Frame {
+  std::string file;
+  int64_t line = 0;
+  std::string function;  // empty in SyntaxError's form
+  std::string code;      // the source line, if it was shown
+  bool user = false;     // neither an installed package nor the standard library
+};
+
+struct PythonError {
+  std::string type;           // "ValueError", "torch.cuda.OutOfMemoryError"
+  std::string message;        // first line, or two when the first ends in ':'
+  std::vector<Frame> frames;  // outermost first
+};
+
+// The last chain of the log. The last error of `chain` ended the script.
+struct Traceback {
+  std::vector<PythonError> chain;
+  std::vector<PythonError> members;  // of an exception group
+  size_t lines_after = 0;            // not empty ones behind it in the log
+
+  const PythonError& last() const { return chain.back(); }
+  // The frames that lead to the cause: the worker's own when the last error only
+  // brought it over from another process.
+  const std::vector<Frame>& frames() const;
+};
+
+std::optional<Traceback> ParseTraceback(std::string_view log);
+
+struct CrashStack {
+  std::string what;           // "Segmentation fault"
+  std::vector<Frame> frames;  // innermost first, as faulthandler prints them
+};
+std::optional<CrashStack> ParseCrashStack(std::string_view log);
+
+// Without colour codes and carriage returns; the last `max` lines.
+std::vector<std::string> PlainLines(std::string_view log, size_t max = 400);
+bool IsUserFile(std::string_view file);
+
+}  // namespace athanor

@@ -1,0 +1,87 @@
+#include "watch/diagnose/traceback.h"
+
+#include <gtest/gtest.h>
+
+namespace athanor {
+namespace {
+
+TEST(Traceback, IsNotFoundWhereThereIsNone) {
+  EXPECT_FALSE(ParseTraceback(""));
+  EXPECT_FALSE(ParseTraceback("epoch 1\nINFO: fine\nError: no\n"));
+  EXPECT_FALSE(ParseTraceback("Traceback (most recent call last):\n"));
+  EXPECT_FALSE(
+      ParseTraceback("Traceback (most recent call last):\n  File \"x.py\", line 1, in f\n"));
+}
+
+TEST(Traceback, TheLastOneOfSeveralCounts) {
+  const auto found = ParseTraceback(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: first\n"
+      "retrying\n"
+      "Traceback (most recent call last):\n  File \"b.py\", line 2, in g\n    h()\n    "
+      "^^^\nKeyError: 'second'\n"
+      "bye\n");
+  ASSERT_TRUE(found);
+  ASSERT_EQ(found->chain.size(), 1u);
+  EXPECT_EQ(found->last().type, "KeyError");
+  EXPECT_EQ(found->last().message, "'second'");
+  ASSERT_EQ(found->frames().size(), 1u);
+  EXPECT_EQ(found->frames()[0].code, "h()");
+  EXPECT_EQ(found->lines_after, 1u);
+}
+
+TEST(Traceback, OtherOutputInBetweenDoesNotHideTheError) {
+  const auto found = ParseTraceback(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "[INFO] flushing\n2026-01-01 bye\nValueError: x\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->last().type, "ValueError");
+}
+
+TEST(Traceback, ATailThatBeginsInTheMiddleIsRead) {
+  const auto found = ParseTraceback(
+      "    step()\n  File \"a.py\", line 7, in step\n    1/0\nZeroDivisionError: z\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->frames().back().line, 7);
+}
+
+TEST(Traceback, FileNamesMayHoldQuotesAndCommas) {
+  const auto found = ParseTraceback(
+      "Traceback (most recent call last):\n  File \"/tmp/a\", line 1, in b.py\", line 3, in f\nE: "
+      "x\nMyError: y\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->frames()[0].line, 3);
+}
+
+TEST(Traceback, KnowsWhoseFileItIs) {
+  EXPECT_TRUE(IsUserFile("/opt/ml/code/train.py"));
+  EXPECT_TRUE(IsUserFile("train.py"));
+  EXPECT_TRUE(IsUserFile("<string>"));
+  EXPECT_TRUE(IsUserFile("/home/a/lib/pythonic/x.py"));
+  EXPECT_FALSE(IsUserFile("/usr/lib/python3.11/json/decoder.py"));
+  EXPECT_FALSE(IsUserFile("/usr/lib/python3/dist-packages/torch/nn/a.py"));
+  EXPECT_FALSE(IsUserFile("/x/venv/lib/python3.12/site-packages/torch/a.py"));
+  EXPECT_FALSE(IsUserFile("<frozen runpy>"));
+}
+
+TEST(Traceback, CrashStacksAreThoseOfTheCurrentThread) {
+  const auto stack = ParseCrashStack(
+      "Fatal Python error: Segmentation fault\n\n"
+      "Thread 0x01 (most recent call first):\n  File \"other.py\", line 1 in wait\n\n"
+      "Current thread 0x02 (most recent call first):\n  File \"a.py\", line 3 in g\n  File "
+      "\"a.py\", line 9 in "
+      "<module>\n\nExtension modules: numpy (total: 1)\n");
+  ASSERT_TRUE(stack);
+  EXPECT_EQ(stack->what, "Segmentation fault");
+  ASSERT_EQ(stack->frames.size(), 2u);
+  EXPECT_EQ(stack->frames[0].function, "g");
+  EXPECT_EQ(stack->frames[0].line, 3);
+}
+
+TEST(Traceback, PlainLinesDropColoursAndWhatABarOverwrote) {
+  EXPECT_EQ(PlainLines("a\n\x1b[1;31mb\x1b[0m\r\n1%\r2%\r3%\n\n"),
+            (std::vector<std::string>{"a", "b", "3%"}));
+  EXPECT_EQ(PlainLines("a\nb\nc\n", 2), (std::vector<std::string>{"b", "c"}));
+}
+
+}  // namespace
+}  // namespace athanor
