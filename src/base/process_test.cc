@@ -132,7 +132,6 @@ TEST(RunCommand, EndsAProgramThatPrintsWithoutEnd) {
 }
 
 TEST(RunCommand, KillsTheWholeGroupWhenItIsCancelled) {
-  const TestDir dir;
   CommandOptions options;
   std::string seen;
   options.on_output = [&](std::string_view bytes) { seen += bytes; };
@@ -143,9 +142,11 @@ TEST(RunCommand, KillsTheWholeGroupWhenItIsCancelled) {
   EXPECT_FALSE(result->timed_out);
   EXPECT_FALSE(result->ok());
   EXPECT_EQ(result->signal, SIGKILL);
-  const auto child = IdentityOf(static_cast<pid_t>(std::stol(seen)));
-  // The kill has been sent; the kernel may still be at it.
-  while (child && IsAlive(*child)) std::this_thread::yield();
+  if (const auto grandchild = IdentityOf(std::stoi(seen))) {
+    auto pidfd = OpenPidfd(*grandchild);
+    if (pidfd) AwaitEnd(pidfd->get());
+    EXPECT_FALSE(IsAlive(*grandchild));
+  }
 }
 
 TEST(RunCommand, ACommandThatPrintsWithoutEndCanBeCancelled) {

@@ -1,5 +1,6 @@
 #include "cli/args.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
@@ -53,7 +54,8 @@ void SpecFlag(CLI::App* app, Values& v, const char* flag, const char* key, const
       text);
   option->expected(1);
   option->allow_extra_args(false);
-  if (!many) option->take_last();
+  option->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll
+                                   : CLI::MultiOptionPolicy::TakeLast);
 }
 
 void AddSpecFlags(CLI::App* run, Values& v) {
@@ -132,6 +134,81 @@ void AddActing(CLI::App& app, Values& v) {
                     [&v] { return WaitVerb(v.common, v.jobs, v.text); });
   wait->add_option("jobs", v.jobs, "Jobs")->required();
   wait->add_option("--timeout", v.text, "Give up after this long: 10m");
+
+  auto* retry = Verb(app, v, "retry", "Run a job again, with what you change",
+                     [&v] { return RetryVerb(v.common, v.job, v.run); });
+  retry->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  retry->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
+  retry->add_option("--key", v.run.key, "Idempotency key");
+  AddSpecFlags(retry, v);
+
+  auto* diff = Verb(app, v, "diff", "What differs between jobs, and nothing else",
+                    [&v] { return DiffVerb(v.common, v.jobs); });
+  diff->add_option("jobs", v.jobs, "Two jobs or more")->required()->expected(2, 16);
+
+  auto* exec = Verb(app, v, "exec", "Run a command inside a running job: ath exec JOB -- bash",
+                    [&v] { return ExecVerb(v.common, v.job, v.run.command); });
+  exec->add_option("job", v.job, "Id, prefix, name or @last")->required();
+
+  auto* cp = Verb(app, v, "cp", "Copy what a job left: ath cp JOB:model/ .",
+                  [&v] { return CpVerb(v.common, v.job, v.name); });
+  cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")->required();
+  cp->add_option("to", v.name, "Local path")->required();
+
+  auto* rm = Verb(app, v, "rm", "Remove finished jobs with their logs and metrics",
+                  [&v] { return RmVerb(v.common, v.jobs); });
+  rm->add_option("jobs", v.jobs, "Jobs")->required();
+}
+
+void AddKeeping(CLI::App& app, Values& v) {
+  auto* types = Verb(app, v, "types", "Instance types, their sizes and prices",
+                     [&v] { return TypesVerb(v.common, v.name, v.flag); });
+  types->add_option("filter", v.name, "Part of a name");
+  types->add_flag("-a,--all", v.flag, "Also those larger than this machine");
+
+  auto* secret = app.add_subcommand("secret", "Secrets that jobs may be given");
+  secret->require_subcommand(1);
+  auto* set = Verb(*secret, v, "set", "Keep a secret; its value comes from stdin or a prompt",
+                   [&v] { return SecretSetVerb(v.common, v.name); });
+  set->add_option("name", v.name, "NAME")->required();
+  Verb(*secret, v, "ls", "Their names", [&v] { return SecretListVerb(v.common); });
+  auto* forget = Verb(*secret, v, "rm", "Forget one", [&v] { return SecretRemoveVerb(v.common, v.name); });
+  forget->add_option("name", v.name, "NAME")->required();
+
+  auto* token = app.add_subcommand("token", "Tokens for callers from elsewhere");
+  token->require_subcommand(1);
+  auto* create = Verb(*token, v, "create", "Make one; it is shown once",
+                      [&v] { return TokenCreateVerb(v.common, v.name, v.text, v.job); });
+  v.text = "submit";
+  create->add_option("--note", v.name, "What it is for");
+  create->add_option("--scope", v.text, "read, submit or admin (submit)");
+  create->add_option("--expires", v.job, "Life time: 30d");
+  Verb(*token, v, "ls", "List them", [&v] { return TokenListVerb(v.common); });
+  auto* revoke = Verb(*token, v, "revoke", "Make one void", [&v] { return TokenRevokeVerb(v.common, v.job); });
+  revoke->add_option("id", v.job, "Id")->required();
+}
+
+void AddHelping(CLI::App& app, Values& v) {
+  auto* init = Verb(app, v, "init", "Write a commented job file from what is in this folder", [&v] {
+    return InitVerb(v.common, v.name.empty() ? "athanor.yaml" : v.name, v.flag);
+  });
+  init->add_option("file", v.name, "Where to (athanor.yaml)");
+  init->add_flag("--force", v.flag, "Write over an existing one");
+  Verb(app, v, "check", "Look this machine over", [&v] { return CheckVerb(v.common); });
+  auto* explain = Verb(app, v, "explain", "What a code means", [&v] { return ExplainVerb(v.common, v.name); });
+  explain->add_option("code", v.name, "ATH-J0137")->required();
+  Verb(app, v, "schema", "JSON schema of job files", [&v] { return SchemaVerb(v.common); });
+  auto* completion = Verb(app, v, "completion", "Completion for bash, zsh or fish", [&v, &app] {
+    std::vector<std::string> verbs;
+    for (const auto* verb : app.get_subcommands([](CLI::App*) { return true; })) {
+      if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
+    }
+    return CompletionVerb(v.common, v.name, verbs);
+  });
+  completion->add_option("shell", v.name, "bash, zsh or fish")->required();
+  auto* docs = Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
+  docs->add_option("page", v.name)->required();
+  docs->group("");
 }
 
 void AddServer(CLI::App& app, Values& v) {
@@ -181,6 +258,8 @@ int Main(int argc, char** argv) {
   AddRun(app, v);
   AddLooking(app, v);
   AddActing(app, v);
+  AddKeeping(app, v);
+  AddHelping(app, v);
   AddServer(app, v);
   std::reverse(args.begin(), args.end());
   try {

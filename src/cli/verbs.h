@@ -49,4 +49,27 @@ int ServerStatusVerb(const Common& common);
 int ServerStopVerb(const Common& common);
 int VersionVerb(const Common& common);
 
+int RetryVerb(const Common& common, const std::string& job, const RunOptions& options);
+int RmVerb(const Common& common, const std::vector<std::string>& jobs);
+int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
+int CpVerb(const Common& common, const std::string& from, const std::string& to);
+int ExecVerb(const Common& common, const std::string& job, const std::vector<std::string>& command);
+int TypesVerb(const Common& common, const std::string& filter, bool all);
+int SecretSetVerb(const Common& common, const std::string& name);
+int SecretListVerb(const Common& common);
+int SecretRemoveVerb(const Common& common, const std::string& name);
+int TokenCreateVerb(const Common& common, const std::string& note, const std::string& scope,
+                    const std::string& expires);
+int TokenListVerb(const Common& common);
+int TokenRevokeVerb(const Common& common, const std::string& id);
+
+int InitVerb(const Common& common, const std::string& file, bool force);
+int CheckVerb(const Common& common);
+int ExplainVerb(const Common& common, const std::string& code);
+int SchemaVerb(const Common& common);
+int CompletionVerb(const Common& common, const std::string& shell,
+                   const std::vector<std::string>& verbs);
+// Pages of docs/ that are made from tables: "errors", "states", "job-file".
+int DocsVerb(const std::string& page);
+
 }  // namespace athanor

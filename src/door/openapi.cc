@@ -1,9 +1,207 @@
 #include "door/openapi.h"
 
+#include <string_view>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+
 namespace athanor {
+namespace {
+
+struct Operation {
+  const char* method;
+  const char* path;
+  const char* name;     // Route::name
+  const char* summary;
+  const char* query;    // "limit:integer tail:string"; empty: none
+  const char* body;     // schema of the request, "bytes", or empty
+  const char* reply;    // schema of a 2xx reply, "bytes", "events", "ndjson" or "text"
+  int status = 200;
+};
+
+constexpr Operation kOperations[] = {
+    {"get", "/healthz", "health", "Is the server up", "", "", "Health"},
+    {"get", "/metrics", "prometheus", "Figures for Prometheus", "", "", "text"},
+    {"get", "/api/v1/openapi.json", "openapi", "This document", "", "", "Any"},
+    {"get", "/api/v1/session", "session", "Who am I, and the token a page must send back", "", "", "Session"},
+    {"get", "/api/v1/server", "server.show", "Version, machine, counts", "", "", "Server"},
+    {"post", "/api/v1/server/stop", "server.stop", "Stop the server; jobs go on", "", "", "Stopping"},
+    {"post", "/api/v1/jobs", "jobs.submit", "Submit a job; durable before the reply", "", "Submit", "Accepted", 201},
+    {"get", "/api/v1/jobs", "jobs.list", "Jobs, newest first", "limit:integer state:string experiment:string live:string before:string", "", "JobList"},
+    {"get", "/api/v1/jobs/{job}", "jobs.show", "Everything about a job", "", "", "Job"},
+    {"delete", "/api/v1/jobs/{job}", "jobs.remove", "Remove a finished job", "", "", "Removed"},
+    {"get", "/api/v1/jobs/{job}/events", "jobs.events", "Its history", "after:integer", "", "EventList"},
+    {"post", "/api/v1/jobs/{job}/stop", "jobs.stop", "Stop it", "grace_ms:integer", "", "Accepted"},
+    {"post", "/api/v1/jobs/{job}/retry", "jobs.retry", "Run it again as a new job", "", "Retry", "Accepted", 201},
+    {"get", "/api/v1/jobs/{job}/metrics", "jobs.metrics", "Its metrics, summarised", "", "", "MetricList"},
+    {"get", "/api/v1/jobs/{job}/metrics/{name}", "jobs.points", "Points of one metric", "abandoned:string", "", "ndjson"},
+    {"get", "/api/v1/jobs/{job}/logs", "jobs.logs", "Its log, as bytes", "phase:string rank:integer tail:integer since_ms:integer", "", "bytes"},
+    {"get", "/api/v1/jobs/{job}/stream", "jobs.stream", "Log, states and numbers as they come; resumable by Last-Event-ID", "phase:string rank:integer tail:integer since_ms:integer follow:string", "", "events"},
+    {"get", "/api/v1/jobs/{job}/outputs", "jobs.outputs", "What it kept", "", "", "OutputList"},
+    {"get", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", "One output, as bytes", "", "", "bytes"},
+    {"get", "/api/v1/jobs/{job}/exec", "jobs.exec", "Where it runs, for ath exec", "", "", "ExecInfo"},
+    {"get", "/api/v1/events", "events.stream", "Events of all jobs; resumable by Last-Event-ID", "after:integer follow:string", "", "events"},
+    {"get", "/api/v1/diff", "jobs.diff", "What differs between jobs", "jobs:string", "", "Diff"},
+    {"post", "/api/v1/blobs/missing", "blobs.missing", "Which of these blobs the server lacks", "", "BlobNames", "Missing"},
+    {"put", "/api/v1/blobs/{sha256}", "blobs.put", "Store a blob", "", "bytes", "Stored", 201},
+    {"get", "/api/v1/blobs/{sha256}", "blobs.get", "Read a blob", "", "", "bytes"},
+    {"get", "/api/v1/types", "types.list", "Instance types", "", "", "TypeList"},
+    {"get", "/api/v1/secrets", "secrets.list", "Names of secrets", "", "", "SecretList"},
+    {"put", "/api/v1/secrets/{name}", "secrets.set", "Keep a secret; the body is its value", "", "bytes", "Named"},
+    {"delete", "/api/v1/secrets/{name}", "secrets.remove", "Forget a secret", "", "", "Removed"},
+    {"get", "/api/v1/tokens", "tokens.list", "Tokens, without their secrets", "", "", "TokenList"},
+    {"post", "/api/v1/tokens", "tokens.create", "Make a token", "", "NewToken", "Token", 201},
+    {"delete", "/api/v1/tokens/{id}", "tokens.revoke", "Make a token void", "", "", "Revoked"},
+};
+
+// "id! name! count:integer jobs:[Job] any:Any": a schema in one line; ! means required.
+struct Schema {
+  const char* name;
+  const char* members;
+};
+
+constexpr Schema kSchemas[] = {
+    {"Any", ""},
+    {"Health", "status!"},
+    {"Session", "user! csrf!"},
+    {"Server", "version! pid:integer! url! socket! home! user! started! uptime_ms:integer! instances! machine:Machine! jobs:integer states:Any"},
+    {"Machine", "host! cpu_millis:integer! memory_bytes:integer! gpus:integer! gpu_model"},
+    {"Stopping", "stopping:boolean!"},
+    {"Submit", "key spec:Spec!"},
+    {"Retry", "key spec:Spec"},
+    {"Spec", "name experiment run command:[string]! shell:boolean entry params:[Param] env:Any inherited:Any source:Source environment:Any resources:Any limits:Any data:[Channel] checkpoint_dir metrics:[MetricSpec] secrets:[SecretSpec] tags:Any retry:Any priority:integer debug:boolean origin"},
+    {"Param", "name! value kind!"},
+    {"Source", "dir ignore:[string] max_size:integer bundle files:integer bytes:integer git_commit git_branch git_diff"},
+    {"Channel", "name! from! mode!"},
+    {"MetricSpec", "name! regex! step_regex"},
+    {"SecretSpec", "name! source! locator as! optional:boolean"},
+    {"Accepted", "id! name! state! simulated:boolean same_as duplicate:boolean"},
+    {"Cause", "kind text hint detail code title"},
+    {"JobRow", "id! name! state! experiment! user! created! started ended cause:Cause type command! attempts:integer! cost_micros:integer! simulated:boolean!"},
+    {"JobList", "jobs:[JobRow]!"},
+    {"Job", "id! name! state! shown_state! user spec_hash spec:Spec! created! updated ended last_seen event_seq:integer cause:Cause stop:Any attempts:[Attempt] outputs:[Output] price:Any simulated:boolean packages same_as parent cost_micros:integer! metrics:[Metric] usage:Any progress:Any log_bytes:integer"},
+    {"Attempt", "id! number:integer! placement:Any handle placed prepared started exited ended held_ms:integer setup_ms:integer exit:Exit cause:Cause off:[string]"},
+    {"Exit", "code:integer! signal:integer! oom_killed:boolean disk_full:boolean done_called:boolean memory_peak:integer memory_limit:integer cpu_ms:integer first_rank:integer log_dropped:integer spawn_error"},
+    {"Output", "name! blob! bytes:integer! files:integer"},
+    {"Event", "job! seq:integer! at! name! state! attempt:integer cause:Cause"},
+    {"EventList", "events:[Event]!"},
+    {"Metric", "name! count:integer! last:number! last_step:integer last_time! min:number! max:number!"},
+    {"MetricList", "metrics:[Metric]!"},
+    {"KeptOutput", "name! sha256! bytes:integer! members:[Member]"},
+    {"Member", "name! bytes:integer!"},
+    {"OutputList", "outputs:[KeptOutput]!"},
+    {"ExecInfo", "attempt! dir! supervisor_pid:integer!"},
+    {"DiffRow", "section! key! values:[string]!"},
+    {"DiffJob", "id! name!"},
+    {"Diff", "jobs:[DiffJob]! differences:[DiffRow]!"},
+    {"BlobNames", "sha256:[string]!"},
+    {"Missing", "missing:[string]!"},
+    {"Stored", "stored:boolean!"},
+    {"Type", "name! cpus:number! memory_bytes:integer! gpus:integer! gpu_model! on_demand_micros:integer! spot_micros:integer source! fits:boolean!"},
+    {"TypeList", "types:[Type]! machine:Machine! instances!"},
+    {"Secret", "name! created! updated!"},
+    {"SecretList", "secrets:[Secret]!"},
+    {"Named", "name!"},
+    {"Removed", "removed!"},
+    {"NewToken", "note scope expires_in"},
+    {"Token", "id! note! scope! created! revoked:boolean! expires last_used token"},
+    {"TokenList", "tokens:[Token]!"},
+    {"Revoked", "revoked!"},
+    {"ErrorBody", "code! what! why hint id where"},
+    {"Error", "error:ErrorBody!"},
+};
+
+Json TypeOf(std::string type) {
+  if (StartsWith(type, "[")) {
+    return {{"type", "array"}, {"items", TypeOf(type.substr(1, type.size() - 2))}};
+  }
+  if (type == "Any") return Json::object();
+  // Numbers that JSON lacks travel as the strings NaN, Infinity and -Infinity.
+  if (type == "number") return {{"oneOf", {{{"type", "number"}}, {{"type", "string"}}}}};
+  if (type == "string" || type == "integer" || type == "boolean") return {{"type", type}};
+  return {{"$ref", "#/components/schemas/" + type}};
+}
+
+Json SchemaOf(const Schema& schema) {
+  Json out = {{"type", "object"}};
+  Json properties = Json::object();
+  Json required = Json::array();
+  for (auto word : Split(schema.members, ' ')) {
+    if (word.empty()) continue;
+    if (word.back() == '!') {
+      word.pop_back();
+      required.push_back(word.substr(0, word.find(':')));
+    }
+    auto colon = word.find(':');
+    properties[word.substr(0, colon)] =
+        TypeOf(colon == std::string::npos ? "string" : word.substr(colon + 1));
+  }
+  out["properties"] = std::move(properties);
+  if (!required.empty()) out["required"] = std::move(required);
+  return out;
+}
+
+Json Content(std::string_view kind) {
+  auto of = [](const char* media, Json schema) { return Json{{media, {{"schema", std::move(schema)}}}}; };
+  if (kind == "bytes") return of("application/octet-stream", {{"type", "string"}, {"format", "binary"}});
+  if (kind == "events") return of("text/event-stream", {{"type", "string"}});
+  if (kind == "ndjson") return of("application/x-ndjson", {{"type", "string"}});
+  if (kind == "text") return of("text/plain", {{"type", "string"}});
+  return of("application/json", TypeOf(std::string(kind)));
+}
+
+Json OperationOf(const Operation& operation) {
+  Json out = {{"operationId", operation.name}, {"summary", operation.summary}};
+  Json parameters = Json::array();
+  std::string path = operation.path;
+  for (size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
+    auto name = path.substr(open + 1, path.find('}', open) - open - 1);
+    parameters.push_back({{"name", name}, {"in", "path"}, {"required", true}, {"schema", {{"type", "string"}}}});
+  }
+  for (const auto& word : Split(operation.query, ' ')) {
+    if (word.empty()) continue;
+    auto colon = word.find(':');
+    parameters.push_back({{"name", word.substr(0, colon)}, {"in", "query"},
+                          {"schema", {{"type", word.substr(colon + 1)}}}});
+  }
+  if (!parameters.empty()) out["parameters"] = std::move(parameters);
+  if (*operation.body) out["requestBody"] = {{"content", Content(operation.body)}};
+  Json replies = Json::object();
+  replies[std::to_string(operation.status)] = {{"description", "Done"}, {"content", Content(operation.reply)}};
+  // A known key or blob is answered 200 where a new one is 201.
+  if (operation.status == 201) replies["200"] = {{"description", "Was there"}, {"content", Content(operation.reply)}};
+  replies["default"] = {{"description", "Refused"}, {"content", Content("Error")}};
+  out["responses"] = std::move(replies);
+  return out;
+}
+
+std::string Build() {
+  Json paths = Json::object();
+  for (const auto& operation : kOperations) {
+    paths[operation.path][operation.method] = OperationOf(operation);
+  }
+  Json schemas = Json::object();
+  for (const auto& schema : kSchemas) {
+    if (std::string_view(schema.name) != "Any") schemas[schema.name] = SchemaOf(schema);
+  }
+  Json document = {
+      {"openapi", "3.0.3"},
+      {"info", {{"title", "Athanor"}, {"version", "1"}, {"description", "The native API: jobs, logs, metrics, secrets, tokens."}}},
+      {"paths", std::move(paths)},
+      {"components",
+       {{"schemas", std::move(schemas)},
+        {"securitySchemes", {{"token", {{"type", "http"}, {"scheme", "bearer"}}}}}}},
+      {"security", Json::array({{{"token", Json::array()}}, Json::object()})}};
+  return DumpJson(document);
+}
+
+}  // namespace
 
 const std::string& OpenApiDocument() {
-  static const std::string document = R"({"openapi":"3.0.3","info":{"title":"Athanor","version":"1"},"paths":{}})";
+  static const std::string document = Build();
   return document;
 }
 

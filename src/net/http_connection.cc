@@ -70,6 +70,7 @@ bool IsHeaderName(std::string_view name) {
 
 // From here on its Responder and Stream find nobody.
 void EndExchange(Exchange& exchange) {
+  exchange.over = true;
   exchange.connection.reset();
   exchange.stream_open = false;
   exchange.on_drained = nullptr;

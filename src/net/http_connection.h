@@ -38,10 +38,12 @@ struct ConnectionHost {
 };
 
 // An answer in the making: the meeting point of a Responder or Stream, which may
-// live on, and the connection, which may be gone. Loop thread, but for `loop`.
+// live on, and the connection, which may be gone. Loop thread, but for `loop`
+// and `over`; once over, `loop` may be gone as well.
 class Exchange {
  public:
   Loop& loop;
+  std::atomic<bool> over{false};
   std::weak_ptr<HttpConnection> connection;
   bool streaming = false;
   bool stream_open = false;

@@ -4,8 +4,9 @@
 //
 // Threads: everything is called, and calls back, on the loop's thread, except
 // that a Responder may also answer from, and be dropped by, any other.
-// Ownership: the Loop outlives the server and every Responder and Stream; after
-// Stop() no handler is called, only the OnClosed tasks of streams that it cut.
+// Ownership: the Loop outlives the server, and threads that answer end before it;
+// a Responder or Stream that is left over may be dropped at any time. After Stop()
+// no handler is called, only the OnClosed tasks of streams that it cut.
 // Memory: an idle connection costs a few hundred bytes in this process.
 #pragma once
 

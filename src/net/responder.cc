@@ -12,7 +12,8 @@ struct Responder::Handle {
   // Runs `task(connection)` on the loop, at once when this is its thread.
   template <class Task>
   static void OnLoop(const std::shared_ptr<Exchange>& exchange, Task task) {
-    // On another thread not even `connection` may be looked at: the loop resets it.
+    // Not `connection`, which the loop resets while other threads come here.
+    if (exchange->over) return;
     if (exchange->loop.InLoopThread()) {
       if (const auto connection = exchange->connection.lock()) task(*connection);
       return;
@@ -79,6 +80,7 @@ Stream Responder::BeginStream(Response head) const {
   if (handle_->answered.exchange(true)) {
     // Somebody else's answer: this stream names an exchange that is never open.
     stream.handle_->exchange = std::make_shared<Exchange>(handle_->exchange->loop);
+    stream.handle_->exchange->over = true;
   } else if (const auto connection = handle_->exchange->connection.lock()) {
     connection->BeginStream(handle_->exchange.get(), std::move(head));
   }

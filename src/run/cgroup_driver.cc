@@ -57,7 +57,8 @@ std::vector<MountLine> ReadMounts(const std::string& text) {
     const auto dash = std::find(words.begin(), words.end(), "-");
     if (words.size() < 10 || words.end() - dash < 4) continue;
     if (*(dash + 1) != "cgroup" && *(dash + 1) != "cgroup2") continue;
-    mounts.push_back({Unescape(words[3]), Unescape(words[4]), *(dash + 1), Split(*(dash + 3), ',')});
+    mounts.push_back(
+        {Unescape(words[3]), Unescape(words[4]), *(dash + 1), Split(*(dash + 3), ',')});
   }
   return mounts;
 }
@@ -87,7 +88,9 @@ std::string OwnDir(const std::string& point, const std::string& mount_root, std:
   return point + path;
 }
 
-std::string ParentOf(const std::string& dir) { return dir.substr(0, dir.rfind('/')); }
+std::string ParentOf(const std::string& dir) {
+  return dir.substr(0, dir.rfind('/'));
+}
 
 }  // namespace
 
@@ -112,8 +115,8 @@ CgroupDriver CgroupDriver::Detect(const std::string& root) {
         if (Contains(mount.options, name)) hierarchy.controllers.emplace_back(name);
       }
       if (hierarchy.controllers.empty()) continue;
-      hierarchy.own_dir = OwnDir(hierarchy.mount_point, mount.root,
-                                 OwnPath(cgroup, hierarchy.controllers.front()));
+      hierarchy.own_dir =
+          OwnDir(hierarchy.mount_point, mount.root, OwnPath(cgroup, hierarchy.controllers.front()));
     }
     const bool again = std::any_of(
         driver.hierarchies_.begin(), driver.hierarchies_.end(), [&](const CgroupHierarchy& other) {

@@ -18,7 +18,7 @@ namespace athanor {
 struct CgroupHierarchy {
   int version = 2;
   std::string mount_point;
-  std::string own_dir;  // the directory of this process's cgroup
+  std::string own_dir;                   // the directory of this process's cgroup
   std::vector<std::string> controllers;  // v2: what the own directory may enable
 };
 

@@ -1,12 +1,11 @@
 #include "run/cgroup_driver.h"
 
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "base/files.h"
 
@@ -52,8 +51,7 @@ TEST(CgroupDriver, FindsEachControllerOfAHybridMachineWhereItLives) {
               "35 31 0:32 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n"
               "40 31 0:37 / /sys/fs/cgroup/systemd rw - cgroup cgroup rw,name=systemd\n"
               "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n");
-  machine.Put("/proc/self/cgroup",
-              "4:memory:/a/b\n2:cpu,cpuacct:/\n1:name=systemd:/s\n0::/u\n");
+  machine.Put("/proc/self/cgroup", "4:memory:/a/b\n2:cpu,cpuacct:/\n1:name=systemd:/s\n0::/u\n");
   machine.Put("/sys/fs/cgroup/unified/u/cgroup.controllers", "pids hugetlb\n");
   const auto driver = CgroupDriver::Detect(machine.root);
   EXPECT_EQ(machine.root + "/sys/fs/cgroup/memory/a/b", driver.Find("memory")->own_dir);

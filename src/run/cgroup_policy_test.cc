@@ -1,9 +1,8 @@
 #include "run/cgroup_policy.h"
 
+#include <gtest/gtest.h>
 #include <stdlib.h>
 #include <unistd.h>
-
-#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/text.h"

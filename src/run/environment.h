@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "job/record.h"
@@ -15,7 +16,9 @@
 namespace athanor {
 
 struct BuiltEnvironment {
-  std::map<std::string, std::string> variables;  // over the contract's: PATH, VIRTUAL_ENV
+  // Over the contract's: PATH, VIRTUAL_ENV or CONDA_PREFIX. One that must not be set is
+  // empty, which Python takes for the same.
+  std::map<std::string, std::string> variables;
   bool cached = false;
   std::string packages;  // "name==version" lines, for diff; empty: not known
 };
@@ -23,13 +26,16 @@ struct BuiltEnvironment {
 struct EnvironmentOptions {
   std::string source_dir;   // where the source is laid out
   std::string cache_dir;
-  std::string index_token;  // never logged, never in argv
+  std::string index_token;  // TOKEN or NAME:PASSWORD; see run/installer.h for where it goes
   std::map<std::string, std::string> base;  // the environment installers run in
-  std::function<void(std::string_view)> log;  // set-up log, unscrubbed
+  // The set-up log; of secrets, only the index token has been scrubbed.
+  std::function<void(std::string_view)> log;
   std::function<bool()> cancelled;            // a stop was asked for
 };
 
-// kInvalid and friends carry a Cause's words: what failed, why, what to type.
+// Blocks for as long as a build takes, but not when there is nothing to build. Safe
+// from any thread and process. kCancelled when a stop was asked for; kExhausted when
+// the disk is full; all others carry a Cause's words: what failed, why, what to type.
 Result<BuiltEnvironment> BuildEnvironment(const JobSpec& spec, const EnvironmentOptions& options);
 
 }  // namespace athanor

@@ -46,8 +46,8 @@ constexpr NumberField<CgroupEnd> kCgroupNumbers[] = {
     {"cgroup.cpu_ns", &CgroupEnd::cpu_ns},
 };
 constexpr NumberField<RankExit> kRankNumbers[] = {
-    {"exit_code", &RankExit::exit_code}, {"signal", &RankExit::signal},
-    {"wall_ms", &RankExit::wall_ms},     {"cpu_us", &RankExit::cpu_us},
+    {"exit_code", &RankExit::exit_code},   {"signal", &RankExit::signal},
+    {"wall_ms", &RankExit::wall_ms},       {"cpu_us", &RankExit::cpu_us},
     {"max_rss_kb", &RankExit::max_rss_kb},
 };
 constexpr FlagField<RankExit> kRankFlags[] = {{"core", &RankExit::core}};

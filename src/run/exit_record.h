@@ -56,10 +56,10 @@ struct ExitRecord {
   CgroupEnd cgroup;
   int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
   int64_t orphans = 0;
-  bool disk_full = false;       // some log write met ENOSPC or EDQUOT
-  int64_t stop_signal = 0;      // first stop asked of the supervisor: SIGTERM, SIGUSR2; 0: none
-  int64_t stop_to_end_ms = -1;  // from it to the end of the last rank
-  bool killed = false;          // we sent SIGKILL to a rank (grace over, or SIGUSR2)
+  bool disk_full = false;         // some log write met ENOSPC or EDQUOT
+  int64_t stop_signal = 0;        // first stop asked of the supervisor: SIGTERM, SIGUSR2; 0: none
+  int64_t stop_to_end_ms = -1;    // from it to the end of the last rank
+  bool killed = false;            // we sent SIGKILL to a rank (grace over, or SIGUSR2)
   bool leftovers_killed = false;  // processes outlived the last rank and the linger time
   std::string setup_error;        // why no rank was started; empty: they were
   std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk

@@ -172,8 +172,11 @@ Status MakePipe(UniqueFd* read_end, UniqueFd* write_end) {
 Isolation ProbeIsolation() {
   const bool user = ::geteuid() != 0;
   // pid, mount, uts
-  constexpr bool kSteps[][3] = {{true, true, true},  {true, true, false}, {false, true, true},
-                                {false, true, false}, {false, false, true}};
+  constexpr bool kSteps[][3] = {{true, true, true},
+                                {true, true, false},
+                                {false, true, true},
+                                {false, true, false},
+                                {false, false, true}};
   Isolation found;
   int first_error = 0;
   for (const auto& step : kSteps) {
@@ -287,7 +290,11 @@ Status Signal(int pidfd, int number) {
 
 }  // namespace
 
-Status AskToStop(int pidfd) { return Signal(pidfd, SIGTERM); }
-Status KillAllNow(int pidfd) { return Signal(pidfd, SIGUSR2); }
+Status AskToStop(int pidfd) {
+  return Signal(pidfd, SIGTERM);
+}
+Status KillAllNow(int pidfd) {
+  return Signal(pidfd, SIGUSR2);
+}
 
 }  // namespace athanor

@@ -1,5 +1,6 @@
 #include "run/launch_supervisor.h"
 
+#include <gtest/gtest.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -13,8 +14,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-
-#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -74,11 +73,13 @@ TEST(LaunchSupervisor, GivesTheScriptItsOwnViewOfTheMachine) {
   attempt.Shell(
       "hostname; cat /etc/hosts; ls -A $DIR/server | wc -l; echo model > /opt/ml/model;"
       "(echo x > /etc/hosts) 2>/dev/null || echo read-only;"
-      "ls /proc | grep -c '^[0-9]' | grep -qE '^[2-5]$' && echo own-proc; echo $PPID; ls /opt | wc -l");
+      "ls /proc | grep -c '^[0-9]' | grep -qE '^[2-5]$' && echo own-proc; echo $PPID; ls /opt | wc "
+      "-l");
   const ExitRecord record = attempt.Run();
   const size_t entries = ListDir("/opt")->size() + (there ? 0 : 1);
-  EXPECT_EQ("algo-1\n127.0.0.1 algo-1\n0\nread-only\nown-proc\n1\n" + std::to_string(entries) + "\n",
-            attempt.out())
+  EXPECT_EQ(
+      "algo-1\n127.0.0.1 algo-1\n0\nread-only\nown-proc\n1\n" + std::to_string(entries) + "\n",
+      attempt.out())
       << attempt.err() << record.setup_error;
   EXPECT_EQ("model\n", attempt.Content("ml/model"));
   EXPECT_EQ(there, Exists("/opt/ml")) << "the host's tree was changed";
@@ -148,8 +149,9 @@ TEST(LaunchSupervisor, ARootScriptCannotUncoverAHiddenPath) {
 TEST(LaunchSupervisor, LeaksNoDescriptorIntoTheScript) {
   TestAttempt attempt;
   const UniqueFd open(::dup(1));  // without close-on-exec, as a careless library would
-  attempt.Python("import os\nprint(sorted(os.listdir('/proc/self/fd'))[:3], "
-                 "len(os.listdir('/proc/self/fd')), os.read(0, 1))\n");
+  attempt.Python(
+      "import os\nprint(sorted(os.listdir('/proc/self/fd'))[:3], "
+      "len(os.listdir('/proc/self/fd')), os.read(0, 1))\n");
   attempt.Run();
   // 0, 1, 2 and the listing's own.
   EXPECT_EQ("['0', '1', '2'] 4 b''\n", attempt.out());

@@ -100,6 +100,9 @@ class Preparer {
     options.source_dir = paths_.outside + "/code";
     options.cache_dir = p_.plan.cache_dir;
     options.base = p_.plan.spec.inherited;
+    if (const auto path = p_.plan.spec.env.find("PATH"); path != p_.plan.spec.env.end()) {
+      options.base["PATH"] = path->second;
+    }
     options.cancelled = p_.cancelled;
     options.log = [this](std::string_view bytes) {
       if (setup_) (void)WriteAll(setup_.get(), bytes).ok();
@@ -109,7 +112,10 @@ class Preparer {
     }
     ATHANOR_TRY(auto built, BuildEnvironment(p_.plan.spec, options));
     variables_ = std::move(built.variables);
-    out_.packages = std::move(built.packages);
+    if (built.packages.empty()) return Ok();
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
+    out_.packages = kept.sha256;
     return Ok();
   }
 

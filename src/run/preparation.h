@@ -30,7 +30,7 @@ struct Preparation {
 struct Prepared {
   Isolation isolation;
   AttemptCgroup cgroup;
-  std::string packages;
+  std::string packages;  // blob: what is installed; empty if unknown
 };
 
 // Writes the supervisor's plan into the attempt's folder. An error's id is the kind

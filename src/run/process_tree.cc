@@ -13,11 +13,10 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kShells[] = {"sh", "bash", "dash", "ash", "zsh", "ksh", "busybox"};
-constexpr std::string_view kWrappers[] = {"env",    "timeout", "nice",      "nohup", "xargs",
-                                          "stdbuf", "time",    "setsid",    "flock", "ionice",
-                                          "chrt",   "taskset", "numactl",   "tini",  "dumb-init",
-                                          "uv",     "micromamba"};
-constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed", "awk", "mawk", "gawk",
+constexpr std::string_view kWrappers[] = {
+    "env",    "timeout", "nice",    "nohup",   "xargs", "stdbuf",    "time", "setsid",    "flock",
+    "ionice", "chrt",    "taskset", "numactl", "tini",  "dumb-init", "uv",   "micromamba"};
+constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed",  "awk",  "mawk", "gawk",
                                          "ts",  "tr",  "head", "tail", "sort", "less"};
 
 template <size_t N>

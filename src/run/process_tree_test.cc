@@ -1,11 +1,10 @@
 #include "run/process_tree.h"
 
+#include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
-
-#include <gtest/gtest.h>
 
 namespace athanor {
 namespace {
@@ -26,9 +25,10 @@ std::vector<int> Targets(const std::vector<ProcessInfo>& all,
 
 TEST(ProcessTree, ReadsAStatLineWhoseNameHasParentheses) {
   ProcessInfo info;
-  ASSERT_TRUE(ParseProcStat("42 (a) b (c)) S 7 42 42 0 -1 4194304 100 0 0 0 11 22 0 0 20 0 1 0 "
-                            "987654 1000000 55 18446744073709551615 1 1 0 0 0",
-                            &info));
+  ASSERT_TRUE(
+      ParseProcStat("42 (a) b (c)) S 7 42 42 0 -1 4194304 100 0 0 0 11 22 0 0 20 0 1 0 "
+                    "987654 1000000 55 18446744073709551615 1 1 0 0 0",
+                    &info));
   EXPECT_EQ(42, info.pid);
   EXPECT_EQ("a) b (c)", info.comm);
   EXPECT_EQ('S', info.state);

@@ -17,12 +17,14 @@ constexpr struct {
   std::string_view name;
   int number;
 } kRlimits[] = {
-    {"as", RLIMIT_AS},         {"core", RLIMIT_CORE},     {"cpu", RLIMIT_CPU},
-    {"data", RLIMIT_DATA},     {"fsize", RLIMIT_FSIZE},   {"memlock", RLIMIT_MEMLOCK},
-    {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC},   {"stack", RLIMIT_STACK},
+    {"as", RLIMIT_AS},         {"core", RLIMIT_CORE},   {"cpu", RLIMIT_CPU},
+    {"data", RLIMIT_DATA},     {"fsize", RLIMIT_FSIZE}, {"memlock", RLIMIT_MEMLOCK},
+    {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"stack", RLIMIT_STACK},
 };
 
-tl::unexpected<Error> Bad(std::string what) { return Fail(ErrorCode::kInvalid, std::move(what)); }
+tl::unexpected<Error> Bad(std::string what) {
+  return Fail(ErrorCode::kInvalid, std::move(what));
+}
 
 Status CheckPath(std::string_view path, std::string_view field) {
   if (path.empty() || path[0] != '/') return Bad(std::string(field) + " is not an absolute path");
@@ -52,7 +54,8 @@ Status CheckHostname(std::string_view name) {
   if (name.size() > 64) return Bad("hostname is longer than 64 bytes");
   for (char c : name) {
     const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-    if (!plain && c != '-' && c != '.') return Bad("hostname has a character outside [A-Za-z0-9.-]");
+    if (!plain && c != '-' && c != '.')
+      return Bad("hostname has a character outside [A-Za-z0-9.-]");
   }
   return Ok();
 }
@@ -74,7 +77,8 @@ class PlanReader {
     if (e.key == "rank") return OpenRank(e);
     if (!plan_.ranks.empty()) return ApplyToRank(e);
     if (e.key == "hide") return plan_.hide.emplace_back(e.value), Ok();
-    if (e.key == "mount") return plan_.mounts.push_back({std::string(e.value), "", false, true}), Ok();
+    if (e.key == "mount")
+      return plan_.mounts.push_back({std::string(e.value), "", false, true}), Ok();
     if (e.key.substr(0, 6) == "mount.") return ApplyToMount(e);
     if (e.key == "cgroup") return plan_.cgroups.push_back({std::string(e.value), 2, {}}), Ok();
     if (e.key.substr(0, 7) == "cgroup.") return ApplyToCgroup(e);

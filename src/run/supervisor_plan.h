@@ -39,7 +39,7 @@ struct MountPlan {
 
 struct CgroupJoin {
   std::string dir;
-  int version = 2;  // 1 or 2
+  int version = 2;                       // 1 or 2
   std::vector<std::string> controllers;  // what this directory limits or counts: "memory", "cpu"...
 
   bool operator==(const CgroupJoin&) const = default;
@@ -69,9 +69,9 @@ struct SupervisorPlan {
   bool drop_capabilities = true;
   std::vector<RlimitPlan> rlimits = {{"core", 0, 0}};
   int64_t log_cap_bytes = int64_t{1} << 30;  // per stream; 0 keeps nothing
-  int64_t stop_grace_ms = 120'000;  // SIGTERM to SIGKILL; 0: only SIGUSR2 kills
-  int64_t peer_grace_ms = 30'000;   // the same for the ranks left when one failed
-  int64_t linger_ms = 2'000;        // what outlives the last rank is killed after this
+  int64_t stop_grace_ms = 120'000;           // SIGTERM to SIGKILL; 0: only SIGUSR2 kills
+  int64_t peer_grace_ms = 30'000;            // the same for the ranks left when one failed
+  int64_t linger_ms = 2'000;                 // what outlives the last rank is killed after this
 
   std::string status_path;   // SupervisorStatus: who I am, before anything else
   std::string started_path;  // StartedRecord: every rank was started or refused

@@ -80,7 +80,8 @@ TEST(SupervisorPlan, RefusesUnknownAndRepeatedKeys) {
 TEST(ExitRecord, SurvivesTheFileUnchanged) {
   ExitRecord record;
   record.ranks.resize(2);
-  record.ranks[0] = {137, 9, true, 100, 200, 300, {11, 12, 0, "", ""}, {1, 2, true, 28}, {3, 4, false, 0}};
+  record.ranks[0] = {
+      137, 9, true, 100, 200, 300, {11, 12, 0, "", ""}, {1, 2, true, 28}, {3, 4, false, 0}};
   record.ranks[1].start = {0, 0, 2, "exec", "/no such\nprogram"};
   record.ranks[1].exit_code = 127;
   record.first_failed_rank = 1;

@@ -61,8 +61,7 @@ Result<UsageSample> SampleUsage(const AttemptCgroup& cgroup, int64_t supervisor_
   const auto ticks = static_cast<uint64_t>(::sysconf(_SC_CLK_TCK));
   const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   UsageSample walked;
-  for (const auto& process :
-       DescendantsOf(ListProcesses(proc), static_cast<int>(supervisor_pid))) {
+  for (const auto& process : DescendantsOf(ListProcesses(proc), static_cast<int>(supervisor_pid))) {
     walked.cpu_ns += process.cpu_ticks * (1'000'000'000 / ticks);
     walked.memory_bytes += process.rss_pages * page;
     ++walked.processes;

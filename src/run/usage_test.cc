@@ -1,8 +1,7 @@
 #include "run/usage.h"
 
-#include <unistd.h>
-
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "run/supervisor/test_attempt.h"

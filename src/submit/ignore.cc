@@ -95,11 +95,15 @@ bool IgnorePattern::Compile(std::string_view pattern) {
 }
 
 // Two or more stars that fill a whole path component cross slashes; any others do not.
+// Git compares what stands before the first wildcard apart, and then takes what is left
+// for the whole pattern: in "ab**/c" the stars count as the start of a component.
 bool IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
   const size_t start = at;
   while (at < pattern.size() && pattern[at] == '*') ++at;
+  const bool starts_component =
+      start == 0 || pattern[start - 1] == '/' || start == pattern.find_first_of("*?[\\");
   const bool whole_component =
-      at - start > 1 && !name_only_ && (start == 0 || pattern[start - 1] == '/') &&
+      at - start > 1 && !name_only_ && starts_component &&
       (at == pattern.size() || pattern[at] == '/' || pattern.substr(at, 2) == "\\/");
   if (!whole_component) {
     tokens_.push_back({Kind::kStar});

@@ -28,14 +28,15 @@ TEST(IgnorePattern, MatchesAsGitDocumentsIt) {
       {"a/*", "a/b", true},       {"a/*", "a/b/c", false},     {"**/a", "a", true},
       {"**/a", "x/y/a", true},    {"a/**", "a/b/c", true},     {"a/**", "a", false},
       {"a/**/b", "a/b", true},    {"a/**/b", "a/x/y/b", true}, {"a/**/b", "ab", false},
-      {"a**b", "axxb", true},     {"x/a**b", "x/a/b", false},  {"?", "a", true},
-      {"a/?", "a/", false},       {"[a-c]x", "bx", true},      {"[!a-c]x", "bx", false},
-      {"[^a-c]x", "dx", true},    {"[]]", "]", true},          {"[[:digit:]]", "7", true},
-      {"[[:nope:]]", "7", false}, {"[a", "[a", false},         {"\\!a", "!a", true},
-      {"\\#a", "#a", true},       {"a\\", "a\\", false},       {"a\\ ", "a ", true},
-      {"a  ", "a", true},         {"a\\*", "a*", true},        {"a\\*", "ab", false},
-      {"/", "a/", false},         {"***/a", "x/a", true},      {"a/[/]b", "a//b", false},
-      {"[a-]", "-", true},        {"[\\]]", "]", true},        {"**", "a/b", true},
+      {"a**b", "axxb", true},     {"x/a**b", "x/a/b", false},  {"ab**/c", "abx/y/c", true},
+      {"?", "a", true},           {"a/?", "a/", false},        {"[a-c]x", "bx", true},
+      {"[!a-c]x", "bx", false},   {"[^a-c]x", "dx", true},     {"[]]", "]", true},
+      {"[[:digit:]]", "7", true}, {"[[:nope:]]", "7", false},  {"[a", "[a", false},
+      {"\\!a", "!a", true},       {"\\#a", "#a", true},        {"a\\", "a\\", false},
+      {"a\\ ", "a ", true},       {"a  ", "a", true},          {"a\\*", "a*", true},
+      {"a\\*", "ab", false},      {"/", "a/", false},          {"***/a", "x/a", true},
+      {"a/[/]b", "a//b", false},  {"[a-]", "-", true},         {"[\\]]", "]", true},
+      {"**", "a/b", true},
   };
   for (const auto& row : kRows) {
     std::string path = row.path;

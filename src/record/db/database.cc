@@ -116,6 +116,7 @@ Status Migrate(SqliteConnection& connection, const std::string& path,
   const int newest = migrations.empty() ? 0 : migrations.back().version;
   ATHANOR_TRY(const int64_t found, Number(connection, "PRAGMA user_version"));
   ATHANOR_CHECK_OK(CheckOurs(connection, path, found, newest));
+  ATHANOR_CHECK_OK(connection.UseLog());
   if (found == newest) return Ok();
   return connection.Transaction([&](Connection& inside) -> Status {
     // Again under the lock: another process may have been quicker.
@@ -124,8 +125,8 @@ Status Migrate(SqliteConnection& connection, const std::string& path,
     for (const Migration& migration : migrations) {
       if (migration.version > version) ATHANOR_CHECK_OK(inside.Execute(migration.sql));
     }
-    return inside.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={};",
-                                      kApplicationId, newest));
+    return inside.Execute(
+        fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, newest));
   });
 }
 

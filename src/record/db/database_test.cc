@@ -1,6 +1,7 @@
 #include "record/db/database.h"
 
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -215,8 +216,7 @@ TEST(Migrations, AFileOfANewerProgramIsRefusedAndNotTouched) {
   ASSERT_FALSE(database);
   EXPECT_EQ(database.error().code, ErrorCode::kConflict);
   EXPECT_EQ(database.error().what, "this store was written by a newer athanor");
-  EXPECT_EQ(database.error().hint,
-            "install that version or set ATHANOR_HOME to another folder");
+  EXPECT_EQ(database.error().hint, "install that version or set ATHANOR_HOME to another folder");
   EXPECT_EQ(ReadFile(dir / "a.db"), before);
 }
 
@@ -237,22 +237,21 @@ TEST(Migrations, TheServersSchemaOpensTwice) {
   EXPECT_NE(OpenStore(dir / "a.db"), nullptr);
 }
 
-// Planted bug: leave out CheckOurs, and a stranger's tables get ours added.
-TEST(DatabaseFaults, AnotherProgramsDatabaseIsRefused) {
+// Planted bug: leave out CheckOurs, and a stranger's tables get ours added; or turn the
+// file to WAL before it.
+TEST(DatabaseFaults, AnotherProgramsDatabaseIsRefusedAndNotTouched) {
   const ScratchDir dir;
-  {
-    auto database = Database::Open(dir / "a.db", kFirst);
-    ASSERT_TRUE(database);
-    ASSERT_TRUE((*database)
-                    ->Write([](Connection& c) {
-                      return c.Execute("PRAGMA application_id=7; PRAGMA user_version=0");
-                    })
-                    .ok());
-  }
+  sqlite3* stranger = nullptr;
+  ASSERT_EQ(sqlite3_open((dir / "a.db").c_str(), &stranger), SQLITE_OK);
+  ASSERT_EQ(sqlite3_exec(stranger, "CREATE TABLE theirs (x)", nullptr, nullptr, nullptr),
+            SQLITE_OK);
+  ASSERT_EQ(sqlite3_close(stranger), SQLITE_OK);
+  const auto before = ReadFile(dir / "a.db");
   auto database = Database::Open(dir / "a.db", kFirst);
   ASSERT_FALSE(database);
   EXPECT_EQ(database.error().code, ErrorCode::kCorrupt);
   EXPECT_FALSE(database.error().hint.empty());
+  EXPECT_EQ(ReadFile(dir / "a.db"), before);
 }
 
 // Planted bug: map SQLITE_NOTADB to kUnavailable, and a server would retry for ever.

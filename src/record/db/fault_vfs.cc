@@ -52,8 +52,12 @@ struct FaultFile {
   std::string* path;  // empty for temporary files
 };
 
-sqlite3_file* Real(sqlite3_file* file) { return reinterpret_cast<FaultFile*>(file)->real; }
-FaultVfs::Parts& PartsOf(sqlite3_file* file) { return *reinterpret_cast<FaultFile*>(file)->parts; }
+sqlite3_file* Real(sqlite3_file* file) {
+  return reinterpret_cast<FaultFile*>(file)->real;
+}
+FaultVfs::Parts& PartsOf(sqlite3_file* file) {
+  return *reinterpret_cast<FaultFile*>(file)->parts;
+}
 
 int Close(sqlite3_file* file) {
   const int result = Real(file)->pMethods->xClose(Real(file));
@@ -85,7 +89,9 @@ int Sync(sqlite3_file* file, int /*flags*/) {
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
   return Real(file)->pMethods->xFileSize(Real(file), size);
 }
-int Lock(sqlite3_file* file, int level) { return Real(file)->pMethods->xLock(Real(file), level); }
+int Lock(sqlite3_file* file, int level) {
+  return Real(file)->pMethods->xLock(Real(file), level);
+}
 int Unlock(sqlite3_file* file, int level) {
   return Real(file)->pMethods->xUnlock(Real(file), level);
 }
@@ -95,7 +101,9 @@ int CheckReservedLock(sqlite3_file* file, int* held) {
 int FileControl(sqlite3_file* file, int operation, void* argument) {
   return Real(file)->pMethods->xFileControl(Real(file), operation, argument);
 }
-int SectorSize(sqlite3_file* file) { return Real(file)->pMethods->xSectorSize(Real(file)); }
+int SectorSize(sqlite3_file* file) {
+  return Real(file)->pMethods->xSectorSize(Real(file));
+}
 int DeviceCharacteristics(sqlite3_file* file) {
   return Real(file)->pMethods->xDeviceCharacteristics(Real(file));
 }
@@ -105,16 +113,32 @@ int ShmMap(sqlite3_file* file, int region, int size, int extend, void volatile**
 int ShmLock(sqlite3_file* file, int offset, int count, int flags) {
   return Real(file)->pMethods->xShmLock(Real(file), offset, count, flags);
 }
-void ShmBarrier(sqlite3_file* file) { Real(file)->pMethods->xShmBarrier(Real(file)); }
+void ShmBarrier(sqlite3_file* file) {
+  Real(file)->pMethods->xShmBarrier(Real(file));
+}
 int ShmUnmap(sqlite3_file* file, int remove) {
   return Real(file)->pMethods->xShmUnmap(Real(file), remove);
 }
 
-const sqlite3_io_methods kMethods = {
-    2,        Close,     Read,        Write,             Truncate,
-    Sync,     FileSize,  Lock,        Unlock,            CheckReservedLock,
-    FileControl, SectorSize, DeviceCharacteristics, ShmMap, ShmLock,
-    ShmBarrier, ShmUnmap, nullptr,    nullptr};
+const sqlite3_io_methods kMethods = {2,
+                                     Close,
+                                     Read,
+                                     Write,
+                                     Truncate,
+                                     Sync,
+                                     FileSize,
+                                     Lock,
+                                     Unlock,
+                                     CheckReservedLock,
+                                     FileControl,
+                                     SectorSize,
+                                     DeviceCharacteristics,
+                                     ShmMap,
+                                     ShmLock,
+                                     ShmBarrier,
+                                     ShmUnmap,
+                                     nullptr,
+                                     nullptr};
 
 int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int* out_flags) {
   auto* parts = static_cast<FaultVfs::Parts*>(vfs->pAppData);
@@ -171,8 +195,12 @@ void FaultVfs::Heal() {
   parts_->changes = 0;
 }
 
-bool FaultVfs::failed() const { return parts_->failed; }
-int FaultVfs::changes() const { return parts_->changes; }
+bool FaultVfs::failed() const {
+  return parts_->failed;
+}
+int FaultVfs::changes() const {
+  return parts_->changes;
+}
 
 void FaultVfs::CutPower() {
   for (const auto& [path, bytes] : parts_->synced) {

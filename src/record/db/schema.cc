@@ -95,6 +95,8 @@ CREATE TABLE secrets (
 
 }  // namespace
 
-std::span<const Migration> ServerMigrations() { return kMigrations; }
+std::span<const Migration> ServerMigrations() {
+  return kMigrations;
+}
 
 }  // namespace athanor

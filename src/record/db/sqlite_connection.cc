@@ -25,8 +25,11 @@ struct Words {
 
 Words Explain(int result, int system_error, const std::string& path) {
   const std::string quoted = ShellQuote(path);
-  if (system_error == ENOSPC || system_error == EDQUOT) result = SQLITE_FULL;
-  switch (result & 0xff) {
+  int primary = result & 0xff;
+  // Only these two set errno; after any other it is that of an older failure.
+  const bool fresh = primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN;
+  if (fresh && (system_error == ENOSPC || system_error == EDQUOT)) primary = SQLITE_FULL;
+  switch (primary) {
     case SQLITE_FULL:
       return {ErrorCode::kExhausted, "the disk of the store is full",
               fmt::format("df -h {}    make room there, then repeat", ShellQuote(DirName(path)))};
@@ -70,9 +73,9 @@ tl::unexpected<Error> FromSqlite(sqlite3* handle, int result, const std::string&
   error.code = words.code;
   error.what = std::move(words.what);
   error.hint = std::move(words.hint);
-  error.why = fmt::format("{}: {} (SQLite {})", path,
-                          handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result),
-                          result);
+  error.why =
+      fmt::format("{}: {} (SQLite {})", path,
+                  handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result), result);
   return Fail(std::move(error));
 }
 
@@ -85,16 +88,12 @@ class SqliteStatement final : public Statement {
   SqliteStatement(const SqliteStatement&) = delete;
   SqliteStatement& operator=(const SqliteStatement&) = delete;
 
-  void Bind(int index, int64_t value) override {
-    Keep(sqlite3_bind_int64(handle_, index, value));
-  }
-  void Bind(int index, double value) override {
-    Keep(sqlite3_bind_double(handle_, index, value));
-  }
+  void Bind(int index, int64_t value) override { Keep(sqlite3_bind_int64(handle_, index, value)); }
+  void Bind(int index, double value) override { Keep(sqlite3_bind_double(handle_, index, value)); }
   void Bind(int index, std::string_view text) override {
     // A null pointer would bind NULL, and an empty view may hold one.
-    Keep(sqlite3_bind_text64(handle_, index, text.data() != nullptr ? text.data() : "",
-                             text.size(), SQLITE_TRANSIENT, SQLITE_UTF8));
+    Keep(sqlite3_bind_text64(handle_, index, text.data() != nullptr ? text.data() : "", text.size(),
+                             SQLITE_TRANSIENT, SQLITE_UTF8));
   }
   void BindNull(int index) override { Keep(sqlite3_bind_null(handle_, index)); }
 
@@ -161,13 +160,21 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::stri
   // Asked for writing, SQLite silently opens what it may only read.
   if (sqlite3_db_readonly(handle, "main") == 1) return FromSqlite(nullptr, SQLITE_READONLY, path);
   sqlite3_busy_timeout(handle, kBusyMillis);
-  const std::string pragmas =
-      role == Role::kWriter
-          ? "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
-            "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;"
-          : "PRAGMA query_only=ON; PRAGMA cache_size=-1024;";
-  ATHANOR_CHECK_OK(connection->Execute(pragmas));
+  ATHANOR_CHECK_OK(connection->Execute(
+      role == Role::kReader ? "PRAGMA query_only=ON; PRAGMA cache_size=-1024;"
+                            : "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+                              "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;"));
   return connection;
+}
+
+Status SqliteConnection::UseLog() {
+  ATHANOR_TRY(auto* statement, Prepare("PRAGMA journal_mode=WAL"));
+  ATHANOR_CHECK_OK(statement->Step());
+  const bool used = statement->Text(0) == "wal";
+  statement->Reset();
+  if (used) return Ok();
+  return Fail(ErrorCode::kUnavailable, "this disk cannot hold the store: " + path_,
+              "set ATHANOR_HOME to a folder on a local disk");
 }
 
 Result<Statement*> SqliteConnection::Prepare(std::string_view sql) {

@@ -27,6 +27,8 @@ class SqliteConnection final : public Connection {
   // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, Role role);
   ~SqliteConnection() override;
+  // Turns the file to WAL mode, where it stays. kUnavailable: its file system cannot.
+  Status UseLog();
 
   Result<Statement*> Prepare(std::string_view sql) override;
   Status Execute(std::string_view sql) override;

@@ -2,9 +2,8 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
-
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -137,10 +136,10 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
 Status PutRecord(Connection& connection, const JobRecord& record) {
   const std::string id = record.id.ToString();
   // What a submit fixed (name, command, hash, key) is written once; the rest each time.
-  ATHANOR_TRY(auto* update, connection.Prepare(
-                                "UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
-                                "cause_kind=?6, cause_text=?7, attempts=?8, cost_micros=?9, "
-                                "simulated=?10 WHERE id=?1 RETURNING 1"));
+  ATHANOR_TRY(auto* update,
+              connection.Prepare("UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
+                                 "cause_kind=?6, cause_text=?7, attempts=?8, cost_micros=?9, "
+                                 "simulated=?10 WHERE id=?1 RETURNING 1"));
   BindColumns(*update, id, record);
   ATHANOR_TRY(const bool known, update->Step());
   if (known) {
@@ -148,10 +147,9 @@ Status PutRecord(Connection& connection, const JobRecord& record) {
   } else {
     ATHANOR_CHECK_OK(InsertJob(connection, id, record));
   }
-  ATHANOR_TRY(auto* whole, connection.Prepare(known
-                                                  ? "UPDATE records SET json=?2 WHERE job=?1"
-                                                  : "INSERT INTO records (job, json) "
-                                                    "VALUES (?1, ?2)"));
+  ATHANOR_TRY(auto* whole, connection.Prepare(known ? "UPDATE records SET json=?2 WHERE job=?1"
+                                                    : "INSERT INTO records (job, json) "
+                                                      "VALUES (?1, ?2)"));
   whole->Bind(1, id);
   whole->Bind(2, RecordText(record));
   ATHANOR_CHECK_OK(whole->Step());
@@ -452,12 +450,11 @@ Result<JobStore::Counts> JobStore::Count() const {
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("SELECT state, count(*) FROM jobs GROUP BY state"));
-    ATHANOR_CHECK_OK(Collect(
-        *statement, counts.by_state,
-        [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
-          ATHANOR_TRY(const JobState state, StateIn(row, 0));
-          return std::pair(state, static_cast<uint64_t>(row.Int(1)));
-        }));
+    ATHANOR_CHECK_OK(Collect(*statement, counts.by_state,
+                             [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
+                               ATHANOR_TRY(const JobState state, StateIn(row, 0));
+                               return std::pair(state, static_cast<uint64_t>(row.Int(1)));
+                             }));
     std::ranges::sort(counts.by_state);
     for (const auto& [state, count] : counts.by_state) counts.jobs += count;
     return Ok();

@@ -22,11 +22,11 @@ class Database;
 
 // What one turn of the control thread decided; written in one transaction.
 struct JobBatch {
-  std::vector<JobRecord> records;    // new or changed, newest value
+  std::vector<JobRecord> records;  // new or changed, newest value
   std::vector<StoredEvent> events;
-  std::vector<Effect> effects;       // to be performed
-  std::vector<uint64_t> performed;   // ids of effects that are done
-  std::vector<JobId> forget;         // jobs to delete with all their rows
+  std::vector<Effect> effects;      // to be performed
+  std::vector<uint64_t> performed;  // ids of effects that are done
+  std::vector<JobId> forget;        // jobs to delete with all their rows
   bool empty() const {
     return records.empty() && events.empty() && effects.empty() && performed.empty() &&
            forget.empty();
@@ -58,8 +58,8 @@ struct JobQuery {
   std::string user;              // empty: all
   std::string experiment;
   WallTime since;
-  size_t limit = 100;            // newest first
-  std::optional<JobId> before;   // for the next page
+  size_t limit = 100;           // newest first
+  std::optional<JobId> before;  // for the next page
 };
 
 class JobStore {
@@ -86,8 +86,8 @@ class JobStore {
   // near names in the hint; kConflict lists the candidates when a part is not unique.
   Result<JobId> Resolve(std::string_view reference) const;
 
-  Result<std::vector<JobRecord>> Live() const;       // not terminal, oldest first
-  Result<std::vector<Effect>> Outbox() const;        // in order
+  Result<std::vector<JobRecord>> Live() const;  // not terminal, oldest first
+  Result<std::vector<Effect>> Outbox() const;   // in order
   Result<std::vector<JobSummary>> List(const JobQuery& query) const;
   // Events of one job after `after`, oldest first.
   Result<std::vector<StoredEvent>> Events(JobId id, uint64_t after, size_t limit) const;

@@ -6,7 +6,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <random>
 #include <set>
 #include <thread>
@@ -51,8 +50,9 @@ void ExpectConsistent(const Database& database) {
                    "WHERE json_extract(json, '$.event_seq') <> last"),
             0);
   EXPECT_EQ(Number(database, "SELECT count(*) FROM pragma_foreign_key_check"), 0);
-  EXPECT_EQ(Number(database, "SELECT count(*) FROM pragma_integrity_check "
-                             "WHERE integrity_check <> 'ok'"),
+  EXPECT_EQ(Number(database,
+                   "SELECT count(*) FROM pragma_integrity_check "
+                   "WHERE integrity_check <> 'ok'"),
             0);
 }
 
@@ -137,7 +137,9 @@ TEST(JobStoreFaults, AnyWriteMayFailOnceWithAFullDisk) {
 TEST(JobStoreFaults, AnyWriteMayFailOnceWithADiskError) {
   FailEachChange(FaultVfs::Fault::kIoError, false);
 }
-TEST(JobStoreFaults, TheDiskMayDieAtAnyWrite) { FailEachChange(FaultVfs::Fault::kIoError, true); }
+TEST(JobStoreFaults, TheDiskMayDieAtAnyWrite) {
+  FailEachChange(FaultVfs::Fault::kIoError, true);
+}
 
 // Planted bug: synchronous=NORMAL. Every other test stays green, this one loses the jobs
 // that were acknowledged since the last checkpoint.
@@ -172,7 +174,6 @@ TEST(JobStoreFaults, AnAcknowledgedJobSurvivesAPowerCutAtAnyWrite) {
   if (!database) ::_exit(1);
   JobStore store(**database);
   std::mt19937 random(seed);
-  std::vector<JobRecord> jobs;
   for (int number = 0;;) {
     JobBatch batch;
     std::string said;

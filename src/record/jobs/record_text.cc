@@ -3,12 +3,11 @@
 #include <charconv>
 #include <concepts>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <type_traits>
 #include <vector>
-
-#include <nlohmann/json.hpp>
 
 #include "base/json.h"
 #include "job/fields.h"
@@ -100,11 +99,16 @@ class TextWriter {
  private:
   static std::string_view KindName(Param::Kind kind) {
     switch (kind) {
-      case Param::Kind::kString: return "string";
-      case Param::Kind::kNumber: return "number";
-      case Param::Kind::kBool: return "bool";
-      case Param::Kind::kNull: return "null";
-      case Param::Kind::kJson: return "json";
+      case Param::Kind::kString:
+        return "string";
+      case Param::Kind::kNumber:
+        return "number";
+      case Param::Kind::kBool:
+        return "bool";
+      case Param::Kind::kNull:
+        return "null";
+      case Param::Kind::kJson:
+        return "json";
     }
     return "";
   }

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <limits>
-
 #include <nlohmann/json.hpp>
 
 #include "record/testing.h"

@@ -125,10 +125,9 @@ TEST_F(References, AMissLeadsToTheNearestNameAndTheList) {
 
 TEST_F(References, HostileTextIsOnlyText) {
   Add(kA, "one");
-  for (const std::string& bad :
-       {std::string("../../etc/passwd"), std::string("' OR 1=1 --"), std::string("%"),
-        std::string("____"), std::string("\0\0\0\0", 4), std::string("\x1b[2J"),
-        std::string(70'000, 'a')}) {
+  for (const std::string& bad : {std::string("../../etc/passwd"), std::string("' OR 1=1 --"),
+                                 std::string("%"), std::string("____"), std::string("\0\0\0\0", 4),
+                                 std::string("\x1b[2J"), std::string(70'000, 'a')}) {
     const auto found = store_->Resolve(bad);
     ASSERT_FALSE(found);
     EXPECT_EQ(found.error().code, ErrorCode::kNotFound);

@@ -37,7 +37,9 @@ using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
-unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
+unsigned char* Bytes(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
 
 tl::unexpected<Error> CipherFailed() {
   return Fail(ErrorCode::kBug, "the cipher library refused to work");
@@ -121,8 +123,7 @@ Status CheckValue(std::string_view value) {
 }
 
 tl::unexpected<Error> NoSecret(std::string_view name) {
-  return Fail(ErrorCode::kNotFound,
-              fmt::format("no secret '{}'", Printable(name.substr(0, 80))),
+  return Fail(ErrorCode::kNotFound, fmt::format("no secret '{}'", Printable(name.substr(0, 80))),
               "ath secret ls");
 }
 
@@ -219,8 +220,7 @@ Result<std::string> SecretStore::Reveal(std::string_view name) const {
   std::string stored;
   bool found = false;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT sealed FROM secrets WHERE name = ?1"));
+    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT sealed FROM secrets WHERE name = ?1"));
     statement->Bind(1, name);
     ATHANOR_TRY(found, statement->Step());
     if (found) stored = statement->Text(0);

@@ -162,9 +162,8 @@ TEST_F(SecretStoreTest, BadNamesAndValuesAreRefusedWithAHint) {
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
     EXPECT_FALSE(refused.error().hint.empty());
   }
-  for (const std::string& value :
-       {std::string(), std::string("12345"), std::string(64 * 1024 + 1, 'x'),
-        std::string("abc\0defgh", 9)}) {
+  for (const std::string& value : {std::string(), std::string("12345"),
+                                   std::string(64 * 1024 + 1, 'x'), std::string("abc\0defgh", 9)}) {
     const Status refused = store_->Set("GOOD", value, now_);
     ASSERT_FALSE(refused.ok());
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);

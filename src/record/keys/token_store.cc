@@ -2,6 +2,7 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -101,7 +102,8 @@ bool Covers(Scope held, Scope needed) {
 struct TokenStore::Parts {
   Database& database;
   std::mutex mutex;
-  std::map<std::string, int64_t, std::less<>> noted;  // id -> when its use was last written; under mutex
+  // Id -> when its use was last written; under mutex.
+  std::map<std::string, int64_t, std::less<>> noted;
 
   // Whether this use is to be written; also true at most once a minute when writing fails.
   bool ShouldNote(const TokenInfo& info, WallTime now) {
@@ -127,8 +129,14 @@ Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, W
                 "give a time in the future");
   }
   NewToken made;
-  made.info = TokenInfo{RandomHex(kIdBytes), std::move(note), scope,   std::move(bound), now,
-                        expires,             WallTime{},      false};
+  made.info = TokenInfo{RandomHex(kIdBytes),
+                        std::move(note),
+                        scope,
+                        std::move(bound),
+                        now,
+                        expires,
+                        WallTime{},
+                        false};
   const std::string secret = RandomHex(kSecretBytes);
   made.text = fmt::format("{}{}_{}", kPrefix, made.info.id, secret);
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
@@ -208,8 +216,8 @@ Status TokenStore::Revoke(std::string_view id) {
     statement->Bind(1, id);
     ATHANOR_TRY(const bool row, statement->Step());
     if (row) return Ok();
-    return Fail(ErrorCode::kNotFound,
-                fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls");
+    return Fail(ErrorCode::kNotFound, fmt::format("no token '{}'", Printable(id.substr(0, 80))),
+                "ath token ls");
   });
 }
 

@@ -29,7 +29,9 @@ class TokenStoreTest : public testing::Test {
   WallTime now_{1'700'000'000'000};
 };
 
-WallTime Later(WallTime time, int64_t ms) { return WallTime{time.ms + ms}; }
+WallTime Later(WallTime time, int64_t ms) {
+  return WallTime{time.ms + ms};
+}
 
 TEST_F(TokenStoreTest, ANewTokenVerifiesAlsoAfterReopening) {
   const auto made = Make();
@@ -48,9 +50,14 @@ TEST_F(TokenStoreTest, ANewTokenVerifiesAlsoAfterReopening) {
 TEST_F(TokenStoreTest, AnythingElseIsDeniedWithTheSameWords) {
   const auto made = Make();
   const auto other = Make();
-  std::vector<std::string> wrong = {"", "ath_", "ath__", made.text + "0", made.text.substr(1),
+  std::vector<std::string> wrong = {"",
+                                    "ath_",
+                                    "ath__",
+                                    made.text + "0",
+                                    made.text.substr(1),
                                     made.text.substr(0, made.text.size() - 1),
-                                    std::string(100'000, 'a'), std::string(made.text.size(), '_')};
+                                    std::string(100'000, 'a'),
+                                    std::string(made.text.size(), '_')};
   for (size_t i = 0; i < made.text.size(); ++i) {
     std::string changed = made.text;
     changed[i] = changed[i] == '0' ? '1' : '0';

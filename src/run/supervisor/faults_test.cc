@@ -1,11 +1,10 @@
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "base/text.h"
@@ -177,8 +176,8 @@ TEST(SupervisorExit, CountsAnOutOfMemoryKill) {
   CgroupLimits limits;
   limits.memory_bytes = 64 << 20;
   const auto driver = CgroupDriver::Detect();
-  const AttemptCgroup cgroup = PrepareAttemptCgroup(
-      driver, "test-oom-" + std::to_string(::getpid()), limits);
+  const AttemptCgroup cgroup =
+      PrepareAttemptCgroup(driver, "test-oom-" + std::to_string(::getpid()), limits);
   const CgroupJoin* memory = cgroup.Find("memory");
   if (memory == nullptr) GTEST_SKIP() << "no memory cgroup: " << Join(cgroup.off, "; ");
   attempt.plan.cgroups = cgroup.joins;

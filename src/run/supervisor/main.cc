@@ -79,4 +79,6 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace athanor::supervisor
 
-int main(int argc, char** argv) { return athanor::supervisor::Main(argc, argv); }
+int main(int argc, char** argv) {
+  return athanor::supervisor::Main(argc, argv);
+}

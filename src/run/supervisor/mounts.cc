@@ -17,9 +17,13 @@ namespace {
 
 constexpr size_t kMaxShadowEntries = 512;
 
-std::string FdPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
+std::string FdPath(int fd) {
+  return "/proc/self/fd/" + std::to_string(fd);
+}
 
-std::string Reason(int error) { return std::strerror(error); }
+std::string Reason(int error) {
+  return std::strerror(error);
+}
 
 bool IsDir(int fd) {
   struct stat info {};
@@ -45,7 +49,8 @@ bool MakeReadOnly(const std::string& path) {
 }
 
 bool Bind(int source_fd, const std::string& target) {
-  return ::mount(FdPath(source_fd).c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) == 0;
+  return ::mount(FdPath(source_fd).c_str(), target.c_str(), nullptr, MS_BIND | MS_REC, nullptr) ==
+         0;
 }
 
 bool CreateFile(const std::string& path) {

@@ -77,15 +77,15 @@ int64_t OutputStream::Drain(int64_t limit) {
 int64_t OutputStream::MoveToFile(int64_t limit) {
   if (gap_ > 0) {
     const int64_t before = offset_;
-    Note("\n[athanor] " + std::to_string(gap_) + " bytes of output lost here: " +
-         std::strerror(static_cast<int>(end_.write_errno)) + "\n");
+    Note("\n[athanor] " + std::to_string(gap_) +
+         " bytes of output lost here: " + std::strerror(static_cast<int>(end_.write_errno)) + "\n");
     if (offset_ == before) return errno = static_cast<int>(end_.write_errno), -1;
     gap_ = 0;
   }
   if (!splice_works_) return CopyToFile(limit);
   loff_t at = offset_;
-  const ssize_t n = ::splice(read_end_.get(), nullptr, file_.get(), &at,
-                             static_cast<size_t>(limit), SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
+  const ssize_t n = ::splice(read_end_.get(), nullptr, file_.get(), &at, static_cast<size_t>(limit),
+                             SPLICE_F_MOVE | SPLICE_F_NONBLOCK);
   if (n < 0 && errno == EINVAL) {
     splice_works_ = false;
     return CopyToFile(limit);
@@ -139,8 +139,12 @@ void OutputStream::Note(const std::string& text) {
   end_.written = offset_;
 }
 
-void OutputStream::Close() { read_end_.reset(); }
+void OutputStream::Close() {
+  read_end_.reset();
+}
 
-void OutputStream::Sync() { (void)::fdatasync(file_.get()); }
+void OutputStream::Sync() {
+  (void)::fdatasync(file_.get());
+}
 
 }  // namespace athanor::supervisor

@@ -32,8 +32,8 @@ class OutputStream {
   const StreamEnd& end() const { return end_; }
 
  private:
-  int64_t MoveToFile(int64_t limit);    // bytes, 0 at end of file, -1 with errno
-  int64_t CopyToFile(int64_t limit);    // the same where splice does not work
+  int64_t MoveToFile(int64_t limit);  // bytes, 0 at end of file, -1 with errno
+  int64_t CopyToFile(int64_t limit);  // the same where splice does not work
   int64_t MoveToNowhere(int64_t limit);
   void Note(const std::string& text);
 

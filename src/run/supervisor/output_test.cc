@@ -1,11 +1,10 @@
 #include <fcntl.h>
+#include <gtest/gtest.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-
-#include <gtest/gtest.h>
 
 #include "base/files.h"
 #include "run/supervisor/test_attempt.h"
@@ -133,7 +132,8 @@ TEST(SupervisorOutput, AFullDiskNeitherStopsTheScriptNorLosesTheRecord) {
 // Planted bug: ending the attempt at the first end of file of a stream.
 TEST(SupervisorOutput, AScriptMayCloseItsOutput) {
   TestAttempt attempt;
-  attempt.Python("import os\nos.close(1)\nos.close(2)\nopen('late', 'w').write('here')\nos._exit(7)\n");
+  attempt.Python(
+      "import os\nos.close(1)\nos.close(2)\nopen('late', 'w').write('here')\nos._exit(7)\n");
   const ExitRecord record = attempt.Run();
   EXPECT_EQ("here", attempt.Content("late"));
   EXPECT_EQ(7, record.ranks[0].exit_code);

@@ -39,9 +39,9 @@ struct Failure {
 
 // Everything that would let a rank of root undo its own view or harm the host.
 constexpr int kDropped[] = {
-    CAP_SYS_ADMIN,  CAP_SYS_MODULE, CAP_SYS_RAWIO, CAP_SYS_BOOT,   CAP_SYS_TIME,
-    CAP_MAC_ADMIN,  CAP_MAC_OVERRIDE, CAP_SYSLOG,  CAP_WAKE_ALARM, CAP_DAC_READ_SEARCH,
-    CAP_BPF,        CAP_PERFMON,
+    CAP_SYS_ADMIN,  CAP_SYS_MODULE,      CAP_SYS_RAWIO,    CAP_SYS_BOOT,
+    CAP_SYS_TIME,   CAP_MAC_ADMIN,       CAP_MAC_OVERRIDE, CAP_SYSLOG,
+    CAP_WAKE_ALARM, CAP_DAC_READ_SEARCH, CAP_BPF,          CAP_PERFMON,
 };
 
 pid_t Fork(const std::vector<CgroupDir>& cgroups, bool* joined_v2) {
@@ -159,7 +159,8 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
     rlimit current{};
     const auto which = static_cast<__rlimit_resource>(RlimitNumber(limit.name));
     // An ordinary user cannot raise its hard limit; as much as allowed will do.
-    if (::getrlimit(which, &current) == 0 && ::geteuid() != 0 && value.rlim_max > current.rlim_max) {
+    if (::getrlimit(which, &current) == 0 && ::geteuid() != 0 &&
+        value.rlim_max > current.rlim_max) {
       value.rlim_max = current.rlim_max;
       if (value.rlim_cur > value.rlim_max) value.rlim_cur = value.rlim_max;
     }

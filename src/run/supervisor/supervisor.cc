@@ -125,8 +125,9 @@ void Supervisor::StartRanks() {
     Rank& rank = ranks_[i];
     RankExit& end = record_.ranks[i];
     rank.started_ms = BoottimeMs();
-    end.start = SpawnRank(context, plan_.ranks[i], streams_[static_cast<size_t>(rank.out)].write_end(),
-                          streams_[static_cast<size_t>(rank.err)].write_end());
+    end.start =
+        SpawnRank(context, plan_.ranks[i], streams_[static_cast<size_t>(rank.out)].write_end(),
+                  streams_[static_cast<size_t>(rank.err)].write_end());
     rank.pid = static_cast<pid_t>(end.start.inner_pid);
     if (end.start.spawn_errno == 0) {
       have_children_ = true;
@@ -152,9 +153,8 @@ void Supervisor::WriteStarted() {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     RankStart& start = record_.ranks[i].start;
     // The old /proc shows a pidfd's process by its outer number.
-    const UniqueFd pidfd(ranks_[i].pid > 0
-                             ? static_cast<int>(::syscall(SYS_pidfd_open, ranks_[i].pid, 0))
-                             : -1);
+    const UniqueFd pidfd(
+        ranks_[i].pid > 0 ? static_cast<int>(::syscall(SYS_pidfd_open, ranks_[i].pid, 0)) : -1);
     if (pidfd && outer_proc_) {
       const std::string name = "self/fdinfo/" + std::to_string(pidfd.get());
       const std::string info = ReadWholeAt(outer_proc_.get(), name.c_str());
@@ -293,8 +293,8 @@ void Supervisor::Reap() {
     // We adopt every orphan, so no child left means no process left.
     if (pid < 0) have_children_ = false;
     if (pid <= 0) return;
-    const auto rank = std::find_if(ranks_.begin(), ranks_.end(),
-                                   [pid](const Rank& r) { return r.pid == pid; });
+    const auto rank =
+        std::find_if(ranks_.begin(), ranks_.end(), [pid](const Rank& r) { return r.pid == pid; });
     if (rank != ranks_.end()) {
       RankEnded(static_cast<size_t>(rank - ranks_.begin()), status, usage);
       continue;

@@ -74,9 +74,9 @@ class Supervisor {
 
   bool have_children_ = false;
   bool killing_ = false;
-  int64_t drain_again_ms_ = 0;       // streams are left alone until then
+  int64_t drain_again_ms_ = 0;  // streams are left alone until then
   int64_t stop_asked_ms_ = -1;
-  int64_t kill_ranks_ms_ = -1;       // deadline of the grace
+  int64_t kill_ranks_ms_ = -1;  // deadline of the grace
   int64_t last_rank_ended_ms_ = -1;
   int64_t killing_since_ms_ = -1;
 };

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <grp.h>
+#include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,8 +13,6 @@
 #include <chrono>
 #include <thread>
 
-#include <gtest/gtest.h>
-
 #include "base/files.h"
 
 namespace athanor::test {
@@ -21,7 +20,9 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-std::string Value(const Result<std::string>& text) { return text ? *text : std::string(); }
+std::string Value(const Result<std::string>& text) {
+  return text ? *text : std::string();
+}
 
 }  // namespace
 
@@ -34,7 +35,9 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-bool IsRoot() { return ::geteuid() == 0; }
+bool IsRoot() {
+  return ::geteuid() == 0;
+}
 
 bool AsNobody(const std::function<bool()>& body) {
   const pid_t pid = ::fork();

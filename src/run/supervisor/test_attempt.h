@@ -17,7 +17,7 @@ namespace athanor::test {
 
 class TestAttempt {
  public:
-  TestAttempt();  // one rank, no mounts, no cgroups, short grace times
+  TestAttempt();   // one rank, no mounts, no cgroups, short grace times
   ~TestAttempt();  // ends the supervisor if it still runs, removes the directory
   TestAttempt(const TestAttempt&) = delete;
   TestAttempt& operator=(const TestAttempt&) = delete;

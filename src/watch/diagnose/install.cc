@@ -43,13 +43,16 @@ constexpr Rule kRules[] = {
      "ask for a version of {} that has a wheel for this Python"},
     {R"(Could not build wheels for ([^,]+))", "{} had to be compiled, and that failed",
      "ask for a version of {} that has a wheel for this Python"},
-    {R"((?:egg_info|metadata|build_wheel|build dependencies).*did not run successfully()|metadata-generation-failed)",
+    {R"((?:egg_info|metadata|build_wheel|build dependencies).*did not run successfully())"
+     R"(|metadata-generation-failed)",
      "a package had to be compiled, and that failed", "ath logs {{job}} --phase setup"},
     {R"(40[13] Client Error.* for url: \S+/([^/\s]+)/?$)", "the package index refused access to {}",
      "check the token: environment.index_secret, ath secret ls"},
     {R"(40[13] (?:Client )?Error()|HTTP error 40[13])", "the package index refused access",
      "check the token: environment.index_secret, ath secret ls"},
-    {R"((?:Temporary failure in name resolution|Name or service not known|Network is unreachable|Connection refused|Read timed out|ConnectTimeoutError|Max retries exceeded)())",
+    {R"((?:Temporary failure in name resolution|Name or service not known|)"
+     R"(Network is unreachable|Connection refused|Read timed out|ConnectTimeoutError|)"
+     R"(Max retries exceeded)())",
      "the package index did not answer", "check the network, then: ath retry {{job}}"},
     {R"(No module named '?(venv|ensurepip|pip)\b)", "this Python has no {}",
      "apt-get install python3-venv   # or set environment.python"},

@@ -12,29 +12,32 @@ namespace {
 
 constexpr size_t kMaxGuesses = 16;
 constexpr size_t kMaxCounters = 8;
+constexpr size_t kMaxName = 64;
+constexpr int64_t kMaxCount = 1'000'000'000'000'000;
 // Nobody reads a metric behind this; a binary line must not cost more.
 constexpr size_t kLookedAt = 2'048;
 
 #define ATHANOR_NUMBER R"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|[-+]?inf(?:inity)?)"
 
 const RE2& MetricRegex() {
+  // No counted repetitions: they make RE2's automata large, and lines are short.
   static const RE2 regex(
       R"((?i)(?:^|[^\w./]))"
       R"(((?:(?:train|training|val|valid|validation|test|eval)[_/ .-])?)"
       R"((?:avg_|mean_|average )?)"
-      R"((?:loss|accuracy|acc1?|top1|top5|f1|auc|auroc|mse|mae|rmse|r2|perplexity|ppl|bleu|iou|miou|)"
-      R"(map|precision|recall|reward|learning[_ ]rate|lr|grad_norm)(?:_\w{1,32})?|)"
-      R"((?:val|valid|train|test|eval)_\w{1,48}))"
+      R"((?:loss|accuracy|acc1?|top1|top5|f1|auc|auroc|mse|mae|rmse|r2|perplexity|ppl|bleu|iou|)"
+      R"(miou|map|precision|recall|reward|learning[_ ]rate|lr|grad_norm)(?:_\w+)?|)"
+      R"((?:val|valid|train|test|eval)_\w+))"
       R"(['"]?\s*(?:[:=]\s*|\s))"
-      R"(()" ATHANOR_NUMBER R"()(%?)(?:[\s,;)\]}|'"]|\.\s|\.?$))");
+      R"(()" ATHANOR_NUMBER R"()%?(?:[\s,;)\]}|'"]|\.\s|\.?$))");
   return regex;
 }
 
 const RE2& CounterRegex() {
   static const RE2 regex(
       R"((?i)(?:\b(epoch|global_step|step|iteration|iter|it|batch)s?['"]?\s*[:=#]?\s*[\[(]?\s*)"
-      R"((\d{1,15})(?:\s*(?:/|of)\s*(\d{1,15}))?(?:[^\w.]|\.\s|\.0\b|$)))"
-      R"(|(?:(?:\d%\|[^|]{0,200}\|\s*|\[\s*|^\s*)(\d{1,15})/(\d{1,15})(?:\s*\[|\s+\(\s*\d|\s*\])))");
+      R"((\d+)(?:\s*(?:/|of)\s*(\d+))?(?:[^\w.]|\.\s|\.0\b|$)))"
+      R"(|(?:(?:\d%\|[^|]*\|\s*|\[\s*|^\s*)(\d+)/(\d+)(?:\s*\[|\s+\(\s*\d|\s*\])))");
   return regex;
 }
 #undef ATHANOR_NUMBER
@@ -42,7 +45,7 @@ const RE2& CounterRegex() {
 std::optional<int64_t> Number(const re2::StringPiece& text) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || text.empty()) return std::nullopt;
+  if (error != std::errc() || text.empty() || value > kMaxCount) return std::nullopt;
   return value;
 }
 
@@ -90,9 +93,10 @@ std::vector<Counter> CountersIn(std::string_view line) {
 std::vector<Guess> MetricsIn(std::string_view line) {
   line = line.substr(0, kLookedAt);
   std::vector<Guess> guesses;
-  re2::StringPiece groups[4];
+  re2::StringPiece groups[3];
   for (size_t from = 0; guesses.size() < kMaxGuesses;) {
-    if (!NextMatch(MetricRegex(), line, from, groups, 4)) break;
+    if (!NextMatch(MetricRegex(), line, from, groups, 3)) break;
+    if (groups[1].size() > kMaxName) continue;
     const auto value = ParseMetricValue({groups[2].data(), groups[2].size()});
     if (!value) continue;
     guesses.push_back({NameFrom(groups[1]), *value, std::nullopt});

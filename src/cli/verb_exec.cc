@@ -1,0 +1,103 @@
+// ath exec JOB -- CMD: runs a command beside the script, in its namespaces.
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "cli/client.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "link/attempt_dir.h"
+#include "run/launch_supervisor.h"
+#include "run/supervisor_plan.h"
+
+namespace athanor {
+namespace {
+
+struct Target {
+  int64_t pid = 0;  // of the supervisor, outside
+  RankPlan rank;
+};
+
+Result<Target> FindTarget(Client& client, const std::string& job) {
+  ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
+  auto dir = info.value("dir", "");
+  auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
+  if (!found) {
+    return Fail(ErrorCode::kConflict, job + " runs on another machine, or is just ending",
+                "ath exec works where the job runs");
+  }
+  ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
+  ATHANOR_TRY(auto plan, ParsePlan(text));
+  return Target{found->status.pid, plan.ranks.front()};
+}
+
+Status Enter(int64_t pid) {
+  // User first: it gives the right to enter the others. Absent ones are the same as ours.
+  for (const char* name : {"user", "mnt", "uts", "pid"}) {
+    auto path = "/proc/" + std::to_string(pid) + "/ns/" + name;
+    auto own = std::string("/proc/self/ns/") + name;
+    char theirs[64] = {};
+    char ours[64] = {};
+    if (::readlink(path.c_str(), theirs, sizeof theirs - 1) > 0 &&
+        ::readlink(own.c_str(), ours, sizeof ours - 1) > 0 && std::strcmp(theirs, ours) == 0) {
+      continue;
+    }
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!fd || ::setns(fd.get(), 0) != 0) {
+      return FailErrno(std::string("enter the job's ") + name + " namespace", errno);
+    }
+  }
+  return Ok();
+}
+
+}  // namespace
+
+int ExecVerb(const Common& common, const std::string& job,
+             const std::vector<std::string>& command) {
+  if (command.empty()) {
+    Error error{ErrorCode::kInvalid, "what shall run?", "ath exec " + job + " -- bash", "nothing stands after --", "ATH-C0023", ""};
+    return Refuse(error, common.json);
+  }
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto target = FindTarget(*client, job);
+  if (!target) return Refuse(target.error(), common.json);
+  if (auto status = Enter(target->pid); !status) return Refuse(status.error(), common.json);
+  // A PID namespace is entered by children only.
+  pid_t child = ::fork();
+  if (child < 0) return Refuse(FailErrno("fork", errno).value(), common.json);
+  if (child == 0) {
+    if (::chdir(target->rank.cwd.c_str()) != 0) ::_exit(126);
+    std::vector<char*> env;
+    for (auto& pair : target->rank.env) env.push_back(pair.data());
+    std::string term = "TERM=" + std::string(::getenv("TERM") ? ::getenv("TERM") : "dumb");
+    env.push_back(term.data());
+    env.push_back(nullptr);
+    std::vector<char*> argv;
+    for (const auto& word : command) argv.push_back(const_cast<char*>(word.c_str()));
+    argv.push_back(nullptr);
+    for (const auto& pair : target->rank.env) {
+      if (StartsWith(pair, "PATH=")) ::setenv("PATH", pair.c_str() + 5, 1);
+    }
+    ::execvpe(argv[0], argv.data(), env.data());
+    std::fprintf(stderr, "ath exec: %s: %s\n", argv[0], std::strerror(errno));
+    ::_exit(errno == ENOENT ? 127 : 126);
+  }
+  ::signal(SIGINT, SIG_IGN);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+}  // namespace athanor

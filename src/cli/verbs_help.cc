@@ -1,0 +1,227 @@
+// init, check, completion, explain, schema: helping a person along; most need no server.
+#include <fcntl.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/errors.h"
+#include "cli/machine.h"
+#include "cli/output.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "cli/version.h"
+#include "run/cgroup_driver.h"
+#include "run/launch_supervisor.h"
+#include "submit/job_file.h"
+
+namespace athanor {
+namespace {
+
+// The script a person would start: train.py before main.py before the only one.
+std::string GuessScript(const std::vector<std::string>& names) {
+  std::vector<std::string> scripts;
+  for (const auto& name : names) {
+    if (EndsWith(name, ".py") && !StartsWith(name, "test_") && name != "setup.py") {
+      scripts.push_back(name);
+    }
+  }
+  for (const char* known : {"train.py", "main.py", "run.py"}) {
+    for (const auto& name : scripts) {
+      if (name == known) return name;
+    }
+  }
+  return scripts.empty() ? std::string() : scripts.front();
+}
+
+std::string JobFileFor(const std::string& dir, const std::vector<std::string>& names) {
+  auto script = GuessScript(names);
+  auto has = [&](const char* name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  auto machine = CountThisMachine();
+  std::string out = "# A job for Athanor: ath run athanor.yaml      (all keys: ath schema)\n";
+  out += "name: " + ToLower(ReplaceAll(BaseName(dir), " ", "-")) + "\n";
+  out += "experiment: " + ToLower(ReplaceAll(BaseName(dir), " ", "-")) + "\n\n";
+  out += script.empty()
+             ? "run: echo replace this with your training command\n"
+             : "run: python3 " + script + "          # ${name} stands for a parameter below\n";
+  out += "# params: {lr: 0.1, epochs: 5}\n\n";
+  if (has("requirements.txt")) {
+    out += "environment:\n  requirements: requirements.txt   # a cached venv; add `base: system` to see "
+           "the system's packages\n";
+  } else {
+    out += "# environment: {requirements: requirements.txt}   # without: as the shell you submit from\n";
+  }
+  out += "\nresources:\n  cpus: 1                        # of " +
+         fmt::format("{}", machine.cpu_millis / 1000) + " here\n";
+  out += "  # memory: 4GB                  # reserved, and a limit; " +
+         HumanBytes(machine.memory_bytes) + " here\n";
+  out += machine.gpus > 0 ? "  gpus: 1\n" : "  # gpus: 1                      # none here\n";
+  out += "\n# limits: {max_runtime: 2h}\n";
+  if (has("data")) {
+    out += "source: {ignore: [data/]}\ndata:\n  train: ./data                  # copied before the start; "
+           "{from: ./data, mode: shared} uses it in place\n";
+  } else {
+    out += "# data: {train: ./data}          # copied before the start, found at ${channel.train}\n";
+  }
+  out += "\n# metrics:                       # athanor.log(loss=x, step=i) needs none of these\n"
+         "#   - {name: loss, regex: 'loss=(\\S+)', step: 'step=(\\d+)'}\n"
+         "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n";
+  return out;
+}
+
+struct Finding {
+  std::string name;
+  bool ok;
+  std::string text;
+  std::string hint;
+};
+
+std::vector<Finding> Examine(const Home& home) {
+  std::vector<Finding> out;
+  auto machine = CountThisMachine();
+  out.push_back({"machine", true,
+                 fmt::format("{} CPUs, {} for jobs, {} GPUs", machine.cpu_millis / 1000.0,
+                             HumanBytes(machine.memory_bytes), machine.gpus),
+                 ""});
+  auto made = MakeDirs(home.root);
+  bool writable = made.ok() && ::access(home.root.c_str(), W_OK) == 0;
+  auto free = FreeBytes(writable ? home.root : std::string("/"));
+  out.push_back({"home", writable, home.root + (writable ? "" : " cannot be written"),
+                 writable ? "" : "set ATHANOR_HOME to a folder of yours"});
+  bool room = free && *free > (1ull << 30);
+  out.push_back({"disk", room, (free ? HumanBytes(*free) : "?") + " free",
+                 room ? "" : "free some space: jobs are refused below 64 MB"});
+  auto isolation = ProbeIsolation();
+  out.push_back({"isolation", isolation.off.empty(),
+                 isolation.off.empty() ? "own /opt/ml, processes and host name for each job"
+                                       : Join(isolation.off, "; "),
+                 isolation.off.empty() ? "" : "jobs run all the same; paths are in the SM_* variables"});
+  auto cgroups = CgroupDriver::Detect();
+  const auto* memory = cgroups.Find("memory");
+  bool limits = memory && ::access(memory->own_dir.c_str(), W_OK) == 0;
+  out.push_back({"limits", limits,
+                 limits ? fmt::format("memory and CPU by cgroup v{}", memory->version)
+                        : "no cgroup that this user may write",
+                 limits ? "" : "memory limits are off; run as root or delegate a cgroup"});
+  auto supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
+  bool beside = ::access(supervisor.c_str(), X_OK) == 0;
+  out.push_back({"supervisor", beside, supervisor, beside ? "" : "it belongs beside athanor: build again"});
+  auto package = PythonPackageDir();
+  out.push_back({"python", !package.empty(), package.empty() ? "the athanor package was not found" : package,
+                 package.empty() ? "import athanor will fail in jobs; pip install ./python" : ""});
+  return out;
+}
+
+}  // namespace
+
+int InitVerb(const Common& common, const std::string& file, bool force) {
+  char cwd[4096];
+  std::string dir = ::getcwd(cwd, sizeof cwd) ? cwd : ".";
+  auto names = ListDir(dir);
+  if (!names) return Refuse(names.error(), common.json);
+  if (Exists(file) && !force) {
+    Error error{ErrorCode::kConflict, file + " is already there", "ath init --force\nath run " + file, "", "ATH-C0030", ""};
+    return Refuse(error, common.json);
+  }
+  auto text = JobFileFor(dir, *names);
+  if (auto status = ReplaceFile(file, text, 0644); !status) return Refuse(status.error(), common.json);
+  if (common.json) {
+    std::printf("%s\n", DumpJson(Json{{"file", file}}).c_str());
+    return 0;
+  }
+  std::printf("wrote %s\n", file.c_str());
+  PrintHint("ath run " + file, common.quiet);
+  return 0;
+}
+
+int CheckVerb(const Common& common) {
+  auto findings = Examine(common.home);
+  auto terminal = DetectTerminal();
+  bool all = true;
+  Json rows = Json::array();
+  for (const auto& finding : findings) {
+    all = all && finding.ok;
+    if (common.json) {
+      rows.push_back({{"check", finding.name}, {"ok", finding.ok}, {"text", finding.text}, {"hint", finding.hint}});
+      continue;
+    }
+    std::printf("  %s %-10s  %s\n",
+                Paint(terminal, finding.ok ? Ink::kGreen : Ink::kYellow,
+                      finding.ok ? (terminal.ascii ? "ok" : "✔") : (terminal.ascii ? "!!" : "!")).c_str(),
+                finding.name.c_str(), finding.text.c_str());
+    if (!finding.hint.empty()) std::printf("               next: %s\n", finding.hint.c_str());
+  }
+  if (common.json) std::printf("%s\n", DumpJson(Json{{"ok", all}, {"checks", rows}}).c_str());
+  return 0;
+}
+
+int ExplainVerb(const Common& common, const std::string& code) {
+  auto row = ExplainCode(code);
+  if (!row) {
+    std::vector<std::string> known;
+    for (const auto& each : AllCodes()) known.push_back(each.code);
+    auto near = Nearest(ToUpper(code), known);
+    Error error{ErrorCode::kNotFound, "no such code: " + Printable(code),
+                near ? "ath explain " + *near : "codes look like ATH-J0137; `ath why JOB` prints one", "", "ATH-C0031", ""};
+    return Refuse(error, common.json);
+  }
+  auto title = row->code + ": " + row->title;
+  const auto& text = row->text;
+  if (common.json) {
+    std::printf("%s\n", DumpJson(Json{{"title", title}, {"text", text}}).c_str());
+    return 0;
+  }
+  std::printf("%s\n\n", title.c_str());
+  std::string line;
+  for (const auto& word : Split(text, ' ')) {
+    if (DisplayWidth(line) + word.size() + 1 > 78) {
+      std::printf("%s\n", line.c_str());
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  std::printf("%s\n", line.c_str());
+  return 0;
+}
+
+int SchemaVerb(const Common&) {
+  std::printf("%s\n", DumpJsonPretty(JobFileSchema()).c_str());
+  return 0;
+}
+
+int CompletionVerb(const Common& common, const std::string& shell,
+                   const std::vector<std::string>& verbs) {
+  auto words = Join(verbs, " ");
+  if (shell == "bash") {
+    std::printf("_ath() {\n  local cur=${COMP_WORDS[COMP_CWORD]}\n"
+                "  if [ $COMP_CWORD -eq 1 ]; then COMPREPLY=($(compgen -W '%s' -- \"$cur\"));\n"
+                "  elif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$(${COMP_WORDS[0]} "
+                "${COMP_WORDS[1]} --help 2>/dev/null | grep -oE -- '--[a-z-]+')\" -- \"$cur\"));\n"
+                "  else case ${COMP_WORDS[1]} in run|init) COMPREPLY=($(compgen -f -- \"$cur\"));;\n"
+                "    *) COMPREPLY=($(compgen -W \"@last @last-failed $(${COMP_WORDS[0]} ps --json "
+                "2>/dev/null | grep -oE '\"name\":\"[^\"]*\"' | cut -d'\"' -f4 | sort -u)\" -- \"$cur\"));;\n"
+                "  esac; fi\n}\ncomplete -F _ath ath athanor\n",
+                words.c_str());
+  } else if (shell == "zsh") {
+    std::printf("#compdef ath athanor\n_ath() {\n  if (( CURRENT == 2 )); then compadd %s\n"
+                "  else compadd @last @last-failed; _files; fi\n}\ncompdef _ath ath athanor\n", words.c_str());
+  } else if (shell == "fish") {
+    std::printf("for c in ath athanor\n  complete -c $c -n '__fish_use_subcommand' -f -a '%s'\n"
+                "  complete -c $c -n 'not __fish_use_subcommand' -a '@last @last-failed'\nend\n", words.c_str());
+  } else {
+    Error error{ErrorCode::kInvalid, "no completion for " + Printable(shell), "ath completion bash", "bash, zsh and fish are known", "ATH-C0032", ""};
+    return Refuse(error, common.json);
+  }
+  return 0;
+}
+
+}  // namespace athanor

@@ -1,0 +1,62 @@
+// The native door's comparison of runs.
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "door/doors.h"
+#include "track/diff.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kMostRuns = 16;
+
+Result<RunFacts> FactsOf(const DoorContext& context, const std::string& reference) {
+  RunFacts facts;
+  ATHANOR_TRY(facts.record, FindJob(context, reference));
+  // What was removed meanwhile is left out of the comparison, not an error.
+  auto text = [&](const std::string& sha) -> std::string {
+    auto fd = context.blobs.Read(sha);
+    return fd ? ReadAll(fd->get(), kManifestTextLimit).value_or("") : "";
+  };
+  if (auto manifest = ReadManifest(text(facts.record.spec.source.bundle))) {
+    facts.source = std::move(*manifest);
+  }
+  if (!facts.record.packages.empty()) facts.packages = text(facts.record.packages);
+  if (auto metrics = context.series.Summaries(facts.record.id)) facts.metrics = std::move(*metrics);
+  return facts;
+}
+
+void Diff(DoorContext& context, const Call& call) {
+  auto names = Split(call.request.Query("jobs").value_or(""), ',');
+  if (names.size() < 2 || names.size() > kMostRuns) {
+    return call.Refuse(Error{ErrorCode::kInvalid, "two to sixteen jobs can be compared",
+                             "ath diff A B", "", "", ""});
+  }
+  std::vector<RunFacts> runs;
+  Json jobs = Json::array();
+  for (const auto& name : names) {
+    auto facts = FactsOf(context, name);
+    if (!facts) return call.Refuse(facts.error());
+    jobs.push_back({{"id", facts->record.id.ToString()}, {"name", facts->record.spec.name}});
+    runs.push_back(std::move(*facts));
+  }
+  Json rows = Json::array();
+  for (const auto& row : Differences(runs)) {
+    rows.push_back({{"section", row.section}, {"key", row.key}, {"values", row.values}});
+  }
+  Json out = Json::object();
+  out["jobs"] = std::move(jobs);
+  out["differences"] = std::move(rows);
+  call.Json(200, DumpJson(out));
+}
+
+}  // namespace
+
+std::vector<DoorRoute> DiffRoutes(DoorContext& context) {
+  return {{"GET", "/api/v1/diff", "jobs.diff",
+           [&context](const Call& call) { Diff(context, call); }}};
+}
+
+}  // namespace athanor

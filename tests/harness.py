@@ -1,0 +1,340 @@
+"""What the tests outside C++ share: a real server in a folder of its own, the real `ath`, and
+waiting by asking again until a deadline. Standard library only.
+
+The program under test lies in $ATHANOR_BUILD (default: build/ of this tree).
+"""
+
+import contextlib
+import http.client
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+import unittest
+
+TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+BUILD = os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build")
+ATH = os.path.join(BUILD, "ath")
+PATIENCE = float(os.environ.get("ATHANOR_TEST_PATIENCE", "90"))  # seconds until a wait gives up
+SOAK = os.environ.get("ATHANOR_TEST_SOAK", "") not in ("", "0")
+TERMINAL = ("Completed", "Failed", "Stopped")
+
+
+def until(condition, what, patience=None):
+    """What `condition` returns, once that is true; fails the test after `patience`."""
+    deadline = time.monotonic() + (patience or PATIENCE)
+    pause = 0.002
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError("waited %g s in vain until %s" % (patience or PATIENCE, what))
+        time.sleep(pause)
+        pause = min(pause * 1.5, 0.1)
+
+
+def has_verb(verb):
+    """Whether `ath --help` lists the verb: none stands there before it works."""
+    if not has_verb.known:
+        text = subprocess.run([ATH, "--help"], stdout=subprocess.PIPE, text=True).stdout
+        for line in text.partition("Subcommands:")[2].splitlines():
+            if line.startswith("  ") and line.strip():
+                has_verb.known.add(line.split()[0])
+    return verb in has_verb.known
+
+
+has_verb.known = set()
+
+
+def needs_verb(verb):
+    return unittest.skipUnless(has_verb(verb), "ath --help does not list `%s`" % verb)
+
+
+def processes():
+    """Every process that can be looked at: {pid: its command line}."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open("/proc/%s/cmdline" % name, "rb") as file:
+                    found[int(name)] = file.read().replace(b"\0", b" ").decode("utf-8", "replace")
+            except OSError:
+                pass
+    return found
+
+
+def alive(pid):
+    """Running, not merely waiting to be reaped."""
+    try:
+        with open("/proc/%d/stat" % pid) as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def kill(pid, number=signal.SIGKILL):
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(pid, number)
+
+
+class Reply:
+    """The answer to one HTTP request."""
+
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path, timeout):
+        super().__init__("localhost", timeout=timeout)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class Server:
+    """One ATHANOR_HOME with its server; a context manager. kill() and start() may come any
+    number of times in between; what is left at the end is stopped."""
+
+    def __init__(self, *, settings=None, arguments=(), start=True):
+        self.root = tempfile.mkdtemp(prefix="ath-")
+        self.home = os.path.join(self.root, "home")
+        self.work = os.path.join(self.root, "work")
+        os.mkdir(self.home)
+        os.mkdir(self.work)
+        self.arguments = list(arguments)
+        self.process = None
+        self.url = None
+        self.log = os.path.join(self.root, "serve.log")
+        if settings:
+            with open(os.path.join(self.home, "settings.yaml"), "w") as file:
+                file.write(settings)
+        self.environment = {
+            "ATHANOR_HOME": self.home, "HOME": self.root, "LANG": "C.UTF-8", "TERM": "dumb",
+            "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        if start:
+            self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    # --- the server itself
+
+    @property
+    def socket(self):
+        return os.path.join(self.home, "server.sock")
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.process = subprocess.Popen(
+                [ATH, "serve", "--port", "0", "--json", *self.arguments], env=self.environment,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        line = self.process.stdout.readline()
+        if not line:
+            with open(self.log) as log:
+                raise AssertionError("the server did not start:\n" + log.read()[-2000:])
+        self.url = json.loads(line)["url"]
+        return self
+
+    def kill(self, number=signal.SIGKILL):
+        """Ends the server the hard way, and waits until it is gone."""
+        self.process.send_signal(number)
+        status = self.process.wait(PATIENCE)
+        self.process.stdout.close()
+        self.process = None
+        return status
+
+    def close(self):
+        if self.process:
+            self.kill()
+        # Agents and a server that a verb started carry the home in argv or environment;
+        # a supervisor and its script are children in its attempt's folder.
+        for _ in range(3):
+            mine = self.leftovers()
+            for pid in mine:
+                kill(pid)
+            if not mine:
+                break
+            with contextlib.suppress(AssertionError):
+                until(lambda: not any(alive(pid) for pid in mine), "leftovers are gone", 10)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def leftovers(self):
+        mine = []
+        for pid in processes():
+            if pid == os.getpid():
+                continue
+            try:
+                with open("/proc/%d/environ" % pid, "rb") as file:
+                    environment = file.read()
+                cwd = os.readlink("/proc/%d/cwd" % pid)
+            except OSError:
+                continue
+            if self.home.encode() in environment or cwd.startswith(self.root):
+                mine.append(pid)
+        for pid, command in processes().items():
+            if self.home in command and pid not in mine and pid != os.getpid():
+                mine.append(pid)
+        return [pid for pid in mine if alive(pid)]
+
+    # --- the CLI
+
+    def popen(self, *arguments, env=None, cwd=None, **more):
+        environment = dict(self.environment, **(env or {}))
+        more.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.Popen([ATH, *map(str, arguments)], env=environment,
+                                cwd=cwd or self.work, **more)
+
+    def ath(self, *arguments, env=None, cwd=None, input=None, check=None, timeout=None):
+        """Runs a verb: its returncode, stdout and stderr (bytes that are not UTF-8 survive as
+        surrogates). `check` is the status it must end with."""
+        process = self.popen(*arguments, env=env, cwd=cwd, stdout=subprocess.PIPE,
+                             stderr=subprocess.PIPE,
+                             stdin=subprocess.PIPE if input is not None else subprocess.DEVNULL)
+        try:
+            out, err = process.communicate(
+                input.encode() if isinstance(input, str) else input, timeout or 2 * PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            out, err = process.communicate()
+            raise AssertionError("ath %s did not end:\n%s\n%s"
+                                 % (" ".join(map(str, arguments))[:500], out[-2000:], err[-2000:]))
+        result = subprocess.CompletedProcess(
+            arguments, process.returncode, out.decode("utf-8", "surrogateescape"),
+            err.decode("utf-8", "surrogateescape"))
+        if check is not None and result.returncode != check:
+            raise AssertionError("ath %s: status %d, not %d\n%s\n%s" % (
+                " ".join(map(str, arguments))[:500], result.returncode, check,
+                result.stdout[-4000:], result.stderr[-4000:]))
+        return result
+
+    def json(self, *arguments, check=0, **more):
+        """The last line a verb printed with --json."""
+        return json.loads(self.ath(*arguments, "--json", check=check, **more)
+                          .stdout.splitlines()[-1])
+
+    def script(self, name, text):
+        path = os.path.join(self.work, name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        with open(path, "w") as file:
+            file.write(textwrap.dedent(text))
+        return name
+
+    def submit(self, *command, flags=(), **more):
+        """Submits a command with -d; its id."""
+        out = self.ath("run", "-d", "--json", *flags, "--", *command, check=0, **more).stdout
+        return json.loads(out)["id"]
+
+    def python(self, text, *arguments, flags=(), name="train.py"):
+        """Submits a Python script; its id."""
+        return self.submit("python3", self.script(name, text), *arguments, flags=flags)
+
+    def wait(self, job):
+        """The record of a job that has ended."""
+        self.ath("wait", job, "--json")
+        record = self.show(job)
+        assert record["state"] in TERMINAL, record
+        return record
+
+    def show(self, job):
+        return self.json("show", job)
+
+    def state(self, job):
+        return self.show(job)["state"]
+
+    def logs(self, job, *more):
+        """What the script printed, as bytes."""
+        return self.ath("logs", job, *more, check=0).stdout.encode("utf-8", "surrogateescape")
+
+    def until_state(self, job, *states):
+        return until(lambda: self.state(job) in states, "%s is %s" % (job, " or ".join(states)))
+
+    def until_log(self, job, text):
+        """Until the job has printed `text`."""
+        until(lambda: text.encode() in self.logs(job, "--quiet"), "%s printed %r" % (job, text))
+
+    def points(self, job, name):
+        out = self.ath("metrics", job, name, "--json", check=0).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    # --- its processes
+
+    def attempt_dir(self, job):
+        attempt = until(lambda: self.show(job).get("attempts"), "%s has an attempt" % job)[-1]
+        return os.path.join(self.home, "attempts", attempt["id"])
+
+    def agent_pids(self, job):
+        folder = self.attempt_dir(job)
+        return [pid for pid, command in processes().items()
+                if " agent " in command and folder in command]
+
+    def supervisor_pids(self, job):
+        folder = self.attempt_dir(job)
+        return [pid for pid, command in processes().items()
+                if "athanor-supervisor" in command and folder in command]
+
+    # --- HTTP
+
+    def http(self, method, target, body=None, headers=None, unix=False, timeout=None):
+        timeout = timeout or PATIENCE
+        host, _, port = self.url.rpartition("//")[2].rpartition(":")
+        connection = (UnixConnection(self.socket, timeout) if unix
+                      else http.client.HTTPConnection(host, int(port), timeout=timeout))
+        with contextlib.closing(connection):
+            if isinstance(body, (dict, list)):
+                body = json.dumps(body)
+            connection.request(method, target, body=body, headers=headers or {})
+            reply = connection.getresponse()
+            return Reply(reply.status, reply.headers, reply.read())
+
+    def spec(self, *command, **more):
+        """A spec as `ath run` would send it, its source uploaded."""
+        text = self.ath("run", "--dry-run", "--", *command, check=0).stdout
+        spec = json.loads(text)
+        spec.update(more)
+        return spec
+
+
+class Case(unittest.TestCase):
+    """A test case with one server for the whole class."""
+
+    settings = None
+    maxDiff = None
+
+    @classmethod
+    def setUpClass(cls):
+        cls.server = Server(settings=cls.settings)
+        cls.addClassCleanup(cls.server.close)
+
+    def ended(self, job, state="Completed"):
+        record = self.server.wait(job)
+        self.assertEqual(record["state"], state, json.dumps(record.get("cause")))
+        return record
+
+
+def main():
+    os.environ.setdefault("PYTHONDONTWRITEBYTECODE", "1")
+    sys.dont_write_bytecode = True
+    unittest.main(verbosity=2)
