@@ -128,7 +128,7 @@ class TreeRemover {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     UniqueFd child(::openat(dir_fd, name.c_str(), kFlags));
     if (!child && errno == EACCES) {
-      ::fchmodat(dir_fd, name.c_str(), 0700, 0);
+      (void)!::fchmodat(dir_fd, name.c_str(), 0700, 0);
       child.reset(::openat(dir_fd, name.c_str(), kFlags));
     }
     struct stat info {};

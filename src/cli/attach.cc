@@ -146,8 +146,10 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
                      : state == "Failed"  ? (terminal.ascii ? "x" : "✘")
                                           : (terminal.ascii ? "-" : "■");
   int64_t held = 0;
+  int64_t setup = 0;
   for (const auto& attempt : record.value("attempts", Json::array())) {
     held += attempt.value("held_ms", int64_t{0});
+    setup += attempt.value("setup_ms", int64_t{0});
   }
   std::string line = mark + " " + ToLower(state) + " after " + HumanDuration(Millis(held));
   auto err = terminal;
@@ -158,13 +160,19 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
                  HumanBytes(output.value("bytes", uint64_t{0})).c_str());
   }
   std::fputs("\n", stderr);
+  if (setup > 5'000 && setup > held / 2) {
+    std::fprintf(stderr, "  set-up took %s of it; the next job with the same requirements skips it\n",
+                 HumanDuration(Millis(setup)).c_str());
+  }
   auto name = TextOf(record, "name");
   if (state != "Completed" && record.contains("cause")) {
     std::fprintf(stderr, "  %s\n", TextOf(record["cause"], "text").c_str());
     std::fprintf(stderr, "  ath why %s\n", name.c_str());
   } else {
-    std::fprintf(stderr, "  ath show %s · ath logs %s%s\n", name.c_str(), name.c_str(),
-                 record.contains("metrics") ? (" · ath metrics " + name).c_str() : "");
+    const char* dot = terminal.ascii ? "|" : "·";
+    std::fprintf(stderr, "  ath show %s %s ath logs %s", name.c_str(), dot, name.c_str());
+    if (record.contains("metrics")) std::fprintf(stderr, " %s ath metrics %s", dot, name.c_str());
+    std::fputs("\n", stderr);
   }
 }
 

@@ -236,7 +236,7 @@ int WhyVerb(const Common& common, const std::string& job) {
   std::printf("%s\n", head.c_str());
   auto print = [](const char* label, const std::string& text) {
     bool first = true;
-    for (const auto& line : Split(text, '\n')) {
+    for (const auto& line : Split(Trim(text), '\n')) {
       if (line.empty() && first) return;
       std::printf("  %-6s %s\n", first ? label : "", line.c_str());
       first = false;

@@ -54,6 +54,18 @@ constexpr CauseRow kCauses[] = {
     {"hung", "ATH-J0203", "made no progress",
      "The script neither printed, logged nor used CPU for longer than it was allowed to.", false,
      0},
+    {"server_silent", "ATH-J0204", "stopped itself after the server's silence",
+     "The job asked for it with limits.lost_after: its agent could not reach the server for that "
+     "long. Without that limit an agent goes on for ever.",
+     true, 0},
+    {"log_capped", "ATH-J0205", "the log was cut",
+     "The script printed more than limits.log_size to one stream. What came after was read and "
+     "dropped, so that neither the script nor the disk suffered.",
+     false, 0},
+    {"metric_unmatched", "ATH-J0206", "a metric's regex matched nothing",
+     "The expression of a metric found no line among the first thousand, or none at all. Group 1 "
+     "must capture the number.",
+     false, 0},
     {"install_failed", "ATH-J0301", "the environment could not be built",
      "Installing the requirements failed. The set-up log (`ath logs JOB --phase setup`) has the "
      "installer's own words; `ath why` names the requirement.",

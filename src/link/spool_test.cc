@@ -262,7 +262,7 @@ TEST_F(SpoolTest, FindsTheSegmentOfAKilledWriterDone) {
   if (child == 0) {
     SpoolWriter writer(dir_);
     Log(writer, "loss", 1, 1);
-    ::write(ready[1], "x", 1);
+    (void)!::write(ready[1], "x", 1);
     ::pause();
     ::_exit(0);
   }
@@ -292,7 +292,7 @@ TEST_F(SpoolTest, AForkedChildWritesInItsOwnSegmentAndFreesTheParentsLock) {
     Log(*writer, "child", 1, 2);
     char byte;
     ::close(go[1]);
-    ::read(go[0], &byte, 1);  // lives until the parent lets go
+    (void)!::read(go[0], &byte, 1);  // lives until the parent lets go
     ::_exit(0);
   }
   Log(*writer, "parent", 2, 1);

@@ -35,10 +35,10 @@ Outcome Parse(std::string_view bytes, size_t step) {
   if (outcome.done) {
     outcome.target = parser.request().target;
     outcome.left = pending;
-  } else {
-    outcome.body.clear();
+    return outcome;
   }
-  return outcome;
+  // Whether a broken head is refused now or only at its end depends on the cuts.
+  return Outcome{};
 }
 
 }  // namespace

@@ -182,6 +182,17 @@ class RawClient {
   bool timed_out_ = false;
 };
 
+// Sanitizers keep freed memory for a while, so resident sizes mean little.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
 // Resident bytes of this process.
 inline size_t ResidentBytes() {
   const std::string text = ReadFile("/proc/self/statm").value_or("0 0");

@@ -85,6 +85,7 @@ class Agent {
   bool Adopt();       // a supervisor of an earlier agent, or its exit record
   Status Launch();    // prepares and starts; a failure was not reported yet
   void Watch();       // until the supervisor ended
+  void StopItself(Cause cause);
   void CarryOutStop();
   int Finish();
   int Leave(const Cause& cause);
@@ -251,17 +252,20 @@ void Agent::Watch() {
       auto left = *script_start_ + limit - clock_.Monotonic();
       timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));
     }
+    auto lost_after = plan_.spec.limits.lost_after;
+    if (lost_after.count() > 0 && !stop_done_ && (timeout < 0 || timeout > 1'000)) timeout = 1'000;
     int n = ::poll(fds, 2, timeout);
     if (fds[0].revents != 0) break;
+    if (lost_after.count() > 0 && shipper_->silence() > lost_after) {
+      StopItself({"server_silent",
+              "stopped itself: the server did not answer for " + HumanDuration(lost_after),
+              "ath retry " + plan_.spec.name, ""});
+    }
     if (n == 0 && limit.count() > 0 && clock_.Monotonic() >= *script_start_ + limit) {
-      std::lock_guard lock(mutex_);
-      if (!stop_) {
-        stop_ = StopFrame{{"time_limit", "ran longer than its limit of " + HumanDuration(limit),
-                           "ath retry " + plan_.spec.name + " --max-time " +
-                               std::to_string(2 * limit.count() / 1000) + "s",
-                           ""},
-                          plan_.spec.limits.stop_grace.count()};
-      }
+      StopItself({"time_limit", "ran longer than its limit of " + HumanDuration(limit),
+              "ath retry " + plan_.spec.name + " --max-time " +
+                  std::to_string(2 * limit.count() / 1000) + "s",
+              ""});
     }
     if (fds[1].revents != 0) {
       uint64_t drop = 0;
@@ -271,6 +275,12 @@ void Agent::Watch() {
   }
   // Ours, if we started it; else init's.
   ::waitpid(static_cast<pid_t>(supervisor_pid_.load()), nullptr, WNOHANG);
+}
+
+// A stop that the agent itself decides on.
+void Agent::StopItself(Cause cause) {
+  std::lock_guard lock(mutex_);
+  if (!stop_) stop_ = StopFrame{std::move(cause), plan_.spec.limits.stop_grace.count()};
 }
 
 void Agent::CarryOutStop() {
@@ -303,6 +313,12 @@ int Agent::Finish() {
     if (auto record = ParseExit(*text)) ending.record = std::move(*record);
   }
   auto [exit, cause] = Explain(ending);
+  if (exit.log_dropped > 0) {
+    shipper_->Send(NoteFrame{{"log_capped",
+                              "the log was cut: " + HumanBytes(exit.log_dropped) +
+                                  " were printed beyond its limit and not kept",
+                              "print less, or raise limits.log_size", ""}});
+  }
   shipper_->Send(EndedFrame{exit, cause});
   UploadedFrame uploaded;
   uploaded.packages = packages_;

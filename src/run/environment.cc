@@ -1,5 +1,7 @@
 #include "run/environment.h"
 
+#include <unistd.h>
+
 #include <chrono>
 
 #include "base/files.h"
@@ -120,9 +122,13 @@ class Venv {
     if (!asked_.requirements.empty()) {
       installer.Say("installing " + asked_.requirements +
                     (asked_.index_url.empty() ? "" : " from " + asked_.index_url));
-      ATHANOR_CHECK_OK(installer.Run({python, "-m", "pip", "--disable-pip-version-check",
-                                      "--no-input", "install", "-r",
-                                      JoinPath(options_.source_dir, asked_.requirements)}));
+      const auto details = JoinPath(dir, "pip.log");
+      ATHANOR_CHECK_OK(
+          installer.Run({python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--log",
+                         details, "install", "-r",
+                         JoinPath(options_.source_dir, asked_.requirements)},
+                        details));
+      ::unlink(details.c_str());
     }
     installer.Say("the environment is ready after " +
                   HumanDuration(std::chrono::duration_cast<std::chrono::milliseconds>(

@@ -9,6 +9,7 @@
 
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -148,7 +149,9 @@ class Environment : public testing::Test {
     const auto keys = ListDir(envs);
     if (!keys) return left;
     for (const auto& key : *keys) {
-      for (const auto& name : *ListDir(JoinPath(envs, key))) {
+      const auto names = ListDir(JoinPath(envs, key));
+      if (!names) continue;
+      for (const auto& name : *names) {
         if (name != "lock") left.push_back(name);
       }
     }
@@ -228,7 +231,6 @@ TEST_F(Environment, TenThatAskAtOnceBuildItOnce) {
     EXPECT_EQ(result->variables, built[0]->variables);
   }
   EXPECT_EQ(builders, 1);
-  EXPECT_EQ(Split(log_, '\n').size(), Split(ReplaceAll(log_, "building a", ""), '\n').size());
   EXPECT_EQ(log_.find("building a Python"), log_.rfind("building a Python"));
   EXPECT_EQ(Leftovers().size(), 2u) << "the marker and one environment";
   EXPECT_EQ(Python(*built[9], "import tiny; print(tiny.size)"), "1");
@@ -352,8 +354,17 @@ TEST_F(PrivateIndex, AWrongTokenIsSaidToBeWrong) {
   options_.index_token = "not-the-token";
   const auto built = BuildEnvironment(spec_, options_);
   ASSERT_FALSE(built);
-  EXPECT_NE(built.error().why.find("refused"), std::string::npos) << built.error().why << log_;
+  EXPECT_NE(built.error().why.find("refused access to tiny"), std::string::npos) << built.error().why << log_;
   EXPECT_EQ(log_.find("not-the-token"), std::string::npos);
+}
+
+TEST_F(PrivateIndex, AnIndexThatDoesNotAnswerIsNotAMissingPackage) {
+  ASSERT_EQ(::kill(server_, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(std::exchange(server_, 0), nullptr, 0) > 0, true);
+  const auto built = BuildEnvironment(spec_, options_);
+  ASSERT_FALSE(built);
+  EXPECT_NE(built.error().why.find("did not answer"), std::string::npos)
+      << built.error().why << log_;
 }
 
 TEST_F(Environment, IsolatedHasItsOwnPipAndNothingOfTheSystem) {

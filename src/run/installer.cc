@@ -62,6 +62,20 @@ std::string UsersNetrc(const std::map<std::string, std::string>& base) {
   return text ? *text + "\n\n" : "";
 }
 
+// Of an index that refuses, pip only says that it has no such package.
+std::string IndexTroubles(const std::string& details) {
+  const auto text = details.empty() ? Result<std::string>("") : ReadFile(details, 64u << 20);
+  if (!text) return "";
+  std::string troubles;
+  for (const auto& line : Split(*text, '\n')) {
+    // 404 is how an index says that it does not have a package.
+    const size_t start = line.find("Could not fetch URL ");
+    if (start == std::string::npos || line.find(": 404 ") != std::string::npos) continue;
+    troubles += line.substr(start) + "\n";
+  }
+  return troubles;
+}
+
 Status Explain(const CommandResult& result, const std::string& said) {
   if (result.cancelled) {
     return Fail(ErrorCode::kCancelled, "stopped while the environment was built");
@@ -171,7 +185,7 @@ Status Installer::OfferIndex(const std::string& index_url) {
   return Ok();
 }
 
-Status Installer::Run(const std::vector<std::string>& argv) {
+Status Installer::Run(const std::vector<std::string>& argv, const std::string& details) {
   CommandOptions command;
   command.cwd = options_->source_dir;
   command.environment.emplace();
@@ -189,7 +203,10 @@ Status Installer::Run(const std::vector<std::string>& argv) {
   auto result = RunCommand(argv, command);
   pass(scrubber.Flush());
   if (!result) return NotBuilt(std::move(result).error());
-  return result->ok() ? Ok() : Explain(*result, tail);
+  if (result->ok()) return Ok();
+  pass(scrubber.Feed(IndexTroubles(details)));
+  pass(scrubber.Flush());
+  return Explain(*result, tail);
 }
 
 bool Installer::Succeeds(const std::vector<std::string>& argv) {

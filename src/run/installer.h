@@ -27,8 +27,9 @@ class Installer {
   static Result<Installer> Make(const EnvironmentOptions& options, const std::string& index_url);
 
   // Runs in the source's folder. kCancelled. kExhausted: the disk is full. kInvalid:
-  // the program failed; `why` and `hint` are read from what it said.
-  Status Run(const std::vector<std::string>& argv);
+  // the program failed; `why` and `hint` are read from what it said. When it failed,
+  // what `details` (a file it wrote, may be empty) says of the index is added.
+  Status Run(const std::vector<std::string>& argv, const std::string& details = {});
   // Whether a program ends with 0; says nothing to the log.
   bool Succeeds(const std::vector<std::string>& argv);
   void Say(const std::string& line);

@@ -91,6 +91,7 @@ struct Shipper::Parts {
   bool stopping = false;                 // GUARDED_BY(mutex)
   std::atomic<bool> fenced{false};
   std::atomic<bool> done_called{false};
+  std::atomic<int64_t> last_taken_ms{0};
   std::thread thread;
 };
 
@@ -132,6 +133,7 @@ void Shipper::Send(ReportFrame frame) {
 }
 
 void Shipper::Start() {
+  parts_->last_taken_ms = parts_->options.clock.Monotonic().count();
   parts_->thread = std::thread([this] { parts_->Loop(); });
 }
 
@@ -162,6 +164,10 @@ std::string Shipper::Tail(LogStream stream) const {
 
 bool Shipper::done_called() const { return parts_->done_called.load(); }
 
+Millis Shipper::silence() const {
+  return parts_->options.clock.Monotonic() - Millis(parts_->last_taken_ms.load());
+}
+
 void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
   std::lock_guard lock(parts_->mutex);
   parts_->stop = {cause, deadline};
@@ -181,7 +187,7 @@ void Shipper::Parts::Loop() {
       pause = pause / 2 + static_cast<int64_t>(jitter() % static_cast<uint64_t>(pause));
       wake.wait_for(lock, Millis(pause), [this] { return stopping; });
     } else if (draining && !drained) {
-      continue;  // the end is near: no pauses
+      wake.wait_for(lock, Millis(1), [this] { return stopping; });  // the end is near
     } else {
       size_t had = controls.size();
       wake.wait_for(lock, busy ? kTick : kIdleTick, [&] {
@@ -195,6 +201,7 @@ bool Shipper::Parts::Turn() {
   bool all = false;
   std::vector<ReportFrame> frames;
   size_t taken = 0;
+  bool usage_due = false;
   {
     std::lock_guard lock(mutex);
     for (auto& stream : new_streams) streams.push_back(std::move(stream));
@@ -202,9 +209,18 @@ bool Shipper::Parts::Turn() {
     new_streams.clear();
     new_spools.clear();
     all = draining;
-    if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
-    for (const auto& control : controls) frames.push_back(control);
+    // Before the reports: what is held so far is stored with the state they change.
+    if (auto now = options.clock.Monotonic(); now >= next_usage || !controls.empty()) {
+      next_usage = now + kUsageEvery;
+      usage_due = true;
+    }
     taken = controls.size();
+  }
+  if (usage_due) frames.emplace_back(options.usage());
+  {
+    std::lock_guard lock(mutex);
+    if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
+    for (size_t i = 0; i < taken; ++i) frames.push_back(controls[i]);
     if (stop) {
       for (auto& spool : spools) {
         ControlState state{true, stop->second.ms, spool::kNoStopStep, stop->first.kind};
@@ -229,10 +245,6 @@ bool Shipper::Parts::Turn() {
   for (const auto& frame : points) frames.emplace_back(frame);
   data = data || !points.empty();
   if (progress) frames.emplace_back(*progress);
-  if (now >= next_usage || (all && taken > 0)) {
-    next_usage = now + kUsageEvery;
-    frames.emplace_back(options.usage());
-  }
   if (!frames.empty() && !Post(std::move(frames), taken)) return true;
   if (AllSent()) {
     std::lock_guard lock(mutex);
@@ -379,6 +391,7 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
   }
   failures = 0;
   greeted = true;
+  last_taken_ms = options.clock.Monotonic().count();
   for (const auto& frame : points) {
     if (frame.batch.channel & kRegexChannel) continue;
     for (auto& spool : spools) {

@@ -52,6 +52,7 @@ class Shipper {
   // The last lines printed, newest last; for the diagnosis.
   std::string Tail(LogStream stream) const;
   bool done_called() const;  // athanor.done()
+  Millis silence() const;    // since the server last took a report
   // Asks for a stop that all ranks see through their control page.
   void RaiseStop(const Cause& cause, WallTime deadline);
 

@@ -78,7 +78,7 @@ class PlanReader {
     if (!plan_.ranks.empty()) return ApplyToRank(e);
     if (e.key == "hide") return plan_.hide.emplace_back(e.value), Ok();
     if (e.key == "mount")
-      return plan_.mounts.push_back({std::string(e.value), "", false, true}), Ok();
+      return plan_.mounts.push_back({std::string(e.value), "", false, true, ""}), Ok();
     if (e.key.substr(0, 6) == "mount.") return ApplyToMount(e);
     if (e.key == "cgroup") return plan_.cgroups.push_back({std::string(e.value), 2, {}}), Ok();
     if (e.key.substr(0, 7) == "cgroup.") return ApplyToCgroup(e);
@@ -121,6 +121,7 @@ class PlanReader {
     if (plan_.mounts.empty()) return KvFail(e, "before any 'mount'");
     MountPlan& mount = plan_.mounts.back();
     if (e.key == "mount.target") return mount.target = e.value, Ok();
+    if (e.key == "mount.lower") return mount.lower = e.value, Ok();
     if (e.key != "mount.read_only" && e.key != "mount.required") return KvFail(e, "unknown key");
     ATHANOR_TRY(const bool flag, KvFlag(e));
     (e.key == "mount.required" ? mount.required : mount.read_only) = flag;
@@ -195,6 +196,7 @@ Status CheckPlan(const SupervisorPlan& plan) {
   for (const auto& mount : plan.mounts) {
     ATHANOR_CHECK_OK(CheckPath(mount.source, "mount source"));
     ATHANOR_CHECK_OK(CheckPath(mount.target, "mount target"));
+    if (!mount.lower.empty()) ATHANOR_CHECK_OK(CheckPath(mount.lower, "mount lower folder"));
   }
   for (const auto& path : plan.hide) ATHANOR_CHECK_OK(CheckPath(path, "hide"));
   for (const auto& join : plan.cgroups) {
@@ -224,6 +226,7 @@ Result<std::string> SerializePlan(const SupervisorPlan& plan) {
     writer.Text("mount.target", mount.target);
     writer.Flag("mount.read_only", mount.read_only);
     writer.Flag("mount.required", mount.required);
+    if (!mount.lower.empty()) writer.Text("mount.lower", mount.lower);
   }
   for (const auto& join : plan.cgroups) {
     writer.Text("cgroup", join.dir);

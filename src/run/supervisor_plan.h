@@ -33,6 +33,9 @@ struct MountPlan {
   // When it cannot be made: true ends the attempt with a set-up error, false
   // lists it as off and goes on.
   bool required = true;
+  // Not empty: an overlay. The script sees this folder at `target` and may write to
+  // it; what it writes lands in `source` (with `source`.work beside it).
+  std::string lower;
 
   bool operator==(const MountPlan&) const = default;
 };

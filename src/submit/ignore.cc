@@ -97,7 +97,7 @@ bool IgnorePattern::Compile(std::string_view pattern) {
 // Two or more stars that fill a whole path component cross slashes; any others do not.
 // Git compares what stands before the first wildcard apart, and then takes what is left
 // for the whole pattern: in "ab**/c" the stars count as the start of a component.
-bool IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
+void IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
   const size_t start = at;
   while (at < pattern.size() && pattern[at] == '*') ++at;
   const bool starts_component =
@@ -114,7 +114,6 @@ bool IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
   } else {
     tokens_.push_back({Kind::kEverything});
   }
-  return whole_component;
 }
 
 bool IgnorePattern::CompileClass(std::string_view pattern, size_t& at) {

@@ -43,7 +43,7 @@ class IgnorePattern {
   using ByteSet = std::array<bool, 256>;
 
   bool Compile(std::string_view pattern);
-  bool CompileStars(std::string_view pattern, size_t& at);
+  void CompileStars(std::string_view pattern, size_t& at);
   bool CompileClass(std::string_view pattern, size_t& at);
   bool Accepts(const Token& token, unsigned char byte) const;
   bool Run(std::string_view text) const;

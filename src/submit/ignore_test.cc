@@ -141,7 +141,7 @@ TEST(IgnoreRules, AgreesWithGitOnRandomTrees) {
   const std::string top = testing::TempDir() + "athanor-ignore-" + RandomHex(6);
   size_t ignored = 0;
   size_t asked = 0;
-  for (uint32_t seed = 1; seed <= 60; ++seed) {
+  for (uint32_t seed = 1; seed <= 40; ++seed) {
     RandomTree tree(seed);
     const std::string root = top + "/" + std::to_string(seed);
     ASSERT_TRUE(MakeDirs(root).ok());

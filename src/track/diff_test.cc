@@ -5,7 +5,7 @@
 namespace athanor {
 namespace {
 
-RunFacts Run() {
+RunFacts Example() {
   RunFacts run;
   run.record.spec.command = {"python", "train.py"};
   run.record.spec.params = {{"lr", "0.1", Param::Kind::kNumber}, {"epochs", "5", Param::Kind::kNumber}};
@@ -16,16 +16,16 @@ RunFacts Run() {
   return run;
 }
 
-TEST(Differences, OfARunWithItselfThereAreNone) { EXPECT_TRUE(Differences({Run(), Run()}).empty()); }
+TEST(Differences, OfARunWithItselfThereAreNone) { EXPECT_TRUE(Differences({Example(), Example()}).empty()); }
 
 // A5: exactly the four planted differences are found, each in its section.
 TEST(Differences, FindsExactlyThePlantedOnes) {
-  auto other = Run();
+  auto other = Example();
   other.record.spec.params[0].value = "0.3";
   other.source->entries[0].sha256 = std::string(64, 'b');
   other.packages = "numpy==1.26\ntorch==1.13";
   other.metrics[0].last = 0.25;
-  auto rows = Differences({Run(), other});
+  auto rows = Differences({Example(), other});
   ASSERT_EQ(rows.size(), 4u);
   EXPECT_EQ(rows[0].section + "/" + rows[0].key, "params/lr");
   EXPECT_EQ(rows[0].values, (std::vector<std::string>{"0.1", "0.3"}));
@@ -35,9 +35,9 @@ TEST(Differences, FindsExactlyThePlantedOnes) {
 }
 
 TEST(Differences, WhatOnlyOneRunHasStandsBesideNothing) {
-  auto other = Run();
+  auto other = Example();
   other.record.spec.params.pop_back();
-  auto rows = Differences({Run(), other, Run()});
+  auto rows = Differences({Example(), other, Example()});
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].values, (std::vector<std::string>{"5", "", "5"}));
 }

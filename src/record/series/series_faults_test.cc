@@ -60,7 +60,8 @@ std::string PathOf(const std::string& dir, JobId job) {
   return dir + "/" + id.substr(0, 5) + "/" + id + ".series";
 }
 
-// Planted bug: no ftruncate in Load (the next append then goes behind the torn record).
+// Planted bug: Load takes the file's size for its length (the next append then goes
+// behind the torn record).
 TEST(SeriesFaults, ATailTornAnywhereIsCutAndWhatIsSentAgainIsStoredOnce) {
   const TestDir dir;
   const JobId job = JobId::New();
@@ -174,7 +175,7 @@ TEST(SeriesFaults, ABitFlippedWhileTheJobIsOpenIsReportedByRead) {
   }
 }
 
-// Planted bug: AppendAt without its ftruncate after a failed write.
+// Planted bug: the state takes the points before the write succeeded.
 TEST(SeriesFaults, AFullDiskIsToldAndWhenThereIsSpaceAppendsGoOn) {
   SmallDisk disk("256k");
   if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();

@@ -72,6 +72,7 @@ class View {
   Status MakeTarget(const std::string& target, bool directory);
   Status Shadow(const std::string& dir);
   Status MountOne(const MountPlan& mount, int source_fd);
+  Status MountOverlay(const MountPlan& mount, int upper_fd, const std::string& target);
   bool InOurTmpfs(const std::string& dir) const;
 
   std::vector<std::string> tmpfs_;  // where new entries do not reach the host
@@ -145,10 +146,25 @@ Status View::MakeTarget(const std::string& target, bool directory) {
   return Ok();
 }
 
+// By descriptor, since a comma or colon in a path would end an option.
+Status View::MountOverlay(const MountPlan& mount, int upper_fd, const std::string& target) {
+  const UniqueFd lower(::open(mount.lower.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!lower) return FailErrno("open " + mount.lower, errno);
+  const UniqueFd work(::open((mount.source + ".work").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!work) return FailErrno("open " + mount.source + ".work", errno);
+  const std::string options = "lowerdir=" + FdPath(lower.get()) + ",upperdir=" + FdPath(upper_fd) +
+                              ",workdir=" + FdPath(work.get());
+  if (::mount("overlay", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
+    return FailErrno("overlay " + mount.lower + " at " + target, errno);
+  }
+  return Ok();
+}
+
 Status View::MountOne(const MountPlan& mount, int source_fd) {
   std::string target = mount.target;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
   ATHANOR_CHECK_OK(MakeTarget(target, IsDir(source_fd)));
+  if (!mount.lower.empty()) return MountOverlay(mount, source_fd, target);
   if (!Bind(source_fd, target)) return FailErrno("bind " + mount.source + " to " + target, errno);
   if (mount.read_only && !MakeReadOnly(target)) {
     return FailErrno("make " + target + " read-only", errno);

@@ -321,6 +321,17 @@ const TextCase kInstalls[] = {
      "ERROR: ResolutionImpossible: for help visit\n",
      "install_failed",
      "the environment could not be built: a==1 and b==2 cannot be installed together", "loosen"},
+    {"IndexUnreachable",
+     "WARNING: Retrying (Retry(total=0, connect=None)) after connection broken by "
+     "'NewConnectionError': /simple/foo/\nERROR: No matching distribution found for foo\n",
+     "install_failed", "the environment could not be built: the package index did not answer",
+     "check the network"},
+    {"IndexRefuses",
+     "Could not fetch URL http://host/simple/foo/: 401 Client Error: Unauthorized for url: "
+     "http://host/simple/foo/ - skipping\nERROR: No matching distribution found for foo\n",
+     "install_failed",
+     "the environment could not be built: the package index refused access to foo",
+     "check the token"},
     {"NotARequirement", "ERROR: Invalid requirement: 'foo=>1' (from line 3 of requirements.txt)\n",
      "install_failed", "the environment could not be built: 'foo=>1' is not a requirement",
      "correct that line"},

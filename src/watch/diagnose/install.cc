@@ -33,6 +33,12 @@ constexpr Rule kRules[] = {
      "{} cannot be installed together", "loosen the versions you ask for"},
     {R"(ResolutionImpossible())", "the versions asked for exclude each other",
      "loosen the versions you ask for"},
+    // An index that is not reached or not opened has no version of anything.
+    {R"(Could not fetch URL \S+: 40[13] .* for url: \S+/([^/\s]+)/?(?: - skipping)?$)",
+     "the package index refused access to {}",
+     "check the token: environment.index.auth, ath secret ls"},
+    {R"(Retrying \(Retry\(total=0,()|Could not fetch URL \S+: connection error)",
+     "the package index did not answer", "check the network, then: ath retry {{job}}"},
     {R"(No matching distribution found for (.+?)(?: \(from.*)?$)",
      "no version of {} fits this Python and this machine, or the index has none",
      "correct the name or version of {} in the requirements file"},

@@ -1,0 +1,149 @@
+// HTTP load over a Unix socket: `clients` kept-alive connections, each with one request in
+// flight, POST every line of a file (target, tab, body) once, in order; the file is gone
+// through `repeat` times. One thread and raw epoll, so that it takes as little as it can from the
+// server it shares the machine with. Prints one JSON object: rate, latencies and how the rate moved.
+//
+//   load SOCKET CLIENTS FILE REPEAT
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+[[noreturn]] void Die(const std::string& what) {
+  std::fprintf(stderr, "load: %s\n", what.c_str());
+  std::exit(1);
+}
+
+struct Client {
+  int fd = -1;
+  std::string in;
+  Clock::time_point sent;
+};
+
+int Connect(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) Die("the socket's path is too long");
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0 || ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+    Die("connect " + path + ": " + std::strerror(errno));
+  }
+  return fd;
+}
+
+std::vector<std::string> ReadRequests(const char* path) {
+  std::ifstream file(path);
+  if (!file) Die(std::string("cannot read ") + path);
+  std::vector<std::string> requests;
+  for (std::string line; std::getline(file, line);) {
+    auto tab = line.find('\t');
+    if (tab == std::string::npos) Die("a line without a tab");
+    auto body = line.substr(tab + 1);
+    requests.push_back("POST " + line.substr(0, tab) +
+                       " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
+  }
+  if (requests.empty()) Die("no requests");
+  return requests;
+}
+
+// A request is smaller than a socket's buffer, so a blocking write never waits for the reader.
+void Send(Client& client, const std::string& request) {
+  client.sent = Clock::now();
+  size_t done = 0;
+  while (done < request.size()) {
+    ssize_t n = ::send(client.fd, request.data() + done, request.size() - done, MSG_NOSIGNAL);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) Die(std::string("send: ") + std::strerror(errno));
+    done += static_cast<size_t>(n);
+  }
+}
+
+// True when a whole reply has been read; it must be the last thing in the buffer.
+bool Take(Client& client) {
+  auto end = client.in.find("\r\n\r\n");
+  if (end == std::string::npos) return false;
+  auto field = client.in.find("Content-Length: ");
+  if (field == std::string::npos || field > end) Die("a reply without Content-Length");
+  size_t length = std::strtoull(client.in.c_str() + field + 16, nullptr, 10);
+  if (client.in.size() < end + 4 + length) return false;
+  if (client.in.compare(0, 10, "HTTP/1.1 2") != 0) Die("refused: " + client.in.substr(0, 2000));
+  if (client.in.size() != end + 4 + length) Die("more than one reply to one request");
+  client.in.clear();
+  return true;
+}
+
+void Receive(Client& client) {
+  char buffer[16384];
+  ssize_t n = ::recv(client.fd, buffer, sizeof buffer, 0);
+  if (n < 0 && errno == EINTR) return;
+  if (n <= 0) Die(n == 0 ? "the server closed a connection" : std::strerror(errno));
+  client.in.append(buffer, static_cast<size_t>(n));
+}
+
+double Seconds(Clock::duration span) { return std::chrono::duration<double>(span).count(); }
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 5) Die("usage: load SOCKET CLIENTS FILE REPEAT");
+  const auto requests = ReadRequests(argv[3]);
+  const size_t total = requests.size() * std::strtoull(argv[4], nullptr, 10);
+  std::vector<Client> clients(std::min<size_t>(std::strtoull(argv[2], nullptr, 10), total));
+  if (clients.empty()) Die("nothing to do");
+  int poll = ::epoll_create1(EPOLL_CLOEXEC);
+  for (size_t i = 0; i < clients.size(); ++i) {
+    clients[i].fd = Connect(argv[1]);
+    epoll_event event{};
+    event.events = EPOLLIN;
+    event.data.u64 = i;
+    if (::epoll_ctl(poll, EPOLL_CTL_ADD, clients[i].fd, &event) != 0) Die("epoll_ctl");
+  }
+  std::vector<double> took;
+  took.reserve(total);
+  std::vector<Clock::time_point> quarter;
+  size_t next = 0;
+  const auto start = Clock::now();
+  for (auto& client : clients) Send(client, requests[next++ % requests.size()]);
+  std::vector<epoll_event> events(clients.size());
+  while (took.size() < total) {
+    int ready = ::epoll_wait(poll, events.data(), static_cast<int>(events.size()), 60'000);
+    if (ready < 0 && errno == EINTR) continue;
+    if (ready <= 0) Die("no reply for a minute");
+    for (int i = 0; i < ready; ++i) {
+      auto& client = clients[events[i].data.u64];
+      Receive(client);
+      if (!Take(client)) continue;
+      took.push_back(Seconds(Clock::now() - client.sent));
+      if (took.size() * 4 >= total * (quarter.size() + 1)) quarter.push_back(Clock::now());
+      if (next < total) Send(client, requests[next++ % requests.size()]);
+    }
+  }
+  const double seconds = Seconds(Clock::now() - start);
+  const double first = Seconds(quarter.front() - start);
+  const double last = quarter.size() < 4 ? first : Seconds(quarter[3] - quarter[2]);
+  std::sort(took.begin(), took.end());
+  auto at = [&](double share) {
+    return 1e3 * took[std::min(took.size() - 1, static_cast<size_t>(share * double(took.size())))];
+  };
+  std::printf("{\"requests\":%zu,\"seconds\":%.6f,\"rate\":%.1f,\"rate_first_quarter\":%.1f,"
+              "\"rate_last_quarter\":%.1f,\"p50_ms\":%.3f,\"p99_ms\":%.3f,\"max_ms\":%.3f}\n",
+              total, seconds, double(total) / seconds, double(total) / 4 / first,
+              double(total) / 4 / last, at(0.5), at(0.99), 1e3 * took.back());
+}

@@ -1,0 +1,80 @@
+#include "run/source.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+#include "base/files.h"
+#include "base/ids.h"
+#include "base/text.h"
+#include "job/manifest.h"
+
+namespace athanor {
+namespace {
+
+// In a child, since the mount namespace must not be ours.
+bool TryOverlay(const std::string& dir) {
+  for (const char* name : {"/lower", "/upper", "/work", "/at"}) {
+    if (!MakeDirs(dir + name)) return false;
+  }
+  pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    auto options = "lowerdir=" + dir + "/lower,upperdir=" + dir + "/upper,workdir=" + dir + "/work";
+    bool ok = ::unshare(CLONE_NEWNS) == 0 &&
+              ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+              ::mount("overlay", (dir + "/at").c_str(), "overlay", 0, options.c_str()) == 0;
+    ::_exit(ok ? 0 : 1);
+  }
+  int status = 1;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status == 0;
+}
+
+}  // namespace
+
+Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std::string& dir) {
+  ATHANOR_TRY(auto fd, blobs.Read(bundle));
+  ATHANOR_TRY(auto text, ReadAll(fd.get(), kManifestTextLimit));
+  ATHANOR_TRY(auto manifest, ReadManifest(text));
+  ATHANOR_TRY(auto folder, OpenDir(dir));
+  return LayOut(manifest, folder.get(), [&](const std::string& sha) { return blobs.Read(sha); });
+}
+
+Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bundle,
+                                 const std::string& cache_dir) {
+  auto sources = JoinPath(cache_dir, "sources");
+  auto home = JoinPath(sources, bundle);
+  if (Exists(home)) return home;
+  auto making = JoinPath(sources, "." + NewUlid().ToString());
+  ATHANOR_CHECK_OK(MakeDirs(making, 0755));
+  auto status = LayOutBundle(blobs, bundle, making);
+  if (status && ::rename(making.c_str(), home.c_str()) == 0) return home;
+  int error = errno;
+  (void)RemoveTree(making).ok();
+  if (!status) return tl::unexpected(status.error());
+  // Another agent was quicker; its copy is as good.
+  if (Exists(home)) return home;
+  return FailErrno("keep the source in " + home, error);
+}
+
+bool OverlayWorks(const std::string& cache_dir) {
+  auto boot = std::string(Trim(ReadFile("/proc/sys/kernel/random/boot_id").value_or("")));
+  auto answer = JoinPath(cache_dir, "overlay");
+  if (auto kept = ReadFile(answer)) {
+    auto parts = Split(*kept, ' ');
+    if (parts.size() == 2 && parts[0] == boot) return parts[1] == "yes";
+  }
+  auto dir = JoinPath(cache_dir, ".try-" + NewUlid().ToString());
+  bool works = TryOverlay(dir);
+  (void)RemoveTree(dir).ok();
+  (void)ReplaceFile(answer, boot + (works ? " yes" : " no")).ok();
+  return works;
+}
+
+}  // namespace athanor

@@ -1,0 +1,24 @@
+// A job's source on disk: laid out from its bundle, each file checked against its
+// hash; cached by bundle where an overlay can keep the cache unharmed.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "record/objects/blob_store.h"
+
+namespace athanor {
+
+// Lays `bundle` out in `dir`, which exists and is empty.
+Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std::string& dir);
+
+// The folder of `bundle` in the cache, made whole before it appears. Several
+// agents may ask at once.
+Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bundle,
+                                 const std::string& cache_dir);
+
+// Whether this process can mount an overlay whose folders lie in `cache_dir`. Tried
+// once per boot; the answer is kept there.
+bool OverlayWorks(const std::string& cache_dir);
+
+}  // namespace athanor
