@@ -1,27 +1,32 @@
 #!/usr/bin/env python3
-"""What athanor.log costs: ns a call, native and pure, and the import.
+"""What athanor.log costs: native, pure, the import, and against mlflow.log_metric.
 
-    PYTHONPATH=<build>/python python3 bench/log/run.py [--json] [--repeats 9] [--calls 200000]
+    bench/log/run.py [--quick] [--json] [--no-mlflow]
 
 Each repeat is a fresh process with a spool that has room for all of its calls; the figure is
 the median over repeats. Calls are counted in processor time, since they never wait and other
 work on the machine is not theirs; imports by the wall clock and, beside it, in processor time.
-A bar that is missed is printed with its figure.
+The rate against MLflow is by the wall clock on both sides: mlflow.log_metric to its own server on
+this machine, with SQLite, as `mlflow server` comes. MLflow lies in a virtual environment that is
+made once.
 """
 
-import argparse
-import json
+import contextlib
 import os
 import shutil
-import statistics
+import signal
+import socket
 import struct
 import subprocess
 import sys
 import tempfile
+import urllib.request
 
-BARS = {"native log, ns": 200, "pure log, ns": 1000, "should_stop, ns": 1000,
-        "core import, ms": 5, "core import, cpu ms": 5,
-        "package import, ms": 20, "package import, cpu ms": 20}
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import BUILD, CACHE, Broken, check, main, median, scratch, until  # noqa: E402
+
+MLFLOW = "3.15.2"
+PACKAGE = os.path.join(BUILD, "python")
 
 LOOP = """
 import sys, time, athanor
@@ -43,6 +48,30 @@ for i in range(calls):
     pass
 empty = time.process_time_ns() - start
 print((took - empty) / calls)
+"""
+
+RATE = """
+import sys, time, athanor
+calls = int(sys.argv[1])
+athanor.log(loss=0.5, step=0)
+start = time.perf_counter()
+for i in range(calls):
+    athanor.log(loss=0.5, step=i)
+took = time.perf_counter() - start
+assert athanor.stats()["written"] == calls + 1, athanor.stats()
+print(calls / took)
+"""
+
+MLFLOW_RATE = """
+import sys, time, mlflow
+calls = int(sys.argv[1])
+with mlflow.start_run():
+    mlflow.log_metric("loss", 0.5, step=0)
+    start = time.perf_counter()
+    for i in range(calls):
+        mlflow.log_metric("loss", 0.5, step=i)
+    took = time.perf_counter() - start
+print(calls / took)
 """
 
 STOP = """
@@ -93,55 +122,124 @@ def make_spool(folder, calls):
         file.write(page.ljust(4096, b"\0"))
 
 
-def measure(script, arguments, pure, calls, repeats):
-    """Figures of `repeats` fresh processes."""
-    figures = []
-    for _ in range(repeats):
-        folder = tempfile.mkdtemp(prefix="athanor-bench-")
-        try:
-            make_spool(folder, calls)
-            environment = dict(os.environ, ATHANOR_SPOOL=folder, ATHANOR_JOB_ID="bench",
-                               ATHANOR_PURE="1" if pure else "0")
-            reply = subprocess.run([sys.executable, "-c", script, *arguments], env=environment,
-                                   stdout=subprocess.PIPE, check=True, encoding="utf-8")
-            figures.append(float(reply.stdout))
-        finally:
-            shutil.rmtree(folder)
-    return figures
+def measure(script, arguments, pure, calls):
+    """The figure of one fresh process."""
+    folder = tempfile.mkdtemp(prefix="athanor-bench-")
+    try:
+        make_spool(folder, calls)
+        environment = dict(os.environ, ATHANOR_SPOOL=folder, ATHANOR_JOB_ID="bench",
+                           ATHANOR_PURE="1" if pure else "0", PYTHONPATH=PACKAGE)
+        return float(check([sys.executable, "-c", script, *map(str, arguments)], env=environment))
+    finally:
+        shutil.rmtree(folder)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--json", action="store_true")
-    parser.add_argument("--repeats", type=int, default=9)
-    parser.add_argument("--calls", type=int, default=200_000)
-    options = parser.parse_args()
-    import athanor
-    folder = os.path.dirname(athanor.__file__)
-    cores = [name for name in os.listdir(folder) if name.startswith("_core.")]
+def native_core():
+    folder = os.path.join(PACKAGE, "athanor")
+    cores = [name for name in os.listdir(folder) if name.startswith("_core.")] \
+        if os.path.isdir(folder) else []
     if not cores:
-        sys.exit("the native core is not built; build the target athanor_python first")
-    calls, repeats = options.calls, options.repeats
-    figures = {
-        "native log, ns": measure(LOOP, [str(calls), "native"], False, calls, repeats),
-        "pure log, ns": measure(LOOP, [str(calls), "pure"], True, calls, repeats),
-        "should_stop, ns": measure(STOP, [str(calls)], False, calls, repeats),
-    }
-    core = os.path.join(folder, cores[0])
-    for unit, clock in (("ms", "perf_counter_ns"), ("cpu ms", "process_time_ns")):
-        figures["core import, " + unit] = measure(IMPORT_CORE, [clock, core], False, 1, repeats)
-        figures["package import, " + unit] = measure(IMPORT_PACKAGE, [clock], False, 1, repeats)
-    for name, values in figures.items():
-        median = statistics.median(values)
-        row = {"name": name, "median": round(median, 2), "min": round(min(values), 2),
-               "max": round(max(values), 2), "bar": BARS[name], "met": median <= BARS[name]}
-        if options.json:
-            print(json.dumps(row))
-        else:
-            print("%-23s median %9.2f   (%.2f to %.2f)   bar %5d   %s"
-                  % (name, row["median"], row["min"], row["max"], row["bar"],
-                     "met" if row["met"] else "MISSED"))
+        raise Broken("no native core in %s: build the target athanor_python" % folder)
+    return os.path.join(folder, cores[0])
+
+
+def costs(report, repeats, calls):
+    core = native_core()
+    kinds = [
+        ("athanor.log(loss=x, step=i), native core", "ns", 200, LOOP, [calls, "native"], False),
+        ("athanor.log(loss=x, step=i), pure Python", "ns", 1000, LOOP, [calls, "pure"], True),
+        ("athanor.should_stop()", "ns", None, STOP, [calls], False),
+        ("import of the native core", "ms", 5, IMPORT_CORE, ["perf_counter_ns", core], False),
+        ("import of the native core, processor time", "ms", None, IMPORT_CORE,
+         ["process_time_ns", core], False),
+        ("import athanor", "ms", 20, IMPORT_PACKAGE, ["perf_counter_ns"], False),
+        ("import athanor, processor time", "ms", None, IMPORT_PACKAGE, ["process_time_ns"], False),
+    ]
+    taken = {kind[0]: [] for kind in kinds}
+    for _ in range(repeats):
+        for what, _, _, script, arguments, pure in kinds:
+            taken[what].append(measure(script, arguments, pure, calls))
+    for what, unit, bar, *_ in kinds:
+        report.row(what, median(taken[what]), unit, values=taken[what], bar=bar)
+
+
+def mlflow_python():
+    """The interpreter that has MLflow; installed when it is not there yet."""
+    folder = os.path.join(CACHE, "mlflow-" + MLFLOW)
+    if not os.path.exists(os.path.join(folder, "complete")):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(CACHE, exist_ok=True)
+        check([sys.executable, "-m", "venv", folder])
+        check([os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet",
+               "mlflow==" + MLFLOW])
+        with open(os.path.join(folder, "complete"), "w"):
+            pass
+    return os.path.join(folder, "bin", "python")
+
+
+@contextlib.contextmanager
+def mlflow_server(python):
+    """The address of an `mlflow server` on an empty SQLite store."""
+    with scratch() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+        free.close()
+        with open(os.path.join(folder, "log"), "wb") as log:
+            server = subprocess.Popen(
+                [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
+                 "--backend-store-uri", "sqlite:///%s/mlflow.db" % folder,
+                 "--default-artifact-root", os.path.join(folder, "artifacts")],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
+                start_new_session=True)
+        url = "http://127.0.0.1:%d" % port
+
+        def healthy():
+            if server.poll() is not None:
+                with open(os.path.join(folder, "log"), errors="replace") as log:
+                    raise Broken("mlflow server ended: " + log.read()[-500:])
+            with contextlib.suppress(OSError):
+                return urllib.request.urlopen(url + "/health", timeout=5).status == 200
+        try:
+            until(healthy, "mlflow server answers", pause=0.2)
+            yield url
+        finally:
+            # Its workers are in the session it leads.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(server.pid, signal.SIGKILL)
+            server.wait()
+
+
+def against_mlflow(report, repeats, calls):
+    what = "athanor.log over mlflow.log_metric, rate"
+    try:
+        python = mlflow_python()
+    except Broken as broken:
+        return report.skip(what, "MLflow %s cannot be installed: %s"
+                           % (MLFLOW, str(broken).strip().splitlines()[-1][:200]))
+    ours, theirs = [], []
+    with mlflow_server(python) as url:
+        environment = dict(os.environ, MLFLOW_TRACKING_URI=url)
+        for _ in range(repeats):
+            ours.append(measure(RATE, [calls], False, calls))
+            text = check([python, "-c", MLFLOW_RATE, str(max(50, calls // 1000))], env=environment)
+            # It prints where to look at the run, too.
+            theirs.append(next(float(line) for line in reversed(text.splitlines())
+                               if line.replace(".", "").isdigit()))
+    report.row("mlflow.log_metric to its own server", median(theirs), "/s", values=theirs,
+               note="MLflow %s, SQLite, one client" % MLFLOW)
+    report.row(what, median(ours) / median(theirs), "x", bar=10_000, at_least=True,
+               values=[mine / other for mine, other in zip(ours, theirs)],
+               against="{:,.0f}/s against {:,.0f}/s".format(median(ours), median(theirs)))
+
+
+def run(report, options):
+    repeats, calls = (3, 50_000) if options.quick else (9, 200_000)
+    costs(report, repeats, calls)
+    if options.no_mlflow:
+        return report.skip("athanor.log over mlflow.log_metric, rate", "--no-mlflow")
+    against_mlflow(report, max(2, repeats // 2), calls)
 
 
 if __name__ == "__main__":
-    main()
+    main("log", __doc__, run, lambda parser: parser.add_argument(
+        "--no-mlflow", action="store_true", help="leave MLflow out"))

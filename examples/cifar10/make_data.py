@@ -41,7 +41,7 @@ def draw(label, random):
 
 def batch(count, random):
     labels = [int(i) for i in random.integers(0, 10, count)]
-    return {b"data": np.stack([draw(label, random) for label in labels]), b"labels": labels}
+    return {"data": np.stack([draw(label, random) for label in labels]), "labels": labels}
 
 
 def main():

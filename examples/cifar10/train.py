@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import pickle
 
 import torch
 import torchvision
@@ -18,15 +19,9 @@ class LocalCIFAR10(torchvision.datasets.CIFAR10):
         return True
 
     def _load_meta(self):
-        import pickle
-
         with open(os.path.join(self.root, self.base_folder, "batches.meta"), "rb") as meta:
             self.classes = pickle.load(meta)["label_names"]
         self.class_to_idx = {name: i for i, name in enumerate(self.classes)}
-
-    def __init__(self, root, train, transform):
-        # The pickles of CIFAR-10 have byte-string keys; torchvision reads them as latin1 text.
-        super().__init__(root, train=train, transform=transform, download=False)
 
 
 def network():
@@ -58,8 +53,8 @@ def main():
 
     torch.manual_seed(0)
     to_tensor = transforms.Compose([transforms.ToTensor(), transforms.Normalize([0.5] * 3, [0.5] * 3)])
-    train_set = LocalCIFAR10(args.data, True, to_tensor)
-    test_set = LocalCIFAR10(args.data, False, to_tensor)
+    train_set = LocalCIFAR10(args.data, train=True, transform=to_tensor)
+    test_set = LocalCIFAR10(args.data, train=False, transform=to_tensor)
     train = torch.utils.data.DataLoader(train_set, args.batch_size, shuffle=True)
     test = torch.utils.data.DataLoader(test_set, 500)
 

@@ -117,6 +117,7 @@ class Follower {
     std::string bytes = data.contains("text")
                             ? data["text"].get<std::string>()
                             : FromBase64(data.value("base64", "")).value_or("");
+    if (options_.on_log) return options_.on_log(bytes);
     bool error = options_.split && data.value("stream", "") == "stderr";
     footer_.Print(bytes, error ? stderr : stdout);
   }

@@ -2,8 +2,10 @@
 // with progress, two metrics and what it uses. Plain lines otherwise.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/result.h"
@@ -21,6 +23,7 @@ struct AttachOptions {
   bool stop_on_interrupt = true;  // Ctrl-C asks the job to stop (else only leaves)
   bool footer = true;
   bool once = false;  // only what is there now
+  std::function<void(std::string_view)> on_log;  // takes the log's bytes; empty: they are printed
 };
 
 // Until the job is over, or (without stop_on_interrupt) Ctrl-C. The final record.

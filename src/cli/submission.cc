@@ -60,7 +60,7 @@ std::string CurrentDir() {
 std::string Absolute(const std::string& base, const std::string& path) {
   if (!path.empty() && path[0] == '/') return path;
   if (path.empty() || path == ".") return base;
-  return JoinPath(base, path);
+  return JoinPath(base, StartsWith(path, "./") ? path.substr(2) : path);
 }
 
 Result<JobSpec> ReadSpec(const RunOptions& options) {

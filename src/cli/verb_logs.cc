@@ -1,4 +1,4 @@
-// ps, show, why, logs, metrics, events: looking without changing anything.
+// ath logs: what a job printed.
 #include <cmath>
 #include <cstdio>
 
@@ -90,8 +90,16 @@ int LogsVerb(const Common& common, const LogOptions& options) {
     attach.footer = false;
     attach.stop_on_interrupt = false;
     attach.once = !options.follow;
+    if (!options.grep.empty()) {
+      attach.on_log = [&filter](std::string_view bytes) {
+        filter.Write(bytes);
+        std::fflush(stdout);
+      };
+    }
     auto end = Attach(*client, attach);
-    return end ? 0 : Refuse(end.error(), common.json);
+    if (!end) return Refuse(end.error(), common.json);
+    filter.Finish();
+    return 0;
   }
   HttpCall call;
   call.target = "/api/v1/jobs/" + ref + "/logs?" + *query;

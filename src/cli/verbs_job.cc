@@ -177,7 +177,7 @@ int ShowVerb(const Common& common, const std::string& job) {
       asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
     }
     if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
-    Field("resources", asked);
+    Field("resources", std::string(Trim(asked)));
   }
   if (spec.contains("source")) {
     const auto& source = spec["source"];

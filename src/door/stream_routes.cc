@@ -42,34 +42,83 @@ LogFilter FilterOf(const Request& request) {
   return filter;
 }
 
-Result<LogCursor> StartOf(const DoorContext& context, JobId job, const Request& request) {
+// Where a reader begins, and how much of what comes then it does not want.
+struct LogStart {
+  LogCursor cursor;
+  uint64_t skip_lines = 0;
+
+  std::string_view Skip(std::string_view bytes) {
+    while (skip_lines > 0 && !bytes.empty()) {
+      auto end = bytes.find('\n');
+      if (end == std::string_view::npos) return {};
+      bytes.remove_prefix(end + 1);
+      --skip_lines;
+    }
+    return bytes;
+  }
+};
+
+// Lines after `cursor` that pass; one that is still open counts, too.
+uint64_t CountLines(const DoorContext& context, JobId job, LogFilter filter, LogCursor cursor) {
+  uint64_t lines = 0;
+  bool open = false;
+  for (;;) {
+    auto entries = context.logs.Read(job, cursor, kPiece);
+    if (!entries || entries->empty()) return lines + (open ? 1 : 0);
+    for (const auto& entry : *entries) {
+      if (!filter.Passes(entry) || entry.bytes.empty()) continue;
+      lines += static_cast<uint64_t>(std::count(entry.bytes.begin(), entry.bytes.end(), '\n'));
+      open = entry.bytes.back() != '\n';
+    }
+  }
+}
+
+// The store counts the lines of all streams in whole chunks; here they are the reader's.
+Result<LogStart> TailOf(const DoorContext& context, JobId job, LogFilter filter, uint64_t wanted) {
+  for (uint64_t ask = wanted;; ask *= 4) {
+    ATHANOR_TRY(auto cursor, context.logs.Tail(job, ask));
+    auto lines = CountLines(context, job, filter, cursor);
+    if (lines >= wanted || cursor.entry == 0) {
+      return LogStart{cursor, lines > wanted ? lines - wanted : 0};
+    }
+  }
+}
+
+// A job that has printed nothing yet is read from its beginning.
+Result<LogStart> StartOf(const DoorContext& context, JobId job, LogFilter filter,
+                         const Request& request) {
   std::string last(request.headers.Get("Last-Event-ID"));
   if (last.empty()) last = request.Query("cursor").value_or("");
-  if (auto cursor = LogCursor::Parse(last)) return *cursor;
-  if (auto tail = request.Query("tail")) {
-    return context.logs.Tail(job, std::strtoull(tail->c_str(), nullptr, 10));
-  }
-  if (auto since = request.Query("since_ms")) {
-    return context.logs.Since(job, std::strtoll(since->c_str(), nullptr, 10));
-  }
-  return LogCursor{};
+  if (auto cursor = LogCursor::Parse(last)) return LogStart{*cursor};
+  auto start = [&]() -> Result<LogStart> {
+    if (auto tail = request.Query("tail")) {
+      return TailOf(context, job, filter, std::strtoull(tail->c_str(), nullptr, 10));
+    }
+    if (auto since = request.Query("since_ms")) {
+      ATHANOR_TRY(auto cursor, context.logs.Since(job, std::strtoll(since->c_str(), nullptr, 10)));
+      return LogStart{cursor};
+    }
+    return LogStart{};
+  }();
+  if (!start && start.error().code == ErrorCode::kNotFound) return LogStart{};
+  return start;
 }
 
 // Sends the bytes there are now, piece by piece, as fast as the reader takes them.
 class LogDownload : public std::enable_shared_from_this<LogDownload> {
  public:
-  LogDownload(DoorContext& context, JobId job, LogFilter filter, LogCursor cursor, Stream stream)
-      : context_(context), job_(job), filter_(filter), cursor_(cursor), stream_(std::move(stream)) {}
+  LogDownload(DoorContext& context, JobId job, LogFilter filter, LogStart start, Stream stream)
+      : context_(context), job_(job), filter_(filter), start_(start), stream_(std::move(stream)) {}
 
   void Go() {
     while (stream_.open()) {
       if (stream_.backlog() > kMostBacklog) {
         return stream_.OnDrained([self = shared_from_this()] { self->Go(); });
       }
-      auto entries = context_.logs.Read(job_, cursor_, kPiece);
+      auto entries = context_.logs.Read(job_, start_.cursor, kPiece);
       if (!entries || entries->empty()) break;
       for (const auto& entry : *entries) {
-        if (filter_.Passes(entry)) stream_.Write(entry.bytes);
+        if (filter_.Passes(entry)) stream_.Write(std::string(start_.Skip(entry.bytes)));
       }
     }
     stream_.Close();
@@ -79,20 +128,20 @@ class LogDownload : public std::enable_shared_from_this<LogDownload> {
   DoorContext& context_;
   JobId job_;
   LogFilter filter_;
-  LogCursor cursor_;
+  LogStart start_;
   Stream stream_;
 };
 
 void Logs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  auto cursor = StartOf(context, record->id, call.request);
-  if (!cursor && cursor.error().code != ErrorCode::kNotFound) return call.Refuse(cursor.error());
+  auto filter = FilterOf(call.request);
+  auto start = StartOf(context, record->id, filter, call.request);
+  if (!start) return call.Refuse(start.error());
   Response head;
   head.headers.Add("Content-Type", "application/octet-stream");
   head.headers.Add("X-Content-Type-Options", "nosniff");
-  auto download = std::make_shared<LogDownload>(context, record->id, FilterOf(call.request),
-                                                cursor ? *cursor : LogCursor{},
+  auto download = std::make_shared<LogDownload>(context, record->id, filter, *start,
                                                 call.responder.BeginStream(head));
   download->Go();
 }
@@ -100,10 +149,11 @@ void Logs(DoorContext& context, const Call& call) {
 // One job, live: its log, states, numbers; ends when the job is over and all was sent.
 class JobStream : public std::enable_shared_from_this<JobStream> {
  public:
-  JobStream(DoorContext& context, JobId job, LogFilter filter, LogCursor cursor, Stream stream)
-      : context_(context), job_(job), filter_(filter), cursor_(cursor), stream_(std::move(stream)) {}
+  JobStream(DoorContext& context, JobId job, LogFilter filter, LogStart start, Stream stream)
+      : context_(context), job_(job), filter_(filter), start_(start), stream_(std::move(stream)) {}
 
   void Start(bool follow) {
+    follow_ = follow;
     auto self = shared_from_this();
     listener_ = context_.hub.Listen(job_, [self](JobId, News news) { self->On(news); });
     stream_.OnClosed([self] {
@@ -114,7 +164,6 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     SendMetrics();
     SendLogs();
     EndIfOver();
-    if (!follow) stream_.Close();
   }
 
  private:
@@ -150,21 +199,23 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
           self->EndIfOver();
         });
       }
-      auto entries = context_.logs.Read(job_, cursor_, kPiece);
+      auto entries = context_.logs.Read(job_, start_.cursor, kPiece);
       if (!entries || entries->empty()) break;
       for (const auto& entry : *entries) {
         if (!filter_.Passes(entry)) continue;
+        auto bytes = start_.Skip(entry.bytes);
+        if (bytes.empty()) continue;
         Json data = Json::object();
         data["stream"] = std::string(NameOf(entry.stream));
         data["rank"] = entry.rank;
         data["attempt"] = entry.attempt;
         data["time"] = Rfc3339({entry.wall_ms});
-        if (IsUtf8(entry.bytes)) {
-          data["text"] = entry.bytes;
+        if (IsUtf8(bytes)) {
+          data["text"] = std::string(bytes);
         } else {
-          data["base64"] = Base64(entry.bytes);
+          data["base64"] = Base64(bytes);
         }
-        Event("log", data, cursor_.ToString());
+        Event("log", data, entry.after.ToString());
       }
     }
   }
@@ -213,9 +264,12 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   }
 
   void EndIfOver() {
-    auto record = FindJob(context_, job_.ToString());
-    if (record && !IsTerminal(record->state)) return;
     if (stream_.backlog() > kMostBacklog) return;  // logs go on first
+    auto record = FindJob(context_, job_.ToString());
+    if (record && !IsTerminal(record->state)) {
+      if (!follow_) stream_.Close();
+      return;
+    }
     context_.loop.Cancel(timer_);
     SendMetrics();
     if (record) Event("end", JobView(context_, *record));
@@ -225,11 +279,12 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   DoorContext& context_;
   JobId job_;
   LogFilter filter_;
-  LogCursor cursor_;
+  LogStart start_;
   Stream stream_;
   Hub::Id listener_ = 0;
   Executor::TimerId timer_ = 0;
   bool timer_set_ = false;
+  bool follow_ = true;
 };
 
 Response SseHead() {
@@ -243,48 +298,66 @@ Response SseHead() {
 void FollowJob(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  auto cursor = StartOf(context, record->id, call.request);
-  if (!cursor && cursor.error().code != ErrorCode::kNotFound) return call.Refuse(cursor.error());
-  std::make_shared<JobStream>(context, record->id, FilterOf(call.request),
-                              cursor ? *cursor : LogCursor{}, call.responder.BeginStream(SseHead()))
+  auto filter = FilterOf(call.request);
+  auto start = StartOf(context, record->id, filter, call.request);
+  if (!start) return call.Refuse(start.error());
+  std::make_shared<JobStream>(context, record->id, filter, *start,
+                              call.responder.BeginStream(SseHead()))
       ->Start(call.request.Query("follow").value_or("true") == "true");
 }
 
 // Every job's events after a position, then as they come.
-void FollowEvents(DoorContext& context, const Call& call) {
-  struct Follower {
-    uint64_t position = 0;
-    Stream stream;
-    Hub::Id listener = 0;
-  };
-  auto follower = std::make_shared<Follower>();
-  std::string last(call.request.headers.Get("Last-Event-ID"));
-  if (last.empty()) last = call.request.Query("after").value_or("");
-  if (last.empty()) {
-    auto newest = context.jobs.LastEventPosition();
-    follower->position = newest ? *newest : 0;
-  } else {
-    follower->position = std::strtoull(last.c_str(), nullptr, 10);
+class EventStream : public std::enable_shared_from_this<EventStream> {
+ public:
+  EventStream(DoorContext& context, uint64_t position, bool follow, Stream stream)
+      : context_(context), position_(position), follow_(follow), stream_(std::move(stream)) {}
+
+  void Start() {
+    auto self = shared_from_this();
+    listener_ = context_.hub.ListenAll([self](JobId, News news) {
+      if (news == News::kState) self->Go();
+    });
+    stream_.OnClosed([self] { self->context_.hub.Forget(self->listener_); });
+    Go();
   }
-  bool follow = call.request.Query("follow").value_or("true") == "true";
-  follower->stream = call.responder.BeginStream(SseHead());
-  auto pump = [&context, follower] {
-    while (follower->stream.open() && follower->stream.backlog() < kMostBacklog) {
-      auto events = context.jobs.EventsAfter(follower->position, 200);
-      if (!events || events->empty()) return;
-      for (const auto& event : *events) {
+
+ private:
+  void Go() {
+    while (stream_.open()) {
+      if (stream_.backlog() > kMostBacklog) {
+        return stream_.OnDrained([self = shared_from_this()] { self->Go(); });
+      }
+      std::vector<uint64_t> positions;
+      auto events = context_.jobs.EventsAfter(position_, 200, &positions);
+      if (!events || events->empty()) break;
+      for (size_t i = 0; i < events->size(); ++i) {
         SseEvent out;
-        out.id = std::to_string(follower->position);
+        out.id = std::to_string(positions[i]);
         out.event = "event";
-        out.data = DumpJson(ToJson(event));
-        follower->stream.Write(FormatSse(out));
+        out.data = DumpJson(ToJson((*events)[i]));
+        stream_.Write(FormatSse(out));
       }
     }
-  };
-  pump();
-  if (!follow) return follower->stream.Close();
-  follower->listener = context.hub.ListenAll([pump](JobId, News) { pump(); });
-  follower->stream.OnClosed([&context, follower] { context.hub.Forget(follower->listener); });
+    if (!follow_) stream_.Close();
+  }
+
+  DoorContext& context_;
+  uint64_t position_;
+  bool follow_;
+  Stream stream_;
+  Hub::Id listener_ = 0;
+};
+
+void FollowEvents(DoorContext& context, const Call& call) {
+  std::string last(call.request.headers.Get("Last-Event-ID"));
+  if (last.empty()) last = call.request.Query("after").value_or("");
+  auto newest = context.jobs.LastEventPosition();
+  if (!newest) return call.Refuse(newest.error());
+  auto position = last.empty() ? *newest : std::strtoull(last.c_str(), nullptr, 10);
+  std::make_shared<EventStream>(context, position,
+                                call.request.Query("follow").value_or("true") == "true",
+                                call.responder.BeginStream(SseHead()))
+      ->Start();
 }
 
 }  // namespace

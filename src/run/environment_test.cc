@@ -307,7 +307,7 @@ class PrivateIndex : public Environment {
     ASSERT_TRUE(ReplaceFile(outside_ / "token", kToken).ok());
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
-    const UniqueFd read(ends[0]);
+    said_.reset(ends[0]);
     UniqueFd write(ends[1]);
     const auto server =
         SpawnDetached({"/usr/bin/python3", "-c", kIndexServer, outside_ / "token",
@@ -316,8 +316,8 @@ class PrivateIndex : public Environment {
     ASSERT_TRUE(server);
     server_ = *server;
     write.reset();
-    char port[16] = {};
-    ASSERT_GT(::read(read.get(), port, sizeof port - 1), 0);
+    std::string port;
+    for (char c = 0; c != '\n'; port += c) ASSERT_EQ(::read(said_.get(), &c, 1), 1);
     spec_.environment.index_url = fmt::format("http://127.0.0.1:{}/simple", std::stoi(port));
     spec_.environment.index_secret = "INDEX_TOKEN";
     Require("tiny==1.0\n");
@@ -331,6 +331,7 @@ class PrivateIndex : public Environment {
 
   static constexpr const char* kToken = "pypi-canary-0123456789abcdef";
   TestDir outside_;  // what may hold the token
+  UniqueFd said_;
   pid_t server_ = 0;
 };
 

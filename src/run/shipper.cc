@@ -72,6 +72,7 @@ struct Shipper::Parts {
   ProgressTracker tracker;
   std::optional<ProgressFrame> progress;
   std::optional<ProgressFrame> last_progress;
+  bool sdk_used = false;  // athanor.log() was called
   bool finished = false;  // no stream will grow any more
   std::optional<HttpClient> client;
   Millis next_usage{0};
@@ -231,8 +232,8 @@ bool Shipper::Parts::Turn() {
       stop.reset();
     }
   }
+  ReadSpools();  // first: a script that logs by itself needs no guesses
   Gather(all);
-  ReadSpools();
   auto now = options.clock.Monotonic();
   bool data = false;
   for (auto& stream : streams) {
@@ -291,7 +292,10 @@ void Shipper::Parts::ReadSpools() {
             frame.batch.items.push_back(
                 {point.seq, {std::string(point.name), point.step, point.wall_ns, point.value}});
           }
-          if (!frame.batch.items.empty()) points.push_back(std::move(frame));
+          if (!frame.batch.items.empty()) {
+            sdk_used = true;
+            points.push_back(std::move(frame));
+          }
           for (const auto& mark : batch.marks) {
             if (mark.code == 1) done_called = true;
           }
@@ -323,6 +327,7 @@ void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes) {
 void Shipper::Parts::AddPoints(std::vector<MetricPoint> found) {
   int64_t now_ns = options.clock.Wall().ms * 1'000'000;
   for (auto& point : found) {
+    if (point.guessed && sdk_used) continue;
     uint32_t channel = kRegexChannel | point.stream;
     if (points.empty() || points.back().batch.channel != channel ||
         points.back().batch.rank != point.rank.value) {

@@ -414,7 +414,8 @@ Result<std::vector<StoredEvent>> JobStore::Events(JobId id, uint64_t after, size
   return events;
 }
 
-Result<std::vector<StoredEvent>> JobStore::EventsAfter(uint64_t& position, size_t limit) const {
+Result<std::vector<StoredEvent>> JobStore::EventsAfter(uint64_t& position, size_t limit,
+                                                       std::vector<uint64_t>* positions) const {
   std::vector<StoredEvent> events;
   uint64_t last = position;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
@@ -425,6 +426,7 @@ Result<std::vector<StoredEvent>> JobStore::EventsAfter(uint64_t& position, size_
     statement->Bind(2, Clamped(limit));
     return Collect(*statement, events, [&](const Statement& row) {
       last = static_cast<uint64_t>(row.Int(0));
+      if (positions) positions->push_back(last);
       return EventIn(row);
     });
   }));

@@ -92,7 +92,9 @@ class JobStore {
   // Events of one job after `after`, oldest first.
   Result<std::vector<StoredEvent>> Events(JobId id, uint64_t after, size_t limit) const;
   // Events of all jobs after a store-wide position; `position` is set to the last one's.
-  Result<std::vector<StoredEvent>> EventsAfter(uint64_t& position, size_t limit) const;
+  // `positions`, if given, gets the position of each.
+  Result<std::vector<StoredEvent>> EventsAfter(uint64_t& position, size_t limit,
+                                               std::vector<uint64_t>* positions = nullptr) const;
   Result<uint64_t> LastEventPosition() const;
   struct Counts {
     uint64_t jobs = 0;

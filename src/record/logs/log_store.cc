@@ -427,8 +427,8 @@ Result<std::vector<LogEntry>> LogStore::Read(JobId job, LogCursor& cursor, size_
     const bool damaged = bytes.size() != entry->length || Crc32c(bytes) != entry->bytes_crc;
     if (damaged) parts_->ReportBytes(job, *lease, cursor.entry, *entry);
     const LogKey& key = entry->key;
-    found.push_back(
-        {key.attempt, key.host, key.rank, key.stream, entry->wall_ms, std::move(bytes), damaged});
+    found.push_back({key.attempt, key.host, key.rank, key.stream, entry->wall_ms, std::move(bytes),
+                     damaged, LogCursor{cursor.entry + 1}});
   }
   return found;
 }

@@ -52,6 +52,7 @@ struct LogEntry {
   int64_t wall_ms = 0;
   std::string bytes;     // ends at a line end unless the line was still open when shipped
   bool damaged = false;  // these are not the bytes that were written: what the disk has now
+  LogCursor after{};     // right behind this entry
 };
 
 class LogStore {
