@@ -105,7 +105,10 @@ def verdict_of(row):
 
 
 def bar_of(row):
-    return "%s %s" % (row["sense"], figure(row["bar"], row["unit"])) if "bar" in row else ""
+    if "bar" not in row:
+        return ""
+    return "%s %s%s" % (row["sense"], "{:,g}".format(row["bar"]),
+                        "x" if row["unit"] == "x" else " " + row["unit"])
 
 
 def text_of(row):

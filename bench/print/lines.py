@@ -7,7 +7,7 @@ import time
 count, path = int(sys.argv[1]), sys.argv[2]
 start = time.perf_counter()
 for i in range(count):
-    print("step", i, "loss", 0.25)
+    print(f"step {i} loss 0.25")
 sys.stdout.flush()
 took = time.perf_counter() - start
 with open(path, "w") as file:

@@ -231,7 +231,9 @@ TEST(HttpServer, StreamsALargeFileWithoutHoldingIt) {
     most = std::max(most, ResidentBytes());
   }
   EXPECT_TRUE(last.ends_with("END"));
-  if (!testing::kSanitized) EXPECT_LT(most, before + (16 << 20));
+  if (!testing::kSanitized) {
+    EXPECT_LT(most, before + (16 << 20));
+  }
 }
 
 TEST(HttpServer, SendsAPartOfAFileAndKeepsTheConnection) {
