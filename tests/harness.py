@@ -253,9 +253,11 @@ class Server:
 
     def wait(self, job):
         """The record of a job that has ended."""
-        self.ath("wait", job, "--json")
+        said = self.ath("wait", job, "--timeout", "%ds" % (2 * PATIENCE), "--json").stdout
         record = self.show(job)
-        assert record["state"] in TERMINAL, record
+        if record["state"] not in TERMINAL:
+            raise AssertionError("%s is %s, and `ath wait` said %s"
+                                 % (job, record["state"], said))
         return record
 
     def show(self, job):

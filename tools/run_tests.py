@@ -207,7 +207,7 @@ def tier_simulation(arguments):
 
 
 def tests_environment(arguments):
-    return {"ATHANOR_BUILD": os.path.join(ROOT, "build"), "ATHANOR_SOAK": "1" if arguments.soak else "",
+    return {"ATHANOR_BUILD": os.path.join(ROOT, "build"), "ATHANOR_TEST_SOAK": "1" if arguments.soak else "",
             "PYTHONPATH": os.path.join(ROOT, "tests")}
 
 

@@ -25,6 +25,7 @@ struct Values {
   std::string job;
   std::string name;
   std::string text;
+  std::string scope = "submit";
   std::vector<std::string> jobs;
   bool flag = false;
   std::function<int()> verb;
@@ -178,10 +179,9 @@ void AddKeeping(CLI::App& app, Values& v) {
   auto* token = app.add_subcommand("token", "Tokens for callers from elsewhere");
   token->require_subcommand(1);
   auto* create = Verb(*token, v, "create", "Make one; it is shown once",
-                      [&v] { return TokenCreateVerb(v.common, v.name, v.text, v.job); });
-  v.text = "submit";
+                      [&v] { return TokenCreateVerb(v.common, v.name, v.scope, v.job); });
   create->add_option("--note", v.name, "What it is for");
-  create->add_option("--scope", v.text, "read, submit or admin (submit)");
+  create->add_option("--scope", v.scope, "read, submit or admin (submit)");
   create->add_option("--expires", v.job, "Life time: 30d");
   Verb(*token, v, "ls", "List them", [&v] { return TokenListVerb(v.common); });
   auto* revoke = Verb(*token, v, "revoke", "Make one void", [&v] { return TokenRevokeVerb(v.common, v.job); });

@@ -118,6 +118,7 @@ class Follower {
                             ? data["text"].get<std::string>()
                             : FromBase64(data.value("base64", "")).value_or("");
     if (options_.on_log) return options_.on_log(bytes);
+    if (options_.write) return options_.write(bytes);
     bool error = options_.split && data.value("stream", "") == "stderr";
     footer_.Print(bytes, error ? stderr : stdout);
   }

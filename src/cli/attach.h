@@ -3,8 +3,10 @@
 #pragma once
 
 #include <functional>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <string_view>
 
 #include "base/json.h"
@@ -23,6 +25,7 @@ struct AttachOptions {
   bool stop_on_interrupt = true;  // Ctrl-C asks the job to stop (else only leaves)
   bool footer = true;
   bool once = false;  // only what is there now
+  std::function<void(std::string_view)> write;  // log bytes go here instead of the screen
   std::function<void(std::string_view)> on_log;  // takes the log's bytes; empty: they are printed
 };
 

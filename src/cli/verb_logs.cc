@@ -48,7 +48,9 @@ class LineFilter {
 
  private:
   void Line(std::string_view line) {
-    if (RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *regex_)) {
+    // Without its end, so that $ means the end of the line.
+    size_t size = line.size() - (line.back() == '\n' ? 1 : 0);
+    if (RE2::PartialMatch(re2::StringPiece(line.data(), size), *regex_)) {
       std::fwrite(line.data(), 1, line.size(), stdout);
     }
   }
@@ -90,6 +92,12 @@ int LogsVerb(const Common& common, const LogOptions& options) {
     attach.footer = false;
     attach.stop_on_interrupt = false;
     attach.once = !options.follow;
+    if (!options.grep.empty()) {
+      attach.write = [&filter](std::string_view bytes) {
+        filter.Write(bytes);
+        std::fflush(stdout);
+      };
+    }
     if (!options.grep.empty()) {
       attach.on_log = [&filter](std::string_view bytes) {
         filter.Write(bytes);

@@ -207,13 +207,15 @@ class History {
   std::set<JobId> ran_before_;  // running before the current turn
 };
 
+constexpr int kJobs = 20;
+
 void RunSeeds(bool exact) {
   if (const char* given = std::getenv("ATHANOR_SEED")) {
-    History(static_cast<uint32_t>(std::atoi(given)), exact).Run(40);
+    History(static_cast<uint32_t>(std::atoi(given)), exact).Run(kJobs);
     return;
   }
   for (uint32_t seed = 1; seed <= 1'000; ++seed) {
-    History(seed, exact).Run(40);
+    History(seed, exact).Run(kJobs);
     ASSERT_FALSE(::testing::Test::HasFailure()) << "ATHANOR_SEED=" << seed;
   }
 }
