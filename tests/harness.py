@@ -232,8 +232,9 @@ class Server:
 
     def json(self, *arguments, check=0, **more):
         """The last line a verb printed with --json."""
-        return json.loads(self.ath(*arguments, "--json", check=check, **more)
-                          .stdout.splitlines()[-1])
+        end = arguments.index("--") if "--" in arguments else len(arguments)
+        return json.loads(self.ath(*arguments[:end], "--json", *arguments[end:], check=check,
+                                   **more).stdout.splitlines()[-1])
 
     def script(self, name, text):
         path = os.path.join(self.work, name)

@@ -78,7 +78,7 @@ def check_includes(tree):
             breaches.append("%s: room %s has no place in the order" % (path, room))
             continue
         graph[below_src] = []
-        for kind, name in INCLUDE.findall(read(path)):
+        for kind, name in INCLUDE.findall(read(os.path.join(tree, path))):
             target = name.split("/")[0]
             if kind == '"':
                 if "/" not in name or target not in LEVEL:

@@ -1,7 +1,7 @@
 // HTTP load over a Unix socket: `clients` kept-alive connections, each with one request in
 // flight, POST every line of a file (target, tab, body) once, in order; the file is gone
 // through `repeat` times. One thread and raw epoll, so that it takes as little as it can from the
-// server it shares the machine with. Prints one JSON object: rate, latencies and how the rate moved.
+// server it shares the machine with. Prints one JSON object: rates and latencies.
 //
 //   load SOCKET CLIENTS FILE REPEAT
 #include <sys/epoll.h>

@@ -1,4 +1,4 @@
-"""Prints lines and writes to a file how long that took, seen from inside: python lines.py COUNT FILE"""
+"""Prints lines and writes to a file how long that took: python lines.py COUNT FILE"""
 
 import json
 import sys

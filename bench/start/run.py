@@ -5,8 +5,8 @@
 
 The command prints the time; what is measured is that time minus the time just before the command
 line was started. Submits are 300 ms apart, since a queue that is always warm is not what a person
-meets, and alternate with bare runs. Then the same while every core spins at the lowest priority, and
-the same by sbatch on a Slurm of this machine (start/slurm.sh sets a private one up).
+meets, and alternate with bare runs. Then the same while every core spins at the lowest priority,
+and the same by sbatch on a Slurm of this machine (start/slurm.sh sets a private one up).
 """
 
 import contextlib
@@ -127,7 +127,8 @@ def run(report, options):
                    against="bare %.1f ms, by ath run %.1f ms; p95 %.1f ms"
                    % (floor, median(taken["job"]), percentile(taken["job"], 95)))
         report.row("submit to first line, every core busy, p95", percentile(busy["job"], 95), "ms",
-                   values=busy["job"], bar=60, against="median %.1f ms; bare: median %.1f, p95 %.1f ms"
+                   values=busy["job"], bar=60,
+                   against="median %.1f ms; bare: median %.1f, p95 %.1f ms"
                    % (median(busy["job"]), median(busy["bare"]), percentile(busy["bare"], 95)))
         if options.no_slurm:
             return report.skip("submit to first line, over sbatch of Slurm", "--no-slurm")

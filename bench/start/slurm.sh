@@ -30,7 +30,7 @@ if command -v slurmctld slurmd sbatch munged >/dev/null; then
 else
   root=$cache
   if [ ! -x "$root/usr/sbin/slurmctld-wlm" ]; then
-    command -v apt-get >/dev/null || die "Slurm is not installed and there is no apt-get to fetch it with"
+    command -v apt-get >/dev/null || die "Slurm is not installed, and no apt-get to fetch it with"
     fresh=$cache.$$
     mkdir -p "$fresh/packages"
     (cd "$fresh/packages" && apt-get download -q liblua5.1-0 libmunge2 munge slurm-client \
@@ -42,15 +42,18 @@ else
   fi
 fi
 program() { # program NAME: Debian's alternatives are links that unpacking does not make
-  for path in "$root/usr/sbin/$1" "$root/usr/sbin/$1-wlm" "$root/usr/bin/$1" "$root/usr/bin/$1-wlm"; do
+  for path in "$root"/usr/{sbin,bin}/"$1"{,-wlm}; do
     [ -x "$path" ] && { echo "$path"; return; }
   done
   die "no $1 under ${root:-/}"
 }
-lib=$root/usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH 2>/dev/null || echo "$(uname -m)-linux-gnu")
+lib=$root/usr/lib/$(uname -m)-linux-gnu
 export LD_LIBRARY_PATH="$lib:$lib/slurm-wlm${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 
-port() { python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'; }
+port() {
+  python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0))
+print(s.getsockname()[1])'
+}
 user=$(id -un)
 mkdir -p "$folder/state" "$folder/spool"
 chmod 700 "$folder"
@@ -98,7 +101,11 @@ for _ in $(seq 300); do
   [ "$state" = idle ] && break
   sleep 0.1
 done
-[ "$state" = idle ] || { down; tail -3 "$folder"/slurm*.log >&2; die "the node is '${state:-unknown}', not idle"; }
+if [ "$state" != idle ]; then
+  tail -3 "$folder"/slurm*.log >&2
+  down
+  die "the node is '${state:-unknown}', not idle"
+fi
 printf '{"sbatch":"%s","conf":"%s","libraries":"%s","version":"%s","settings":"%s"}\n' "$sbatch" \
   "$SLURM_CONF" "$LD_LIBRARY_PATH" "$("$sbatch" --version | awk '{print $2}')" \
   "batch_sched_delay=0, else as it comes"

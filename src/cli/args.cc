@@ -66,7 +66,7 @@ void AddSpecFlags(CLI::App* run, Values& v) {
   SpecFlag(run, v, "--cpus", "--cpus", "CPUs to reserve: 2, 0.5");
   SpecFlag(run, v, "--memory", "--memory", "Memory to reserve and limit to: 4GB");
   SpecFlag(run, v, "--gpus", "--gpus", "GPUs to reserve");
-  SpecFlag(run, v, "--max-time", "--max-time", "Stop it after this long: 2h");
+  SpecFlag(run, v, "--max-time,--max-runtime", "--max-time", "Stop it after this long: 2h");
   SpecFlag(run, v, "--priority", "--priority", "Higher goes first");
   SpecFlag(run, v, "--requirements", "--requirements", "requirements.txt to install from");
   SpecFlag(run, v, "-p,--param", "-p", "Parameter, name=value", true);

@@ -144,7 +144,11 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
   if (!authorization.empty()) {
     if (token.empty()) return Refuse("only Bearer tokens are understood here", "", "ATH-A0002");
     auto info = context.tokens.Verify(token, context.clock.Wall());
-    if (!info) return Fail(info.error());
+    if (!info) {
+      Error error = info.error();
+      if (error.code == ErrorCode::kDenied) error.id = "ATH-A0002";
+      return Fail(std::move(error));
+    }
     caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt};
   } else if ((request.peer.unix_socket || request.peer.loopback) && request.peer.uid &&
              (*request.peer.uid == context.info.uid || *request.peer.uid == 0)) {

@@ -119,7 +119,7 @@ void Submit(DoorContext& context, const Call& call) {
   if (key.size() > 200) {
     return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "", "", "", ""});
   }
-  auto spec = SpecFromJson((*body)["spec"]);
+  auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
   Enter(context, Draft(context, std::move(*spec), key, call.caller.user), call);
 }
@@ -201,7 +201,7 @@ void Retry(DoorContext& context, const Call& call) {
     if (!body) return call.Refuse(body.error());
     if (body->contains("key") && (*body)["key"].is_string()) key = (*body)["key"].get<std::string>();
     if (body->contains("spec")) {
-      auto changed = SpecFromJson((*body)["spec"]);
+      auto changed = SpecFromCaller((*body)["spec"]);
       if (!changed) return call.Refuse(changed.error());
       spec = std::move(*changed);
     }

@@ -1,10 +1,14 @@
 #include "job/codec.h"
 
+#include <algorithm>
 #include <optional>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/text.h"
 #include "job/fields.h"
 
 namespace athanor {
@@ -89,26 +93,39 @@ class Writer {
 
 class Reader {
  public:
-  explicit Reader(const Json& in) : in_(in) {}
+  // `strict`: a member that no field has is an error, not skipped.
+  Reader(const Json& in, bool strict) : in_(in), strict_(strict) {}
 
   template <class T>
   void operator()(const char* key, T& field) {
     if (!error_.empty()) return;
+    known_.push_back(key);
     auto it = in_.find(key);
     if (it == in_.end() || it->is_null()) return;
-    if (!Read(*it, field)) error_ = std::string("member \"") + key + "\" has the wrong type";
+    if (!Read(*it, field) && error_.empty()) {
+      error_ = std::string("member \"") + key + "\" has the wrong type";
+    }
   }
 
-  const std::string& error() const { return error_; }
+  // After all fields.
+  const std::string& error() {
+    for (auto it = in_.begin(); strict_ && error_.empty() && it != in_.end(); ++it) {
+      if (std::find(known_.begin(), known_.end(), it.key()) == known_.end()) {
+        error_ = "there is no member \"" + Printable(it.key().substr(0, 64)) + "\"";
+      }
+    }
+    return error_;
+  }
 
  private:
   template <class T>
-  static bool Read(const Json& value, T& field) {
+  bool Read(const Json& value, T& field) {
     if constexpr (HasFields<T>) {
       if (!value.is_object()) return false;
-      Reader reader(value);
+      Reader reader(value, strict_);
       Fields(reader, field);
-      return reader.error().empty();
+      error_ = reader.error();
+      return error_.empty();
     } else if constexpr (std::same_as<T, WallTime>) {
       if (!value.is_string()) return false;
       auto time = ParseTime(value.get_ref<const std::string&>());
@@ -145,8 +162,10 @@ class Reader {
       if constexpr (std::is_unsigned_v<T>) {
         if (!value.is_number_unsigned() && value.get<int64_t>() < 0) return false;
       }
-      field = value.get<T>();
-      return true;
+      bool fits = value.is_number_unsigned() ? std::in_range<T>(value.get<uint64_t>())
+                                             : std::in_range<T>(value.get<int64_t>());
+      if (fits) field = value.get<T>();
+      return fits;
     } else {
       if (!value.is_string()) return false;
       field = value.get<std::string>();
@@ -154,12 +173,12 @@ class Reader {
     }
   }
   template <class T>
-  static bool Read(const Json& value, std::optional<T>& field) {
+  bool Read(const Json& value, std::optional<T>& field) {
     field.emplace();
     return Read(value, *field);
   }
   template <class T>
-  static bool Read(const Json& value, std::vector<T>& items) {
+  bool Read(const Json& value, std::vector<T>& items) {
     if (!value.is_array()) return false;
     items.clear();
     for (const auto& item : value) {
@@ -167,7 +186,7 @@ class Reader {
     }
     return true;
   }
-  static bool Read(const Json& value, std::map<std::string, std::string>& map) {
+  bool Read(const Json& value, std::map<std::string, std::string>& map) {
     if (!value.is_object()) return false;
     map.clear();
     for (const auto& [key, item] : value.items()) {
@@ -178,16 +197,18 @@ class Reader {
   }
 
   const Json& in_;
+  const bool strict_;
+  std::vector<std::string_view> known_;
   std::string error_;
 };
 
 template <class T>
-Result<T> FromJson(const Json& json, const char* noun) {
+Result<T> FromJson(const Json& json, const char* noun, bool strict = false) {
   T value;
   if (!json.is_object()) {
     return Fail(ErrorCode::kInvalid, std::string(noun) + " is not a JSON object");
   }
-  Reader reader(json);
+  Reader reader(json, strict);
   Fields(reader, value);
   if (!reader.error().empty()) {
     return Fail(ErrorCode::kInvalid, std::string(noun) + ": " + reader.error());
@@ -208,6 +229,7 @@ Json ToJson(const StoredEvent& event) { return Writer::Value(event); }
 Json ToJson(const Inventory& inventory) { return Writer::Value(inventory); }
 
 Result<JobSpec> SpecFromJson(const Json& json) { return FromJson<JobSpec>(json, "spec"); }
+Result<JobSpec> SpecFromCaller(const Json& json) { return FromJson<JobSpec>(json, "spec", true); }
 Result<JobRecord> RecordFromJson(const Json& json) { return FromJson<JobRecord>(json, "record"); }
 Result<Cause> CauseFromJson(const Json& json) { return FromJson<Cause>(json, "cause"); }
 Result<Placement> PlacementFromJson(const Json& json) {

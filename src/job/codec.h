@@ -23,7 +23,10 @@ Json ToJson(const Output& output);
 Json ToJson(const StoredEvent& event);
 Json ToJson(const Inventory& inventory);
 
+// Members that are not known are skipped: an older version reads what a newer one stored.
 Result<JobSpec> SpecFromJson(const Json& json);
+// As above, but what is not known is refused: a caller's word is never dropped silently.
+Result<JobSpec> SpecFromCaller(const Json& json);
 Result<JobRecord> RecordFromJson(const Json& json);
 Result<Cause> CauseFromJson(const Json& json);
 Result<Placement> PlacementFromJson(const Json& json);

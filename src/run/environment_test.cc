@@ -127,7 +127,8 @@ class Environment : public testing::Test {
   // Needs no index: pip builds it with the system's setuptools.
   void RequireSlow() {
     ASSERT_EQ(::mkfifo((dir_ / "gate").c_str(), 0600), 0);
-    WriteSource("slow/setup.py", fmt::format(fmt::runtime(kSlowSetup), "'" + (dir_ / "gate") + "'"));
+    const auto gate = "'" + (dir_ / "gate") + "'";
+    WriteSource("slow/setup.py", fmt::format(fmt::runtime(kSlowSetup), gate));
     Require("./slow\n");
     spec_.source.bundle = "b1";
   }
@@ -137,7 +138,9 @@ class Environment : public testing::Test {
     command.environment.emplace();
     auto environment = options_.base;
     for (const auto& [name, value] : built.variables) environment[name] = value;
-    for (const auto& [name, value] : environment) command.environment->push_back(name + "=" + value);
+    for (const auto& [name, value] : environment) {
+      command.environment->push_back(name + "=" + value);
+    }
     const auto path = Split(environment["PATH"], ':').front() + "/python";
     const auto said = RunCommand({path, "-c", code}, command);
     return said ? std::string(Trim(said->output)) : said.error().what;
@@ -355,7 +358,8 @@ TEST_F(PrivateIndex, AWrongTokenIsSaidToBeWrong) {
   options_.index_token = "not-the-token";
   const auto built = BuildEnvironment(spec_, options_);
   ASSERT_FALSE(built);
-  EXPECT_NE(built.error().why.find("refused access to tiny"), std::string::npos) << built.error().why << log_;
+  EXPECT_NE(built.error().why.find("refused access to tiny"), std::string::npos)
+      << built.error().why << log_;
   EXPECT_EQ(log_.find("not-the-token"), std::string::npos);
 }
 

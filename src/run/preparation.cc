@@ -26,15 +26,12 @@
 namespace athanor {
 namespace {
 
-// The error's id carries the kind of cause; see Prepare().
+// The error's id carries the kind of cause; see Prepare(). A full disk is one whatever
+// it stopped.
 template <class T>
-Result<T> As(const char* kind, Result<T> result) {
-  if (!result) result.error().id = kind;
+T As(const char* kind, T result) {
+  if (!result) result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
   return result;
-}
-Status As(const char* kind, Status status) {
-  if (!status) status.error().id = kind;
-  return status;
 }
 
 class Preparer {

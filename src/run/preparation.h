@@ -34,7 +34,7 @@ struct Prepared {
 };
 
 // Writes the supervisor's plan into the attempt's folder. An error's id is the kind
-// of the Cause to report: "source_failed", "install_failed", "data_failed".
+// of the Cause to report: "source_failed", "install_failed", "data_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 
 // Values of the job's secrets, from wherever each comes; kNotFound names the secret.

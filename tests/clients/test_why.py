@@ -46,7 +46,7 @@ class Why(Case):
         exit = self.server.show(job)["attempts"][-1]["exit"]
         self.assertTrue(exit["oom_killed"])
         self.assertGreater(exit["memory_peak"], 50 << 20)
-        self.assertEqual(exit["memory_limit"], 100_000_000)
+        self.assertEqual(exit["memory_limit"] // 4096, 100_000_000 // 4096)
 
     def test_memory_error_of_python_is_out_of_memory(self):
         job = self.server.python("""

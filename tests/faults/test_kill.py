@@ -178,12 +178,12 @@ class DroppingProxy:
                                and self.dropped < self.drop)
                     self.dropped += swallow
                 if swallow:
-                    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
-                                      b"\1\0\0\0\0\0\0\0")
                     break
                 client.sendall(data)
-        client.close()
-        upstream.close()
+        for end in (client, upstream):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+            end.close()
 
     def close(self):
         self.listener.close()

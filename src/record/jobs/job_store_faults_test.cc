@@ -199,7 +199,8 @@ std::vector<JobId> WholeLines(const std::string& text) {
   return ids;
 }
 
-// Planted bug: journal_mode=MEMORY (a torn file), or saying the ids before Commit (lost ones).
+// Planted bug: run the body of a commit without BEGIN and COMMIT (half a batch stays), or
+// say the ids before Commit (lost ones).
 TEST(JobStoreFaults, AnAcknowledgedJobSurvivesKillNineAndIsThereOnce) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     SCOPED_TRACE(seed);

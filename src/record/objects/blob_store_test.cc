@@ -195,7 +195,7 @@ TEST(BlobStore, AfterKillNineEveryVisibleBlobIsWhole) {
   }
 }
 
-// Planted bug: Commit after a failed write.
+// Planted bug: a Writer that leaves its temporary behind.
 TEST(BlobStore, AFullDiskIsToldAndLeavesNothing) {
   SmallDisk disk("256k");
   if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();
