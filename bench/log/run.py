@@ -200,7 +200,7 @@ def mlflow_server(python):
             with contextlib.suppress(OSError):
                 return urllib.request.urlopen(url + "/health", timeout=5).status == 200
         try:
-            until(healthy, "mlflow server answers", pause=0.2)
+            until(healthy, "mlflow server answers", patience=600, pause=0.2)
             yield url
         finally:
             # Its workers are in the session it leads.

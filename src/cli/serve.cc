@@ -63,6 +63,7 @@ class Server {
     engine_->Stop();
     http_->Stop();
     readers_.Stop();
+    syncer_.Stop();
     SyncNow();
     ::unlink(home_.socket().c_str());
     return failed_ ? 1 : 0;
@@ -236,9 +237,13 @@ class Server {
     if (!series) log_.Log(LogLevel::kError, "series sync", {{"why", series.error().what}});
   }
 
+  // On a thread of its own: an fdatasync on a busy disk takes as long as it takes.
   void SyncTick() {
-    SyncNow();
-    loop_.After(kSyncEvery, [this] { SyncTick(); });
+    bool taken = syncer_.Submit([this] {
+      SyncNow();
+      loop_.Post([this] { loop_.After(kSyncEvery, [this] { SyncTick(); }); });
+    });
+    if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
   }
 
   ServeOptions options_;
@@ -251,6 +256,7 @@ class Server {
   ThreadPool writer_{1};
   ThreadPool effects_{1};
   ThreadPool readers_{2};
+  ThreadPool syncer_{1};
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<TokenStore> tokens_;

@@ -109,7 +109,10 @@ Result<SourceTree> Scan(const Home& home, const JobSpec& spec) {
   if (!Exists(DirName(options.cache_file))) {
     ATHANOR_CHECK_OK(MakeDirs(DirName(options.cache_file)));
   }
-  return ScanSource(spec.source.dir, options);
+  auto tree = ScanSource(spec.source.dir, options);
+  // The job names the folder: a mistake in the job, as far as the caller is concerned.
+  if (!tree && tree.error().code == ErrorCode::kNotFound) tree.error().code = ErrorCode::kInvalid;
+  return tree;
 }
 
 Status PutBlob(Client& client, const std::string& sha, int fd, uint64_t size) {

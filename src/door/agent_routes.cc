@@ -97,7 +97,11 @@ class ReportTaker {
   Happened On(PointsFrame& f) {
     f.batch.attempt = number();
     auto added = context_.series.Append(job_, f.batch);
-    if (!added) {
+    if (!added && added.error().code == ErrorCode::kInvalid) {
+      // Names no series may have: sent again they would be refused again, for ever.
+      context_.log.Log(LogLevel::kWarning, "points dropped",
+                       {{"job", job_.ToString()}, {"why", added.error().what}});
+    } else if (!added) {
       error_ = added.error();
     } else if (*added > 0) {
       context_.hub.Tell(job_, News::kPoints);

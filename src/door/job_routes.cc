@@ -57,8 +57,11 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
   ATHANOR_CHECK_OK(CheckSpec(spec));
   ATHANOR_CHECK_OK(CheckSecrets(context, spec));
   ATHANOR_CHECK_OK(CheckSpace(context));
-  ATHANOR_TRY(auto need, Resolve(spec.resources, context.catalogue, context.inventory,
-                                 context.info.simulate));
+  auto resolved = Resolve(spec.resources, context.catalogue, context.inventory,
+                          context.info.simulate);
+  // An unknown type is a mistake in the request, not a missing thing of the server's.
+  if (!resolved) resolved.error().code = ErrorCode::kInvalid;
+  ATHANOR_TRY(auto need, std::move(resolved));
   if (!spec.source.bundle.empty() && !context.blobs.Has(spec.source.bundle)) {
     Error error;
     error.code = ErrorCode::kInvalid;

@@ -153,7 +153,10 @@ std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& 
     out += "{\"name\":" + quoted;
     if (point.step) out += fmt::format(",\"step\":{}", *point.step);
     if (std::isfinite(point.value)) {
-      out += fmt::format(",\"value\":{}", point.value);
+      auto text = fmt::format("{}", point.value);
+      // With a fraction, so that readers keep -0.0 and take 3.0 for the float it is.
+      if (text.find_first_of(".e") == std::string::npos) text += ".0";
+      out += ",\"value\":" + text;
     } else {
       out += ",\"value\":" + DumpJson(Number(point.value));
     }

@@ -63,6 +63,24 @@ TEST(Codec, MembersOfANewerProgramAreIgnoredAndWrongTypesAreNot) {
   EXPECT_NE(bad.error().what.find("simulated"), std::string::npos);
 }
 
+TEST(Codec, WhatACallerSaysIsRefusedWhenItIsNotKnown) {
+  auto json = ToJson(JobSpec{});
+  EXPECT_TRUE(SpecFromCaller(json));
+  json["resources"]["colour"] = "red";
+  auto refused = SpecFromCaller(json);
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().what.find("colour"), std::string::npos);
+  EXPECT_TRUE(SpecFromJson(json));
+}
+
+TEST(Codec, NumbersThatDoNotFitAreRefusedNotCut) {
+  auto json = ToJson(JobSpec{});
+  json["resources"]["cpu_millis"] = (uint64_t{1} << 32) + 1;
+  EXPECT_FALSE(SpecFromJson(json));
+  json["resources"]["cpu_millis"] = -1;
+  EXPECT_FALSE(SpecFromJson(json));
+}
+
 TEST(Codec, SpecHashTellsSpecsApartAndSameRunLooksAtWhatMatters) {
   auto a = FullRecord().spec;
   auto b = a;

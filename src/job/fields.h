@@ -1,5 +1,5 @@
 // The field table of each noun: one place names every stored member, and the
-// JSON, store and wire forms are made from it. Included by codec.cc only.
+// JSON, store and wire forms are made from it. Included where a form is made: codec.cc and the store.
 #pragma once
 
 #include <concepts>

@@ -30,7 +30,9 @@ namespace {
 // it stopped.
 template <class T>
 T As(const char* kind, T result) {
-  if (!result) result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
+  if (!result) {
+    result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
+  }
   return result;
 }
 

@@ -20,6 +20,7 @@ namespace {
 
 constexpr size_t kReadAhead = 1 << 20;       // scrubbed bytes of a stream that may wait
 constexpr size_t kMostPoints = 20'000;       // in one batch
+constexpr size_t kSpareSegments = 8;         // about 100,000 points
 constexpr size_t kTailBytes = 64 << 10;
 constexpr Millis kPatience{60};              // before an unfinished line is shown
 constexpr Millis kTick{15};
@@ -48,8 +49,10 @@ struct Shipper::Parts {
   };
   struct Spool {
     uint32_t rank = 0;
+    std::string dir;
     SpoolSegments segments;
     ControlPage control;
+    bool spare = false;
   };
 
   void Loop();
@@ -57,6 +60,7 @@ struct Shipper::Parts {
   bool Post(std::vector<ReportFrame> frames, size_t controls);
   void Gather(bool all);
   void ReadSpools();
+  void AddSpareSegments();
   void Handle(const std::vector<ReplyFrame>& replies);
   void Seen(const Stream& stream, std::string_view bytes);
   void AddPoints(std::vector<MetricPoint> found);
@@ -120,7 +124,7 @@ Status Shipper::FollowSpool(uint32_t rank, const std::string& dir) {
   ATHANOR_TRY(auto control, ControlPage::Open(dir));
   ATHANOR_CHECK_OK(control.Set({}));
   auto added = std::make_unique<Parts::Spool>(
-      Parts::Spool{rank, std::move(segments), std::move(control)});
+      Parts::Spool{rank, dir, std::move(segments), std::move(control), false});
   std::lock_guard lock(parts_->mutex);
   parts_->new_spools.push_back(std::move(added));
   return Ok();
@@ -207,8 +211,10 @@ bool Shipper::Parts::Turn() {
     std::lock_guard lock(mutex);
     for (auto& stream : new_streams) streams.push_back(std::move(stream));
     for (auto& spool : new_spools) spools.push_back(std::move(spool));
+    bool fresh = !new_spools.empty();
     new_streams.clear();
     new_spools.clear();
+    if (fresh) AddSpareSegments();
     all = draining;
     // Before the reports: what is held so far is stored with the state they change.
     if (auto now = options.clock.Monotonic(); now >= next_usage || !controls.empty()) {
@@ -280,6 +286,18 @@ void Shipper::Parts::Gather(bool all) {
   }
 }
 
+// The script starts with one segment; room for bursts is made while it already runs.
+void Shipper::Parts::AddSpareSegments() {
+  for (auto& spool : spools) {
+    if (spool->spare) continue;
+    spool->spare = true;
+    SpoolSegments::Options options_for_bursts;
+    options_for_bursts.spare = kSpareSegments;
+    auto segments = SpoolSegments::Open(spool->dir, options_for_bursts);
+    if (segments) spool->segments = std::move(*segments);
+  }
+}
+
 void Shipper::Parts::ReadSpools() {
   if (points.size() >= kMostPoints) return;
   for (auto& spool : spools) {
@@ -346,7 +364,8 @@ void Shipper::Parts::WarnUnmatched() {
   for (const auto& warning : metrics->TakeWarnings()) {
     std::lock_guard lock(mutex);
     controls.emplace_back(NoteFrame{{"metric_unmatched",
-                                     "metric \"" + warning.name + "\": its regex " + warning.text,
+                                     "metric \"" + warning.name +
+                                         "\": its regex matched nothing so far (" + warning.text + ")",
                                      "ath logs " + options.plan.spec.name + " --tail 5",
                                      warning.sample}});
   }

@@ -590,7 +590,7 @@ class Simulated(Case):
     settings = "instances: simulate\n"
 
     def test_larger_type_runs_and_is_marked_everywhere(self):
-        out = self.server.ath("run", "--type", "ml.p3.16xlarge", "--name", "sim", "--", "true",
+        out = self.server.ath("run", "--type", "ml.p3dn.24xlarge", "--name", "sim", "--", "true",
                               check=0)
         self.assertIn("simulated", out.stderr)
         record = self.server.show("sim")

@@ -141,7 +141,7 @@ TEST(JobStoreFaults, TheDiskMayDieAtAnyWrite) {
   FailEachChange(FaultVfs::Fault::kIoError, true);
 }
 
-// Planted bug: synchronous=NORMAL. Every other test stays green, this one loses the jobs
+// Planted bug: synchronous=NORMAL. No kill and no failing write shows it; this loses the jobs
 // that were acknowledged since the last checkpoint.
 TEST(JobStoreFaults, AnAcknowledgedJobSurvivesAPowerCutAtAnyWrite) {
   bool reached = true;
