@@ -94,9 +94,8 @@ def channel(name):
 
 
 def secret(name):
-    """The value of a secret the job was given, from the environment or its secrets folder."""
-    if name in os.environ:
-        return os.environ[name]
+    """The value of a secret the job was given, from its secrets folder or the environment."""
+    # The folder first: a secret given as a file has its path in the environment.
     folder = os.environ.get("ATHANOR_SECRETS_DIR")
     if folder and name and "/" not in name and "\0" not in name and name not in (".", ".."):
         try:
@@ -104,5 +103,7 @@ def secret(name):
                 return file.read()
         except OSError:
             pass
+    if name in os.environ:
+        return os.environ[name]
     raise KeyError("no secret %r; store it with `ath secret set %s` and list it under `secrets:` "
                    "in the job file (outside a job: export %s=...)" % (name, name, name))

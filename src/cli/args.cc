@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 
@@ -229,19 +231,26 @@ void AddServer(CLI::App& app, Values& v) {
   Verb(*server, v, "status", "Is it up, where, with what", [&v] { return ServerStatusVerb(v.common); });
   Verb(*server, v, "stop", "Stop it; jobs go on", [&v] { return ServerStopVerb(v.common); });
 
-  auto* agent = Verb(app, v, "agent", "Run one attempt (started by the server)", [&v] {
-    return v.flag ? EndAttempt(v.text) : RunAgent(v.text);
-  });
-  agent->add_option("--dir", v.text)->required();
-  agent->add_flag("--end", v.flag);
-  agent->group("");
-
   Verb(app, v, "version", "Version", [&v] { return VersionVerb(v.common); });
 }
 
 }  // namespace
 
+namespace {
+
+// Every job waits for this role to start: it does not pay for the whole command line.
+std::optional<int> MainOfAgent(int argc, char** argv) {
+  if (argc < 4 || std::string_view(argv[1]) != "agent" || std::string_view(argv[2]) != "--dir") {
+    return std::nullopt;
+  }
+  bool end = argc > 4 && std::string_view(argv[4]) == "--end";
+  return end ? EndAttempt(argv[3]) : RunAgent(argv[3]);
+}
+
+}  // namespace
+
 int Main(int argc, char** argv) {
+  if (auto status = MainOfAgent(argc, argv)) return *status;
   Values v;
   v.common.home = HomeFromEnvironment();
   // Everything after -- belongs to the job, whatever it looks like.

@@ -32,6 +32,7 @@
 #include "run/preparation.h"
 #include "run/shipper.h"
 #include "run/usage.h"
+#include "watch/scrub/scrubber.h"
 
 namespace athanor {
 namespace {
@@ -87,6 +88,7 @@ class Agent {
   void Watch();       // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
+  std::string FailureWords();
   int Finish();
   int Leave(const Cause& cause);
 
@@ -296,6 +298,16 @@ void Agent::CarryOutStop() {
   if (!status) log_.Log(LogLevel::kWarning, "stop", {{"why", status.error().what}});
 }
 
+// The script's own words about its end, without secrets. One that the text's limit cuts
+// in two is held back by the scrubber, so only a text below it gives all it has.
+std::string Agent::FailureWords() {
+  auto text = FailureText(Path(attempt_dir::kMl));
+  Scrubber scrubber(patterns_);
+  std::string out(scrubber.Feed(text));
+  if (text.size() < kFailureBytes) out += scrubber.Flush();
+  return out;
+}
+
 int Agent::Finish() {
   shipper_->Drain();
   if (fenced_) return Leave({});
@@ -303,7 +315,7 @@ int Agent::Finish() {
   ending.plan = &plan_;
   ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
   ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
-  ending.failure_text = FailureText(Path(attempt_dir::kMl));
+  ending.failure_text = FailureWords();
   ending.done_called = shipper_->done_called();
   {
     std::lock_guard lock(mutex_);

@@ -41,7 +41,7 @@ std::string FailureText(const std::string& ml_dir) {
   // The script may have made it a link to anything; only a file beneath counts.
   auto fd = OpenBeneath(dir->get(), "output/failure", O_RDONLY | O_NONBLOCK);
   if (!fd) return {};
-  std::string text(1024, '\0');
+  std::string text(kFailureBytes, '\0');
   ssize_t n = ::read(fd->get(), text.data(), text.size());
   text.resize(n > 0 ? static_cast<size_t>(n) : 0);
   return text;

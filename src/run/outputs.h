@@ -14,7 +14,8 @@ namespace athanor {
 // Empty folders give no output.
 Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs);
 
-// The first KiB of output/failure, where a script says why it failed; empty if absent.
+// The beginning of output/failure, where a script says why it failed; empty if absent.
+inline constexpr size_t kFailureBytes = 1024;
 std::string FailureText(const std::string& ml_dir);
 
 }  // namespace athanor

@@ -158,6 +158,7 @@ class Preparer {
         if (spec.name != secret.name) continue;
         if (spec.as == "file") {
           ATHANOR_CHECK_OK(ReplaceFile(dir + "/" + secret.name, secret.value, 0600));
+          env[secret.name] = env["ATHANOR_SECRETS_DIR"] + "/" + secret.name;
         } else {
           env[secret.name] = secret.value;
         }

@@ -179,6 +179,12 @@ Status CheckName(std::string_view what, std::string_view name) {
   if (Trim(name).size() != name.size()) {
     return refuse(fmt::format("{} starts or ends with a space", Quoted(name)), "remove the space");
   }
+  for (const auto& part : Split(name, '/')) {
+    // Such a name could not stand in a URL: every path with these segments is refused.
+    if (part == "." || part == "..") {
+      return refuse(Quoted(name) + " has a '.' or '..' part", "name it without");
+    }
+  }
   return Ok();
 }
 

@@ -299,14 +299,18 @@ class Metrics(Case):
 
     def test_many_points_come_once_each_and_in_order(self):
         job = self.server.python("""
-            import athanor
+            import athanor, json
             for i in range(50000):
                 athanor.log(a=float(i), step=i)
+            print(json.dumps(athanor.stats()))
         """)
         self.ended(job)
-        points = self.server.points(job, "a")
-        self.assertEqual([p["step"] for p in points], list(range(50000)))
-        self.assertEqual([p["value"] for p in points], [float(i) for i in range(50000)])
+        steps = [p["step"] for p in self.server.points(job, "a")]
+        stats = json.loads(self.server.logs(job))
+        # A script that logs faster than the agent reads may lose points, never unnoticed.
+        self.assertEqual(stats["written"] + stats["dropped"], 50000)
+        self.assertEqual(len(steps), stats["written"])
+        self.assertTrue(all(a < b for a, b in zip(steps, steps[1:])), "in order, once each")
 
     def test_pure_python_writes_the_same(self):
         job = self.server.python("""
@@ -322,10 +326,8 @@ class Metrics(Case):
     def test_regex_that_matches_nothing_is_warned_about(self):
         job = self.server.submit("seq", "1", "2000", flags=["--metric", r"acc=acc=(\S+)"])
         self.ended(job)
-        out = self.server.ath("logs", job, "--phase", "all", check=0)
-        text = out.stdout + json.dumps(self.server.show(job)) + self.server.ath(
-            "events", job, check=0).stdout
-        self.assertIn("matched nothing", text)
+        text = self.server.ath("events", job, check=0).stdout
+        self.assertIn("matched none of", text)
 
 
 class Parameters(Case):
@@ -601,10 +603,10 @@ class Simulated(Case):
 
 
 class JobFile(Case):
-    def refused(self, text, *wanted):
+    def refused(self, text, *wanted, status=2):
         self.server.script("job.yaml", text)
         out = self.server.ath("run", "job.yaml")
-        self.assertEqual(out.returncode, 2, out.stderr)
+        self.assertEqual(out.returncode, status, out.stderr)
         for one in wanted:
             self.assertIn(one, out.stderr)
 
@@ -659,7 +661,7 @@ class JobFile(Case):
         self.refused("run: 'true'\nenvironment: {requirements: nowhere.txt}\n", "nowhere.txt")
 
     def test_missing_folder_and_missing_channel(self):
-        self.refused("run: 'true'\nsource: {dir: ./nowhere}\n", "nowhere")
+        self.refused("run: 'true'\nsource: {dir: ./nowhere}\n", "nowhere", status=2)
         self.refused("run: 'true'\ndata: {train: ./nodata}\n", "nodata")
 
     def test_missing_secret(self):
