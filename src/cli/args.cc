@@ -270,6 +270,8 @@ int Main(int argc, char** argv) {
   AddKeeping(app, v);
   AddHelping(app, v);
   AddServer(app, v);
+  // Known before the parser is, so that its own complaints obey it too.
+  bool json = std::find(args.begin(), args.end(), "--json") != args.end();
   std::reverse(args.begin(), args.end());
   try {
     app.parse(std::move(args));
@@ -280,7 +282,7 @@ int Main(int argc, char** argv) {
     error.what = e.what();
     error.hint = "ath --help";
     error.id = "ATH-C0010";
-    PrintError(error, v.common.json);
+    PrintError(error, json);
     return RowOf(error.code).exit_status;
   }
   return v.verb();

@@ -120,7 +120,8 @@ void PrintError(const Error& error, bool json) {
 
 void PrintHint(const std::string& text, bool quiet) {
   if (quiet) return;
-  std::fprintf(stderr, "  %s\n", text.c_str());
+  auto shown = DetectTerminal().ascii ? ReplaceAll(text, "·", "|") : text;
+  std::fprintf(stderr, "  %s\n", shown.c_str());
 }
 
 void Table::Add(std::vector<std::string> row, std::vector<Ink> inks) {

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -42,7 +43,9 @@ Result<Target> FindTarget(Client& client, const std::string& job) {
 }
 
 Status Enter(int64_t pid) {
-  // User first: it gives the right to enter the others. Absent ones are the same as ours.
+  // All are opened before any is entered: with the job's mounts comes its own /proc, where
+  // `pid` means another process. User first: it gives the right to enter the others.
+  std::vector<std::pair<const char*, UniqueFd>> spaces;
   for (const char* name : {"user", "mnt", "uts", "pid"}) {
     auto path = "/proc/" + std::to_string(pid) + "/ns/" + name;
     auto own = std::string("/proc/self/ns/") + name;
@@ -52,8 +55,11 @@ Status Enter(int64_t pid) {
         ::readlink(own.c_str(), ours, sizeof ours - 1) > 0 && std::strcmp(theirs, ours) == 0) {
       continue;
     }
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd || ::setns(fd.get(), 0) != 0) {
+    spaces.emplace_back(name, ::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!spaces.back().second) return FailErrno("open " + path, errno);
+  }
+  for (const auto& [name, fd] : spaces) {
+    if (::setns(fd.get(), 0) != 0) {
       return FailErrno(std::string("enter the job's ") + name + " namespace", errno);
     }
   }

@@ -223,7 +223,14 @@ void Remove(DoorContext& context, const Call& call) {
     auto series = context.series.Remove(id);
     if (!logs) return call.Refuse(logs.error());
     if (!series) return call.Refuse(series.error());
-    call.Json(200, "{\"removed\":\"" + id.ToString() + "\"}");
+    // Checkpoints may be many and large: not on the control thread.
+    auto dir = JoinPath(JoinPath(context.info.home, "jobs"), id.ToString());
+    bool taken = context.readers.Submit([call, id, dir] {
+      auto removed = RemoveTree(dir);
+      if (!removed && Exists(dir)) return call.Refuse(removed.error());
+      call.Json(200, "{\"removed\":\"" + id.ToString() + "\"}");
+    });
+    if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
   });
 }
 

@@ -9,7 +9,8 @@ inline constexpr char kAgentLog[] = "agent.log";      // the agent's own words
 inline constexpr char kAgentLock[] = "agent.lock";    // flock held by the agent while it lives
 // The agent is about to start the supervisor: a successor waits for its status.
 inline constexpr char kLaunching[] = "launching";
-inline constexpr char kSupervisorPlan[] = "supervisor.plan";
+inline constexpr char kSupervisorPlan[] = "supervisor.plan";  // without secrets
+inline constexpr char kLivePlan[] = "supervisor.live";  // the one with secrets; soon gone
 inline constexpr char kSupervisorStatus[] = "supervisor.status";
 inline constexpr char kStarted[] = "started";
 inline constexpr char kExit[] = "exit";

@@ -231,8 +231,7 @@ Status Agent::Launch() {
   cgroup_ = prepared.cgroup;
   packages_ = prepared.packages;
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
-  auto launched = LaunchSupervisor(plan_.supervisor, Path(attempt_dir::kSupervisorPlan),
-                                   prepared.isolation);
+  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
   if (!launched) return Fail(launched.error());
   pidfd_ = std::move(launched->pidfd);
   supervisor_pid_ = launched->pid;
@@ -242,6 +241,10 @@ Status Agent::Launch() {
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   FollowScript(*shipper_, dir_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
+  // The plan in memory may go once the supervisor has started its ranks, or has ended.
+  ::pollfd ready{launched->ready.get(), POLLIN, 0};
+  ::poll(&ready, 1, kLaunchWaitMs);
+  ::unlink(prepared.plan_path.c_str());
   return Ok();
 }
 

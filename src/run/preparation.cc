@@ -1,6 +1,7 @@
 #include "run/preparation.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -167,13 +168,30 @@ class Preparer {
     return Ok();
   }
 
+  // The plan carries the secrets, so it stays in memory: the supervisor reads it through
+  // a link to our descriptor. From inside a user namespace the kernel forbids that; there
+  // it is a 0600 file which is removed as soon as the supervisor has read it.
+  Status HandOver(const std::string& text) {
+    out_.plan_path = JoinPath(p_.dir, attempt_dir::kLivePlan);
+    ::unlink(out_.plan_path.c_str());
+    if (out_.isolation.user) return ReplaceFile(out_.plan_path, text, 0600);
+    out_.plan.reset(::memfd_create("supervisor-plan", MFD_CLOEXEC));
+    if (!out_.plan) return FailErrno("memfd_create", errno);
+    ATHANOR_CHECK_OK(WriteAll(out_.plan.get(), text));
+    auto target = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(out_.plan.get());
+    if (::symlink(target.c_str(), out_.plan_path.c_str()) == 0) return Ok();
+    return FailErrno("link " + out_.plan_path, errno);
+  }
+
   Status WritePlan() {
     SupervisorPlan plan;
     RankPlan rank;
     auto env = ContractEnvironment(p_.plan, paths_, 0);
     for (const auto& [name, value] : variables_) env[name] = value;
     OfferPython(env);
+    auto plain = env;
     ATHANOR_CHECK_OK(GiveSecrets(env));
+    plain["ATHANOR_SECRETS_DIR"] = env["ATHANOR_SECRETS_DIR"];
     ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
                   return std::optional(paths_.inside + "/input/data/" + std::string(name));
                 }));
@@ -200,7 +218,11 @@ class Preparer {
     plan.started_path = JoinPath(p_.dir, attempt_dir::kStarted);
     plan.exit_path = JoinPath(p_.dir, attempt_dir::kExit);
     ATHANOR_TRY(auto text, SerializePlan(plan));
-    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), text);
+    ATHANOR_CHECK_OK(HandOver(text));
+    plan.ranks.front().env.clear();
+    for (const auto& [name, value] : plain) plan.ranks.front().env.push_back(name + "=" + value);
+    ATHANOR_TRY(auto kept, SerializePlan(plan));
+    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), kept);
   }
 
   const Preparation& p_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "link/plan.h"
@@ -28,12 +29,17 @@ struct Preparation {
 };
 
 struct Prepared {
+  // The supervisor's plan, which carries the secrets: kept open until the supervisor has
+  // read it, and `plan_path`, which names it, removed then.
+  UniqueFd plan;
+  std::string plan_path;
   Isolation isolation;
   AttemptCgroup cgroup;
   std::string packages;  // blob: what is installed; empty if unknown
 };
 
-// Writes the supervisor's plan into the attempt's folder. An error's id is the kind
+// Also writes the supervisor's plan, without secrets, into the attempt's folder, for
+// the next agent and for `ath exec`. An error's id is the kind
 // of the Cause to report: "source_failed", "install_failed", "data_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 

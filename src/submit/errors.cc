@@ -7,6 +7,9 @@ namespace athanor {
 namespace {
 
 constexpr SubmitErrorRow kRows[] = {
+    {"ATH-S0100", "the job file cannot be read",
+     "There is no such file, or this user may not read it. `ath init` writes one from what is in "
+     "the folder; `ath run -- COMMAND` needs none."},
     {"ATH-S0101", "not a text file",
      "A job file is UTF-8 text of at most 1 MiB without control characters. Usually another file "
      "was named by mistake, such as an archive or a checkpoint."},
