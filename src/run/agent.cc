@@ -314,6 +314,8 @@ std::string Agent::FailureWords() {
 int Agent::Finish() {
   shipper_->Drain();
   if (fenced_) return Leave({});
+  // The raw streams may hold secrets; what is scrubbed of them is at the server now.
+  (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
   Ending ending;
   ending.plan = &plan_;
   ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
