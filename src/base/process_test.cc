@@ -198,7 +198,9 @@ TEST(RunCommand, ManyAtOnceDoNotMixTheirOutput) {
 TEST(SpawnDetached, StartsANewSessionWithOnlyTheGivenDescriptors) {
   const TestDir dir;
   const UniqueFd log(open((dir / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  const UniqueFd leaked(open("/dev/null", O_RDONLY));
+  // A high number: the shell opens low ones of its own.
+  const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const UniqueFd leaked(fcntl(null.get(), F_DUPFD, 200));
   ASSERT_TRUE(ReplaceFile(dir / "passed", "from three").ok());
   const UniqueFd passed(open((dir / "passed").c_str(), O_RDONLY | O_CLOEXEC));
   DetachedOptions options;
