@@ -62,9 +62,12 @@ class Normaliser:
         # Columns are as wide as their widest cell, which has just changed.
         lines = []
         for line in text.split("\n"):
-            if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or line.startswith(
+            plain = re.sub(r"\x1b\[\d*m", "", line)
+            if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or plain.startswith(
                     ("JOB ", "STEP ", "SECRET ", "TOKEN ")):
                 line = re.sub(r"(?<=\S)  +", "  ", line)
+            # Where the last column is cut depends on the width of the others.
+            line = re.sub(r"(\$0\.00  ).*~$", r"\1<cut>~", line)
             lines.append(line.rstrip())
         return "\n".join(lines)
 
@@ -300,7 +303,7 @@ class Errors(Golden):
                 ("not_yet", "run: 'true'\nextends: other.yaml\n", 2),
                 ("no_run", "name: x\n", 2),
                 ("tab", "run: 'true'\n\tname: x\n", 2),
-                ("no_folder", "run: 'true'\nsource: {dir: ./absent}\n", 3),
+                ("no_folder", "run: 'true'\nsource: {dir: ./absent}\n", 2),
                 ("no_channel", "run: 'true'\ndata: {train: ./absent}\n", 2),
                 ("no_requirements", "run: 'true'\nenvironment: {requirements: absent.txt}\n", 2),
                 ("apt", "run: 'true'\nenvironment: {apt: [libgl1]}\n", 2)):
