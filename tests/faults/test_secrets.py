@@ -36,6 +36,19 @@ def hits(data, value=CANARY):
     return [form for form in forms(value) if form in data]
 
 
+def kept(home):
+    """(path, bytes) of every file below the home: database, WAL, logs, series, blobs, attempts."""
+    for folder, _, names in os.walk(home):
+        for name in names:
+            path = os.path.join(folder, name)
+            try:
+                if stat.S_ISREG(os.lstat(path).st_mode):
+                    with open(path, "rb") as file:
+                        yield path, file.read()
+            except OSError:
+                pass  # gone meanwhile
+
+
 class Canary(unittest.TestCase):
     """A server for each test: what one leaks is found in its own home only."""
 
@@ -46,16 +59,7 @@ class Canary(unittest.TestCase):
         self.assertEqual(hits((out.stdout + out.stderr).encode()), [])
 
     def everything_kept(self):
-        """Every file below the home: database, WAL, logs, series, blobs, attempts, settings."""
-        for folder, _, names in os.walk(self.server.home):
-            for name in names:
-                path = os.path.join(folder, name)
-                try:
-                    if stat.S_ISREG(os.lstat(path).st_mode):
-                        with open(path, "rb") as file:
-                            yield path, file.read()
-                except OSError:
-                    pass
+        yield from kept(self.server.home)
         with open(self.server.log, "rb") as file:
             yield self.server.log, file.read()
 
@@ -258,20 +262,18 @@ class Setting(Case):
             run: python3 -c "import os; print(os.environ['FROM_FILE'], os.environ['FROM_CMD'])"
             secrets:
               - {name: FROM_FILE, from: "file:%s"}
-              - {name: FROM_CMD, from: "command:echo from-a-command-value"}
+              - {name: FROM_CMD, from: "command:printf %%s-%%s from-a command-value"}
         """ % path)
         out = self.server.ath("run", "-d", "--json", "s.yaml")
         self.assertEqual(out.returncode, 0, out.stdout)
         job = json.loads(out.stdout)["id"]
         self.ended(job)
         self.assertEqual(self.server.logs(job), b"***FROM_FILE*** ***FROM_CMD***\n")
-        for folder, _, names in os.walk(self.server.home):
-            for name in names:
-                full = os.path.join(folder, name)
-                if stat.S_ISREG(os.lstat(full).st_mode):
-                    with open(full, "rb") as file:
-                        data = file.read()
-                    self.assertEqual(hits(data, "from-a-file-value"), [], full)
+        until(lambda: not os.listdir(os.path.join(self.server.home, "attempts")),
+              "the attempt's folder is removed")
+        for path, data in kept(self.server.home):
+            self.assertEqual(hits(data, "from-a-file-value"), [], path)
+            self.assertEqual(hits(data, "from-a-command-value"), [], path)
 
     def test_missing_source_is_a_clear_end(self):
         """Red if a job starts without a secret it needs."""
