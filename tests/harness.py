@@ -5,9 +5,11 @@ The program under test lies in $ATHANOR_BUILD (default: build/ of this tree).
 """
 
 import contextlib
+import glob
 import http.client
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -195,9 +197,11 @@ class Server:
             if self.home.encode() in environment or cwd.startswith(self.root):
                 mine.append(pid)
         for pid, command in processes().items():
-            if self.home in command and pid not in mine and pid != os.getpid():
+            if self.home in command and pid != os.getpid():
                 mine.append(pid)
-        return [pid for pid in mine if alive(pid)]
+        for folder in glob.glob(os.path.join(self.home, "attempts", "*")):
+            mine += self.supervisor_in(folder)
+        return [pid for pid in sorted(set(mine)) if alive(pid)]
 
     # --- the CLI
 
@@ -294,9 +298,17 @@ class Server:
                 if " agent " in command and folder in command]
 
     def supervisor_pids(self, job):
-        folder = self.attempt_dir(job)
-        return [pid for pid, command in processes().items()
-                if "athanor-supervisor" in command and folder in command]
+        return self.supervisor_in(self.attempt_dir(job))
+
+    @staticmethod
+    def supervisor_in(folder):
+        """By the status it leaves in its attempt's folder; a list of one or none."""
+        try:
+            with open(os.path.join(folder, "supervisor.status")) as file:
+                pid = int(re.search(r"\0pid\0(\d+)\0", file.read()).group(1))
+        except (OSError, AttributeError):
+            return []
+        return [pid] if alive(pid) and "athanor-supervisor" in processes().get(pid, "") else []
 
     # --- HTTP
 

@@ -444,12 +444,25 @@ class Contract(Case):
                 member = archive.getmembers()[names.index("sub/weights.bin")]
                 self.assertEqual(archive.extractfile(member).read(), bytes(range(256)))
 
-    def test_checkpoints_survive_a_new_attempt_of_the_folder(self):
-        job = self.server.python("""
-            import athanor, os
-            open(os.path.join(athanor.checkpoint_dir(), "a.ckpt"), "w").write("1")
+    def test_checkpoints_are_there_for_the_next_attempt(self):
+        self.server.script("resume.py", """
+            import athanor, os, sys
+            path = os.path.join(athanor.checkpoint_dir(), "a.ckpt")
+            if os.path.exists(path):
+                print("resumed from", open(path).read())
+            else:
+                open(path, "w").write("step 7")
+                sys.exit(9)
         """)
-        self.ended(job)
+        self.server.script("resume.yaml", """
+            run: python3 resume.py
+            checkpoints: {}
+            retry: {max: 1, on: [nonzero_exit], backoff: 10ms}
+        """)
+        job = self.server.json("run", "-d", "resume.yaml")["id"]
+        record = self.ended(job)
+        self.assertEqual(len(record["attempts"]), 2)
+        self.assertIn(b"resumed from step 7", self.server.logs(job))
 
 
 class Stopping(Case):

@@ -204,13 +204,13 @@ class Remove(Case):
         self.server.wait(job)
         self.server.ath("rm", job, check=0)
 
-    def test_key_of_a_removed_job_makes_no_second_one(self):
+    def test_key_of_a_removed_job_is_free_again(self):
         job = self.server.json("run", "-d", "--key", "gone", "--", "true")["id"]
         self.ended(job)
         self.server.ath("rm", job, check=0)
-        out = self.server.ath("run", "-d", "--json", "--key", "gone", "--", "true")
-        if out.returncode == 0:
-            self.assertNotEqual(json.loads(out.stdout)["id"], job)
+        again = self.server.json("run", "-d", "--key", "gone", "--", "true")["id"]
+        self.assertNotEqual(again, job)
+        self.ended(again)
 
 
 @needs_verb("types")

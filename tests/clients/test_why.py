@@ -1,6 +1,5 @@
 """`ath why` names the right class for planted failures, and what to type next."""
 
-import errno
 import os
 import signal
 import sys
@@ -182,6 +181,22 @@ class Why(Case):
         self.assertIn("running", self.server.ath("why", job, check=0).stdout.lower())
         self.server.ath("stop", "--now", job, check=0)
         self.server.wait(job)
+
+
+class CgroupV2(Case):
+    def test_limit_and_verdict_by_cgroup_v2(self):
+        """The same out-of-memory end where the unified hierarchy has the memory controller."""
+        try:
+            with open("/sys/fs/cgroup/cgroup.controllers") as file:
+                unified = "memory" in file.read().split()
+        except OSError:
+            unified = False
+        if not unified:
+            self.skipTest("this machine has cgroup v1 only; no microVM with v2 was tried")
+        job = self.server.python("x = bytearray(1 << 30)\nfor i in range(0, 1 << 30, 4096): x[i] = 1",
+                                 flags=["--memory", "100MB"])
+        self.ended(job, "Failed")
+        self.assertEqual(self.server.json("why", job)["cause"]["kind"], "out_of_memory")
 
 
 class Waiting(unittest.TestCase):
