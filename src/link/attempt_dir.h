@@ -14,7 +14,6 @@ inline constexpr char kLivePlan[] = "supervisor.live";  // the one with secrets;
 inline constexpr char kSupervisorStatus[] = "supervisor.status";
 inline constexpr char kStarted[] = "started";
 inline constexpr char kExit[] = "exit";
-inline constexpr char kDone[] = "done";  // everything was reported and acknowledged
 inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
 inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged
