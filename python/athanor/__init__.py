@@ -5,22 +5,26 @@ In a training script:
     import athanor
     for step in range(athanor.params.get("steps", 1000)):
         athanor.log(loss=loss, step=step)
+        if athanor.should_checkpoint(step):
+            athanor.checkpoint(step, lambda path: torch.save(state, path))
         if athanor.should_stop():
-            save(); break
+            break
 
-log, progress, done and should_stop never raise, never talk to a network and never hold
-the script up for more than a millisecond; outside a job they do nothing.
+log, progress, done, should_stop and should_checkpoint never raise, never talk to a network
+and never hold the script up for more than a millisecond; outside a job they write nothing.
 
 From anywhere: athanor.run("train.py", params={"lr": 0.1}).wait()
 """
 
 import os as _os
 
-from ._job import channel, checkpoint_dir, job_id, rank, secret, world_size
+from ._checkpoint import latest_checkpoint, make_checkpoint, open_advice
+from ._job import channel, checkpoint_dir, job_id, notice, rank, secret, world_size
 
 __version__ = "0.1.0"
-__all__ = ["JobFailed", "Run", "channel", "checkpoint_dir", "done", "in_job", "job_id", "log",
-           "params", "progress", "rank", "run", "secret", "should_stop", "stats", "world_size"]
+__all__ = ["JobFailed", "Run", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
+           "in_job", "job_id", "latest_checkpoint", "log", "notice", "params", "progress", "rank",
+           "replaying", "run", "secret", "should_checkpoint", "should_stop", "stats", "world_size"]
 
 _disabled = _os.environ.get("ATHANOR_DISABLE", "") not in ("", "0")
 
@@ -36,7 +40,7 @@ def _start(spool):
         try:
             from . import _core
             _core.open(spool)
-            return _core.log, _core.progress, _core.done, _core.stats
+            return _core.log, _core.progress, _core.mark, _core.checkpoint, _core.stats
         except Exception:
             pass
     from ._spool import open_spool
@@ -50,13 +54,16 @@ def _nothing():
     def progress(*args):
         """Say how far the run is (no job here: does nothing)."""
 
-    def done():
+    def mark(code):
+        pass
+
+    def checkpoint(step, save_ns):
         pass
 
     def stats():
         return 0, 0, 0
 
-    return log, progress, done, stats
+    return log, progress, mark, checkpoint, stats
 
 
 def _start_or_nothing():
@@ -64,7 +71,7 @@ def _start_or_nothing():
     if spool and not _disabled:
         try:
             from ._stop import open_control
-            return _start(spool) + (open_control(spool),)
+            return _start(spool) + open_control(spool)
         except Exception:
             pass  # a broken interpreter or file system: training goes on without us
 
@@ -73,15 +80,17 @@ def _start_or_nothing():
         from ._stop import GO_ON
         return GO_ON
 
-    return _nothing() + (should_stop,)
+    return _nothing() + (should_stop, None)
 
 
-log, progress, _done, _stats, should_stop = _start_or_nothing()
+log, progress, _mark, _record_checkpoint, _stats, should_stop, _requests = _start_or_nothing()
+should_checkpoint, _saved = open_advice(should_stop, _requests)
+checkpoint = make_checkpoint(_record_checkpoint, _saved)
 
 
 def done():
     """Say that the training is complete, whatever the exit code will be."""
-    _done()
+    _mark(1)
 
 
 def stats():
@@ -94,6 +103,12 @@ def __getattr__(name):
     if name == "params":
         from ._job import load_params
         value = load_params()
+    elif name in ("capture", "replaying"):
+        from . import _capture
+        value = getattr(_capture, name)
+    elif name in ("replay", "torch"):
+        __import__("athanor." + name)
+        return globals()[name]  # the import put it there
     elif name in ("run", "Run", "JobFailed"):
         from . import launch
         value = getattr(launch, name)

@@ -76,6 +76,21 @@ def checkpoint_dir(default="checkpoints"):
     return path
 
 
+def notice():
+    """The agent's notice that this run is to end, {"cause": ..., "deadline_unix_ms": ...}, or None.
+
+    Read from the file named by ATHANOR_NOTICE_FILE, which is there for code that is not Python;
+    should_stop() says the same and costs less.
+    """
+    try:
+        import json
+        with open(os.environ["ATHANOR_NOTICE_FILE"], encoding="utf-8") as file:
+            value = json.load(file)
+        return value if isinstance(value, dict) else None
+    except Exception:
+        return None  # no job, no notice yet
+
+
 def _variable_part(name):
     return "".join(c if c.isascii() and c.isalnum() else "_" for c in name).upper()
 

@@ -22,7 +22,7 @@ _HEADER_BYTES = 64
 _NAME = Struct("@IIII")  # length, kind, and a name's id and length
 _POINT = Struct("@16sqqd")  # behind length, kind, name id and flags, packed once per name
 _MARK = Struct("@IIIIq")
-_PROGRESS = Struct("@IIqqq")
+_THREE = Struct("@IIqqq")  # progress and checkpoints
 _MAX_NAME = 1024
 _MAX_SEGMENT = 1 << 30
 _LOW, _HIGH = -(1 << 63), (1 << 63) - 1
@@ -136,7 +136,7 @@ class Claimer:
 
 
 def open_spool(directory):
-    """(log, progress, done, stats) writing to the spool in `directory`.
+    """(log, progress, mark, checkpoint, stats) writing to the spool in `directory`.
 
     Closures rather than methods: reading a cell is the cheapest access there is.
     """
@@ -333,14 +333,26 @@ def open_spool(directory):
             if done is None or total is None:
                 bad += 1
             else:
-                append(_PROGRESS, 4, done, total, time_ns())
+                append(_THREE, 4, done, total, time_ns())
         except Exception:
             bad += 1
 
-    def done():
+    def checkpoint(*args):
+        """Say that a checkpoint is whole on disk."""
         nonlocal bad
         try:
-            append(_MARK, 3, 1, 0, time_ns())
+            step, save_ns = map(_to_int, args)
+            if step is None or save_ns is None:
+                bad += 1
+            else:
+                append(_THREE, 5, step, save_ns, time_ns())
+        except Exception:
+            bad += 1
+
+    def mark(code):
+        nonlocal bad
+        try:
+            append(_MARK, 3, code, 0, time_ns())
         except Exception:
             bad += 1
 
@@ -361,4 +373,4 @@ def open_spool(directory):
         forget_names()
 
     os.register_at_fork(after_in_child=after_fork)
-    return log, progress, done, stats
+    return log, progress, mark, checkpoint, stats

@@ -1,4 +1,4 @@
-"""should_stop(): reads the control page the agent maintains. No system call per look."""
+"""The control page the agent maintains: stops, and when to save. No system call per look."""
 
 import mmap
 import os
@@ -7,7 +7,8 @@ from time import monotonic, time
 _BYTES = 4096
 _MAGIC = b"ATHCTL1\0"
 _SEQLOCK, _STOP = 2, 3  # words of 4 bytes
-_DEADLINE, _STOP_AT = 2, 3  # words of 8 bytes
+_DEADLINE, _STOP_AT, _EVERY = 2, 3, 12  # words of 8 bytes
+_CHECKPOINT_NOW, _CAPTURE_NOW = 26, 27  # words of 4 bytes
 _CAUSE = slice(32, 96)
 _NO_STEP = -(1 << 63)
 
@@ -42,6 +43,7 @@ class Stop:
 
 
 GO_ON = Stop()
+_NO_REQUESTS = (0, 0, 0)
 
 
 def _map(directory):
@@ -64,7 +66,7 @@ def _map(directory):
 
 
 def open_control(directory):
-    """should_stop() for the rank whose spool is `directory`."""
+    """should_stop() and requests() for the rank whose spool is `directory`."""
     words = longs = page = None
     next_try = 0.0
 
@@ -105,4 +107,14 @@ def open_control(directory):
         except Exception:
             return GO_ON
 
-    return should_stop
+    def requests():
+        """(milliseconds between checkpoints or 0, checkpoints asked for, captures asked for)"""
+        try:
+            if words is None and not find():
+                return _NO_REQUESTS
+            # Each number stands for itself: no seqlock.
+            return longs[_EVERY], words[_CHECKPOINT_NOW], words[_CAPTURE_NOW]
+        except Exception:
+            return _NO_REQUESTS
+
+    return should_stop, requests

@@ -227,6 +227,18 @@ PyObject* Progress(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
   Py_RETURN_NONE;
 }
 
+// Called once a save, by athanor.checkpoint, with ints it has checked.
+PyObject* Checkpoint(PyObject*, PyObject* const* args, Py_ssize_t nargs) {
+  if (core.writer == nullptr) Py_RETURN_NONE;
+  int64_t step = 0;
+  int64_t save_ns = 0;
+  Outcome outcome = nargs == 2 ? ToInt64(args[0], step) : Outcome::kBad;
+  if (outcome == Outcome::kGood) outcome = ToInt64(args[1], save_ns);
+  if (!Count(outcome)) return nullptr;
+  if (outcome == Outcome::kGood) core.writer->AppendCheckpoint(step, save_ns, NowNs());
+  Py_RETURN_NONE;
+}
+
 template <class Function>
 PyMethodDef Method(const char* name, Function* function, int flags, const char* doc) {
   return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), flags, doc};
@@ -238,6 +250,8 @@ PyMethodDef fast_functions[] = {
            "Record numbers, all at one step. Never raises, never waits."),
     Method("progress", Progress, METH_FASTCALL,
            "progress(done, total, /)\n--\n\nSay how far the run is."),
+    Method("checkpoint", Checkpoint, METH_FASTCALL,
+           "checkpoint(step, save_ns, /)\n--\n\nSay that a checkpoint is whole on disk."),
     {nullptr, nullptr, 0, nullptr}};
 
 void AfterForkInChild() {
@@ -255,8 +269,8 @@ PYBIND11_MODULE(_core, module) {
   module.def(
       "open", [](std::string dir) { core.writer = std::make_unique<SpoolWriter>(std::move(dir)); },
       "Write to the spool in this directory from now on.");
-  module.def("done", [] {
-    if (core.writer != nullptr) core.writer->AppendMark(athanor::spool::kMarkDone, NowNs());
+  module.def("mark", [](uint32_t code) {
+    if (core.writer != nullptr) core.writer->AppendMark(code, NowNs());
   });
   module.def(
       "stats",

@@ -22,10 +22,14 @@ def make_segment(folder, serial, size=512 * 1024):
     return path
 
 
-def write_control(folder, stop=0, deadline_ms=0, stop_at=-(1 << 63), cause=b"", seqlock=2):
-    page = struct.pack("<8sIIqq64s", b"ATHCTL1\0", seqlock, stop, deadline_ms, stop_at, cause)
-    with open(os.path.join(folder, "control"), "wb") as file:
-        file.write(page.ljust(4096, b"\0"))
+def write_control(folder, stop=0, deadline_ms=0, stop_at=-(1 << 63), cause=b"", seqlock=2,
+                  every_ms=0, checkpoint_now=0, capture_now=0):
+    page = struct.pack("<8sIIqq64sqII", b"ATHCTL1\0", seqlock, stop, deadline_ms, stop_at, cause,
+                       every_ms, checkpoint_now, capture_now)
+    # In place, as the agent does: emptying a mapped page would be a SIGBUS for its readers.
+    fd = os.open(os.path.join(folder, "control"), os.O_WRONLY | os.O_CREAT, 0o644)
+    os.pwrite(fd, page.ljust(4096, b"\0"), 0)
+    os.close(fd)
 
 
 class SpoolCase(unittest.TestCase):

@@ -34,7 +34,8 @@ class StopTest(SpoolCase):
         self.assertEqual(os.stat(page).st_ino, inode)
         self.assertEqual(self.control(), {"kind": "control", "stop": True, "cause": "user stop",
                                           "deadline_unix_ms": deadline_ms,
-                                          "stop_at_step": -(1 << 63)})
+                                          "stop_at_step": -(1 << 63), "checkpoint_every_ms": 0,
+                                          "checkpoint_now": 0, "capture_now": 0})
         out, err = process.communicate("\n", timeout=60)
         self.assertEqual(err, "")
         stop, *cause, left = out.split()
@@ -62,6 +63,19 @@ class StopTest(SpoolCase):
             with open(os.path.join(self.spool, "control"), "wb") as file:
                 file.write(content)
             self.run_script("assert not athanor.should_stop()")
+
+
+class NoticeTest(SpoolCase):
+    def test_the_notice_file_is_read_and_never_raises(self):
+        path = os.path.join(self.spool, "notice.json")
+        script = "print(athanor.notice())"
+        self.assertEqual(self.run_script(script, ATHANOR_NOTICE_FILE=path), "None\n")
+        for text, expected in (("{", "None"), ("[]", "None"), ("", "None"),
+                               ('{"cause": "spot", "deadline_unix_ms": 5}',
+                                "{'cause': 'spot', 'deadline_unix_ms': 5}")):
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+            self.assertEqual(self.run_script(script, ATHANOR_NOTICE_FILE=path), expected + "\n")
 
 
 class JobTest(SpoolCase):
@@ -143,6 +157,9 @@ import athanor, os, sys
 os.chdir(sys.argv[1])
 athanor.log(loss=1, step=1); athanor.log(None, 3, x="bad", step="bad")
 athanor.progress(1, 2); athanor.progress(); athanor.done()
+assert not athanor.should_checkpoint(1) and athanor.notice() is None
+assert athanor.latest_checkpoint() is None and athanor.replaying() is None
+assert athanor.capture(1, batch="b") == "b" and athanor.capture.flush() is None
 assert not athanor.should_stop() and athanor.should_stop(step=4).deadline is None
 assert not athanor.in_job()
 assert athanor.stats() == {"written": 0, "dropped": 0, "bad": 0}
@@ -176,7 +193,8 @@ for name in athanor.__all__: getattr(athanor, name)
     def test_the_import_stays_light(self):
         script = """
 import sys; before = set(sys.modules); import athanor
-heavy = {"json", "typing", "pathlib", "subprocess", "logging", "threading", "socket", "re"}
+heavy = {"json", "typing", "pathlib", "subprocess", "logging", "threading", "socket", "re",
+         "athanor._capture", "athanor.torch", "athanor.replay", "athanor.launch"}
 loaded = set(sys.modules) - before
 assert not heavy & loaded, heavy & loaded
 """

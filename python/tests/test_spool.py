@@ -133,6 +133,24 @@ class Promises:
                          [(3, 10), (4, 10)])
         self.assertEqual([p["code"] for p in lines if p["kind"] == "mark"], [1])
 
+    def test_a_checkpoint_is_recorded_with_its_step_and_cost(self):
+        make_segment(self.spool, 1)
+        took = int(self.run_script("""
+            import os, time
+            def save(path):
+                end = time.perf_counter_ns() + 3_000_000
+                while time.perf_counter_ns() < end: pass
+                open(path, "w").close()
+            start = time.perf_counter_ns()
+            athanor.checkpoint(-3, save)
+            print(time.perf_counter_ns() - start)
+            athanor._record_checkpoint(1.5, 0); athanor._record_checkpoint(1)
+            assert athanor.stats() == {"written": 1, "dropped": 0, "bad": 2}, athanor.stats()
+        """, ATHANOR_CHECKPOINT_DIR=os.path.join(self.spool, "ckpt")))
+        saved, = [line for line in self.dump() if line["kind"] == "checkpoint"]
+        self.assertEqual(saved["step"], -3)
+        self.assertTrue(3_000_000 <= saved["save_ns"] <= took)
+
     def test_drops_are_counted_and_reported_in_the_next_segment(self):
         make_segment(self.spool, 1, 4096)
         process = self.start("""
@@ -389,6 +407,7 @@ class SameBytesTest(SpoolCase):
             step = numbers.choice([None, i, -i, 2**40 + i, 3.0, "bad", 2.5])
             athanor.log(values, step=step, loss=numbers.choice([1, 0.5, None, float("nan")]))
             if i % 50 == 0: athanor.progress(i, 400)
+            if i % 70 == 0: athanor._record_checkpoint(i - 100, i * 10**9)
             if numbers.random() < 0.05: athanor.log(**{"x" * numbers.randrange(1100): i})
         athanor.done()
         print(athanor.stats())
@@ -406,7 +425,7 @@ class SameBytesTest(SpoolCase):
             data = bytearray(file.read())
         committed = HEADER.unpack_from(data)[3]
         data[28:32] = bytes(4)
-        at, times = 64, {2: 24, 3: 16, 4: 24}
+        at, times = 64, {2: 24, 3: 16, 4: 24, 5: 24}
         while at < 64 + committed:
             length, kind = struct.unpack_from("<II", data, at)
             if kind in times:

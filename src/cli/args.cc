@@ -30,6 +30,8 @@ struct Values {
   std::string scope = "submit";
   std::vector<std::string> jobs;
   bool flag = false;
+  bool other_flag = false;
+  bool deep = false;
   std::function<int()> verb;
 };
 
@@ -69,6 +71,14 @@ void AddSpecFlags(CLI::App* run, Values& v) {
   SpecFlag(run, v, "--memory", "--memory", "Memory to reserve and limit to: 4GB");
   SpecFlag(run, v, "--gpus", "--gpus", "GPUs to reserve");
   SpecFlag(run, v, "--max-time,--max-runtime", "--max-time", "Stop it after this long: 2h");
+  run->add_flag_callback("--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
+                         "On a machine that may be taken away, for a lower price");
+  SpecFlag(run, v, "--max-wait", "--max-wait", "Spot: the longest it may wait and run together");
+  SpecFlag(run, v, "--preempt-after", "--preempt-after", "Take its machine away once, on purpose");
+  SpecFlag(run, v, "--preempt-every", "--preempt-every",
+           "... again and again: 20s, or 20s±10s");
+  SpecFlag(run, v, "--seed", "--seed", "Of --preempt-every: the same seed, the same times");
+  SpecFlag(run, v, "--retries", "--retries", "Try again so many times (see retry in the job file)");
   SpecFlag(run, v, "--priority", "--priority", "Higher goes first");
   SpecFlag(run, v, "--requirements", "--requirements", "requirements.txt to install from");
   SpecFlag(run, v, "-p,--param", "-p", "Parameter, name=value", true);
@@ -145,6 +155,24 @@ void AddActing(CLI::App& app, Values& v) {
   retry->add_option("--key", v.run.key, "Idempotency key");
   AddSpecFlags(retry, v);
 
+  auto* interrupt = Verb(app, v, "interrupt",
+                         "Take a job's machine away; it goes on from its last checkpoint",
+                         [&v] { return InterruptVerb(v.common, v.jobs, v.text); });
+  interrupt->add_option("jobs", v.jobs, "Jobs")->required();
+  interrupt->add_option("--grace", v.text, "Between the notice and SIGKILL: 30s; the job's own "
+                                           "when not given");
+
+  auto* checkpoints = Verb(app, v, "checkpoints", "Whole checkpoints of a job, newest first",
+                           [&v] { return CheckpointsVerb(v.common, v.job); });
+  checkpoints->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+
+  auto* resume = Verb(app, v, "resume", "Go on from a checkpoint of a job that is over",
+                      [&v] { return ResumeVerb(v.common, v.job, v.text, v.run.detach); });
+  resume->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  resume->add_option("--from", v.text, "A step or checkpoint (ath checkpoints); the newest when "
+                                       "not given");
+  resume->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
+
   auto* diff = Verb(app, v, "diff", "What differs between jobs, and nothing else",
                     [&v] { return DiffVerb(v.common, v.jobs); });
   diff->add_option("jobs", v.jobs, "Two jobs or more")->required()->expected(2, 16);
@@ -165,9 +193,10 @@ void AddActing(CLI::App& app, Values& v) {
 
 void AddKeeping(CLI::App& app, Values& v) {
   auto* types = Verb(app, v, "types", "Instance types, their sizes and prices",
-                     [&v] { return TypesVerb(v.common, v.name, v.flag); });
+                     [&v] { return TypesVerb(v.common, v.name, v.flag, v.other_flag); });
   types->add_option("filter", v.name, "Part of a name");
   types->add_flag("-a,--all", v.flag, "Also those larger than this machine");
+  types->add_flag("--spot", v.other_flag, "Those that may be taken away: price, saving, how often");
 
   auto* secret = app.add_subcommand("secret", "Secrets that jobs may be given");
   secret->require_subcommand(1);
@@ -226,10 +255,21 @@ void AddServer(CLI::App& app, Values& v) {
   serve->add_flag("--simulate", v.serve.simulate, "Run types larger than this machine on what there is");
   serve->add_flag("--auto", v.serve.any_port)->group("");
 
-  auto* server = app.add_subcommand("server", "Look at or stop this user's server");
+  auto* server = app.add_subcommand("server", "Look at, stop, back up or restore this user's server");
   server->require_subcommand(1);
   Verb(*server, v, "status", "Is it up, where, with what", [&v] { return ServerStatusVerb(v.common); });
   Verb(*server, v, "stop", "Stop it; jobs go on", [&v] { return ServerStopVerb(v.common); });
+  auto* backup = Verb(*server, v, "backup", "Copy all it keeps, also while it runs",
+                      [&v] { return ServerBackupVerb(v.common, v.name); });
+  backup->add_option("target", v.name, "A new folder, or FILE.tar, .tar.gz, .tar.zst")->required();
+  auto* restore = Verb(*server, v, "restore", "Lay a backup out in an empty ATHANOR_HOME",
+                       [&v] { return ServerRestoreVerb(v.common, v.name); });
+  restore->add_option("from", v.name, "What `ath server backup` made")->required();
+
+  auto* fsck = Verb(app, v, "fsck", "Look over all that is kept, while no server runs",
+                    [&v] { return FsckVerb(v.common, v.flag, v.deep); });
+  fsck->add_flag("--repair", v.flag, "Do what is safe: put damaged files aside, cut torn tails");
+  fsck->add_flag("--deep", v.deep, "Read every blob and compare its sha256");
 
   Verb(app, v, "version", "Version", [&v] { return VersionVerb(v.common); });
 }

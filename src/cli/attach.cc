@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/footer.h"
+#include "cli/reading.h"
 #include "job/causes.h"
 #include "net/sse.h"
 
@@ -102,6 +103,12 @@ class Follower {
     if (!data) return;
     if (options_.json) {
       Json line = {{"event", event.event}};
+      if (event.event == "log" && options_.filter) {
+        auto kept = options_.filter(Bytes(*data));
+        if (kept.empty()) return;
+        data->erase("base64");
+        (*data)["text"] = kept;
+      }
       for (auto& [key, value] : data->items()) line[key] = value;
       std::printf("%s\n", DumpJson(line).c_str());
       std::fflush(stdout);
@@ -113,12 +120,14 @@ class Follower {
     if (event.event == "end") end_ = std::move(*data);
   }
 
+  static std::string Bytes(const Json& data) {
+    return data.contains("text") ? data["text"].get<std::string>()
+                                 : FromBase64(data.value("base64", "")).value_or("");
+  }
+
   void Log(const Json& data) {
-    std::string bytes = data.contains("text")
-                            ? data["text"].get<std::string>()
-                            : FromBase64(data.value("base64", "")).value_or("");
-    if (options_.on_log) return options_.on_log(bytes);
-    if (options_.write) return options_.write(bytes);
+    std::string bytes = Bytes(data);
+    if (options_.filter) bytes = options_.filter(bytes);
     bool error = options_.split && data.value("stream", "") == "stderr";
     footer_.Print(bytes, error ? stderr : stdout);
   }
@@ -131,10 +140,6 @@ class Follower {
   bool interrupted_ = false;
 };
 
-std::string TextOf(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
 }  // namespace
 
 Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options) {
@@ -143,7 +148,7 @@ Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options)
 
 void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   if (quiet) return;
-  auto state = TextOf(record, "state");
+  auto state = Text(record, "state");
   std::string mark = state == "Completed" ? (terminal.ascii ? "ok" : "✔")
                      : state == "Failed"  ? (terminal.ascii ? "x" : "✘")
                                           : (terminal.ascii ? "-" : "■");
@@ -158,7 +163,7 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   err.color = terminal.color && terminal.err_tty;
   std::fprintf(stderr, "  %s", Paint(err, InkOf(state), line).c_str());
   for (const auto& output : record.value("outputs", Json::array())) {
-    std::fprintf(stderr, "   %s %s", TextOf(output, "name").c_str(),
+    std::fprintf(stderr, "   %s %s", Text(output, "name").c_str(),
                  HumanBytes(output.value("bytes", uint64_t{0})).c_str());
   }
   std::fputs("\n", stderr);
@@ -166,9 +171,9 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     std::fprintf(stderr, "  set-up took %s of it; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());
   }
-  auto name = TextOf(record, "name");
+  auto name = Text(record, "name");
   if (state != "Completed" && record.contains("cause")) {
-    std::fprintf(stderr, "  %s\n", TextOf(record["cause"], "text").c_str());
+    std::fprintf(stderr, "  %s\n", Text(record["cause"], "text").c_str());
     std::fprintf(stderr, "  ath why %s\n", name.c_str());
   } else {
     const char* dot = terminal.ascii ? "|" : "·";
@@ -180,7 +185,7 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
 
 int ExitStatusOf(const Json& record) {
   const auto& attempts = record.contains("attempts") ? record["attempts"] : Json::array();
-  auto kind = record.contains("cause") ? TextOf(record["cause"], "kind") : "";
+  auto kind = record.contains("cause") ? Text(record["cause"], "kind") : "";
   if (!attempts.empty() && attempts.back().contains("exit")) {
     const auto& exit = attempts.back()["exit"];
     int signal = exit.value("signal", 0);
@@ -188,10 +193,10 @@ int ExitStatusOf(const Json& record) {
     if (signal != 0) return 128 + signal;
     if (code >= 0) return code;
   }
-  if (TextOf(record, "state") == "Completed") return 0;
+  if (Text(record, "state") == "Completed") return 0;
   const auto* row = FindCause(kind);
   if (row && row->exit_status != 0) return row->exit_status;
-  return TextOf(record, "state") == "Stopped" ? 12 : 15;
+  return Text(record, "state") == "Stopped" ? 12 : 15;
 }
 
 }  // namespace athanor

@@ -3,10 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <string_view>
 
 #include "base/json.h"
@@ -25,8 +23,7 @@ struct AttachOptions {
   bool stop_on_interrupt = true;  // Ctrl-C asks the job to stop (else only leaves)
   bool footer = true;
   bool once = false;  // only what is there now
-  std::function<void(std::string_view)> write;  // log bytes go here instead of the screen
-  std::function<void(std::string_view)> on_log;  // takes the log's bytes; empty: they are printed
+  std::function<std::string(std::string_view)> filter;  // what of the log's bytes is shown
 };
 
 // Until the job is over, or (without stop_on_interrupt) Ctrl-C. The final record.

@@ -44,6 +44,7 @@ constexpr Row kRows[] = {
     {"ATH-V0001", "a server already runs", "One server per ATHANOR_HOME: a lock guarantees one writer."},
     {"ATH-V0002", "TLS needed", "A server that listens on another address than loopback must have a certificate, and callers need tokens."},
     {"ATH-V0003", "port taken", "Another program listens there. --port 0 takes a free one and says which."},
+    {"ATH-V0020", "the home is not empty", "A backup is restored into an empty ATHANOR_HOME only, so that two homes are never mixed."},
     {"ATH-V0010", "settings", "settings.yaml of the server has a key or a value it cannot have."},
 };
 

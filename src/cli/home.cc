@@ -18,10 +18,10 @@ Home HomeFromEnvironment() {
     char cwd[4096];
     return ::getcwd(cwd, sizeof cwd) ? JoinPath(cwd, path) : path;
   };
-  if (auto home = variable("ATHANOR_HOME"); !home.empty()) return {absolute(home)};
-  if (auto data = variable("XDG_DATA_HOME"); !data.empty()) return {absolute(data) + "/athanor"};
+  if (auto home = variable("ATHANOR_HOME"); !home.empty()) return {{absolute(home)}};
+  if (auto data = variable("XDG_DATA_HOME"); !data.empty()) return {{absolute(data) + "/athanor"}};
   auto home = variable("HOME");
-  return {(home.empty() ? "/root" : home) + "/.local/share/athanor"};
+  return {{(home.empty() ? "/root" : home) + "/.local/share/athanor"}};
 }
 
 std::string ProgramPath() {

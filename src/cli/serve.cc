@@ -33,6 +33,10 @@ namespace athanor {
 namespace {
 
 constexpr Millis kSyncEvery{100};
+constexpr char kOwnMachine[] = "local";
+// Before anything was measured. Machines that may be taken away last hours, others weeks.
+constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
+constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
 
 std::string UserName() {
   if (const auto* entry = ::getpwuid(::getuid())) return entry->pw_name;
@@ -60,6 +64,7 @@ class Server {
     }
     Announce();
     loop_.Run();
+    jobs_->GiveUpWaiting();
     engine_->Stop();
     http_->Stop();
     readers_.Stop();
@@ -92,7 +97,15 @@ class Server {
     ATHANOR_TRY(auto settings, ReadSettings(home_.settings()));
     settings_ = settings;
     ATHANOR_TRY(database_, Database::Open(home_.database(), ServerMigrations()));
+    if (const auto& notice = database_->notice(); !notice.empty()) {
+      log_.Log(LogLevel::kWarning, notice);
+    }
     jobs_ = std::make_unique<JobStore>(*database_);
+    jobs_->WaitForRoom(home_.reserve(), [this](bool full) {
+      log_.Log(LogLevel::kError, full ? "the disk is full: nothing is recorded until there is room"
+                                      : "there is room again: recording goes on");
+    });
+    losses_ = std::make_unique<LossStore>(*database_);
     tokens_ = std::make_unique<TokenStore>(*database_);
     ATHANOR_TRY(secrets_, SecretStore::Open(*database_, home_.secret_key()));
     ATHANOR_TRY(auto blobs, BlobStore::Open(home_.blobs()));
@@ -125,8 +138,8 @@ class Server {
                         *catalogue_,
                         options_.simulate || settings_.simulate,
                         [this](const JobRecord& record) { return PlanFor(record); },
-                        [this](const JobRecord& record, const std::vector<StoredEvent>&) {
-                          Changed(record);
+                        [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+                          Changed(record, events);
                         },
                         [this](const Error& error) {
                           log_.Log(LogLevel::kError, "commit failed", {{"why", error.what}});
@@ -144,7 +157,7 @@ class Server {
     info.simulate = parts.simulate;
     info.rates = settings_.rates;
     context_ = std::make_unique<DoorContext>(
-        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *logs_, *series_, *blobs_, *tokens_,
+        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *logs_, *series_, *blobs_, *tokens_,
                     *secrets_, *catalogue_, parts.inventory, hub_, readers_, ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
   }
@@ -166,12 +179,53 @@ class Server {
     plan.hide_dir = home_.server();
     plan.supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
     plan.python_path = PythonPackageDir();
-    plan.instance_type = record.spec.resources.type.empty() ? "local" : record.spec.resources.type;
+    plan.instance_type = !attempt.type.empty()                 ? attempt.type
+                         : record.spec.resources.type.empty() ? kOwnMachine
+                                                              : record.spec.resources.type;
+    if (!record.resume_job.empty()) {
+      plan.resume_dir = home_.jobs() + "/" + record.resume_job;
+      plan.resume_from = record.resume_from;
+    }
+    AddLossRate(record, plan);
     return plan;
   }
 
-  void Changed(const JobRecord& record) {
+  // How often this kind of machine is lost: measured here, else assumed, and said so.
+  void AddLossRate(const JobRecord& record, AttemptPlan& plan) const {
+    const auto& attempt = *record.current();
+    auto known = losses_->Of(plan.instance_type, attempt.spot);
+    if (known && known->losses > 0) {
+      plan.mtbf_ms = known->held_ms / known->losses;
+      plan.mtbf_source = "measured: " + std::to_string(known->losses) + " in " +
+                         HumanDuration(Millis(known->held_ms));
+      return;
+    }
+    plan.mtbf_ms = (attempt.spot ? kAssumedSpotLife : kAssumedLife).count();
+    plan.mtbf_source = "assumed, none was lost yet";
+  }
+
+  // An attempt that ended is counted, lost or not.
+  void CountLosses(const JobRecord& record, const std::vector<StoredEvent>& events) {
+    for (const auto& event : events) {
+      const bool requeued = event.name == "requeued";
+      if ((!requeued && !IsTerminal(event.state)) || event.attempt == 0 ||
+          event.attempt > record.attempts.size()) {
+        continue;
+      }
+      const auto& attempt = record.attempts[event.attempt - 1];
+      const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
+      std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
+      if (type.empty()) type = kOwnMachine;
+      // A statistic: one more or less after a crash of ours does not matter.
+      (void)writer_.Submit([this, type, spot = attempt.spot, held = attempt.held_ms, lost] {
+        (void)losses_->Add(type, spot, held, lost).ok();
+      });
+    }
+  }
+
+  void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
     hub_.Tell(record.id, News::kState);
+    CountLosses(record, events);
     if (!IsTerminal(record.state)) return;
     hub_.Drop(record.id);
     logs_->Close(record.id);
@@ -259,6 +313,7 @@ class Server {
   ThreadPool syncer_{1};
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobStore> jobs_;
+  std::unique_ptr<LossStore> losses_;
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<SecretStore> secrets_;
   std::unique_ptr<BlobStore> blobs_;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cli/attach.h"
 #include "cli/output.h"
+#include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 #include "net/sse.h"
@@ -17,11 +18,7 @@
 namespace athanor {
 namespace {
 
-std::string Text(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-// Prints whole lines that match; keeps an unfinished one for later.
+// Lets whole lines through that match; keeps an unfinished one for later.
 class LineFilter {
  public:
   explicit LineFilter(const std::string& pattern)
@@ -30,33 +27,35 @@ class LineFilter {
   bool ok() const { return !regex_ || regex_->ok(); }
   std::string problem() const { return regex_ ? regex_->error() : ""; }
 
-  void Write(std::string_view bytes) {
-    if (!regex_) {
-      std::fwrite(bytes.data(), 1, bytes.size(), stdout);
-      return;
-    }
+  std::string Take(std::string_view bytes) {
+    if (!regex_) return std::string(bytes);
+    std::string out;
     open_ += bytes;
     size_t start = 0;
     for (size_t end; (end = open_.find('\n', start)) != std::string::npos; start = end + 1) {
-      Line(std::string_view(open_).substr(start, end + 1 - start));
+      Line(std::string_view(open_).substr(start, end + 1 - start), out);
     }
     open_.erase(0, start);
+    return out;
   }
-  void Finish() {
-    if (!open_.empty()) Line(open_);
+  std::string Finish() {
+    std::string out;
+    if (!open_.empty()) Line(open_, out);
+    open_.clear();
+    return out;
   }
 
  private:
-  void Line(std::string_view line) {
+  void Line(std::string_view line, std::string& out) {
     // Without its end, so that $ means the end of the line.
     size_t size = line.size() - (line.back() == '\n' ? 1 : 0);
-    if (RE2::PartialMatch(re2::StringPiece(line.data(), size), *regex_)) {
-      std::fwrite(line.data(), 1, line.size(), stdout);
-    }
+    if (RE2::PartialMatch(re2::StringPiece(line.data(), size), *regex_)) out += line;
   }
   std::unique_ptr<RE2> regex_;
   std::string open_;
 };
+
+void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
 Result<std::string> LogQuery(const LogOptions& options) {
   std::string query = "phase=" + options.phase;
@@ -93,20 +92,16 @@ int LogsVerb(const Common& common, const LogOptions& options) {
     attach.stop_on_interrupt = false;
     attach.once = !options.follow;
     if (!options.grep.empty()) {
-      attach.write = [&filter](std::string_view bytes) {
-        filter.Write(bytes);
-        std::fflush(stdout);
-      };
-    }
-    if (!options.grep.empty()) {
-      attach.on_log = [&filter](std::string_view bytes) {
-        filter.Write(bytes);
-        std::fflush(stdout);
-      };
+      attach.filter = [&filter](std::string_view bytes) { return filter.Take(bytes); };
     }
     auto end = Attach(*client, attach);
     if (!end) return Refuse(end.error(), common.json);
-    filter.Finish();
+    auto rest = filter.Finish();
+    if (common.json && !rest.empty()) {
+      PrintJson({{"event", "log"}, {"text", rest}});
+    } else {
+      Print(rest);
+    }
     return 0;
   }
   HttpCall call;
@@ -114,12 +109,12 @@ int LogsVerb(const Common& common, const LogOptions& options) {
   bool any = false;
   call.on_body = [&](std::string_view bytes) {
     any = true;
-    filter.Write(bytes);
+    Print(filter.Take(bytes));
     return !std::ferror(stdout);
   };
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
-  filter.Finish();
+  Print(filter.Finish());
   std::fflush(stdout);
   if (!any) PrintHint("nothing printed yet in this phase: ath logs " + options.job + " --phase all", common.quiet);
   return 0;

@@ -13,7 +13,6 @@
 namespace athanor {
 namespace {
 
-
 // Two lines before the job starts: what, from what, on what.
 void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Terminal& terminal) {
   const auto& source = prepared.spec.source;
@@ -68,18 +67,23 @@ int RunVerb(const Common& common, const RunOptions& options) {
     return 0;
   }
   if (!common.json && !common.quiet) PrintHead(*job, *prepared, terminal);
+  return FollowJob(common, *client, job->id, job->name);
+}
+
+int FollowJob(const Common& common, Client& client, const std::string& id,
+              const std::string& name) {
   AttachOptions attach;
-  attach.job = job->id;
+  attach.job = id;
   attach.query = "phase=all";
   attach.json = common.json;
   attach.quiet = common.quiet;
-  auto end = Attach(*client, attach);
+  auto end = Attach(client, attach);
   if (!end) return Refuse(end.error(), common.json);
   if (!*end) {
-    PrintHint("left " + job->name + " running: ath logs -f " + job->name, common.quiet);
+    PrintHint("left " + name + " running: ath logs -f " + name, common.quiet);
     return 130;
   }
-  if (!common.json) PrintEnding(**end, terminal, common.quiet);
+  if (!common.json) PrintEnding(**end, DetectTerminal(), common.quiet);
   return ExitStatusOf(**end);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/client.h"
 #include "cli/home.h"
 #include "cli/serve.h"
 #include "cli/submission.h"
@@ -36,6 +37,10 @@ struct LogOptions {
   std::string rank;
 };
 
+// Shows a submitted job until its end; the exit status is the job's.
+int FollowJob(const Common& common, Client& client, const std::string& id,
+              const std::string& name);
+
 int RunVerb(const Common& common, const RunOptions& options);
 int PsVerb(const Common& common, const ListOptions& options);
 int ShowVerb(const Common& common, const std::string& job);
@@ -47,14 +52,23 @@ int MetricsVerb(const Common& common, const std::string& job, const std::string&
 int EventsVerb(const Common& common, const std::string& job, bool follow);
 int ServerStatusVerb(const Common& common);
 int ServerStopVerb(const Common& common);
+// To a folder or an archive, by the server if one runs.
+int ServerBackupVerb(const Common& common, const std::string& target);
+// Into the home, which must be empty.
+int ServerRestoreVerb(const Common& common, const std::string& from);
+int FsckVerb(const Common& common, bool repair, bool deep);
 int VersionVerb(const Common& common);
 
 int RetryVerb(const Common& common, const std::string& job, const RunOptions& options);
+int InterruptVerb(const Common& common, const std::vector<std::string>& jobs,
+                  const std::string& grace);
+int CheckpointsVerb(const Common& common, const std::string& job);
+int ResumeVerb(const Common& common, const std::string& job, const std::string& from, bool detach);
 int RmVerb(const Common& common, const std::vector<std::string>& jobs);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);
 int ExecVerb(const Common& common, const std::string& job, const std::vector<std::string>& command);
-int TypesVerb(const Common& common, const std::string& filter, bool all);
+int TypesVerb(const Common& common, const std::string& filter, bool all, bool spot);
 int SecretSetVerb(const Common& common, const std::string& name);
 int SecretListVerb(const Common& common);
 int SecretRemoveVerb(const Common& common, const std::string& name);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 #include "net/sse.h"
@@ -17,60 +18,12 @@
 namespace athanor {
 namespace {
 
-std::string Text(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-int64_t Number(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_number() ? json[key].get<int64_t>() : 0;
-}
-
-// Milliseconds of an RFC 3339 time as the API writes it; 0 when there is none.
-int64_t TimeOf(const Json& json, const char* key) {
-  auto text = Text(json, key);
-  std::tm tm{};
-  int millis = 0;
-  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) < 6) {
-    return 0;
-  }
-  tm.tm_year -= 1900;
-  tm.tm_mon -= 1;
-  return static_cast<int64_t>(::timegm(&tm)) * 1000 + millis;
-}
-
-std::string Local(int64_t ms) {
-  std::time_t seconds = ms / 1000;
-  std::tm tm{};
-  ::localtime_r(&seconds, &tm);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
-  return text;
-}
-
-std::string Ago(int64_t ms) {
-  auto span = (SystemClock().Wall().ms - ms) / 1000;
-  if (span < 60) return std::to_string(std::max<int64_t>(span, 0)) + "s ago";
-  if (span < 3600) return std::to_string(span / 60) + "m ago";
-  if (span < 86400) return std::to_string(span / 3600) + "h ago";
-  return std::to_string(span / 86400) + "d ago";
-}
-
 std::string Took(const Json& job) {
   auto started = TimeOf(job, "started");
   if (started == 0) return "-";
   auto ended = TimeOf(job, "ended");
   auto until = ended != 0 ? ended : SystemClock().Wall().ms;
   return HumanDuration(Millis(std::max<int64_t>(until - started, 0)));
-}
-
-std::string NumberText(const Json& value) {
-  if (value.is_number()) return fmt::format("{:.6g}", value.get<double>());
-  return value.is_string() ? value.get<std::string>() : "-";
-}
-
-void Field(const char* name, const std::string& value) {
-  if (!value.empty()) std::printf("  %-11s %s\n", name, value.c_str());
 }
 
 std::string CommandText(const Json& spec) {
@@ -98,10 +51,62 @@ void ShowAttempts(const Json& job) {
         line += "  peak " + HumanBytes(static_cast<uint64_t>(Number(exit, "memory_peak")));
       }
     }
+    if (attempt.contains("resumed_from")) {
+      line += "  from " + (attempt.contains("resumed_step")
+                               ? fmt::format("step {}", Number(attempt, "resumed_step"))
+                               : "checkpoint " + Text(attempt, "resumed_from"));
+    }
     Field("attempt", line);
+    if (attempt.contains("cause") && Text(attempt["cause"], "kind") == "preempted") {
+      Field("  ended", Text(attempt["cause"], "text"));
+    }
     for (const auto& off : attempt.value("off", Json::array())) {
       Field("  off", off.get<std::string>());
     }
+  }
+}
+
+// What interval is in force, why, and what it is expected to cost.
+std::string AdviceText(const Json& advice) {
+  const auto every = Number(advice, "every_ms");
+  if (every <= 0) return "";
+  const auto save = Number(advice, "save_ms");
+  const auto mtbf = Number(advice, "mtbf_ms");
+  std::string text = "every " + HumanDuration(Millis(every)) + ": a save costs " +
+                     HumanDuration(Millis(save));
+  if (mtbf > 0) {
+    // Saving once an interval, and redoing half of one at each loss.
+    const double cost = static_cast<double>(save) / static_cast<double>(every) +
+                        static_cast<double>(every) / 2 / static_cast<double>(mtbf);
+    text += fmt::format(", a loss comes every {} ({}); expected cost {:.1f} % of the time",
+                        HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
+  }
+  return text;
+}
+
+void ShowSurvival(const Json& job) {
+  if (job.contains("spot")) {
+    const auto& spot = job["spot"];
+    auto span = [&](const char* key) { return HumanDuration(Millis(Number(spot, key))); };
+    std::string line = fmt::format("{} restart{}, held {}, training {}, lost {}",
+                                   Number(spot, "restarts"), Number(spot, "restarts") == 1 ? "" : "s",
+                                   span("held_ms"), span("training_ms"), span("lost_ms"));
+    if (Number(spot, "on_demand_micros") > 0) {
+      line += fmt::format(", saved {} of {} ({:.0f} %)", HumanMoney(Number(spot, "saved_micros")),
+                          HumanMoney(Number(spot, "on_demand_micros")),
+                          100.0 * static_cast<double>(Number(spot, "saved_micros")) /
+                              static_cast<double>(Number(spot, "on_demand_micros")));
+    }
+    Field("spot", line);
+  }
+  if (job.contains("advice")) Field("checkpoint", AdviceText(job["advice"]));
+  for (const auto& firing : job.value("firings", Json::array())) {
+    std::string line = Text(firing, "rule") + " on " + Printable(Text(firing, "metric"));
+    if (firing.contains("step")) line += fmt::format(" at step {}", Number(firing, "step"));
+    line += ": " + Text(firing, "value");
+    if (!Text(firing, "threshold").empty()) line += " (limit " + Text(firing, "threshold") + ")";
+    Field("rule", line + "  -> " + Text(firing, "action"));
+    Field("  advice", Text(firing, "advice"));
   }
 }
 
@@ -196,6 +201,7 @@ int ShowVerb(const Common& common, const std::string& job) {
   Field("created", Local(TimeOf(*body, "created")));
   if (TimeOf(*body, "ended") != 0) Field("ended", Local(TimeOf(*body, "ended")));
   ShowAttempts(*body);
+  ShowSurvival(*body);
   for (const auto& metric : body->value("metrics", Json::array())) {
     Field("metric", fmt::format("{}  last {}  min {}  max {}  ({} points)",
                                 Printable(Text(metric, "name")), NumberText(metric["last"]),

@@ -7,12 +7,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/ids.h"
 #include "base/text.h"
 #include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 #include "job/codec.h"
@@ -21,15 +23,6 @@
 
 namespace athanor {
 namespace {
-
-std::string Text(const Json& json, const char* key) {
-  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
-}
-
-int PrintJson(const Json& body) {
-  std::printf("%s\n", DumpJson(body).c_str());
-  return 0;
-}
 
 // A secret is typed without being seen, or comes from a pipe; never from argv.
 Result<std::string> ReadSecretValue(const std::string& name) {
@@ -78,16 +71,7 @@ int RetryVerb(const Common& common, const std::string& job, const RunOptions& op
     std::printf("%s\n", Text(*accepted, "id").c_str());
     return 0;
   }
-  AttachOptions attach;
-  attach.job = Text(*accepted, "id");
-  attach.query = "phase=all";
-  attach.json = common.json;
-  attach.quiet = common.quiet;
-  auto end = Attach(*client, attach);
-  if (!end) return Refuse(end.error(), common.json);
-  if (!*end) return 130;
-  if (!common.json) PrintEnding(**end, DetectTerminal(), common.quiet);
-  return ExitStatusOf(**end);
+  return FollowJob(common, *client, Text(*accepted, "id"), Text(*accepted, "name"));
 }
 
 int RmVerb(const Common& common, const std::vector<std::string>& jobs) {
@@ -137,12 +121,59 @@ int DiffVerb(const Common& common, const std::vector<std::string>& jobs) {
   return 0;
 }
 
-int TypesVerb(const Common& common, const std::string& filter, bool all) {
+namespace {
+
+// "4.2 in 100 h (here: 2 in 47:10:00)", or that nothing is known.
+std::string LossRate(const Json& type) {
+  const auto held = Number(type, "held_ms");
+  if (held <= 0) return "not measured yet";
+  const double hours = static_cast<double>(held) / 3.6e6;
+  const auto losses = Number(type, "losses");
+  // Of less than some hours a rate says nothing.
+  if (hours < 10) return fmt::format("here: {} in {}", losses, HumanDuration(Millis(held)));
+  return fmt::format("{:.1f} in 100 h (here: {} in {})", 100.0 * static_cast<double>(losses) / hours,
+                     losses, HumanDuration(Millis(held)));
+}
+
+int PrintSpotTypes(const Common& common, const Json& body, const std::string& filter, bool all) {
+  Table table({"TYPE", "CPUS", "MEMORY", "$/H", "SPOT $/H", "SAVING", "INTERRUPTED", "PRICE FROM"});
+  for (const auto& type : body["types"]) {
+    const auto name = Text(type, "name");
+    if (!type.contains("spot_micros")) continue;
+    if (!filter.empty() ? name.find(filter) == std::string::npos
+                        : (!all && !type.value("fits", false))) {
+      continue;
+    }
+    const auto ordinary = Number(type, "on_demand_micros");
+    const auto spot = Number(type, "spot_micros");
+    table.Add({name, fmt::format("{}", type.value("cpus", 0.0)),
+               fmt::format("{:.0f} GiB",
+                           static_cast<double>(Number(type, "memory_bytes")) / (1ull << 30)),
+               HumanMoney(ordinary), HumanMoney(spot),
+               ordinary > 0 ? fmt::format("{:.0f} %", 100.0 * static_cast<double>(ordinary - spot) /
+                                                          static_cast<double>(ordinary))
+                            : "-",
+               LossRate(type), Text(type, "source")},
+              {Ink::kBold});
+  }
+  if (table.empty()) {
+    std::puts("no type that is sold that way fits this machine");
+    PrintHint("ath types --spot --all", common.quiet);
+    return 0;
+  }
+  std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+
+int TypesVerb(const Common& common, const std::string& filter, bool all, bool spot) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
   auto body = client->Get("/api/v1/types");
   if (!body) return Refuse(body.error(), common.json);
   if (common.json) return PrintJson(*body);
+  if (spot) return PrintSpotTypes(common, *body, filter, all);
   bool simulate = Text(*body, "instances") == "simulate";
   Table table({"TYPE", "CPUS", "MEMORY", "GPUS", "$/H", "SPOT $/H", "HERE"});
   size_t hidden = 0;

@@ -8,6 +8,7 @@
 #include "door/hub.h"
 #include "door/openapi.h"
 #include "job/codec.h"
+#include "record/backup/backup.h"
 
 namespace athanor {
 namespace {
@@ -80,7 +81,39 @@ void StopServer(DoorContext& context, const Call& call) {
   context.loop.After(Millis(50), [&context] { context.shut_down(); });
 }
 
+// On a thread of its own kind: it takes as long as there is to copy.
+void Backup(DoorContext& context, const Call& call) {
+  auto body = ParseJson(call.request.body);
+  if (!body) return call.Refuse(body.error());
+  std::string to = body->is_object() && body->contains("to") && (*body)["to"].is_string()
+                       ? (*body)["to"].get<std::string>()
+                       : "";
+  bool taken = context.readers.Submit([call, to, home = context.info.home,
+                                       version = context.info.version] {
+    auto made = MakeBackup(StoreLayout{home}, to, version);
+    if (!made) return call.Refuse(made.error());
+    call.Json(200, DumpJson(Json{{"path", made->path},
+                                 {"version", made->version},
+                                 {"home", made->home},
+                                 {"made", Rfc3339(made->made)},
+                                 {"schema", made->schema},
+                                 {"jobs", made->jobs},
+                                 {"live", made->live},
+                                 {"files", made->files},
+                                 {"bytes", made->bytes},
+                                 {"linked", made->linked},
+                                 {"secret_key", made->secret_key}}));
+  });
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+}
+
 void Types(DoorContext& context, const Call& call) {
+  std::map<std::string, TypeLosses> measured;  // of machines that may be taken away
+  auto losses = context.losses.All();
+  if (!losses) return call.Refuse(losses.error());
+  for (auto& row : *losses) {
+    if (row.spot) measured[row.type] = row;
+  }
   Json all = Json::array();
   for (const auto& type : context.catalogue.All()) {
     Json row = {{"name", type.name},
@@ -92,6 +125,10 @@ void Types(DoorContext& context, const Call& call) {
                 {"source", type.source},
                 {"fits", Fits(type, context.inventory)}};
     if (type.spot_micros) row["spot_micros"] = *type.spot_micros;
+    if (auto at = measured.find(type.name); at != measured.end()) {
+      row["held_ms"] = at->second.held_ms;
+      row["losses"] = at->second.losses;
+    }
     all.push_back(std::move(row));
   }
   Json out = {{"types", std::move(all)}};
@@ -186,6 +223,7 @@ std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
       {"GET", "/api/v1/session", "session", bind(Session)},
       {"GET", "/api/v1/server", "server.show", bind(ShowServer)},
       {"POST", "/api/v1/server/stop", "server.stop", bind(StopServer)},
+      {"POST", "/api/v1/server/backup", "server.backup", bind(Backup)},
       {"GET", "/api/v1/types", "types.list", bind(Types)},
       {"GET", "/api/v1/secrets", "secrets.list", bind(ListSecrets)},
       {"PUT", "/api/v1/secrets/{name}", "secrets.set", bind(SetSecret)},

@@ -15,7 +15,13 @@ constexpr Millis kHold{25'000};
 // What a live attempt must be told, if anything.
 std::vector<ReplyFrame> CommandsFor(const JobRecord& record) {
   std::vector<ReplyFrame> frames;
-  if (record.stop) frames.push_back(StopFrame{record.stop->cause, record.stop->grace.count()});
+  const auto* attempt = record.current();
+  if (record.stop) {
+    frames.push_back(StopFrame{record.stop->cause, record.stop->grace.count()});
+  } else if (attempt && attempt->interrupt) {
+    frames.push_back(
+        StopFrame{attempt->interrupt->cause, attempt->interrupt->grace.count(), true});
+  }
   return frames;
 }
 
@@ -128,6 +134,9 @@ class ReportTaker {
   Happened On(UploadedFrame& f) {
     return Uploaded{attempt_, f.outputs, f.failure, f.packages};
   }
+  Happened On(ResumedFrame& f) { return Resumed{attempt_, f.checkpoint, f.step}; }
+  Happened On(CheckpointFrame& f) { return CheckpointKept{attempt_, f.checkpoint, f.advice}; }
+  Happened On(FiringFrame& f) { return RuleFired{attempt_, f.firing}; }
   Happened On(NoteFrame& f) { return Noted{attempt_, f.cause}; }
 
   DoorContext& context_;

@@ -18,6 +18,7 @@
 #include "price/catalogue.h"
 #include "price/price.h"
 #include "record/jobs/job_store.h"
+#include "record/jobs/loss_store.h"
 #include "record/keys/secret_store.h"
 #include "record/keys/token_store.h"
 #include "record/logs/log_store.h"
@@ -47,6 +48,7 @@ struct DoorContext {
   Logger& log;
   Engine& engine;
   JobStore& jobs;
+  LossStore& losses;
   LogStore& logs;
   SeriesStore& series;
   BlobStore& blobs;

@@ -42,6 +42,7 @@ std::vector<DoorRoute> StreamRoutes(DoorContext& context);
 std::vector<DoorRoute> FileRoutes(DoorContext& context);
 std::vector<DoorRoute> AdminRoutes(DoorContext& context);
 std::vector<DoorRoute> AgentRoutes(DoorContext& context);
+std::vector<DoorRoute> SurviveRoutes(DoorContext& context);
 std::vector<DoorRoute> DiffRoutes(DoorContext& context);
 
 }  // namespace athanor

@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/drafts.h"
 #include "door/hub.h"
 #include "door/names.h"
 #include "door/views.h"
@@ -14,101 +15,6 @@
 
 namespace athanor {
 namespace {
-
-constexpr uint64_t kReserveBytes = 64ull << 20;
-
-Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
-  auto check = [&](const std::string& name) -> Status {
-    if (context.secrets.Has(name)) return Ok();
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "secret \"" + name + "\" is not set";
-    error.why = "the job names it and the built-in store does not have it";
-    error.hint = "ath secret set " + name;
-    error.id = "ATH-S0110";
-    return Fail(std::move(error));
-  };
-  for (const auto& secret : spec.secrets) {
-    if (secret.source == "store" && !secret.optional) ATHANOR_CHECK_OK(check(secret.name));
-  }
-  if (!spec.environment.index_secret.empty()) {
-    ATHANOR_CHECK_OK(check(spec.environment.index_secret));
-  }
-  return Ok();
-}
-
-Status CheckSpace(const DoorContext& context) {
-  auto free = FreeBytes(context.info.home);
-  if (!free || *free >= kReserveBytes) return Ok();
-  Error error;
-  error.code = ErrorCode::kExhausted;
-  error.what = "the disk is too full to accept a job";
-  error.why = HumanBytes(*free) + " free where " + context.info.home + " lies, " +
-              HumanBytes(kReserveBytes) + " needed";
-  error.hint = "free some space, or remove old jobs: ath rm JOB";
-  error.id = "ATH-S0202";
-  return Fail(std::move(error));
-}
-
-// A spec from outside becomes a draft: everything checkable is checked here, before
-// anything is stored.
-Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::string& key,
-                        const std::string& user) {
-  ATHANOR_CHECK_OK(CheckSpec(spec));
-  ATHANOR_CHECK_OK(CheckSecrets(context, spec));
-  ATHANOR_CHECK_OK(CheckSpace(context));
-  auto resolved = Resolve(spec.resources, context.catalogue, context.inventory,
-                          context.info.simulate);
-  // An unknown type is a mistake in the request, not a missing thing of the server's.
-  if (!resolved) resolved.error().code = ErrorCode::kInvalid;
-  ATHANOR_TRY(auto need, std::move(resolved));
-  if (!spec.source.bundle.empty() && !context.blobs.Has(spec.source.bundle)) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "the source bundle was not uploaded";
-    error.why = "no blob " + Printable(spec.source.bundle);
-    error.hint = "PUT /api/v1/blobs/{sha256} for what POST /api/v1/blobs/missing names";
-    error.id = "ATH-S0203";
-    return Fail(std::move(error));
-  }
-  JobRecord draft;
-  draft.id = JobId::New();
-  draft.key = key.empty() ? draft.id.ToString() : key;
-  draft.spec_hash = SpecHash(spec);
-  draft.user = user;
-  draft.created = context.clock.Wall();
-  draft.simulated = need.simulated;
-  if (!spec.resources.type.empty()) {
-    ATHANOR_TRY(auto type, context.catalogue.Find(spec.resources.type));
-    draft.price = PriceOfType(type);
-  } else {
-    draft.price = PriceOfAmounts(need.cpu_millis, need.memory_bytes, need.gpus, context.info.rates);
-  }
-  auto same = context.jobs.FindSameRun(SameRunHash(spec));
-  if (same && *same) draft.same_as = (*same)->ToString();
-  if (spec.name.empty()) spec.name = FriendlyName(draft.id.value);
-  draft.spec = std::move(spec);
-  return draft;
-}
-
-void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
-  if (!draft) return call.Refuse(draft.error());
-  Json reply = AcceptedView(*draft);
-  context.engine.Submit(std::move(*draft), [&context, call, reply](
-                                               Result<Engine::Accepted> accepted) mutable {
-    if (!accepted) {
-      bool other_payload = accepted.error().id == "ATH-S0201";
-      return call.responder.Send(other_payload ? ErrorResponse(422, accepted.error())
-                                               : ErrorResponse(accepted.error()));
-    }
-    if (accepted->duplicate) {
-      auto earlier = FindJob(context, accepted->id.ToString());
-      if (earlier) reply = AcceptedView(*earlier);
-      reply["duplicate"] = true;
-    }
-    call.Json(accepted->duplicate ? 200 : 201, DumpJson(reply));
-  });
-}
 
 void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);

@@ -1,5 +1,6 @@
 #include "door/views.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <nlohmann/json.hpp>
@@ -62,11 +63,35 @@ void AppendRow(std::string& out, const JobSummary& job) {
                      job.cost_micros, job.simulated);
 }
 
+// What being taken away cost and saved; null for a job that never was and never may be.
+Json SpotView(const JobRecord& record) {
+  if (!record.spec.resources.spot.use && record.attempts.size() < 2) return nullptr;
+  int64_t held = 0;
+  int64_t setup = 0;
+  int64_t lost = 0;
+  for (const auto& attempt : record.attempts) {
+    held += attempt.held_ms;
+    setup += attempt.setup_ms;
+    lost += attempt.lost_ms;
+  }
+  JobRecord ordinary = record;  // the same time at the ordinary price
+  for (auto& attempt : ordinary.attempts) {
+    if (attempt.type.empty()) attempt.micros_per_hour = -1;
+  }
+  return {{"held_ms", held},
+          {"training_ms", std::max<int64_t>(held - setup - lost, 0)},
+          {"lost_ms", lost},
+          {"restarts", record.attempts.empty() ? 0 : record.attempts.size() - 1},
+          {"saved_micros", CostMicros(ordinary) - CostMicros(record)},
+          {"on_demand_micros", CostMicros(ordinary)}};
+}
+
 }  // namespace
 
 std::string ShownState(const DoorContext& context, const JobRecord& record) {
   if (IsTerminal(record.state)) return std::string(NameOf(record.state));
   if (record.stop) return "Stopping";
+  if (HoldsRoom(record.state) && record.current()->interrupt) return "Interrupting";
   bool held = record.state == JobState::kRunning || record.state == JobState::kUploading;
   if (held && record.last_seen.ms != 0 &&
       context.clock.Wall().ms - record.last_seen.ms > kSilentMs) {
@@ -91,6 +116,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   out["name"] = record.spec.name;
   out["shown_state"] = ShownState(context, record);
   out["cost_micros"] = CostMicros(record);
+  if (Json spot = SpotView(record); !spot.is_null()) out["spot"] = std::move(spot);
   if (const auto* row = FindCause(record.cause.kind)) {
     out["cause"]["code"] = std::string(row->code);
     out["cause"]["title"] = std::string(row->title);

@@ -66,6 +66,31 @@ constexpr CauseRow kCauses[] = {
      "The expression of a metric found no line among the first thousand, or none at all. Group 1 "
      "must capture the number.",
      false, 0},
+    {"preempted", "ATH-J0207", "its machine was taken away",
+     "The attempt ran on a machine that may be taken away (spot), or was interrupted on purpose "
+     "(`ath interrupt`, --preempt-after, --preempt-every). The script got SIGTERM and the grace "
+     "time to save; the job goes on as a new attempt from its last whole checkpoint.",
+     true, 0},
+    {"max_wait", "ATH-J0208", "waited longer than it may",
+     "Waiting and running together took longer than resources.spot.max_wait. Raise it, or set "
+     "resources.spot.fallback to go on as an ordinary job.",
+     false, 28},
+    {"stopped_early", "ATH-J0209", "ended after the stop signal without having finished",
+     "The script ended with status 0 after SIGTERM of ours. That is not the end of its work unless "
+     "it called athanor.done().",
+     false, 0},
+    {"rule_stop", "ATH-J0210", "a rule stopped it",
+     "A rule of the job file fired and its action is to stop. `ath show` has the metric, the step, "
+     "the value and the threshold.",
+     false, 0},
+    {"rule_retry", "ATH-J0211", "a rule asked for another attempt",
+     "A rule of the job file fired and its action is to go back to the last whole checkpoint and "
+     "try again.",
+     false, 0},
+    {"restore_failed", "ATH-J0305", "a checkpoint could not be restored",
+     "The checkpoint that was asked for is not whole any more, or the disk is full. `ath "
+     "checkpoints JOB` lists the whole ones.",
+     false, 29},
     {"install_failed", "ATH-J0301", "the environment could not be built",
      "Installing the requirements failed. The set-up log (`ath logs JOB --phase setup`) has the "
      "installer's own words; `ath why` names the requirement.",

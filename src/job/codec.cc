@@ -25,7 +25,10 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
                      std::same_as<T, ExitInfo> || std::same_as<T, Placement> ||
                      std::same_as<T, Attempt> || std::same_as<T, Output> ||
                      std::same_as<T, PriceTag> || std::same_as<T, JobRecord> ||
-                     std::same_as<T, StoredEvent> || std::same_as<T, Inventory>);
+                     std::same_as<T, StoredEvent> || std::same_as<T, Inventory> ||
+                     std::same_as<T, SpotSpec> || std::same_as<T, CheckpointSpec> ||
+                     std::same_as<T, RuleSpec> || std::same_as<T, CheckpointInfo> ||
+                     std::same_as<T, IntervalAdvice> || std::same_as<T, Firing>);
 
 constexpr std::string_view kKinds[] = {"string", "number", "bool", "null", "json"};
 
@@ -41,13 +44,16 @@ std::optional<WallTime> ParseTime(const std::string& text) {
   return WallTime{static_cast<int64_t>(timegm(&tm)) * 1000 + millis};
 }
 
-// Writes members; what is empty is left out, so that stored records stay small.
+// Writes members; what is empty, and a group that is all default, is left out, so that stored records stay small.
 class Writer {
  public:
   explicit Writer(Json& out) : out_(out) {}
 
   template <class T>
   void operator()(const char* key, const T& field) {
+    if constexpr (HasFields<T>) {
+      if (field == T{}) return;
+    }
     Json value = Value(field);
     bool empty = value.is_null() || ((value.is_string() || value.is_array() || value.is_object()) &&
                                      value.empty()) ||
@@ -157,6 +163,10 @@ class Reader {
       if (!value.is_boolean()) return false;
       field = value.get<bool>();
       return true;
+    } else if constexpr (std::is_floating_point_v<T>) {
+      if (!value.is_number()) return false;
+      field = value.get<T>();
+      return true;
     } else if constexpr (std::is_integral_v<T>) {
       if (!value.is_number_integer()) return false;
       if constexpr (std::is_unsigned_v<T>) {
@@ -225,6 +235,9 @@ Json ToJson(const Cause& cause) { return Writer::Value(cause); }
 Json ToJson(const Placement& placement) { return Writer::Value(placement); }
 Json ToJson(const ExitInfo& exit) { return Writer::Value(exit); }
 Json ToJson(const Output& output) { return Writer::Value(output); }
+Json ToJson(const CheckpointInfo& checkpoint) { return Writer::Value(checkpoint); }
+Json ToJson(const IntervalAdvice& advice) { return Writer::Value(advice); }
+Json ToJson(const Firing& firing) { return Writer::Value(firing); }
 Json ToJson(const StoredEvent& event) { return Writer::Value(event); }
 Json ToJson(const Inventory& inventory) { return Writer::Value(inventory); }
 
@@ -237,6 +250,13 @@ Result<Placement> PlacementFromJson(const Json& json) {
 }
 Result<ExitInfo> ExitFromJson(const Json& json) { return FromJson<ExitInfo>(json, "exit"); }
 Result<Output> OutputFromJson(const Json& json) { return FromJson<Output>(json, "output"); }
+Result<CheckpointInfo> CheckpointFromJson(const Json& json) {
+  return FromJson<CheckpointInfo>(json, "checkpoint");
+}
+Result<IntervalAdvice> AdviceFromJson(const Json& json) {
+  return FromJson<IntervalAdvice>(json, "advice");
+}
+Result<Firing> FiringFromJson(const Json& json) { return FromJson<Firing>(json, "firing"); }
 Result<StoredEvent> EventFromJson(const Json& json) {
   return FromJson<StoredEvent>(json, "event");
 }

@@ -20,6 +20,9 @@ Json ToJson(const Cause& cause);
 Json ToJson(const Placement& placement);
 Json ToJson(const ExitInfo& exit);
 Json ToJson(const Output& output);
+Json ToJson(const CheckpointInfo& checkpoint);
+Json ToJson(const IntervalAdvice& advice);
+Json ToJson(const Firing& firing);
 Json ToJson(const StoredEvent& event);
 Json ToJson(const Inventory& inventory);
 
@@ -32,6 +35,9 @@ Result<Cause> CauseFromJson(const Json& json);
 Result<Placement> PlacementFromJson(const Json& json);
 Result<ExitInfo> ExitFromJson(const Json& json);
 Result<Output> OutputFromJson(const Json& json);
+Result<CheckpointInfo> CheckpointFromJson(const Json& json);
+Result<IntervalAdvice> AdviceFromJson(const Json& json);
+Result<Firing> FiringFromJson(const Json& json);
 Result<StoredEvent> EventFromJson(const Json& json);
 
 // Stable bytes for comparison: what makes two submits "the same spec".

@@ -38,7 +38,21 @@ JobRecord FullRecord() {
   attempt.held_ms = 1234;
   attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, 3, 1, 4, "no"};
   attempt.off = {"pid namespace"};
+  attempt.spot = true;
+  attempt.micros_per_hour = 95'400;
+  attempt.interrupt = StopRequest{{"preempted", "taken", "", ""}, "ann", {77}, Millis(3'000)};
+  attempt.resumed_from = "1-3";
+  attempt.resumed_step = 41;
+  attempt.saved = CheckpointInfo{"2-1", 2, 99, 3, 4, 5, {88}, 6, 7, 8};
+  attempt.lost_ms = 9;
   record.attempts = {attempt};
+  record.spec.resources.spot = {true, Millis(1), true, Millis(2), Millis(3), Millis(4), 5};
+  record.spec.checkpoints = {"shared", Millis(1), 5, 2, "loss", "max"};
+  record.spec.rules = {{"r", "above", "loss", 2.5, 10, 0.125, "max", Millis(5), "stop", "u"}};
+  record.spec.retry = {2, {"exit:3"}, Millis(7), {"ml.m5.xlarge"}};
+  record.advice = {60'000, 1'000, 3'600'000, "assumed"};
+  record.firings = {{"r", "nan", "loss", 7, "NaN", "", "stop", "look", {99}}};
+  record.retries = 1;
   record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3}};
   return record;
 }
@@ -94,10 +108,13 @@ TEST(Codec, SpecHashTellsSpecsApartAndSameRunLooksAtWhatMatters) {
 
 TEST(Cost, IsHeldSecondsOfAllAttemptsAtTheFrozenPrice) {
   auto record = FullRecord();
+  record.attempts.front().micros_per_hour = -1;
   record.attempts.front().held_ms = 3'599'001;
   EXPECT_EQ(CostMicros(record), 1'006'000);
   record.attempts.push_back(record.attempts.front());
   EXPECT_EQ(CostMicros(record), 1'006'000ll * 7199 / 3600);
+  record.attempts.back().micros_per_hour = 500'000;  // on a machine that may be taken away
+  EXPECT_EQ(CostMicros(record), 1'006'000 + 500'000);
 }
 
 TEST(Causes, KindsAndCodesAreUnique) {

@@ -16,6 +16,11 @@ struct Name {
   std::string_view operator()(const Uploaded&) const { return "uploaded"; }
   std::string_view operator()(const HostLost&) const { return "host_lost"; }
   std::string_view operator()(const StopAsked&) const { return "stop_asked"; }
+  std::string_view operator()(const InterruptAsked&) const { return "interrupt_asked"; }
+  std::string_view operator()(const Resumed&) const { return "resumed"; }
+  std::string_view operator()(const CheckpointKept&) const { return "checkpoint"; }
+  std::string_view operator()(const RuleFired&) const { return "rule_fired"; }
+  std::string_view operator()(const WaitedTooLong&) const { return "waited_too_long"; }
   std::string_view operator()(const Noted&) const { return "noted"; }
 };
 

@@ -16,6 +16,8 @@ struct Submitted {};
 struct Placed {
   AttemptId attempt;
   Placement placement;
+  std::string type = {};         // when it is not the spec's
+  int64_t micros_per_hour = -1;  // when it is not the job's
 };
 // The queue did not: the reason and amount, stored when it changes.
 struct Waiting {
@@ -65,6 +67,29 @@ struct StopAsked {
   std::string who;
   std::chrono::milliseconds grace{120'000};
 };
+// The machine is being taken away: by a person, on purpose, or by the back end.
+struct InterruptAsked {
+  Cause cause;
+  std::string who;
+  std::chrono::milliseconds grace{120'000};
+};
+// The attempt starts from a checkpoint (or, with an empty id, from the beginning).
+struct Resumed {
+  AttemptId attempt;
+  std::string checkpoint;
+  std::optional<int64_t> step;
+};
+struct CheckpointKept {
+  AttemptId attempt;
+  CheckpointInfo checkpoint;
+  IntervalAdvice advice;
+};
+struct RuleFired {
+  AttemptId attempt;
+  Firing firing;
+};
+// Spot's max_wait ran out.
+struct WaitedTooLong {};
 // A note in the job's history that changes no state ("the log was capped").
 struct Noted {
   AttemptId attempt;
@@ -73,7 +98,8 @@ struct Noted {
 
 using JobEvent = std::variant<Submitted, Placed, Waiting, Launched, LaunchFailed, AgentUp,
                               PrepareFailed, ScriptStarted, ScriptEnded, Uploaded, HostLost,
-                              StopAsked, Noted>;
+                              StopAsked, InterruptAsked, Resumed, CheckpointKept, RuleFired,
+                              WaitedTooLong, Noted>;
 
 std::string_view NameOf(const JobEvent& event);  // "script_ended"
 

@@ -2,122 +2,12 @@
 // JSON, store and wire forms are made from it. Included where a form is made: codec.cc and the store.
 #pragma once
 
-#include <concepts>
-#include <type_traits>
-
 #include "job/event.h"
 #include "job/inventory.h"
 #include "job/record.h"
-#include "job/spec.h"
+#include "job/spec_fields.h"
 
 namespace athanor {
-
-template <class T, class Noun>
-concept Of = std::same_as<std::remove_const_t<T>, Noun>;
-
-template <class V, Of<Param> T>
-void Fields(V& v, T& x) {
-  v("name", x.name);
-  v("value", x.value);
-  v("kind", x.kind);
-}
-
-template <class V, Of<SourceSpec> T>
-void Fields(V& v, T& x) {
-  v("dir", x.dir);
-  v("ignore", x.ignore);
-  v("max_size", x.max_size);
-  v("bundle", x.bundle);
-  v("files", x.files);
-  v("bytes", x.bytes);
-  v("git_commit", x.git_commit);
-  v("git_branch", x.git_branch);
-  v("git_diff", x.git_diff);
-}
-
-template <class V, Of<EnvironmentSpec> T>
-void Fields(V& v, T& x) {
-  v("base", x.base);
-  v("python", x.python);
-  v("requirements", x.requirements);
-  v("conda", x.conda);
-  v("apt", x.apt);
-  v("image", x.image);
-  v("index_url", x.index_url);
-  v("index_secret", x.index_secret);
-}
-
-template <class V, Of<ResourceSpec> T>
-void Fields(V& v, T& x) {
-  v("type", x.type);
-  v("cpu_millis", x.cpu_millis);
-  v("memory_bytes", x.memory_bytes);
-  v("gpus", x.gpus);
-}
-
-template <class V, Of<LimitSpec> T>
-void Fields(V& v, T& x) {
-  v("max_runtime_ms", x.max_runtime);
-  v("stop_grace_ms", x.stop_grace);
-  v("lost_after_ms", x.lost_after);
-  v("log_bytes", x.log_bytes);
-}
-
-template <class V, Of<ChannelSpec> T>
-void Fields(V& v, T& x) {
-  v("name", x.name);
-  v("from", x.from);
-  v("mode", x.mode);
-}
-
-template <class V, Of<MetricSpec> T>
-void Fields(V& v, T& x) {
-  v("name", x.name);
-  v("regex", x.regex);
-  v("step_regex", x.step_regex);
-}
-
-template <class V, Of<SecretSpec> T>
-void Fields(V& v, T& x) {
-  v("name", x.name);
-  v("source", x.source);
-  v("locator", x.locator);
-  v("as", x.as);
-  v("optional", x.optional);
-}
-
-template <class V, Of<RetrySpec> T>
-void Fields(V& v, T& x) {
-  v("max", x.max);
-  v("on", x.on);
-  v("backoff_ms", x.backoff);
-}
-
-template <class V, Of<JobSpec> T>
-void Fields(V& v, T& x) {
-  v("name", x.name);
-  v("experiment", x.experiment);
-  v("run", x.run);
-  v("command", x.command);
-  v("shell", x.shell);
-  v("entry", x.entry);
-  v("params", x.params);
-  v("env", x.env);
-  v("inherited", x.inherited);
-  v("source", x.source);
-  v("environment", x.environment);
-  v("resources", x.resources);
-  v("limits", x.limits);
-  v("data", x.data);
-  v("checkpoint_dir", x.checkpoint_dir);
-  v("metrics", x.metrics);
-  v("secrets", x.secrets);
-  v("tags", x.tags);
-  v("retry", x.retry);
-  v("priority", x.priority);
-  v("debug", x.debug);
-  v("origin", x.origin);
-}
 
 template <class V, Of<Cause> T>
 void Fields(V& v, T& x) {
@@ -147,6 +37,9 @@ void Fields(V& v, T& x) {
   v("cpu_ms", x.cpu_ms);
   v("first_rank", x.first_rank);
   v("log_dropped", x.log_dropped);
+  v("notice_ms", x.notice_ms);
+  v("saved_ms", x.saved_ms);
+  v("matched", x.matched);
   v("spawn_error", x.spawn_error);
 }
 
@@ -157,6 +50,41 @@ void Fields(V& v, T& x) {
   v("memory_bytes", x.memory_bytes);
   v("gpus", x.gpus);
   v("simulated", x.simulated);
+}
+
+template <class V, Of<CheckpointInfo> T>
+void Fields(V& v, T& x) {
+  v("id", x.id);
+  v("attempt", x.attempt);
+  v("step", x.step);
+  v("files", x.files);
+  v("bytes", x.bytes);
+  v("new_bytes", x.new_bytes);
+  v("at", x.at);
+  v("held_ms", x.held_ms);
+  v("save_ms", x.save_ms);
+  v("sync_ms", x.sync_ms);
+}
+
+template <class V, Of<IntervalAdvice> T>
+void Fields(V& v, T& x) {
+  v("every_ms", x.every_ms);
+  v("save_ms", x.save_ms);
+  v("mtbf_ms", x.mtbf_ms);
+  v("source", x.source);
+}
+
+template <class V, Of<Firing> T>
+void Fields(V& v, T& x) {
+  v("rule", x.rule);
+  v("kind", x.kind);
+  v("metric", x.metric);
+  v("step", x.step);
+  v("value", x.value);
+  v("threshold", x.threshold);
+  v("action", x.action);
+  v("advice", x.advice);
+  v("at", x.at);
 }
 
 template <class V, Of<Attempt> T>
@@ -175,6 +103,14 @@ void Fields(V& v, T& x) {
   v("exit", x.exit);
   v("cause", x.cause);
   v("off", x.off);
+  v("type", x.type);
+  v("micros_per_hour", x.micros_per_hour);
+  v("spot", x.spot);
+  v("interrupt", x.interrupt);
+  v("resumed_from", x.resumed_from);
+  v("resumed_step", x.resumed_step);
+  v("saved", x.saved);
+  v("lost_ms", x.lost_ms);
 }
 
 template <class V, Of<Output> T>
@@ -214,6 +150,12 @@ void Fields(V& v, T& x) {
   v("packages", x.packages);
   v("same_as", x.same_as);
   v("parent", x.parent);
+  v("resume_job", x.resume_job);
+  v("resume_from", x.resume_from);
+  v("retries", x.retries);
+  v("advice", x.advice);
+  v("firings", x.firings);
+  v("spot_fell_back", x.spot_fell_back);
 }
 
 template <class V, Of<StoredEvent> T>

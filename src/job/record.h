@@ -45,6 +45,9 @@ struct ExitInfo {
   uint32_t first_rank = 0;        // that fell first
   uint64_t log_dropped = 0;       // bytes beyond the cap
   std::string spawn_error;        // the program could not be started at all
+  int64_t notice_ms = -1;         // from the notice to the end; -1: there was none
+  int64_t saved_ms = -1;          // from the notice to the checkpoint written after it; -1: none
+  std::vector<std::string> matched;  // log:PATTERNs of retry.on that its last lines hold
   bool operator==(const ExitInfo&) const = default;
 };
 
@@ -56,6 +59,44 @@ struct Placement {
   std::vector<uint32_t> gpus; // device numbers
   bool simulated = false;     // the type is larger than this machine
   bool operator==(const Placement&) const = default;
+};
+
+// A checkpoint that is whole: its manifest was committed.
+struct CheckpointInfo {
+  std::string id;        // "<attempt>-<sequence>", in the order they were committed
+  uint32_t attempt = 0;  // number
+  std::optional<int64_t> step;
+  uint64_t files = 0;
+  uint64_t bytes = 0;
+  uint64_t new_bytes = 0;  // of these, not stored before
+  WallTime at;
+  int64_t held_ms = 0;   // of the attempt, when its files were last written
+  int64_t save_ms = 0;   // what the script took to write it; 0: not known
+  int64_t sync_ms = 0;   // what keeping it took
+  bool operator==(const CheckpointInfo&) const = default;
+};
+
+// How often a checkpoint should be made, and why.
+struct IntervalAdvice {
+  int64_t every_ms = 0;  // 0: no advice yet
+  int64_t save_ms = 0;   // measured cost of one
+  int64_t mtbf_ms = 0;   // mean time between losses of this kind of machine
+  std::string source;    // where mtbf comes from
+  bool operator==(const IntervalAdvice&) const = default;
+};
+
+// A rule that fired.
+struct Firing {
+  std::string rule;    // its name
+  std::string kind;    // "nan"
+  std::string metric;
+  std::optional<int64_t> step;
+  std::string value;   // as text: NaN and infinities are values here
+  std::string threshold;
+  std::string action;  // what was done
+  std::string advice;
+  WallTime at;
+  bool operator==(const Firing&) const = default;
 };
 
 struct Attempt {
@@ -73,6 +114,14 @@ struct Attempt {
   std::optional<ExitInfo> exit;
   Cause cause;          // how it ended
   std::vector<std::string> off;  // isolation that this machine could not give
+  std::string type;     // asked for by this attempt when it differs from the spec's (escalated)
+  int64_t micros_per_hour = -1;  // its price when it differs from the job's
+  bool spot = false;    // its room may be taken away
+  std::optional<StopRequest> interrupt;  // its machine is being taken away
+  std::string resumed_from;              // checkpoint; empty: from the beginning
+  std::optional<int64_t> resumed_step;
+  std::optional<CheckpointInfo> saved;   // newest of this attempt
+  int64_t lost_ms = 0;  // of its held time, redone by the next attempt
   bool operator==(const Attempt&) const = default;
 };
 
@@ -114,6 +163,12 @@ struct JobRecord {
   std::string packages;    // blob: what `pip freeze` would say, for diff; empty if unknown
   std::string same_as;     // an earlier job of the same source, params and data
   std::string parent;      // job this one is a retry of
+  std::string resume_job;   // `ath resume`: the job whose checkpoint the first attempt starts from
+  std::string resume_from;  // that checkpoint; empty: its newest whole one
+  uint32_t retries = 0;     // of the user's budget, spent
+  IntervalAdvice advice;
+  std::vector<Firing> firings;  // the first of each rule
+  bool spot_fell_back = false;  // max_wait ran out and it went on as an ordinary job
 
   bool operator==(const JobRecord&) const = default;
   const Attempt* current() const { return attempts.empty() ? nullptr : &attempts.back(); }

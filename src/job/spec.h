@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,25 @@ struct EnvironmentSpec {
   bool operator==(const EnvironmentSpec&) const = default;
 };
 
+// A machine that may be taken away, for a lower price. The preempt_ members take it away on
+// purpose; the job cannot tell that from a real loss.
+struct SpotSpec {
+  bool use = false;
+  std::chrono::milliseconds max_wait{0};  // waiting plus running; 0: none
+  bool fallback = false;  // after max_wait: go on as an ordinary job instead of ending
+  std::chrono::milliseconds preempt_after{0};
+  std::chrono::milliseconds preempt_every{0};
+  std::chrono::milliseconds preempt_jitter{0};
+  uint64_t preempt_seed = 0;
+  bool operator==(const SpotSpec&) const = default;
+};
+
 struct ResourceSpec {
   std::string type;          // instance type by name; empty means by amounts
   uint32_t cpu_millis = 0;   // 1000 is one CPU; 0 means the default
   uint64_t memory_bytes = 0; // 0 means no limit
   uint32_t gpus = 0;
+  SpotSpec spot;
   bool operator==(const ResourceSpec&) const = default;
 };
 
@@ -60,6 +75,9 @@ struct LimitSpec {
   std::chrono::milliseconds stop_grace{120'000};
   std::chrono::milliseconds lost_after{0};   // stop itself after this silence; 0: never
   uint64_t log_bytes = 1ull << 30;           // a stream is cut there
+  std::chrono::milliseconds hang_after{0};   // no output, metric or CPU for so long; 0: from steps
+  uint32_t hang_steps = 0;                   // ... or for so many median steps; 0: the default
+  std::string hang_action = "note";          // note, fail, retry or off
   bool operator==(const LimitSpec&) const = default;
 };
 
@@ -88,10 +106,38 @@ struct SecretSpec {
   bool operator==(const SecretSpec&) const = default;
 };
 
+// How checkpoints are kept.
+struct CheckpointSpec {
+  std::string store = "objects";  // objects: synced to the object store; shared: kept in place
+  std::chrono::milliseconds every{0};  // 0: as advised from what was measured
+  uint32_t keep_last = 2;
+  uint32_t keep_best = 0;
+  std::string best_metric;        // for keep_best
+  std::string best_goal = "min";  // min or max
+  bool operator==(const CheckpointSpec&) const = default;
+};
+
+// A rule on a metric. What the numbers mean is the rule's: see the catalogue in job/rules.h.
+struct RuleSpec {
+  std::string name;    // what firings are called; the rule's kind when not given
+  std::string rule;    // nan, inf, above, below, plateau, divergence, no_progress
+  std::string metric;  // a name, or a pattern with *
+  std::optional<double> value;
+  uint32_t window = 0;        // points; 0: the rule's default
+  double min_delta = 0;
+  std::string goal = "min";   // min or max: which way is better
+  std::chrono::milliseconds after{0};  // of no_progress
+  std::string action = "mark";  // mark, stop, retry, webhook
+  std::string url;            // of webhook
+  bool operator==(const RuleSpec&) const = default;
+};
+
 struct RetrySpec {
   uint32_t max = 0;
-  std::vector<std::string> on;  // causes; empty means the infrastructure's only
+  // Causes, exit:N, or log:PATTERN; empty means the infrastructure's only.
+  std::vector<std::string> on;
   std::chrono::milliseconds backoff{0};
+  std::vector<std::string> escalate;  // types to go through, one after each out_of_memory
   bool operator==(const RetrySpec&) const = default;
 };
 
@@ -111,7 +157,9 @@ struct JobSpec {
   LimitSpec limits;
   std::vector<ChannelSpec> data;
   std::string checkpoint_dir;  // empty: /opt/ml/checkpoints
+  CheckpointSpec checkpoints;
   std::vector<MetricSpec> metrics;
+  std::vector<RuleSpec> rules;
   std::vector<SecretSpec> secrets;
   std::map<std::string, std::string> tags;
   RetrySpec retry;

@@ -22,6 +22,10 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["hide_dir"] = plan.hide_dir;
   json["supervisor"] = plan.supervisor;
   json["python_path"] = plan.python_path;
+  json["resume_dir"] = plan.resume_dir;
+  json["resume_from"] = plan.resume_from;
+  json["mtbf_ms"] = plan.mtbf_ms;
+  json["mtbf_source"] = plan.mtbf_source;
   json["instance_type"] = plan.instance_type;
   return DumpJson(json);
 }
@@ -47,6 +51,10 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.hide_dir = json.at("hide_dir").get<std::string>();
     plan.supervisor = json.at("supervisor").get<std::string>();
     plan.python_path = json.at("python_path").get<std::string>();
+    plan.resume_dir = json.value("resume_dir", "");
+    plan.resume_from = json.value("resume_from", "");
+    plan.mtbf_ms = json.value("mtbf_ms", int64_t{0});
+    plan.mtbf_source = json.value("mtbf_source", "");
     plan.instance_type = json.at("instance_type").get<std::string>();
   } catch (const nlohmann::json::exception& e) {
     return Fail(ErrorCode::kInvalid, std::string("plan: ") + e.what());

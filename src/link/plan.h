@@ -21,10 +21,14 @@ struct AttemptPlan {
   std::string token;        // ingest, bound to this attempt
   std::string blob_dir;     // the object store's blobs, readable and writable
   std::string cache_dir;    // environments and data caches, shared by jobs
-  std::string job_dir;      // kept over the job's attempts: checkpoints
+  std::string job_dir;      // kept over the job's attempts: checkpoints and their manifests
   std::string hide_dir;     // not to be seen by the script (the server's data); empty: none
   std::string supervisor;   // path of athanor-supervisor
   std::string python_path;  // where the athanor package lies; empty: none
+  std::string resume_dir;     // job_dir of the job to go on from while this one has no checkpoint
+  std::string resume_from;    // the checkpoint there; empty: the newest whole one
+  int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: not known
+  std::string mtbf_source;    // "measured: 3 in 41 h", "assumed"
   std::string instance_type;  // as the script is told; the machine's when none was asked for
 };
 

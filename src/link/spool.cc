@@ -150,6 +150,12 @@ bool SpoolParser::ParseRecord(uint32_t kind, std::string_view body, SpoolBatch& 
       batch.progress.push_back({progress.done, progress.total, progress.wall_ns});
       return true;
     }
+    case spool::kCheckpoint: {
+      if (body.size() != sizeof(spool::CheckpointBody)) return false;
+      const auto saved = Load<spool::CheckpointBody>(body);
+      batch.checkpoints.push_back({saved.step, saved.save_ns, saved.wall_ns});
+      return true;
+    }
     default:  // from a newer package; its length is all we need
       ++unknown_;
       return true;
@@ -312,7 +318,8 @@ bool SpoolSegments::ReadRecords(int fd, uint32_t serial, Segment& segment, const
                    .dropped = segment.dropped,
                    .points = {},
                    .marks = {},
-                   .progress = {}};
+                   .progress = {},
+                   .checkpoints = {}};
   std::string bytes;
   while (segment.position < segment.committed && left > 0) {
     bytes.resize(std::min<uint64_t>(kChunkBytes, segment.committed - segment.position));
@@ -322,6 +329,7 @@ bool SpoolSegments::ReadRecords(int fd, uint32_t serial, Segment& segment, const
     batch.points.clear();
     batch.marks.clear();
     batch.progress.clear();
+    batch.checkpoints.clear();
     size_t used = 0;
     const uint64_t unknown = segment.parser.unknown();
     const SpoolParser::Stop stop = segment.parser.Parse(bytes, batch, used);
@@ -330,7 +338,10 @@ bool SpoolSegments::ReadRecords(int fd, uint32_t serial, Segment& segment, const
     counts_.points += batch.points.size();
     counts_.unknown_records += segment.parser.unknown() - unknown;
     left -= std::min(left, batch.points.size());
-    if (!batch.points.empty() || !batch.marks.empty() || !batch.progress.empty()) callback(batch);
+    if (!batch.points.empty() || !batch.marks.empty() || !batch.progress.empty() ||
+        !batch.checkpoints.empty()) {
+      callback(batch);
+    }
     if (stop == SpoolParser::Stop::kBad || (stop == SpoolParser::Stop::kCut && last)) return false;
   }
   return true;
@@ -389,6 +400,8 @@ Result<ControlPage> ControlPage::Open(const std::string& dir, mode_t mode) {
   bytes.deadline_unix_ms = 0;
   bytes.stop_at_step = spool::kNoStopStep;
   std::memset(bytes.cause, 0, sizeof bytes.cause);
+  bytes.checkpoint_every_ms = 0;
+  bytes.checkpoint_now = bytes.capture_now = 0;
   ::unlinkat(dir_fd.get(), (std::string(kTemporaryPrefix) + spool::kControlName).c_str(), 0);
   ATHANOR_TRY(page.fd_, MakeWhole(dir_fd.get(), spool::kControlName,
                                   {reinterpret_cast<const char*>(&bytes), sizeof bytes},
@@ -403,6 +416,9 @@ Status ControlPage::Set(const ControlState& state) {
   bytes.deadline_unix_ms = state.deadline_unix_ms;
   bytes.stop_at_step = state.stop_at_step;
   state.cause.copy(bytes.cause, sizeof bytes.cause - 1);
+  bytes.checkpoint_every_ms = state.checkpoint_every_ms;
+  bytes.checkpoint_now = state.checkpoint_now;
+  bytes.capture_now = state.capture_now;
   constexpr size_t kLock = offsetof(spool::ControlBytes, seqlock);
   constexpr size_t kBody = offsetof(spool::ControlBytes, stop);
   bytes.seqlock = seqlock_ | 1;
@@ -425,8 +441,13 @@ Result<ControlState> ReadControl(const std::string& dir) {
     }
     if (!ReadExactly(fd.get(), &after, sizeof after, 0)) continue;
     if (before.seqlock % 2 != 0 || std::memcmp(&before, &after, sizeof before) != 0) continue;
-    return ControlState{before.stop != 0, before.deadline_unix_ms, before.stop_at_step,
-                        std::string(before.cause, ::strnlen(before.cause, sizeof before.cause))};
+    return ControlState{before.stop != 0,
+                        before.deadline_unix_ms,
+                        before.stop_at_step,
+                        std::string(before.cause, ::strnlen(before.cause, sizeof before.cause)),
+                        before.checkpoint_every_ms,
+                        before.checkpoint_now,
+                        before.capture_now};
   }
   return Fail(ErrorCode::kUnavailable, "the control page is being written");
 }

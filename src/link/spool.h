@@ -43,8 +43,15 @@ struct SpoolProgress {
   int64_t wall_ns = 0;
 };
 
-// What one segment newly holds. Marks and progress have no seq: after a restart of
-// the agent they are seen again.
+// The script says that its checkpoint of `step` is whole on disk.
+struct SpoolCheckpoint {
+  int64_t step = 0;
+  int64_t save_ns = 0;  // how long it held the training up; as the writer says, so perhaps < 0
+  int64_t wall_ns = 0;
+};
+
+// What one segment newly holds. Only points have a seq: after a restart of the agent
+// the rest is seen again.
 struct SpoolBatch {
   uint32_t serial = 0;  // the channel of exactly-once delivery
   uint32_t writer_pid = 0;
@@ -52,6 +59,7 @@ struct SpoolBatch {
   std::vector<SpoolPoint> points;
   std::vector<SpoolMark> marks;
   std::vector<SpoolProgress> progress;
+  std::vector<SpoolCheckpoint> checkpoints;
 };
 
 // Reads the records of one segment, in order, from any split into pieces.
@@ -151,11 +159,17 @@ struct ControlState {
   int64_t deadline_unix_ms = 0;               // 0 = none
   int64_t stop_at_step = spool::kNoStopStep;  // stop all ranks at one step
   std::string cause;                          // cut to 63 bytes
+  int64_t checkpoint_every_ms = 0;            // advice to should_checkpoint(); 0 = none
+  // Counters that only rise; a rise asks for a checkpoint at the next step, or for the
+  // captured steps to be written out. A new agent goes on from what ReadControl gives.
+  uint32_t checkpoint_now = 0;
+  uint32_t capture_now = 0;
 
   bool operator==(const ControlState&) const = default;
 };
 
-// The page through which the agent tells a rank to stop. Only the agent writes it.
+// The page through which the agent tells a rank to stop, and how often to save. Only the
+// agent writes it, and always all of it: keep one ControlState per page and change that.
 class ControlPage {
  public:
   // Makes <dir>/control, or takes over the one an earlier agent made. After taking

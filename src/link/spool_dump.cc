@@ -41,6 +41,13 @@ void PrintBatch(const athanor::SpoolBatch& batch) {
            {"total", progress.total},
            {"wall_ns", progress.wall_ns}});
   }
+  for (const auto& saved : batch.checkpoints) {
+    Print({{"kind", "checkpoint"},
+           {"serial", batch.serial},
+           {"step", saved.step},
+           {"save_ns", saved.save_ns},
+           {"wall_ns", saved.wall_ns}});
+  }
 }
 
 }  // namespace
@@ -62,7 +69,10 @@ int main(int argc, char** argv) {
            {"stop", control->stop},
            {"deadline_unix_ms", control->deadline_unix_ms},
            {"stop_at_step", control->stop_at_step},
-           {"cause", control->cause}});
+           {"cause", control->cause},
+           {"checkpoint_every_ms", control->checkpoint_every_ms},
+           {"checkpoint_now", control->checkpoint_now},
+           {"capture_now", control->capture_now}});
   }
   const auto& counts = segments->counts();
   Print({{"kind", "counts"},

@@ -15,6 +15,7 @@ using athanor::SpoolParser;
 
 struct Outcome {
   std::string text;
+  std::string checkpoints;
   size_t used = 0;
   bool bad = false;
 };
@@ -25,6 +26,10 @@ void Note(const SpoolBatch& batch, Outcome& outcome) {
     std::memcpy(&bits, &point.value, sizeof bits);
     outcome.text += std::string(point.name) + "," + std::to_string(point.seq) + "," +
                     std::to_string(point.step.value_or(-1)) + "," + std::to_string(bits) + ";";
+  }
+  for (const auto& saved : batch.checkpoints) {
+    outcome.checkpoints += std::to_string(saved.step) + "," + std::to_string(saved.save_ns) + "," +
+                           std::to_string(saved.wall_ns) + ";";
   }
 }
 
@@ -49,7 +54,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   const Outcome whole = ParseInPieces(bytes, SIZE_MAX);
   const Outcome pieces = ParseInPieces(bytes, size_t{data[0]} * 8 + 1);
-  if (whole.text != pieces.text || whole.used != pieces.used || whole.bad != pieces.bad) {
+  if (whole.text != pieces.text || whole.checkpoints != pieces.checkpoints ||
+      whole.used != pieces.used || whole.bad != pieces.bad) {
     std::abort();
   }
   return 0;

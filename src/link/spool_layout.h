@@ -45,7 +45,7 @@ struct SegmentHeader {
 static_assert(sizeof(SegmentHeader) == 64);
 static_assert(offsetof(SegmentHeader, committed) == 16 && offsetof(SegmentHeader, dropped) == 32);
 
-enum RecordKind : uint32_t { kName = 1, kPoint = 2, kMark = 3, kProgress = 4 };
+enum RecordKind : uint32_t { kName = 1, kPoint = 2, kMark = 3, kProgress = 4, kCheckpoint = 5 };
 
 struct RecordHead {
   uint32_t length;
@@ -68,7 +68,8 @@ struct PointBody {
   double value;
 };
 
-inline constexpr uint32_t kMarkDone = 1;  // athanor.done() was called
+inline constexpr uint32_t kMarkDone = 1;     // athanor.done() was called
+inline constexpr uint32_t kMarkCapture = 2;  // the last steps' inputs were written to disk
 struct MarkBody {
   uint32_t code;
   uint32_t zero;
@@ -81,19 +82,29 @@ struct ProgressBody {
   int64_t wall_ns;
 };
 
+// A checkpoint of `step` is whole on disk; saving it held the training up for `save_ns`.
+struct CheckpointBody {
+  int64_t step;
+  int64_t save_ns;
+  int64_t wall_ns;
+};
+
 inline constexpr size_t kPointBytes = sizeof(RecordHead) + sizeof(PointBody);
 inline constexpr size_t kMarkBytes = sizeof(RecordHead) + sizeof(MarkBody);
 inline constexpr size_t kProgressBytes = sizeof(RecordHead) + sizeof(ProgressBody);
+inline constexpr size_t kCheckpointBytes = sizeof(RecordHead) + sizeof(CheckpointBody);
 inline constexpr size_t NameBytes(size_t name_length) {
   return sizeof(RecordHead) + sizeof(NameBody) + (name_length + 7) / 8 * 8;
 }
 static_assert(kPointBytes == 40 && kMarkBytes == 24 && kProgressBytes == 32);
+static_assert(kCheckpointBytes == 32);
 static_assert(NameBytes(kMaxNameBytes) <= kMaxRecordBytes);
 
 inline constexpr int64_t kNoStopStep = INT64_MIN;
 
 // The start of the control page. `seqlock` is odd while the agent writes; a
 // reader takes what it read only if the number was even and the same around it.
+// Members are only ever added at the end; the rest of the page is zero.
 struct ControlBytes {
   char magic[8];
   uint32_t seqlock;
@@ -101,7 +112,12 @@ struct ControlBytes {
   int64_t deadline_unix_ms;  // 0 = none
   int64_t stop_at_step;      // kNoStopStep = now
   char cause[64];            // NUL-terminated
+  // Each of these stands for itself and may be read without the seqlock.
+  int64_t checkpoint_every_ms;  // 0 = no advice
+  uint32_t checkpoint_now;      // a rise asks for a checkpoint at the next step
+  uint32_t capture_now;         // a rise asks to write out the captured steps
 };
-static_assert(sizeof(ControlBytes) == 96);
+static_assert(sizeof(ControlBytes) == 112);
+static_assert(offsetof(ControlBytes, checkpoint_every_ms) == 96);
 
 }  // namespace athanor::spool

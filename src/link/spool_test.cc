@@ -128,6 +128,33 @@ TEST_F(SpoolTest, PassesMarksAndProgressOn) {
   EXPECT_EQ(batches, 1);
 }
 
+TEST_F(SpoolTest, PassesACheckpointOnOnceEvenWithNothingBesideIt) {
+  auto segments = OpenSegments();
+  SpoolWriter writer(dir_);
+  ASSERT_TRUE(writer.AppendCheckpoint(-7, 3'100'000'000, 13));
+  std::vector<SpoolCheckpoint> seen;
+  const auto note = [&](const SpoolBatch& batch) {
+    seen.insert(seen.end(), batch.checkpoints.begin(), batch.checkpoints.end());
+  };
+  ASSERT_TRUE(segments.Poll(note).ok());
+  ASSERT_TRUE(segments.Poll(note).ok());
+  ASSERT_EQ(seen.size(), 1u);
+  EXPECT_EQ(seen[0].step, -7);
+  EXPECT_EQ(seen[0].save_ns, 3'100'000'000);
+  EXPECT_EQ(seen[0].wall_ns, 13);
+  EXPECT_EQ(segments.counts().unknown_records, 0u);
+}
+
+TEST_F(SpoolTest, ACheckpointOfTheWrongLengthIsCorrupt) {
+  auto segments = OpenSegments();
+  SpoolWriter writer(dir_);
+  ASSERT_TRUE(writer.AppendMark(1, 1));
+  OverwriteValue(1, 64 + 4, uint32_t{spool::kCheckpoint});
+  PollAll(segments);
+  PollAll(segments);  // the verdict on a live writer takes two looks
+  EXPECT_EQ(segments.counts().corrupt_segments, 1u);
+}
+
 TEST_F(SpoolTest, SegmentsAreAllocatedInFullBeforeAnyoneCanMapThem) {
   auto segments = OpenSegments();
   EXPECT_EQ(segments.segments(), 4u);
@@ -504,6 +531,28 @@ TEST_F(SpoolTest, TheControlPageCarriesAStopToItsReader) {
   state.cause.resize(63);
   EXPECT_EQ(*ReadControl(dir_), state);
   EXPECT_EQ(std::filesystem::file_size(dir_ + "/control"), spool::kControlBytes);
+}
+
+TEST_F(SpoolTest, TheControlPageCarriesCheckpointAdviceAndRequests) {
+  auto page = ControlPage::Open(dir_);
+  ControlState state;
+  state.checkpoint_every_ms = 90'000;
+  state.checkpoint_now = 3;
+  state.capture_now = 4;
+  ASSERT_TRUE(page->Set(state).ok());
+  EXPECT_EQ(*ReadControl(dir_), state);
+  std::string bytes(112, '\0');
+  const int fd = ::open((dir_ + "/control").c_str(), O_RDONLY);
+  ASSERT_EQ(::pread(fd, bytes.data(), bytes.size(), 0), 112);
+  ::close(fd);
+  // Where the Python package reads them.
+  int64_t every_ms = 0;
+  uint32_t counters[2] = {};
+  std::memcpy(&every_ms, bytes.data() + 96, sizeof every_ms);
+  std::memcpy(counters, bytes.data() + 104, sizeof counters);
+  EXPECT_EQ(every_ms, 90'000);
+  EXPECT_EQ(counters[0], 3u);
+  EXPECT_EQ(counters[1], 4u);
 }
 
 TEST_F(SpoolTest, ARestartedAgentKeepsTheControlPageThatRanksHaveMapped) {

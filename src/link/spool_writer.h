@@ -88,6 +88,9 @@ class SpoolWriter {
   bool AppendProgress(int64_t done, int64_t total, int64_t wall_ns) {
     return AppendBody(kProgress, ProgressBody{done, total, wall_ns}, wall_ns);
   }
+  bool AppendCheckpoint(int64_t step, int64_t save_ns, int64_t wall_ns) {
+    return AppendBody(kCheckpoint, CheckpointBody{step, save_ns, wall_ns}, wall_ns);
+  }
 
   // Marks the segment closed and lets go of it.
   void Close() {

@@ -22,6 +22,9 @@ enum class Type : uint8_t {
   kEnded = 8,
   kUploaded = 9,
   kNote = 10,
+  kResumed = 11,
+  kCheckpoint = 12,
+  kFiring = 13,
   kLogAck = 64,
   kStop = 65,
   kFenced = 66,
@@ -202,6 +205,24 @@ struct ReportEncoder {
     p.Put(ToJson(f.cause));
     PutFrame(out, Type::kNote, p.out());
   }
+  void operator()(const ResumedFrame& f) const {
+    Packer p;
+    p.Put(std::string_view(f.checkpoint));
+    p.Put(static_cast<uint8_t>(f.step.has_value()));
+    p.Put(f.step.value_or(0));
+    PutFrame(out, Type::kResumed, p.out());
+  }
+  void operator()(const CheckpointFrame& f) const {
+    Packer p;
+    p.Put(ToJson(f.checkpoint));
+    p.Put(ToJson(f.advice));
+    PutFrame(out, Type::kCheckpoint, p.out());
+  }
+  void operator()(const FiringFrame& f) const {
+    Packer p;
+    p.Put(ToJson(f.firing));
+    PutFrame(out, Type::kFiring, p.out());
+  }
 };
 
 PointsFrame GetPoints(Unpacker& in) {
@@ -299,6 +320,25 @@ void DecodeReportFrame(Type type, Unpacker& in, std::vector<ReportFrame>& frames
     case Type::kNote:
       frames.emplace_back(NoteFrame{in.GetCause()});
       return;
+    case Type::kResumed: {
+      ResumedFrame f;
+      f.checkpoint = in.GetString();
+      bool has_step = in.Get<uint8_t>() != 0;
+      auto step = in.Get<int64_t>();
+      if (has_step) f.step = step;
+      frames.emplace_back(std::move(f));
+      return;
+    }
+    case Type::kCheckpoint: {
+      CheckpointFrame f;
+      f.checkpoint = in.Take(CheckpointFromJson(in.GetJson()));
+      f.advice = in.Take(AdviceFromJson(in.GetJson()));
+      frames.emplace_back(std::move(f));
+      return;
+    }
+    case Type::kFiring:
+      frames.emplace_back(FiringFrame{in.Take(FiringFromJson(in.GetJson()))});
+      return;
     case Type::kLogAck:
     case Type::kStop:
     case Type::kFenced:
@@ -318,6 +358,7 @@ void DecodeReplyFrame(Type type, Unpacker& in, std::vector<ReplyFrame>& frames) 
     StopFrame f;
     f.cause = in.GetCause();
     f.grace_ms = in.Get<int64_t>();
+    if (!in.done()) f.interrupt = in.Get<uint8_t>() != 0;
     frames.emplace_back(std::move(f));
   } else if (type == Type::kFenced) {
     frames.emplace_back(FencedFrame{});
@@ -364,6 +405,7 @@ std::string EncodeReply(const std::vector<ReplyFrame>& frames) {
     } else if (const auto* stop = std::get_if<StopFrame>(&frame)) {
       p.Put(ToJson(stop->cause));
       p.Put(stop->grace_ms);
+      p.Put(static_cast<uint8_t>(stop->interrupt));
       PutFrame(out, Type::kStop, p.out());
     } else {
       PutFrame(out, Type::kFenced, p.out());

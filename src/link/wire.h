@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -67,10 +68,22 @@ struct UploadedFrame {
 struct NoteFrame {
   Cause cause;
 };
+// What the attempt starts from; sent before StartedFrame.
+struct ResumedFrame {
+  std::string checkpoint;  // empty: from the beginning
+  std::optional<int64_t> step;
+};
+struct CheckpointFrame {
+  CheckpointInfo checkpoint;
+  IntervalAdvice advice;
+};
+struct FiringFrame {
+  Firing firing;
+};
 
 using ReportFrame =
     std::variant<HelloFrame, LogFrame, PointsFrame, UsageFrame, ProgressFrame, StartedFrame,
-                 PrepareFailedFrame, EndedFrame, UploadedFrame, NoteFrame>;
+                 PrepareFailedFrame, EndedFrame, UploadedFrame, NoteFrame, ResumedFrame, CheckpointFrame, FiringFrame>;
 
 // How much of a stream the server has; the agent goes on from there.
 struct LogAckFrame {
@@ -82,6 +95,7 @@ struct LogAckFrame {
 struct StopFrame {
   Cause cause;
   int64_t grace_ms = 120'000;
+  bool interrupt = false;  // the machine is taken away; the job goes on elsewhere
 };
 // This attempt was replaced or is over: end what is left of it and leave.
 struct FencedFrame {};

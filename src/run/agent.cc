@@ -31,6 +31,7 @@
 #include "run/outputs.h"
 #include "run/preparation.h"
 #include "run/shipper.h"
+#include "run/survival.h"
 #include "run/usage.h"
 #include "watch/scrub/scrubber.h"
 
@@ -65,6 +66,14 @@ class HeldClock {
   Millis start_{0};
 };
 
+// No write of the script's was cut short: it ended by itself and well, or had its notice.
+bool EndedCleanly(const std::optional<ExitRecord>& record) {
+  if (!record || record->killed) return false;
+  return record->stop_signal == SIGTERM ||
+         std::all_of(record->ranks.begin(), record->ranks.end(),
+                     [](const RankExit& rank) { return rank.exit_code == 0; });
+}
+
 class Agent {
  public:
   Agent(std::string dir, AttemptPlan plan)
@@ -72,7 +81,13 @@ class Agent {
         plan_(std::move(plan)),
         log_(STDERR_FILENO, clock_),
         held_(dir_, clock_),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        survival_({plan_, Path(attempt_dir::kMl), clock_, log_,
+                   [this] { return held_.held_ms(); },
+                   [this](Cause cause) {
+                     StopItself(std::move(cause));
+                     Wake();
+                   }}) {}
 
   int Run();
 
@@ -88,6 +103,9 @@ class Agent {
   void Watch();       // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
+  void Wake();
+  int WatchTimeout() const;
+  void CheckLimits();
   std::string FailureWords();
   int Finish();
   int Leave(const Cause& cause);
@@ -105,14 +123,16 @@ class Agent {
   UniqueFd pidfd_;
   std::atomic<int64_t> supervisor_pid_{0};
   UniqueFd wake_;
-  uint64_t last_cpu_ns_ = 0;
+  std::atomic<uint64_t> last_cpu_ns_{0};
   Millis last_sample_{0};
   std::optional<Millis> script_start_;
   std::string packages_;
+  Survival survival_;
 
   std::mutex mutex_;
   std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
   bool stop_done_ = false;
+  std::optional<Millis> kill_at_;  // the grace of the stop is over then
   std::atomic<bool> fenced_{false};
   std::atomic<bool> leaving_{false};
 };
@@ -120,7 +140,9 @@ class Agent {
 void Agent::StartShipping() {
   Shipper::Options options{plan_, clock_, log_, patterns_, [this] { return Usage(); },
                            [this](const ReplyFrame& frame) { OnCommand(frame); }};
+  survival_.HookInto(options);
   shipper_ = std::make_unique<Shipper>(std::move(options));
+  survival_.Use(*shipper_);
   shipper_->Follow(0, LogStream::kSetup, JoinPath(dir_, "logs/setup"));
   shipper_->Start();
   commands_ = std::thread([this] { ListenForCommands(); });
@@ -170,6 +192,10 @@ void Agent::OnCommand(const ReplyFrame& frame) {
   } else {
     return;
   }
+  Wake();
+}
+
+void Agent::Wake() {
   uint64_t one = 1;
   [[maybe_unused]] auto n = ::write(wake_.get(), &one, sizeof one);
 }
@@ -201,8 +227,12 @@ bool Agent::Adopt() {
   }
   if (!Exists(Path(attempt_dir::kSupervisorStatus))) return false;
   auto plan_text = ReadFile(Path(attempt_dir::kSupervisorPlan));
+  bool mounts = false;
   if (plan_text) {
-    if (auto plan = ParsePlan(*plan_text)) cgroup_ = AttemptCgroupOf(*plan);
+    if (auto plan = ParsePlan(*plan_text)) {
+      cgroup_ = AttemptCgroupOf(*plan);
+      mounts = !plan->mounts.empty();
+    }
   }
   if (auto found = FindSupervisor(Path(attempt_dir::kSupervisorStatus))) {
     pidfd_ = std::move(found->pidfd);
@@ -215,6 +245,9 @@ bool Agent::Adopt() {
   if (auto status = shipper_->FollowSpool(0, SpoolDir(Path(attempt_dir::kMl), 0)); !status) {
     log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
   }
+  const auto ml = Path(attempt_dir::kMl);
+  survival_.Start(PlaceOfCheckpoints(plan_, {ml, mounts ? "/opt/ml" : ml}).outside,
+                  supervisor_pid_.load());
   if (auto started = ReadFile(Path(attempt_dir::kStarted))) {
     if (auto record = ParseStarted(*started)) script_start_ = Millis(record->boottime_ms);
   }
@@ -241,6 +274,7 @@ Status Agent::Launch() {
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   FollowScript(*shipper_, dir_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
+  survival_.Start(prepared.checkpoint_dir, launched->pid);
   // The plan in memory may go once the supervisor has started its ranks, or has ended.
   ::pollfd ready{launched->ready.get(), POLLIN, 0};
   ::poll(&ready, 1, kLaunchWaitMs);
@@ -248,35 +282,55 @@ Status Agent::Launch() {
   return Ok();
 }
 
+// Rules and hangs are looked at once a second; limits when they are due.
+int Agent::WatchTimeout() const {
+  int64_t timeout = 1'000;
+  const auto now = clock_.Monotonic();
+  auto limit = plan_.spec.limits.max_runtime;
+  if (limit.count() > 0 && script_start_ && !stop_done_) {
+    timeout = std::min(timeout, (*script_start_ + limit - now).count());
+  }
+  if (kill_at_) timeout = std::min(timeout, (*kill_at_ - now).count());
+  return static_cast<int>(std::max<int64_t>(timeout, 0));
+}
+
+void Agent::CheckLimits() {
+  const auto lost_after = plan_.spec.limits.lost_after;
+  if (lost_after.count() > 0 && shipper_->silence() > lost_after) {
+    StopItself({"server_silent",
+                "stopped itself: the server did not answer for " + HumanDuration(lost_after),
+                "ath retry " + plan_.spec.name, ""});
+  }
+  const auto limit = plan_.spec.limits.max_runtime;
+  if (limit.count() > 0 && script_start_ && clock_.Monotonic() >= *script_start_ + limit) {
+    StopItself({"time_limit", "ran longer than its limit of " + HumanDuration(limit),
+                "ath retry " + plan_.spec.name + " --max-time " +
+                    std::to_string(2 * limit.count() / 1000) + "s",
+                ""});
+  }
+  // The supervisor has the job's own grace; this stop's may be shorter.
+  if (kill_at_ && clock_.Monotonic() >= *kill_at_) {
+    kill_at_.reset();
+    (void)KillAllNow(pidfd_.get()).ok();
+  }
+}
+
 void Agent::Watch() {
+  auto next_tick = clock_.Monotonic() + Millis(1'000);
   while (pidfd_) {
     ::pollfd fds[2] = {{pidfd_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
-    int timeout = -1;
-    auto limit = plan_.spec.limits.max_runtime;
-    if (limit.count() > 0 && script_start_ && !stop_done_) {
-      auto left = *script_start_ + limit - clock_.Monotonic();
-      timeout = static_cast<int>(std::clamp<int64_t>(left.count(), 0, 3'600'000));
-    }
-    auto lost_after = plan_.spec.limits.lost_after;
-    if (lost_after.count() > 0 && !stop_done_ && (timeout < 0 || timeout > 1'000)) timeout = 1'000;
-    int n = ::poll(fds, 2, timeout);
+    ::poll(fds, 2, WatchTimeout());
     if (fds[0].revents != 0) break;
-    if (lost_after.count() > 0 && shipper_->silence() > lost_after) {
-      StopItself({"server_silent",
-              "stopped itself: the server did not answer for " + HumanDuration(lost_after),
-              "ath retry " + plan_.spec.name, ""});
-    }
-    if (n == 0 && limit.count() > 0 && clock_.Monotonic() >= *script_start_ + limit) {
-      StopItself({"time_limit", "ran longer than its limit of " + HumanDuration(limit),
-              "ath retry " + plan_.spec.name + " --max-time " +
-                  std::to_string(2 * limit.count() / 1000) + "s",
-              ""});
-    }
     if (fds[1].revents != 0) {
       uint64_t drop = 0;
       [[maybe_unused]] auto r = ::read(wake_.get(), &drop, sizeof drop);
     }
+    CheckLimits();
     CarryOutStop();
+    if (clock_.Monotonic() >= next_tick) {
+      next_tick = clock_.Monotonic() + Millis(1'000);
+      survival_.Tick(last_cpu_ns_.load());
+    }
   }
   // Ours, if we started it; else init's.
   ::waitpid(static_cast<pid_t>(supervisor_pid_.load()), nullptr, WNOHANG);
@@ -297,6 +351,8 @@ void Agent::CarryOutStop() {
   if (!stop_ || stop_done_) return;
   stop_done_ = true;
   shipper_->RaiseStop(stop_->cause, {clock_.Wall().ms + stop_->grace_ms});
+  survival_.Noticed(*stop_);
+  if (stop_->grace_ms > 0) kill_at_ = clock_.Monotonic() + Millis(stop_->grace_ms);
   auto status = stop_->grace_ms > 0 ? AskToStop(pidfd_.get()) : KillAllNow(pidfd_.get());
   if (!status) log_.Log(LogLevel::kWarning, "stop", {{"why", status.error().what}});
 }
@@ -312,23 +368,27 @@ std::string Agent::FailureWords() {
 }
 
 int Agent::Finish() {
+  Ending ending;
+  ending.plan = &plan_;
+  if (auto text = ReadFile(Path(attempt_dir::kExit))) {
+    if (auto record = ParseExit(*text)) ending.record = std::move(*record);
+  }
+  // Before anything waits for the server: checkpoints do not need it.
+  if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
   shipper_->Drain();
   if (fenced_) return Leave({});
   // The raw streams may hold secrets; what is scrubbed of them is at the server now.
   (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
-  Ending ending;
-  ending.plan = &plan_;
   ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
   ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
   ending.failure_text = FailureWords();
   ending.done_called = shipper_->done_called();
+  ending.saved_ms = survival_.saved_ms();
   {
     std::lock_guard lock(mutex_);
     ending.stop = stop_;
   }
-  if (auto text = ReadFile(Path(attempt_dir::kExit))) {
-    if (auto record = ParseExit(*text)) ending.record = std::move(*record);
-  }
+  survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) {
     shipper_->Send(NoteFrame{{"log_capped",
@@ -361,8 +421,7 @@ int Agent::Leave(const Cause& cause) {
     shipper_->Drain();
   }
   leaving_ = true;
-  uint64_t one = 1;
-  [[maybe_unused]] auto n = ::write(wake_.get(), &one, sizeof one);
+  Wake();
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
   return 0;

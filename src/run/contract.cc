@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "link/job_dir.h"
 
 namespace athanor {
 namespace {
@@ -65,14 +66,6 @@ Sorted InputDataConfig(const JobSpec& spec) {
   return config;
 }
 
-std::string CheckpointDir(const AttemptPlan& plan, const ContractPaths& paths) {
-  const auto& asked = plan.spec.checkpoint_dir;
-  if (asked.empty() || StartsWith(asked, "/opt/ml/")) {
-    return paths.inside + (asked.empty() ? "/checkpoints" : asked.substr(7));
-  }
-  return asked;
-}
-
 void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
                   std::map<std::string, std::string>& env) {
   const auto& spec = plan.spec;
@@ -87,7 +80,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_OUTPUT_DATA_DIR"] = in("/output/data");
   env["SM_OUTPUT_INTERMEDIATE_DIR"] = in("/output/intermediate");
   env["SM_OUTPUT_FAILURE"] = in("/output/failure");
-  env["SM_CHECKPOINT_DIR"] = CheckpointDir(plan, paths);
+  env["SM_CHECKPOINT_DIR"] = PlaceOfCheckpoints(plan, paths).inside;
   env["SM_MODULE_DIR"] = in("/code");
   env["SM_SOURCE_DIR"] = in("/code");
   Sorted channels = Sorted::array();
@@ -121,6 +114,12 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Sorted::array({host}).dump();
   env["SM_INSTANCE_GROUPS"] = Sorted::array({"homogeneousCluster"}).dump();
   env["SM_IS_HETERO"] = "false";
+  env["SM_INSTANCE_GROUPS_DICT"] =
+      Sorted({{"homogeneousCluster",
+               {{"instance_group_name", "homogeneousCluster"},
+                {"instance_type", plan.instance_type},
+                {"hosts", {host}}}}})
+          .dump();
   env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
   env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
   env["TRAINING_JOB_NAME"] = spec.name;
@@ -155,6 +154,33 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
 
 }  // namespace
 
+CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& asked = plan.spec.checkpoint_dir;
+  const bool mounts = paths.inside != paths.outside;
+  const bool own = !asked.empty() && asked != "/opt/ml" && !StartsWith(asked, "/opt/ml/");
+  CheckpointPlace place;
+  place.shared = plan.spec.checkpoints.store == "shared";
+  const std::string below = own || asked.size() <= 7 ? "/checkpoints" : asked.substr(7);
+  place.inside = own ? asked : paths.inside + below;
+  place.outside = paths.outside + below;
+  if (place.shared) {
+    place.outside = job_dir::SharedCheckpoints(plan.spec, plan.job_dir);
+    if (!mounts) place.inside = place.outside;
+  } else if (own && !mounts) {
+    place.outside = asked;
+  }
+  place.bound = mounts && (place.shared || own) && place.inside != place.outside;
+  return place;
+}
+
+std::string NoticeFile(const std::string& root) { return root + "/.athanor/notice.json"; }
+
+std::string StacksFile(const std::string& root, uint32_t rank) {
+  return root + "/.athanor/stacks-" + std::to_string(rank);
+}
+
+std::string CaptureDir(const std::string& root) { return root + "/.athanor/capture"; }
+
 std::string HostName(const AttemptPlan&) { return "algo-1"; }
 
 std::string SpoolDir(const std::string& root, uint32_t rank) {
@@ -176,7 +202,7 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
   ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
   ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
-  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", CheckpointDir(plan, paths)}}));
+  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
   // The same with their types, for athanor.params.
   return ReplaceFile(root + "/.athanor/params.json", HyperParameters(plan.spec).dump(), 0644);
 }
@@ -206,9 +232,17 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
   env["ATHANOR_PARAMS_FILE"] = paths.inside + "/.athanor/params.json";
   env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
+  env["ATHANOR_NOTICE_FILE"] = NoticeFile(paths.inside);
+  env["ATHANOR_STACKS"] = StacksFile(paths.inside, rank);
+  env["ATHANOR_CAPTURE_DIR"] = CaptureDir(paths.inside);
+  if (spec.checkpoints.every.count() > 0) {
+    env["ATHANOR_CHECKPOINT_EVERY_MS"] = std::to_string(spec.checkpoints.every.count());
+  }
   if (!plan.python_path.empty()) {
     auto& path = env["PYTHONPATH"];
-    path = path.empty() ? plan.python_path : plan.python_path + ":" + path;
+    // `site` first: its sitecustomize passes on to the one it hides.
+    const std::string ours = plan.python_path + "/site:" + plan.python_path;
+    path = path.empty() ? ours : ours + ":" + path;
   }
   if (plan.placement.gpus.empty()) {
     env["CUDA_VISIBLE_DEVICES"] = "";

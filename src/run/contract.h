@@ -25,6 +25,22 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths);
 std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
                                                        const ContractPaths& paths, uint32_t rank);
 
+// Where the script's checkpoints lie.
+struct CheckpointPlace {
+  std::string inside;   // as the script sees it
+  std::string outside;  // as the agent does
+  bool bound = false;   // `outside` must be mounted at `inside`
+  bool shared = false;  // outlives the machine: kept in place
+};
+// In the attempt's own tree, so that what a killed attempt half wrote is gone with it; except
+// with `store: shared`, and, where no mount is possible, a folder of the user's own.
+CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths& paths);
+
+// For programs that are not Python: JSON {"cause", "deadline_unix_ms"}, there once a stop came.
+std::string NoticeFile(const std::string& root);
+std::string StacksFile(const std::string& root, uint32_t rank);
+std::string CaptureDir(const std::string& root);
+
 std::string HostName(const AttemptPlan& plan);  // "algo-1"
 std::string SpoolDir(const std::string& root, uint32_t rank);
 

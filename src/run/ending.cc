@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "watch/diagnose/diagnose.h"
+#include "watch/diagnose/log_patterns.h"
 
 namespace athanor {
 namespace {
@@ -60,7 +61,15 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.code_dir = "/opt/ml/code";
   evidence.requirements = spec.environment.requirements;
   auto cause = ForJob(Diagnose(evidence), spec.name);
-  return {evidence.exit.value_or(ExitInfo{}), cause};
+  auto exit = evidence.exit.value_or(ExitInfo{});
+  if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {
+    exit.notice_ms = ending.record->stop_to_end_ms;
+    exit.saved_ms = ending.saved_ms;
+    // After a signal of ours status 0 is a tidy exit, not the end of the work.
+    if (cause.kind == "completed" && !exit.done_called) cause = ending.stop->cause;
+  }
+  exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);
+  return {std::move(exit), cause};
 }
 
 }  // namespace athanor

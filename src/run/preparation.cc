@@ -17,8 +17,11 @@
 #include "feed/channel.h"
 #include "job/command.h"
 #include "link/attempt_dir.h"
+#include "link/job_dir.h"
 #include "net/http_client.h"
+#include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
+#include "run/checkpoint/restore.h"
 #include "run/contract.h"
 #include "run/environment.h"
 #include "run/source.h"
@@ -54,6 +57,7 @@ class Preparer {
     ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
     ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
     ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
+    ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
     ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
     ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, SpoolDir(paths_.outside, 0))));
     LimitSetUp();
@@ -98,6 +102,47 @@ class Preparer {
       }
     }
     return Ok();
+  }
+
+  Result<CheckpointStore> StoreIn(const std::string& job_dir, const std::string& shared) {
+    ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(job_dir, job_dir::kParts)));
+    return CheckpointStore::Open(JoinPath(job_dir, job_dir::kManifests), std::move(parts), shared);
+  }
+
+  // The newest whole checkpoint of this job; while it has none, that of the job it goes on from.
+  Status RestoreState() {
+    place_ = PlaceOfCheckpoints(p_.plan, paths_);
+    out_.checkpoint_dir = place_.outside;
+    ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
+    const bool first = p_.plan.number == 1 && p_.plan.resume_dir.empty();
+    if (first) return Ok();
+    ATHANOR_TRY(auto store, StoreIn(p_.plan.job_dir, place_.shared ? place_.outside : ""));
+    // An earlier agent of this attempt may have been killed while it restored.
+    if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
+    const auto began = p_.clock.Monotonic();
+    ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside));
+    if (!restored.checkpoint && !p_.plan.resume_dir.empty()) {
+      ATHANOR_TRY(auto earlier, StoreIn(p_.plan.resume_dir, place_.shared ? place_.outside : ""));
+      ATHANOR_TRY(restored, RestoreCheckpoint(earlier, p_.plan.resume_from, place_.outside));
+    }
+    for (const auto& damage : restored.passed_over) {
+      Say("checkpoint " + damage.id + " is not whole and was passed over: " + damage.error.what);
+    }
+    if (!restored.checkpoint) {
+      Say("no whole checkpoint: starting from the beginning");
+      return Ok();
+    }
+    const auto& checkpoint = *restored.checkpoint;
+    Say("restored checkpoint " + checkpoint.id +
+        (checkpoint.step ? ", step " + std::to_string(*checkpoint.step) : std::string()) + ", " +
+        HumanBytes(checkpoint.bytes) + " in " + HumanDuration(p_.clock.Monotonic() - began));
+    p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
+    return Ok();
+  }
+
+  static Status EmptyFolder(const std::string& dir) {
+    ATHANOR_CHECK_OK(RemoveTree(dir));
+    return MakeDirs(dir, 0755);
   }
 
   Status BuildEnv() {
@@ -205,9 +250,13 @@ class Preparer {
     if (out_.isolation.uts) plan.hostname = HostName(p_.plan);
     if (out_.isolation.mount) {
       plan.mounts.push_back({paths_.outside, "/opt/ml", false, true});
-      auto kept = JoinPath(p_.plan.job_dir, "checkpoints");
-      ATHANOR_CHECK_OK(MakeDirs(kept, 0755));
-      plan.mounts.push_back({kept, "/opt/ml/checkpoints", false, true});
+      if (place_.bound) {
+        ATHANOR_CHECK_OK(MakeDirs(place_.inside.rfind("/opt/ml/", 0) == 0
+                                      ? paths_.outside + place_.inside.substr(7)
+                                      : place_.inside,
+                                  0755));
+        plan.mounts.push_back({place_.outside, place_.inside, false, true});
+      }
       plan.mounts.insert(plan.mounts.end(), mounts_.begin(), mounts_.end());
       if (!p_.plan.hide_dir.empty()) plan.hide.push_back(p_.plan.hide_dir);
     }
@@ -227,6 +276,7 @@ class Preparer {
 
   const Preparation& p_;
   ContractPaths paths_;
+  CheckpointPlace place_;
   std::string code_dir_;  // where the source lies outside
   Prepared out_;
   UniqueFd setup_;

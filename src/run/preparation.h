@@ -35,12 +35,14 @@ struct Prepared {
   std::string plan_path;
   Isolation isolation;
   AttemptCgroup cgroup;
+  std::string checkpoint_dir;  // where the script's checkpoints lie, as the agent sees it
   std::string packages;  // blob: what is installed; empty if unknown
 };
 
 // Also writes the supervisor's plan, without secrets, into the attempt's folder, for
 // the next agent and for `ath exec`. An error's id is the kind
-// of the Cause to report: "source_failed", "install_failed", "data_failed", "disk_full".
+// of the Cause to report: "source_failed", "install_failed", "data_failed",
+// "restore_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 
 // Values of the job's secrets, from wherever each comes; kNotFound names the secret.

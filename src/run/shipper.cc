@@ -9,7 +9,6 @@
 #include <random>
 #include <thread>
 
-#include "link/spool.h"
 #include "net/http_client.h"
 #include "run/log_follower.h"
 #include "watch/progress.h"
@@ -90,7 +89,8 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Stream>> new_streams;  // GUARDED_BY(mutex)
   std::vector<std::unique_ptr<Spool>> new_spools;    // GUARDED_BY(mutex)
   std::map<LogStream, std::string> tails;            // GUARDED_BY(mutex)
-  std::optional<std::pair<Cause, WallTime>> stop;    // GUARDED_BY(mutex)
+  ControlState control;                  // GUARDED_BY(mutex)
+  bool control_changed = false;          // GUARDED_BY(mutex)
   bool draining = false;                 // GUARDED_BY(mutex)
   bool drained = false;                  // GUARDED_BY(mutex)
   bool stopping = false;                 // GUARDED_BY(mutex)
@@ -121,8 +121,16 @@ Status Shipper::FollowSpool(uint32_t rank, const std::string& dir) {
   SpoolSegments::Options options;
   options.spare = 1;  // more follow on the shipper's thread, once the script runs
   ATHANOR_TRY(auto segments, SpoolSegments::Open(dir, options));
+  // An earlier agent's counters go on; a stop it had raised comes again from the server.
+  const auto before = ReadControl(dir).value_or(ControlState{});
   ATHANOR_TRY(auto control, ControlPage::Open(dir));
-  ATHANOR_CHECK_OK(control.Set({}));
+  std::unique_lock held(parts_->mutex);
+  auto& state = parts_->control;
+  state.checkpoint_now = std::max(state.checkpoint_now, before.checkpoint_now);
+  state.capture_now = std::max(state.capture_now, before.capture_now);
+  if (state.checkpoint_every_ms == 0) state.checkpoint_every_ms = before.checkpoint_every_ms;
+  ATHANOR_CHECK_OK(control.Set(state));
+  held.unlock();
   auto added = std::make_unique<Parts::Spool>(
       Parts::Spool{rank, dir, std::move(segments), std::move(control), false});
   std::lock_guard lock(parts_->mutex);
@@ -175,8 +183,24 @@ Millis Shipper::silence() const {
 
 void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
   std::lock_guard lock(parts_->mutex);
-  parts_->stop = {cause, deadline};
+  parts_->control.stop = true;
+  parts_->control.deadline_unix_ms = deadline.ms;
+  parts_->control.cause = cause.kind;
+  parts_->control_changed = true;
   parts_->wake.notify_all();
+}
+
+void Shipper::AdviseCheckpoints(Millis every) {
+  std::lock_guard lock(parts_->mutex);
+  if (parts_->control.checkpoint_every_ms == every.count()) return;
+  parts_->control.checkpoint_every_ms = every.count();
+  parts_->control_changed = true;
+}
+
+void Shipper::AskForCapture() {
+  std::lock_guard lock(parts_->mutex);
+  ++parts_->control.capture_now;
+  parts_->control_changed = true;
 }
 
 void Shipper::Parts::Loop() {
@@ -207,14 +231,15 @@ bool Shipper::Parts::Turn() {
   std::vector<ReportFrame> frames;
   size_t taken = 0;
   bool usage_due = false;
+  bool fresh_spools = false;
   {
     std::lock_guard lock(mutex);
     for (auto& stream : new_streams) streams.push_back(std::move(stream));
     for (auto& spool : new_spools) spools.push_back(std::move(spool));
-    bool fresh = !new_spools.empty();
+    fresh_spools = !new_spools.empty();
     new_streams.clear();
     new_spools.clear();
-    if (fresh) AddSpareSegments();
+    if (fresh_spools) AddSpareSegments();
     all = draining;
     // Before the reports: what is held so far is stored with the state they change.
     if (auto now = options.clock.Monotonic(); now >= next_usage || !controls.empty()) {
@@ -228,14 +253,13 @@ bool Shipper::Parts::Turn() {
     std::lock_guard lock(mutex);
     if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
     for (size_t i = 0; i < taken; ++i) frames.push_back(controls[i]);
-    if (stop) {
+    if (control_changed || fresh_spools) {
       for (auto& spool : spools) {
-        ControlState state{true, stop->second.ms, spool::kNoStopStep, stop->first.kind};
-        if (auto set = spool->control.Set(state); !set) {
+        if (auto set = spool->control.Set(control); !set) {
           options.log.Log(LogLevel::kWarning, "control page", {{"why", set.error().what}});
         }
       }
-      stop.reset();
+      control_changed = false;
     }
   }
   ReadSpools();  // first: a script that logs by itself needs no guesses
@@ -312,10 +336,14 @@ void Shipper::Parts::ReadSpools() {
           }
           if (!frame.batch.items.empty()) {
             sdk_used = true;
+            if (options.on_points) options.on_points(frame.batch);
             points.push_back(std::move(frame));
           }
           for (const auto& mark : batch.marks) {
             if (mark.code == 1) done_called = true;
+          }
+          for (const auto& saved : batch.checkpoints) {
+            if (options.on_checkpoint) options.on_checkpoint(saved);
           }
           for (const auto& step : batch.progress) {
             tracker.Mark(static_cast<double>(step.done), static_cast<double>(step.total), "step",
@@ -335,6 +363,7 @@ void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes) {
     KeepTail(tails[stream.stream], bytes);
   }
   if (stream.stream == LogStream::kSetup) return;
+  if (options.on_output) options.on_output(bytes.size());
   if (stream.rank == 0) tracker.Feed(bytes, options.clock.Monotonic());
   if (!metrics) return;
   std::vector<MetricPoint> found;
@@ -355,6 +384,12 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found) {
     }
     points.back().batch.items.push_back(
         {point.seq, {std::move(point.name), point.step, now_ns, point.value}});
+    if (options.on_points) {
+      PointBatch seen;
+      seen.rank = point.rank.value;
+      seen.items.push_back(points.back().batch.items.back());
+      options.on_points(seen);
+    }
   }
 }
 

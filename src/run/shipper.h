@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "link/plan.h"
+#include "link/spool.h"
 #include "link/wire.h"
 #include "watch/scrub/scrubber.h"
 
@@ -33,6 +34,10 @@ class Shipper {
     std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from logs
     std::function<UsageFrame()> usage;           // asked about once a second
     std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
+    // What was read, as it is read and before it is sent; on the shipper's thread. May be empty.
+    std::function<void(const PointBatch&)> on_points;
+    std::function<void(uint64_t bytes)> on_output;
+    std::function<void(const SpoolCheckpoint&)> on_checkpoint;
   };
   explicit Shipper(Options options);
   ~Shipper();
@@ -55,6 +60,10 @@ class Shipper {
   Millis silence() const;    // since the server last took a report
   // Asks for a stop that all ranks see through their control page.
   void RaiseStop(const Cause& cause, WallTime deadline);
+  // What athanor.should_checkpoint() follows; 0: no advice.
+  void AdviseCheckpoints(Millis every);
+  // Asks every rank to write its captured steps to disk.
+  void AskForCapture();
 
  private:
   struct Parts;

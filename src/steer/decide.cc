@@ -2,13 +2,18 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "job/causes.h"
+#include "steer/attempts.h"
 
 namespace athanor {
 namespace {
 
 // Attempts that may be lost to the infrastructure before the job is given up.
 constexpr uint32_t kMostLaunchFailures = 3;
+// Losses in a row without a new checkpoint, on machines that should not be taken away.
+constexpr uint32_t kMostFruitless = 10;
+constexpr size_t kMostFirings = 32;
 
 class Decider {
  public:
@@ -68,18 +73,48 @@ class Decider {
     return Ok();
   }
 
-  bool MayRetry(const Cause& cause) const {
-    const auto& retry = out_.record.spec.retry;
-    const auto* row = FindCause(cause.kind);
-    bool infrastructure = row && row->infrastructure;
-    bool named = std::find(retry.on.begin(), retry.on.end(), cause.kind) != retry.on.end();
-    if (!named && !(retry.on.empty() && infrastructure)) return false;
-    return out_.record.attempts.size() <= retry.max;
+  // Another attempt after `cause`? One of the user's budget is spent unless the fault was the
+  // machine's.
+  bool TakeRetry(const Cause& cause) {
+    const auto& retry = record().spec.retry;
+    if (IsInfrastructure(cause)) {
+      const bool wanted = retry.max > 0 || record().spec.resources.spot.use ||
+                          cause.kind == "preempted" || LastCheckpoint(record()) != nullptr;
+      return wanted && FruitlessLosses(record()) < kMostFruitless;
+    }
+    if (cause.kind == "out_of_memory" && !NextType(record()).empty()) return true;
+    // What asks for another attempt by itself has one even without `retry`.
+    const bool asked = cause.kind == "rule_retry" ||
+                       (cause.kind == "hung" && record().spec.limits.hang_action == "retry");
+    if (!asked && !RetryNames(retry, cause, attempt().exit.value_or(ExitInfo{}))) return false;
+    if (record().retries >= std::max(retry.max, asked ? 1u : 0u)) return false;
+    ++record().retries;
+    return true;
+  }
+
+  // What the end of the script means, given what was asked of it.
+  Cause CauseOfEnd(Cause cause) const {
+    const auto& attempt = *out_.record.current();
+    const bool asked = attempt.interrupt.has_value() || out_.record.stop.has_value();
+    const ExitInfo exit = attempt.exit.value_or(ExitInfo{});
+    if (cause.kind == "completed" && asked && exit.notice_ms >= 0 && !exit.done_called) {
+      if (out_.record.stop) return out_.record.stop->cause;
+      cause = attempt.interrupt->cause;
+    }
+    if (attempt.interrupt && !out_.record.stop && cause.kind != "completed" &&
+        cause.kind != "out_of_memory" && cause.kind != "time_limit") {
+      std::string how = cause.text;
+      cause = attempt.interrupt->cause;
+      if (cause.detail.empty()) cause.detail = std::move(how);
+    }
+    if (cause.kind == "preempted") cause.text += "; " + NoticeText(attempt);
+    return cause;
   }
 
   // Ends the attempt, then the job: by the stop that was asked for, by another
   // attempt, or as `cause` says.
-  Status Finish(const Cause& cause, std::string_view name) {
+  Status Finish(const Cause& reported, std::string_view name) {
+    const Cause cause = CauseOfEnd(reported);
     EndAttempt(cause);
     if (record().stop && cause.kind != "completed") {
       Cause why = cause.kind == record().stop->cause.kind ? cause : record().stop->cause;
@@ -87,12 +122,15 @@ class Decider {
       return Go(Step::kStop, name, why);
     }
     if (cause.kind == "completed") return Go(Step::kComplete, name, cause);
-    if (cause.kind == "time_limit") return Go(Step::kStop, name, cause);
-    if (MayRetry(cause)) {
+    if (TakeRetry(cause)) {
+      attempt().lost_ms = LostMs(attempt());
       ATHANOR_CHECK_OK(Go(Step::kInterrupt, name, cause));
       return Go(Step::kRequeue, "requeued",
                 {"backoff", "attempt " + std::to_string(attempt().number) + " ended: " + cause.text,
                  "", ""});
+    }
+    if (cause.kind == "time_limit" || cause.kind == "rule_stop") {
+      return Go(Step::kStop, name, cause);
     }
     return Go(Step::kFail, name, cause);
   }
@@ -109,6 +147,9 @@ class Decider {
     next.number = static_cast<uint32_t>(record().attempts.size()) + 1;
     next.placement = e.placement;
     next.placed = now_;
+    next.type = e.type;
+    next.micros_per_hour = e.micros_per_hour;
+    next.spot = record().spec.resources.spot.use && !record().spot_fell_back;
     record().attempts.push_back(std::move(next));
     record().simulated = record().simulated || e.placement.simulated;
     Do(EffectKind::kLaunch);
@@ -203,6 +244,77 @@ class Decider {
     return Ok();
   }
 
+  Status On(const InterruptAsked& e) {
+    if (!HoldsRoom(record().state)) {
+      return Fail(ErrorCode::kConflict, "the job is " + std::string(NameOf(record().state)) +
+                                            ": it holds no machine that could be taken away");
+    }
+    if (attempt().interrupt || record().stop) return Ok();  // it is going already
+    attempt().interrupt = StopRequest{e.cause, e.who, now_, e.grace};
+    Note("interrupt_asked", e.cause);
+    Do(EffectKind::kStop);
+    return Ok();
+  }
+
+  Status On(const Resumed& e) {
+    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
+    if (record().state != JobState::kPreparing || !attempt().resumed_from.empty()) return Ok();
+    if (e.checkpoint.empty()) return Ok();
+    attempt().resumed_from = e.checkpoint;
+    attempt().resumed_step = e.step;
+    Note("resumed", {"resumed",
+                     "goes on from checkpoint " + e.checkpoint +
+                         (e.step ? ", step " + std::to_string(*e.step) : std::string()),
+                     "", ""});
+    return Ok();
+  }
+
+  Status On(const CheckpointKept& e) {
+    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
+    record().advice = e.advice;
+    // Told again after a lost reply: the same one.
+    if (attempt().saved && attempt().saved->id == e.checkpoint.id) return Ok();
+    attempt().saved = e.checkpoint;
+    Note("checkpoint",
+         {"checkpoint",
+          (e.checkpoint.step ? "step " + std::to_string(*e.checkpoint.step) + ", "
+                             : std::string()) +
+              HumanBytes(e.checkpoint.bytes) + " kept (" + HumanBytes(e.checkpoint.new_bytes) +
+              " new)",
+          "", ""});
+    return Ok();
+  }
+
+  Status On(const RuleFired& e) {
+    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
+    const auto& f = e.firing;
+    for (const auto& known : record().firings) {
+      if (known.rule == f.rule && known.metric == f.metric && known.step == f.step) return Ok();
+    }
+    if (record().firings.size() < kMostFirings) record().firings.push_back(f);
+    Note("rule_fired", {"rule_fired",
+                        f.rule + " on " + f.metric +
+                            (f.step ? " at step " + std::to_string(*f.step) : std::string()) +
+                            ": " + f.value + " (limit " + f.threshold + "); " + f.action,
+                        "", f.advice});
+    return Ok();
+  }
+
+  Status On(const WaitedTooLong&) {
+    if (record().spot_fell_back || record().stop) return Ok();
+    const auto& spot = record().spec.resources.spot;
+    const std::string limit = HumanDuration(spot.max_wait);
+    if (spot.fallback) {
+      record().spot_fell_back = true;
+      Note("fell_back", {"max_wait", "waited and ran for " + limit +
+                                         ": goes on as an ordinary job, at its price", "", ""});
+      return Ok();
+    }
+    return On(StopAsked{{"max_wait", "waiting and running took longer than max_wait, " + limit,
+                         "raise resources.spot.max_wait, or set resources.spot.fallback", ""},
+                        "athanor", record().spec.limits.stop_grace});
+  }
+
   Status On(const Noted& e) {
     Note("noted", e.cause);
     return Ok();
@@ -216,13 +328,6 @@ class Decider {
 
 Result<Outcome> Decide(const JobRecord& record, const JobEvent& event, WallTime now) {
   return Decider(record, now).Run(event);
-}
-
-WallTime NotBefore(const JobRecord& record) {
-  if (record.attempts.empty()) return {};
-  int64_t pause = std::max<int64_t>(record.spec.retry.backoff.count(), 1000);
-  size_t lost = std::min<size_t>(record.attempts.size(), 7);
-  return {record.attempts.back().ended.ms + pause * (int64_t{1} << (lost - 1))};
 }
 
 }  // namespace athanor

@@ -24,8 +24,4 @@ struct Outcome {
 // sender is fenced off), or the state forbids it. The record is then unchanged.
 Result<Outcome> Decide(const JobRecord& record, const JobEvent& event, WallTime now);
 
-// When the next attempt of an interrupted job may be placed: a pause that grows
-// with every attempt the infrastructure lost.
-WallTime NotBefore(const JobRecord& record);
-
 }  // namespace athanor

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "steer/attempts.h"
+
 namespace athanor {
 namespace {
 
@@ -123,6 +125,8 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
     record.id = JobId::New();
     record.spec.retry.max = random() % 3;
     if (random() % 2) record.spec.retry.on = {"nonzero_exit", "agent_lost"};
+    record.spec.resources.spot.use = random() % 2;
+    record.spec.resources.spot.fallback = random() % 2;
     std::vector<AttemptId> attempts;
     uint64_t seq = 0;
     size_t launches = 0;
@@ -132,7 +136,7 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
     };
     for (int i = 0; i < 60; ++i) {
       JobEvent event;
-      switch (random() % 11) {
+      switch (random() % 16) {
         case 0: event = Submitted{}; break;
         case 1: event = Placed{AttemptId::New(), {}}; break;
         case 2: event = Launched{some(), "h"}; break;
@@ -143,6 +147,14 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
         case 7: event = ScriptEnded{some(), {}, {random() % 2 ? "completed" : "nonzero_exit", "", "", ""}}; break;
         case 8: event = Uploaded{some(), {}, {}, {}}; break;
         case 9: event = HostLost{some(), {"agent_lost", "", "", ""}}; break;
+        case 11: event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)}; break;
+        case 12: event = Resumed{some(), "1-1", 5}; break;
+        case 13: event = CheckpointKept{some(), {std::to_string(i), 1, i}, {}}; break;
+        case 14: event = RuleFired{some(), {"nan", "nan", "loss", i}}; break;
+        case 15:
+          if (random() % 8) continue;
+          event = WaitedTooLong{};
+          break;
         case 10:
           if (random() % 5) continue;
           event = StopAsked{{"user_stop", "", "", ""}, "x", Millis(1)};

@@ -23,6 +23,7 @@ Status Engine::Start() {
   ATHANOR_TRY(auto records, parts_.jobs.Live());
   for (auto& record : records) {
     for (const auto& attempt : record.attempts) attempts_[attempt.id] = record.id;
+    ArmSpot(record);
     live_.emplace(record.id, std::move(record));
   }
   ATHANOR_TRY(auto outbox, parts_.jobs.Outbox());
@@ -30,7 +31,7 @@ Status Engine::Start() {
     next_effect_ = std::max(next_effect_, effect.id + 1);
     Perform(effect);
   }
-  SchedulePlacing();
+  SchedulePlacing(Wanted::kRoomCame);
   poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
   return Ok();
 }
@@ -89,18 +90,25 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   auto key = draft.key;
   auto decision = Decide(draft, Submitted{}, parts_.clock.Wall());
   if (!decision) return done(tl::unexpected(decision.error()));
+  auto events = std::move(decision->events);
+  // At the end of a long line the reason is known before the next plan: written once.
+  if (const auto* wait = KnownWait(decision->record)) {
+    decision = Decide(decision->record, Waiting{*wait}, parts_.clock.Wall());
+    if (!decision) return done(tl::unexpected(decision.error()));
+    std::move(decision->events.begin(), decision->events.end(), std::back_inserter(events));
+  }
   pending_keys_[key] = id;
-  live_[id] = decision->record;
   Keep(decision->record);
-  std::move(decision->events.begin(), decision->events.end(),
-            std::back_inserter(pending_.batch.events));
+  ArmSpot(decision->record);
+  live_[id] = std::move(decision->record);
+  std::move(events.begin(), events.end(), std::back_inserter(pending_.batch.events));
   pending_.done.push_back([this, done, id, key](const Status& status) {
     pending_keys_.erase(key);
     if (!status) return done(tl::unexpected(status.error()));
     done(Accepted{id, false});
   });
   // Placed in the same turn, so that acceptance and placement share one commit.
-  SchedulePlacing();
+  SchedulePlacing(Wanted::kNewcomer);
 }
 
 void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) {
@@ -119,8 +127,9 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
     return;
   }
   bool gives_room = HoldsRoom(it->second.state) && !HoldsRoom(decision->record.state);
-  it->second = decision->record;
+  it->second = std::move(decision->record);
   if (const auto* attempt = it->second.current()) attempts_[attempt->id] = job;
+  if (it->second.state == JobState::kRunning) ArmSpot(it->second);
   Keep(it->second);
   for (auto& stored : decision->events) pending_.batch.events.push_back(std::move(stored));
   for (auto& effect : decision->effects) {
@@ -128,7 +137,7 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
     pending_.batch.effects.push_back(effect);
   }
   if (done) pending_.done.push_back(std::move(done));
-  if (gives_room) SchedulePlacing();
+  if (gives_room) SchedulePlacing(Wanted::kRoomCame);
   Flush();
 }
 
@@ -183,19 +192,24 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
     return parts_.fatal(status.error());
   }
   for (auto& done : batch->done) done(status);
-  for (const auto& record : batch->batch.records) {
-    std::vector<StoredEvent> events;
-    for (const auto& event : batch->batch.events) {
-      if (event.job == record.id) events.push_back(event);
-    }
-    parts_.changed(record, events);
+  std::vector<std::vector<StoredEvent>> events(batch->batch.records.size());
+  for (auto& event : batch->batch.events) {
+    auto at = batch->index.find(event.job);
+    if (at != batch->index.end()) events[at->second].push_back(std::move(event));
+  }
+  for (size_t i = 0; i < batch->batch.records.size(); ++i) {
+    const auto& record = batch->batch.records[i];
+    parts_.changed(record, events[i]);
     auto it = live_.find(record.id);
     // Memory may be ahead of what was just written; only a written end is an end.
     if (it != live_.end() && IsTerminal(record.state)) {
       for (const auto& attempt : record.attempts) {
         relaunches_.erase(attempt.id);
         launched_at_.erase(attempt.id);
+        armed_.erase(attempt.id);
       }
+      waiting_since_.erase(record.id);
+      overtaken_.erase(record.id);
     }
   }
   for (const auto& effect : batch->batch.effects) Perform(effect);
@@ -265,6 +279,7 @@ void Engine::Performed(uint64_t effect) {
 void Engine::PollAttempts() {
   if (stopped_) return;
   poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
+  CheckWaits();
   std::vector<std::pair<AttemptId, std::string>> ask;
   auto now = parts_.clock.Monotonic();
   for (const auto& [id, record] : live_) {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/clock.h"
@@ -88,8 +89,17 @@ class Engine {
   void Perform(const Effect& effect);
   void Launch(const JobRecord& record, std::optional<uint64_t> effect);
   void Performed(uint64_t effect);
-  void SchedulePlacing(Millis delay = Millis(0));
+  // Why a plan is wanted: room came free, or only a newcomer joined a line that waits.
+  enum class Wanted { kRoomCame, kNewcomer };
+  void SchedulePlacing(Wanted wanted);
+  void PlaceAfter(Millis delay);
   void PlaceWaiting();
+  Placed PlacementOf(JobId job, const Placement& placement) const;
+  // The reason that jobs of the same need were given by the last plan; null: none.
+  const Cause* KnownWait(const JobRecord& record) const;
+  // Spot: interruptions on purpose, and max_wait.
+  void ArmSpot(const JobRecord& record);
+  void CheckWaits();
   void PollAttempts();
   void PolledGone(AttemptId attempt, const HostStatus& status);
 
@@ -101,8 +111,14 @@ class Engine {
   std::map<JobId, uint32_t> overtaken_;
   std::map<AttemptId, Millis> launched_at_;
   Pending pending_;
+  // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
+  std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
+  std::map<JobId, Millis> waiting_since_;  // monotonic; of spot jobs with max_wait
+  std::set<AttemptId> armed_;              // an interruption on purpose is set for it
+  Millis plan_cost_{0};
   bool committing_ = false;
-  bool placing_scheduled_ = false;
+  std::optional<Millis> placing_at_;  // monotonic: a plan is set for then
+  Executor::TimerId placing_timer_ = 0;
   bool stopped_ = false;
   uint64_t next_effect_ = 1;
   Executor::TimerId poll_timer_ = 0;

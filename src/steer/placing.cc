@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "place/queue.h"
+#include "steer/attempts.h"
 #include "steer/decide.h"
 #include "steer/engine.h"
 
@@ -27,19 +28,37 @@ RunningJob ViewOfRunning(const JobRecord& record) {
 
 }  // namespace
 
-void Engine::SchedulePlacing(Millis delay) {
-  if (placing_scheduled_ || stopped_) return;
-  if (delay.count() == 0 && live_.size() > kLongQueue) delay = kLongQueuePause;
-  if (delay.count() == 0) return PlaceWaiting();
-  placing_scheduled_ = true;
-  parts_.executor.After(delay, [this] {
-    placing_scheduled_ = false;
-    PlaceWaiting();
-  });
+// Room that came free is given at once. A newcomer is looked at in the turn it came, so that
+// acceptance and placement share a commit; behind a long line it can wait, and plans are spaced
+// so that planning takes a twentieth of the thread's time at most.
+void Engine::SchedulePlacing(Wanted wanted) {
+  if (live_.size() <= kLongQueue) return PlaceWaiting();
+  PlaceAfter(wanted == Wanted::kRoomCame ? kLongQueuePause
+                                         : std::max(kLongQueuePause, 20 * plan_cost_));
   Flush();
 }
 
+void Engine::PlaceAfter(Millis delay) {
+  if (stopped_) return;
+  const auto at = parts_.clock.Monotonic() + delay;
+  if (placing_at_ && *placing_at_ <= at) return;
+  if (placing_at_) parts_.executor.Cancel(placing_timer_);
+  placing_at_ = at;
+  placing_timer_ = parts_.executor.After(delay, [this] { PlaceWaiting(); });
+}
+
+const Cause* Engine::KnownWait(const JobRecord& record) const {
+  if (waits_.empty() || live_.size() <= kLongQueue) return nullptr;
+  auto need = Resolve(record.spec.resources, parts_.catalogue, parts_.inventory, parts_.simulate);
+  if (!need) return nullptr;
+  auto at = waits_.find({need->cpu_millis, need->memory_bytes, need->gpus, record.spec.priority});
+  return at == waits_.end() ? nullptr : &at->second;
+}
+
 void Engine::PlaceWaiting() {
+  if (stopped_) return;
+  placing_at_.reset();
+  const auto began = parts_.clock.Monotonic();
   QueueView view;
   view.inventory = parts_.inventory;
   view.now = parts_.clock.Wall();
@@ -47,7 +66,7 @@ void Engine::PlaceWaiting() {
   for (const auto& [id, record] : live_) {
     if (HoldsRoom(record.state)) view.running.push_back(ViewOfRunning(record));
     if (record.state != JobState::kQueued) continue;
-    auto need = Resolve(record.spec.resources, parts_.catalogue, parts_.inventory, parts_.simulate);
+    auto need = Resolve(NextResources(record), parts_.catalogue, parts_.inventory, parts_.simulate);
     if (!need) {
       impossible.emplace_back(id, need.error());
       continue;
@@ -64,10 +83,13 @@ void Engine::PlaceWaiting() {
     view.waiting.push_back(std::move(job));
   }
   Millis again{0};
-  for (const auto& decision : Plan(view)) {
+  waits_.clear();
+  const auto decisions = Plan(view);
+  for (size_t i = 0; i < decisions.size(); ++i) {
+    const auto& decision = decisions[i];
     if (decision.placement) {
       overtaken_.erase(decision.job);
-      Apply(decision.job, Placed{AttemptId::New(), *decision.placement});
+      Apply(decision.job, PlacementOf(decision.job, *decision.placement));
       continue;
     }
     overtaken_[decision.job] = decision.overtaken;
@@ -75,6 +97,10 @@ void Engine::PlaceWaiting() {
     if (decision.wait.kind == "backoff") {
       Millis left{std::max<int64_t>(NotBefore(record).ms - view.now.ms, 10)};
       again = again.count() == 0 ? left : std::min(again, left);
+    }
+    if (decision.wait.kind != "backoff" && decision.wait.kind != "never_fits") {
+      const auto& need = view.waiting[i].need;
+      waits_[{need.cpu_millis, need.memory_bytes, need.gpus, record.spec.priority}] = decision.wait;
     }
     if (record.cause.kind == decision.wait.kind) {
       live_.at(decision.job).cause = decision.wait;  // the text moves; the kind is what is stored
@@ -86,8 +112,25 @@ void Engine::PlaceWaiting() {
     // The machine shrank, or its settings changed, since the job was accepted.
     Apply(id, StopAsked{{"never_fits", error.what, error.hint, error.why}, "athanor", Millis(0)});
   }
-  if (again.count() > 0) SchedulePlacing(again);
+  if (again.count() > 0) PlaceAfter(again);
+  plan_cost_ = parts_.clock.Monotonic() - began;
   Flush();
+}
+
+// An escalated attempt has its own type and price; one on a machine that may be taken away the
+// lower price.
+Placed Engine::PlacementOf(JobId job, const Placement& placement) const {
+  const auto& record = live_.at(job);
+  Placed placed{AttemptId::New(), placement};
+  const auto resources = NextResources(record);
+  if (resources.type != record.spec.resources.type) placed.type = resources.type;
+  const bool spot = resources.spot.use && !record.spot_fell_back;
+  if (resources.type.empty() || (placed.type.empty() && !spot)) return placed;
+  if (auto type = parts_.catalogue.Find(resources.type)) {
+    placed.micros_per_hour =
+        spot && type->spot_micros ? *type->spot_micros : type->on_demand_micros;
+  }
+  return placed;
 }
 
 }  // namespace athanor

@@ -30,6 +30,12 @@ constexpr FlagRow kFlags[] = {
     {"--gpus", "resources.gpus", FlagForm::kValue},
     {"--max-time", "limits.max_runtime", FlagForm::kValue},
     {"--priority", "priority", FlagForm::kValue},
+    {"--spot", "resources.spot.use", FlagForm::kValue},
+    {"--max-wait", "resources.spot.max_wait", FlagForm::kValue},
+    {"--preempt-after", "resources.spot.preempt_after", FlagForm::kValue},
+    {"--preempt-every", "resources.spot.preempt_every", FlagForm::kValue},
+    {"--seed", "resources.spot.preempt_seed", FlagForm::kValue},
+    {"--retries", "retry.max", FlagForm::kValue},
     {"--requirements", "environment.requirements", FlagForm::kValue},
     {"--source", "source.dir", FlagForm::kValue},
     {"-p", "params", FlagForm::kPair},
@@ -105,6 +111,7 @@ bool HasSingleValue(KeyType type) {
     case KeyType::kCount:
     case KeyType::kInteger:
     case KeyType::kNumber:
+    case KeyType::kSigned:
     case KeyType::kBool:
     case KeyType::kDuration:
     case KeyType::kBytes:

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <map>
 #include <set>
 
 #include "base/text.h"
@@ -123,8 +124,14 @@ constexpr Bad kBad[] = {
     {"run: x\nmemory: 8GB\n", "job.yaml:2:1", "ATH-S0105", "belongs elsewhere: resources.memory"},
     {"run: x\nzzzzzzzz: 1\n", "job.yaml:2:1", "ATH-S0105", "known here: name, experiment, run"},
     {"run: x\n'data.*.from': 1\n", "job.yaml:2:1", "ATH-S0105", "unknown key"},
-    {"run: x\nresources: {spot: true}\n", "job.yaml:2:13", "ATH-S0108", "not available yet"},
-    {"run: x\nrules: []\n", "job.yaml:2:1", "ATH-S0108", "'rules' is not available yet"},
+    {"run: x\nresources: {nodes: 2}\n", "job.yaml:2:13", "ATH-S0108", "not available yet"},
+    {"run: x\nprofile: {}\n", "job.yaml:2:1", "ATH-S0108", "'profile' is not available yet"},
+    {"run: x\nrules: [nam]\n", "job.yaml:2:9", "ATH-S0107", "nan"},
+    {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107", "20s±10s"},
+    {"run: x\nretry: {on: ['exit:x']}\n", "job.yaml:2:8", "ATH-S0107", "exit:75"},
+    {"run: x\nretry: {on: ['log:(']}\n", "job.yaml:2:8", "ATH-S0107", "RE2"},
+    {"run: x\nlimits: {hang: {action: explode}}\n", "job.yaml:2:25", "ATH-S0107", "note"},
+    {"run: x\ncheckpoints: {store: s3}\n", "job.yaml:2:22", "ATH-S0107", "objects"},
     {"tune: {}\n", "job.yaml:1:1", "ATH-S0108", "not available yet"},
     {"resources: {type: [a, b]}\n", "job.yaml:1:19", "ATH-S0108", "list of types"},
     {"run: ''\n", "job.yaml:1:6", "ATH-S0110", "run is empty"},
@@ -192,7 +199,6 @@ constexpr Bad kBad[] = {
     {"secrets: [{name: A, as: fil}]\n", "job.yaml:1:25", "ATH-S0107", "did you mean 'file'?"},
     {"secrets: [{name: A, optional: yes}]\n", "job.yaml:1:31", "ATH-S0106", "true or false"},
     {"retry: {on: [agent_lots]}\n", "job.yaml:1:8", "ATH-S0107", "did you mean 'agent_lost'?"},
-    {"retry: {max: 3, escalate_on_oom: [x]}\n", "job.yaml:1:17", "ATH-S0108", "not available yet"},
     {"tags: {'': x}\n", "job.yaml:1:8", "ATH-S0102", "a key is missing"},
 };
 
@@ -356,6 +362,16 @@ TEST(JobSchema, EveryExampleOfTheTableIsAccepted) {
     if (StartsWith(path, "metrics[]"))
       text = "[{name: m, regex: (a), " + path.substr(10) + ": " + text + "}]";
     if (StartsWith(path, "secrets[]")) text = "[{name: S, " + path.substr(10) + ": " + text + "}]";
+    if (path == "rules[].action") text = "[{rule: nan, action: " + text + "}]";
+    if (path == "rules[].rule") text = "[{rule: " + text + "}]";
+    if (StartsWith(path, "rules[]") && text[0] != '[') {
+      static const std::map<std::string_view, std::string_view> kKinds = {
+          {"value", "above"}, {"window", "plateau"}, {"min_delta", "plateau"},
+          {"goal", "plateau"}, {"after", "no_progress"}};
+      const auto kind = kKinds.find(path.substr(8));
+      text = "[{rule: " + std::string(kind == kKinds.end() ? "nan" : kind->second) + ", " +
+             path.substr(8) + ": " + text + "}]";
+    }
     if (StartsWith(path, "data.*")) text = "{c: {from: /d, " + path.substr(7) + ": " + text + "}}";
     // The rows that complete each other would be given twice.
     text = ReplaceAll(text, "name: m, regex: (a), name:", "regex: (a), name:");

@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "job/rules.h"
 #include "submit/errors.h"
 #include "submit/spec_check.h"
 
@@ -116,6 +117,17 @@ struct Value {
     }
     to = static_cast<uint32_t>(std::lround(value * 1000));
     return Ok();
+  }
+  Status Number(double& to) const {
+    const ScalarKind kind = node.kind == Kind::kScalar ? ScalarKindOf(node) : ScalarKind::kNull;
+    if (kind != ScalarKind::kInt && kind != ScalarKind::kFloat) {
+      return WrongKind(source, node, key, "a number");
+    }
+    to = std::strtod(node.text.c_str(), nullptr);
+    return std::isfinite(to) ? Ok() : WrongKind(source, node, key, "a finite number");
+  }
+  Status Number(std::optional<double>& to) const {
+    return Number(to.emplace());
   }
   Status Bool(bool& to) const {
     if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kBool) {
@@ -308,6 +320,25 @@ Status SetMetrics(const KeySource& source, JobSpec& spec, const YamlNode& node) 
   return Ok();
 }
 
+// `- nan` is the rule on every metric.
+Status SetRules(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kSequence) return WrongKind(source, node, "rules", "a list");
+  for (const auto& item : node.items) {
+    JobSpec scratch;
+    auto& rule = scratch.rules.emplace_back();
+    if (item.kind == Kind::kScalar) {
+      rule.rule = item.text;
+    } else {
+      ATHANOR_CHECK_OK(ReadGroup(source, scratch, "rules[]", item));
+    }
+    if (rule.metric.empty()) rule.metric = "*";
+    ATHANOR_CHECK_OK(At(source, item.mark, CheckRuleOfJob(rule)));
+    rule = WithRuleDefaults(std::move(rule));
+    spec.rules.push_back(std::move(rule));
+  }
+  return Ok();
+}
+
 Status SetSecretSource(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   std::string text;
   ATHANOR_CHECK_OK((Value{source, node, "secrets[].from"}.Filled(text)));
@@ -356,6 +387,40 @@ Status SetType(const KeySource& source, JobSpec& spec, const YamlNode& node) {
                      "name one type; ath types lists them"));
   }
   return Value{source, node, "resources.type"}.Name("instance type", spec.resources.type);
+}
+
+// `spot: true` is short for `spot: {use: true}`.
+Status SetSpot(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  if (node.kind != Kind::kScalar) return ReadGroup(source, spec, "resources.spot", node);
+  return Value{source, node, "resources.spot.use"}.Bool(spec.resources.spot.use);
+}
+
+// "20s", or "20s±10s" (also written 20s+-10s).
+Status SetPreemptEvery(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  constexpr std::string_view kKey = "resources.spot.preempt_every";
+  std::string text;
+  ATHANOR_CHECK_OK((Value{source, node, kKey}.Filled(text)));
+  auto& spot = spec.resources.spot;
+  for (const std::string_view sign : {"±", "+-"}) {
+    const size_t at = text.find(sign);
+    if (at == std::string::npos) continue;
+    YamlNode part = node;
+    part.text = text.substr(at + sign.size());
+    ATHANOR_CHECK_OK((Value{source, part, kKey}.Duration(spot.preempt_jitter)));
+    text.resize(at);
+    break;
+  }
+  YamlNode part = node;
+  part.text = text;
+  return Value{source, part, kKey}.Duration(spot.preempt_every);
+}
+
+Status SetSeed(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  int64_t value = 0;
+  ATHANOR_CHECK_OK(
+      (Value{source, node, "resources.spot.preempt_seed"}.Integer(0, INT64_MAX, value)));
+  spec.resources.spot.preempt_seed = static_cast<uint64_t>(value);
+  return Ok();
 }
 
 Status SetPriority(const KeySource& source, JobSpec& spec, const YamlNode& node) {
@@ -449,6 +514,27 @@ constexpr KeyRow kRows[] = {
     {"resources.gpus", KeyType::kCount, "GPUs.", "1", "",
      ATHANOR_SET("resources.gpus", Count(s.resources.gpus))},
 
+    {"resources.spot", KeyType::kGroup,
+     "A machine that may be taken away, for a lower price; the job goes on from its last whole "
+     "checkpoint.",
+     "{use: true, max_wait: 24h}", "", SetSpot},
+    {"resources.spot.use", KeyType::kBool, "Whether it may run on such a machine.", "true", "",
+     ATHANOR_SET("resources.spot.use", Bool(s.resources.spot.use))},
+    {"resources.spot.max_wait", KeyType::kDuration,
+     "The longest it may wait and run together; then it ends, or falls back.", "24h", "",
+     ATHANOR_SET("resources.spot.max_wait", Duration(s.resources.spot.max_wait))},
+    {"resources.spot.fallback", KeyType::kBool,
+     "After max_wait it goes on as an ordinary job, at its price, instead of ending.", "true", "",
+     ATHANOR_SET("resources.spot.fallback", Bool(s.resources.spot.fallback))},
+    {"resources.spot.preempt_after", KeyType::kDuration,
+     "Take its machine away once, on purpose, so long after the script started.", "30s", "",
+     ATHANOR_SET("resources.spot.preempt_after", Duration(s.resources.spot.preempt_after))},
+    {"resources.spot.preempt_every", KeyType::kText,
+     "Take its machine away again and again, on purpose; ± spreads the times.", "20s±10s", "",
+     SetPreemptEvery},
+    {"resources.spot.preempt_seed", KeyType::kCount, "The same seed gives the same times.", "7", "",
+     SetSeed},
+
     {"limits", KeyType::kGroup, "When the job is ended.", "{max_runtime: 8h}", "",
      ATHANOR_GROUP("limits", CheckLimits, LimitSpec, limits)},
     {"limits.max_runtime", KeyType::kDuration, "The longest it may hold its machine.", "8h", "",
@@ -461,6 +547,18 @@ constexpr KeyRow kRows[] = {
      "The job ends itself after the server was silent for so long; never when not given.", "1h", "",
      ATHANOR_SET("limits.lost_after", Duration(s.limits.lost_after))},
 
+    {"limits.hang", KeyType::kGroup,
+     "When the script makes no progress: no output, no metric and no CPU.", "{after: 10m, action: retry}",
+     "", ATHANOR_PLAIN_GROUP("limits.hang")},
+    {"limits.hang.after", KeyType::kDuration,
+     "For so long; when not given, from the time its steps take.", "10m", "",
+     ATHANOR_SET("limits.hang.after", Duration(s.limits.hang_after))},
+    {"limits.hang.steps", KeyType::kCount, "For so many median steps; 50 when not given.", "50", "",
+     ATHANOR_SET("limits.hang.steps", Count(s.limits.hang_steps))},
+    {"limits.hang.action", KeyType::kText,
+     "note: keep the stacks and go on; fail: end it; retry: a new attempt; off.", "retry",
+     "note|fail|retry|off", ATHANOR_SET("limits.hang.action", Choice(s.limits.hang_action))},
+
     {"data", KeyType::kGroupMap, "Data channels: folders or files given to the script.",
      "{train: /data/cifar}", "", SetChannels},
     {"data.*.from", KeyType::kText, "The folder or file.", "/data/cifar", "",
@@ -469,10 +567,28 @@ constexpr KeyRow kRows[] = {
     {"data.*.mode", KeyType::kText, "file: copied before the start; shared: used in place.",
      "shared", "file|shared", ATHANOR_SET("data.*.mode", Text(s.data.back().mode))},
 
-    {"checkpoints", KeyType::kGroup, "Where the script keeps checkpoints.",
-     "{dir: /opt/ml/checkpoints}", "", ATHANOR_PLAIN_GROUP("checkpoints")},
+    {"checkpoints", KeyType::kGroup, "Where the script keeps checkpoints, and how they are kept.",
+     "{dir: /opt/ml/checkpoints}", "",
+     ATHANOR_GROUP("checkpoints", CheckCheckpoints, CheckpointSpec, checkpoints)},
     {"checkpoints.dir", KeyType::kText, "The folder; /opt/ml/checkpoints when not given.",
      "/opt/ml/checkpoints", "", ATHANOR_SET("checkpoints.dir", Filled(s.checkpoint_dir))},
+    {"checkpoints.store", KeyType::kText,
+     "objects: synced to the object store while the job runs; shared: the folder lies on a disk "
+     "that outlives the machine and is kept in place.",
+     "objects", "objects|shared", ATHANOR_SET("checkpoints.store", Choice(s.checkpoints.store))},
+    {"checkpoints.every", KeyType::kDuration,
+     "What athanor.should_checkpoint() follows; as advised from measurement when not given.", "10m",
+     "", ATHANOR_SET("checkpoints.every", Duration(s.checkpoints.every))},
+    {"checkpoints.keep", KeyType::kGroup, "Which checkpoints are kept.", "{last: 2}", "",
+     ATHANOR_PLAIN_GROUP("checkpoints.keep")},
+    {"checkpoints.keep.last", KeyType::kCount, "The newest; 2 when not given.", "2", "",
+     ATHANOR_SET("checkpoints.keep.last", Count(s.checkpoints.keep_last))},
+    {"checkpoints.keep.best", KeyType::kCount, "And the best by a metric.", "1", "",
+     ATHANOR_SET("checkpoints.keep.best", Count(s.checkpoints.keep_best))},
+    {"checkpoints.keep.metric", KeyType::kText, "That metric.", "val_loss", "",
+     ATHANOR_SET("checkpoints.keep.metric", Name("metric name", s.checkpoints.best_metric))},
+    {"checkpoints.keep.goal", KeyType::kText, "Whether less or more of it is better.", "min",
+     "min|max", ATHANOR_SET("checkpoints.keep.goal", Choice(s.checkpoints.best_goal))},
 
     {"metrics", KeyType::kGroupList, "Metrics read from what the script prints.",
      "[{name: loss, regex: 'loss=([0-9.]+)'}]", "", SetMetrics},
@@ -483,6 +599,29 @@ constexpr KeyRow kRows[] = {
      ATHANOR_SET("metrics[].regex", Filled(s.metrics.back().regex))},
     {"metrics[].step", KeyType::kText, "An RE2 pattern; group 1 is the step.", "'step=(\\d+)'", "",
      ATHANOR_SET("metrics[].step", Filled(s.metrics.back().step_regex))},
+
+    {"rules", KeyType::kGroupList, "Rules on metrics, evaluated while the job runs.",
+     "[{rule: nan, metric: loss, action: stop}]", "", SetRules},
+    {"rules[].rule", KeyType::kText, "What it looks for.", "nan",
+     "nan|inf|above|below|plateau|divergence|no_progress",
+     ATHANOR_SET("rules[].rule", Text(s.rules.back().rule))},
+    {"rules[].name", KeyType::kText, "What its firings are called; the rule when not given.",
+     "exploding", "", ATHANOR_SET("rules[].name", Name("rule name", s.rules.back().name))},
+    {"rules[].metric", KeyType::kText, "The metric, or a pattern with *; every one when not given.",
+     "loss", "", ATHANOR_SET("rules[].metric", Filled(s.rules.back().metric))},
+    {"rules[].value", KeyType::kSigned, "The threshold of above, below and divergence.", "10", "",
+     ATHANOR_SET("rules[].value", Number(s.rules.back().value))},
+    {"rules[].window", KeyType::kCount, "Over so many points.", "20", "",
+     ATHANOR_SET("rules[].window", Count(s.rules.back().window))},
+    {"rules[].min_delta", KeyType::kNumber, "A smaller change is none.", "0.001", "",
+     ATHANOR_SET("rules[].min_delta", Number(s.rules.back().min_delta))},
+    {"rules[].goal", KeyType::kText, "Whether less or more of the metric is better.", "min",
+     "min|max", ATHANOR_SET("rules[].goal", Choice(s.rules.back().goal))},
+    {"rules[].after", KeyType::kDuration, "How long without a new step (no_progress).", "10m", "",
+     ATHANOR_SET("rules[].after", Duration(s.rules.back().after))},
+    {"rules[].action", KeyType::kText,
+     "mark: note it; stop: save and end; retry: go back to the last whole checkpoint.", "stop",
+     "mark|stop|retry", ATHANOR_SET("rules[].action", Choice(s.rules.back().action))},
 
     {"secrets", KeyType::kGroupList, "Secrets the script gets, by name.", "[HF_TOKEN]", "",
      SetSecrets},
@@ -503,9 +642,12 @@ constexpr KeyRow kRows[] = {
     {"retry.max", KeyType::kCount, "How many times.", "3", "",
      ATHANOR_SET("retry.max", Count(s.retry.max))},
     {"retry.on", KeyType::kTextList,
-     "Causes, as `ath why` names them; the machine's faults when "
-     "not given.",
-     "[agent_lost]", "", ATHANOR_SET("retry.on", List(s.retry.on))},
+     "Causes, as `ath why` names them, exit:N, or log:PATTERN over its last lines; the machine's "
+     "faults are always retried and never counted.",
+     "[out_of_memory, exit:75, 'log:NCCL error']", "", ATHANOR_SET("retry.on", List(s.retry.on))},
+    {"retry.escalate", KeyType::kTextList,
+     "After each out_of_memory the next of these types is taken.", "[ml.m5.xlarge, ml.m5.2xlarge]",
+     "", ATHANOR_SET("retry.escalate", List(s.retry.escalate))},
     {"retry.backoff", KeyType::kDuration, "How long to wait before.", "30s", "",
      ATHANOR_SET("retry.backoff", Duration(s.retry.backoff))},
     {"priority", KeyType::kInteger, "-1000 to 1000; higher runs first.", "0", "", SetPriority},
@@ -515,23 +657,14 @@ constexpr KeyRow kRows[] = {
     {"nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
     {"outputs", KeyType::kGroup, "More folders to keep.", "", "", nullptr},
     {"profile", KeyType::kGroup, "The profiler.", "", "", nullptr},
-    {"rules", KeyType::kGroupList, "Rules that watch the run.", "", "", nullptr},
     {"team", KeyType::kText, "Who pays.", "", "", nullptr},
     {"tune", KeyType::kGroup, "A search over parameters.", "", "", nullptr},
     {"environment.lock", KeyType::kText, "A lock file.", "", "", nullptr},
     {"resources.nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
-    {"resources.spot", KeyType::kGroup, "Machines that may be taken away.", "", "", nullptr},
     {"limits.max_cost", KeyType::kNumber, "The most it may cost.", "", "", nullptr},
-    {"limits.max_wait", KeyType::kDuration, "The longest it may queue.", "", "", nullptr},
     {"data.*.cache", KeyType::kBytes, "How much is kept on disk.", "", "", nullptr},
     {"data.*.shard", KeyType::kText, "Parts for each machine.", "", "", nullptr},
-    {"checkpoints.every", KeyType::kDuration, "How often.", "", "", nullptr},
-    {"checkpoints.keep", KeyType::kGroup, "How many.", "", "", nullptr},
-    {"checkpoints.on_preempt", KeyType::kText, "What to do when the machine is taken.", "", "",
-     nullptr},
     {"metrics[].source", KeyType::kText, "Metrics from elsewhere.", "", "", nullptr},
-    {"retry.escalate_on_oom", KeyType::kTextList, "A larger type for the next try.", "", "",
-     nullptr},
 };
 
 #undef ATHANOR_SET

@@ -19,6 +19,7 @@ enum class KeyType {
   kCount,  // whole, not negative
   kInteger,
   kNumber,  // not negative
+  kSigned,  // any number
   kBool,
   kDuration,
   kBytes,

@@ -33,6 +33,8 @@ Json TypeSchema(const KeyRow& row) {
       return {{"type", "integer"}};
     case KeyType::kNumber:
       return {{"type", "number"}, {"minimum", 0}};
+    case KeyType::kSigned:
+      return {{"type", "number"}};
     case KeyType::kBool:
       return {{"type", "boolean"}};
     case KeyType::kDuration:
@@ -83,6 +85,7 @@ std::string_view TypeName(const KeyRow& row) {
     case KeyType::kInteger:
       return "whole number";
     case KeyType::kNumber:
+    case KeyType::kSigned:
       return "number";
     case KeyType::kBool:
       return "true or false";

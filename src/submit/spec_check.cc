@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "job/causes.h"
+#include "job/rules.h"
 #include "submit/errors.h"
 
 namespace athanor {
@@ -71,6 +72,26 @@ Status CheckPattern(const MetricSpec& metric, std::string_view which, const std:
                   "put the number in parentheses, as in  loss=([0-9.eE+-]+)");
   }
   return Ok();
+}
+
+// exit:N or log:PATTERN of retry.on.
+Status CheckRetryPattern(const std::string& word) {
+  if (StartsWith(word, "exit:")) {
+    const std::string_view digits = std::string_view(word).substr(5);
+    if (!digits.empty() && digits.size() <= 3 && std::all_of(digits.begin(), digits.end(), IsDigit) &&
+        std::atoi(digits.data()) <= 255) {
+      return Ok();
+    }
+    return Refuse("ATH-S0107", "retry.on names no exit status", "got " + Quoted(word),
+                  "write it like  exit:75");
+  }
+  RE2::Options options;
+  options.set_log_errors(false);
+  const RE2 compiled(word.substr(4), options);
+  if (word.size() > 4 && word.size() < kPatternLength && compiled.ok()) return Ok();
+  return Refuse("ATH-S0107", "a log: pattern of retry.on cannot be used",
+                word.size() <= 4 ? "it is empty" : Printable(compiled.error()),
+                "patterns follow RE2, as in  'log:NCCL (error|timeout)'");
 }
 
 template <class List, class Check>
@@ -356,6 +377,20 @@ Status CheckResources(const ResourceSpec& resources) {
     return Refuse("ATH-S0107", "resources.memory is out of range",
                   "got " + HumanBytes(resources.memory_bytes), "write it like  16GB");
   }
+  const auto& spot = resources.spot;
+  for (const auto& [name, value] :
+       {std::pair{"max_wait", spot.max_wait}, {"preempt_after", spot.preempt_after},
+        {"preempt_every", spot.preempt_every}, {"preempt_every's spread", spot.preempt_jitter}}) {
+    if (value >= milliseconds{0} && value <= hours{24 * 366}) continue;
+    return Refuse("ATH-S0107", fmt::format("resources.spot.{} is out of range", name),
+                  "got " + HumanDuration(value), "write it like 30s, 10m or 24h");
+  }
+  if (spot.preempt_jitter > spot.preempt_every) {
+    return Refuse("ATH-S0107", "resources.spot.preempt_every spreads below nothing",
+                  fmt::format("{}±{}", HumanDuration(spot.preempt_every),
+                              HumanDuration(spot.preempt_jitter)),
+                  "keep the spread below the time, as in  20s±10s");
+  }
   if (resources.cpu_millis > 4'096'000 || resources.gpus > 1024) {
     return Refuse("ATH-S0107", "resources asks for more than any machine has",
                   fmt::format("{} CPUs, {} GPUs", resources.cpu_millis / 1000, resources.gpus),
@@ -380,6 +415,15 @@ Status CheckLimits(const LimitSpec& limits) {
   if (limits.lost_after != milliseconds{0}) {
     ATHANOR_CHECK_OK(in_range("lost_after", limits.lost_after, seconds{10}, hours{24 * 366}));
   }
+  static constexpr std::string_view kActions[] = {"note", "fail", "retry", "off"};
+  if (std::find(std::begin(kActions), std::end(kActions), limits.hang_action) ==
+      std::end(kActions)) {
+    return Refuse("ATH-S0107", "limits.hang.action has no such value",
+                  "got " + Quoted(limits.hang_action), "one of: note, fail, retry, off");
+  }
+  if (limits.hang_after != milliseconds{0}) {
+    ATHANOR_CHECK_OK(in_range("hang.after", limits.hang_after, seconds{1}, hours{24 * 30}));
+  }
   if (limits.log_bytes < (64u << 10) || limits.log_bytes > (1ull << 50)) {
     return Refuse("ATH-S0107", "limits.log_size is out of range",
                   "got " + HumanBytes(limits.log_bytes), "write it like 64MB or 1GiB");
@@ -387,12 +431,44 @@ Status CheckLimits(const LimitSpec& limits) {
   return Ok();
 }
 
+Status CheckCheckpoints(const CheckpointSpec& checkpoints) {
+  if (checkpoints.store != "objects" && checkpoints.store != "shared") {
+    return Refuse("ATH-S0107", "checkpoints.store has no such value",
+                  "got " + Quoted(checkpoints.store), "one of: objects, shared");
+  }
+  if (checkpoints.best_goal != "min" && checkpoints.best_goal != "max") {
+    return Refuse("ATH-S0107", "checkpoints.keep.goal has no such value",
+                  "got " + Quoted(checkpoints.best_goal), "one of: min, max");
+  }
+  if (checkpoints.keep_last < 1 || checkpoints.keep_last > 1000 || checkpoints.keep_best > 1000) {
+    return Refuse("ATH-S0107", "checkpoints.keep is out of range",
+                  fmt::format("last: {}, best: {}", checkpoints.keep_last, checkpoints.keep_best),
+                  "use 1 to 1000 for last, 0 to 1000 for best");
+  }
+  if (checkpoints.every < milliseconds{0} || checkpoints.every > hours{24 * 30}) {
+    return Refuse("ATH-S0107", "checkpoints.every is out of range",
+                  "got " + HumanDuration(checkpoints.every), "write it like 90s, 10m or 2h");
+  }
+  return Ok();
+}
+
+Status CheckRuleOfJob(const RuleSpec& rule) {
+  auto checked = CheckRule(rule);
+  if (!checked) checked.error().id = "ATH-S0107";
+  return checked;
+}
+
 Status CheckRetry(const RetrySpec& retry) {
   if (retry.max > 1000) {
     return Refuse("ATH-S0107", "retry.max is out of range", fmt::format("got {}", retry.max),
                   "use 0 to 1000");
   }
+  for (const auto& type : retry.escalate) ATHANOR_CHECK_OK(CheckName("instance type", type));
   for (const auto& cause : retry.on) {
+    if (StartsWith(cause, "exit:") || StartsWith(cause, "log:")) {
+      ATHANOR_CHECK_OK(CheckRetryPattern(cause));
+      continue;
+    }
     const CauseRow* row = FindCause(cause);
     if (row != nullptr && row->kind != "completed" && row->kind != "user_stop") continue;
     std::vector<std::string> kinds;
@@ -437,10 +513,27 @@ Status CheckSpec(const JobSpec& spec) {
   for (const auto& [key, value] : spec.tags) ATHANOR_CHECK_OK(CheckTag(key, value));
   ATHANOR_CHECK_OK(CheckEnvironment(spec.environment));
   ATHANOR_CHECK_OK(CheckResources(spec.resources));
+  // Not while flags are applied one by one: the next may be --spot.
+  const auto& spot = spec.resources.spot;
+  if (!spot.use && (spot.max_wait.count() > 0 || spot.fallback)) {
+    return Refuse("ATH-S0107", "resources.spot has a limit but is not used",
+                  "use is not true", "resources: {spot: {use: true, ...}}   or  --spot");
+  }
   ATHANOR_CHECK_OK(CheckLimits(spec.limits));
   ATHANOR_CHECK_OK(CheckEach("data channels", spec.data, CheckChannel));
   ATHANOR_CHECK_OK(CheckEach("metrics", spec.metrics, CheckMetric));
   ATHANOR_CHECK_OK(CheckEach("secrets", spec.secrets, CheckSecret));
+  ATHANOR_CHECK_OK(CheckCheckpoints(spec.checkpoints));
+  if (spec.checkpoints.keep_best > 0 && spec.checkpoints.best_metric.empty()) {
+    return Refuse("ATH-S0107", "checkpoints.keep.best needs a metric", "none is named",
+                  "keep: {best: 1, metric: val_loss, goal: min}");
+  }
+  if (spec.rules.size() > kListLength) {
+    return Refuse("ATH-S0107", "too many rules",
+                  fmt::format("got {}; the limit is {}", spec.rules.size(), kListLength),
+                  "remove some");
+  }
+  for (const auto& rule : spec.rules) ATHANOR_CHECK_OK(CheckRuleOfJob(rule));
   ATHANOR_CHECK_OK(CheckRetry(spec.retry));
   return CheckPriority(spec.priority);
 }

@@ -24,6 +24,8 @@ Status CheckSecret(const SecretSpec& secret);
 Status CheckEnvironment(const EnvironmentSpec& environment);
 Status CheckResources(const ResourceSpec& resources);
 Status CheckLimits(const LimitSpec& limits);
+Status CheckCheckpoints(const CheckpointSpec& checkpoints);
+Status CheckRuleOfJob(const RuleSpec& rule);
 Status CheckRetry(const RetrySpec& retry);
 Status CheckPriority(int64_t priority);
 

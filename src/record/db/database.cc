@@ -1,6 +1,7 @@
 #include "record/db/database.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <condition_variable>
@@ -9,8 +10,10 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "record/append_file.h"
 #include "record/db/sqlite_connection.h"
 
 namespace athanor {
@@ -20,12 +23,44 @@ constexpr size_t kMostReaders = 4;
 // "Athn" in SQLite's header: tells our file from some other program's.
 constexpr int64_t kApplicationId = 0x4174686e;
 
+Status MakePrivate(const std::string& path) {
+  // O_EXCL: closing a descriptor of a file that SQLite has open would drop SQLite's locks.
+  UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+  if (made || errno == EEXIST) return Ok();
+  Error error = FailErrno("the store cannot be made: " + path, errno).value();
+  if (error.hint.empty()) {
+    error.hint = "set ATHANOR_HOME to a folder that exists and that you may write";
+  }
+  return Fail(std::move(error));
+}
+
+Status CopyDatabase(const std::string& path, const std::string& target) {
+  if (Exists(target)) {
+    return Fail(ErrorCode::kConflict, "there is already something at " + target);
+  }
+  ATHANOR_CHECK_OK(MakePrivate(target));
+  auto copied = [&]() -> Status {
+    ATHANOR_TRY(auto copier, SqliteConnection::Open(path, SqliteConnection::Role::kCopier));
+    ATHANOR_CHECK_OK(copier->CopyInto(target));
+    copier.reset();
+    ATHANOR_CHECK_OK(SyncFileData(target));
+    return SyncFolder(DirName(target));
+  }();
+  if (!copied.ok()) ::unlink(target.c_str());
+  return copied;
+}
+
 class SqliteDatabase final : public Database {
  public:
-  SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer)
-      : path_(std::move(path)), writer_(std::move(writer)) {}
+  // Without a writer: to look at only.
+  SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::string notice)
+      : path_(std::move(path)), notice_(std::move(notice)), writer_(std::move(writer)) {}
+
+  const std::string& notice() const override { return notice_; }
+  Status CopyTo(const std::string& target) const override { return CopyDatabase(path_, target); }
 
   Status Write(const std::function<Status(Connection&)>& body) override {
+    if (!writer_) return Fail(ErrorCode::kDenied, "the store was opened to look at it only");
     std::lock_guard lock(writer_mutex_);
     return writer_->Transaction(body);
   }
@@ -57,12 +92,14 @@ class SqliteDatabase final : public Database {
       idle_.pop_back();
       return reader;
     }
-    auto reader = SqliteConnection::Open(path_, SqliteConnection::Role::kReader);
+    auto reader = SqliteConnection::Open(path_, writer_ ? SqliteConnection::Role::kReader
+                                                        : SqliteConnection::Role::kLooker);
     if (reader) ++readers_;
     return reader;
   }
 
   const std::string path_;
+  const std::string notice_;
   std::mutex writer_mutex_;
   const std::unique_ptr<SqliteConnection> writer_;  // used under writer_mutex_
   mutable std::mutex readers_mutex_;
@@ -72,17 +109,6 @@ class SqliteDatabase final : public Database {
 };
 
 // SQLite would make the file readable by all; its -wal and -shm take this one's mode.
-Status MakePrivate(const std::string& path) {
-  // O_EXCL: closing a descriptor of a file that SQLite has open would drop SQLite's locks.
-  UniqueFd made(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-  if (made || errno == EEXIST) return Ok();
-  Error error = FailErrno("the store cannot be made: " + path, errno).value();
-  if (error.hint.empty()) {
-    error.hint = "set ATHANOR_HOME to a folder that exists and that you may write";
-  }
-  return Fail(std::move(error));
-}
-
 Result<int64_t> Number(Connection& connection, std::string_view sql) {
   ATHANOR_TRY(auto* statement, connection.Prepare(sql));
   ATHANOR_TRY(const bool row, statement->Step());
@@ -111,14 +137,41 @@ Status CheckOurs(Connection& connection, const std::string& path, int64_t versio
   return Fail(std::move(error));
 }
 
-Status Migrate(SqliteConnection& connection, const std::string& path,
-               std::span<const Migration> migrations) {
-  const int newest = migrations.empty() ? 0 : migrations.back().version;
+// The file as it was before it is migrated. One of the same version is replaced: it is older.
+Result<std::string> KeepCopy(const std::string& path, int64_t version) {
+  const std::string kept = fmt::format("{}.v{}", path, version);
+  const std::string partial = kept + ".partial";
+  ::unlink(partial.c_str());
+  auto copied = CopyDatabase(path, partial);
+  if (!copied.ok()) {
+    Error error = copied.error();
+    error.what = "no copy of the store could be kept, so it was not migrated: " + error.what;
+    return Fail(std::move(error));
+  }
+  if (::rename(partial.c_str(), kept.c_str()) != 0) return FailErrno("rename to " + kept, errno);
+  ATHANOR_CHECK_OK(SyncFolder(DirName(path)));
+  return kept;
+}
+
+int NewestOf(std::span<const Migration> migrations) {
+  return migrations.empty() ? 0 : migrations.back().version;
+}
+
+// What is to be told about it; empty when there was nothing to do.
+Result<std::string> Migrate(SqliteConnection& connection, const std::string& path,
+                            std::span<const Migration> migrations) {
+  const int newest = NewestOf(migrations);
   ATHANOR_TRY(const int64_t found, Number(connection, "PRAGMA user_version"));
   ATHANOR_CHECK_OK(CheckOurs(connection, path, found, newest));
   ATHANOR_CHECK_OK(connection.UseLog());
-  if (found == newest) return Ok();
-  return connection.Transaction([&](Connection& inside) -> Status {
+  if (found == newest) return std::string();
+  std::string notice;
+  if (found > 0) {
+    ATHANOR_TRY(const std::string kept, KeepCopy(path, found));
+    notice = fmt::format("the store was taken from version {} to {}; as it was before: {}", found,
+                         newest, kept);
+  }
+  ATHANOR_CHECK_OK(connection.Transaction([&](Connection& inside) -> Status {
     // Again under the lock: another process may have been quicker.
     ATHANOR_TRY(const int64_t version, Number(inside, "PRAGMA user_version"));
     ATHANOR_CHECK_OK(CheckOurs(inside, path, version, newest));
@@ -127,7 +180,8 @@ Status Migrate(SqliteConnection& connection, const std::string& path,
     }
     return inside.Execute(
         fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, newest));
-  });
+  }));
+  return notice;
 }
 
 }  // namespace
@@ -136,8 +190,22 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                  std::span<const Migration> migrations) {
   ATHANOR_CHECK_OK(MakePrivate(path));
   ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
-  ATHANOR_CHECK_OK(Migrate(*writer, path, migrations));
-  return std::make_unique<SqliteDatabase>(path, std::move(writer));
+  ATHANOR_TRY(std::string notice, Migrate(*writer, path, migrations));
+  return std::make_unique<SqliteDatabase>(path, std::move(writer), std::move(notice));
+}
+
+Result<std::unique_ptr<Database>> Database::OpenToLook(const std::string& path,
+                                                       std::span<const Migration> migrations) {
+  if (!Exists(path)) {
+    return Fail(ErrorCode::kNotFound, "there is no store at " + path,
+                "is ATHANOR_HOME the right folder?");
+  }
+  {
+    ATHANOR_TRY(auto looker, SqliteConnection::Open(path, SqliteConnection::Role::kLooker));
+    ATHANOR_TRY(const int64_t version, Number(*looker, "PRAGMA user_version"));
+    ATHANOR_CHECK_OK(CheckOurs(*looker, path, version, NewestOf(migrations)));
+  }
+  return std::make_unique<SqliteDatabase>(path, nullptr, std::string());
 }
 
 }  // namespace athanor

@@ -61,9 +61,22 @@ class Database {
   // Opens or creates `path`, takes it to the newest migration. kConflict when the
   // file was written by a newer program, kCorrupt when it is not a database or another
   // program's. The file is made 0600; its folder must exist.
+  // Before an older file is migrated, a copy of it is kept beside it, as <path>.v<version>;
+  // migrating is one transaction, so a kill leaves the old version or the new one.
   static Result<std::unique_ptr<Database>> Open(const std::string& path,
                                                 std::span<const Migration> migrations);
+  // Opens an existing file to look at it, in whatever version up to the newest: nothing is
+  // migrated, nor the log taken into the file, and Write is kDenied. Works beside a running
+  // server too. kNotFound: there is no such file; else as Open.
+  static Result<std::unique_ptr<Database>> OpenToLook(const std::string& path,
+                                                      std::span<const Migration> migrations);
   virtual ~Database() = default;
+
+  // Writes all that was committed so far to `target` (0600; must not exist), as one
+  // moment's state, compact, synced. Writers are not kept waiting.
+  virtual Status CopyTo(const std::string& target) const = 0;
+  // What Open did to the file that its owner should be told; empty: nothing.
+  virtual const std::string& notice() const = 0;
 
   virtual Status Write(const std::function<Status(Connection&)>& body) = 0;  // one transaction
   // One snapshot for all of `body`, at least as new as the last Write that returned.

@@ -1,6 +1,8 @@
 #include "record/db/fault_vfs.h"
 
+#include <signal.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstring>
@@ -26,6 +28,7 @@ struct FaultVfs::Parts {
   int code = SQLITE_OK;
   bool forever = false;
   bool failed = false;
+  bool kill = false;
   int changes = 0;
   std::map<std::string, std::string> synced;  // path -> bytes that a power cut leaves
 
@@ -39,6 +42,9 @@ struct FaultVfs::Parts {
     if (failed && !forever) return SQLITE_OK;
     failed = true;
     return code;
+  }
+  void KillIfAsked() const {
+    if (kill) ::kill(::getpid(), SIGKILL);
   }
 };
 
@@ -71,16 +77,23 @@ int Write(sqlite3_file* file, const void* bytes, int amount, sqlite3_int64 offse
   if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) {
     // Half of it gets through: torn writes are what real disks leave.
     Real(file)->pMethods->xWrite(Real(file), bytes, amount / 2, offset);
+    PartsOf(file).KillIfAsked();
     return fault;
   }
   return Real(file)->pMethods->xWrite(Real(file), bytes, amount, offset);
 }
 int Truncate(sqlite3_file* file, sqlite3_int64 size) {
-  if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) return fault;
+  if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) {
+    PartsOf(file).KillIfAsked();
+    return fault;
+  }
   return Real(file)->pMethods->xTruncate(Real(file), size);
 }
 int Sync(sqlite3_file* file, int /*flags*/) {
-  if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) return fault;
+  if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) {
+    PartsOf(file).KillIfAsked();
+    return fault;
+  }
   // The real disk is spared: what a power cut leaves is kept here.
   const std::string& path = *reinterpret_cast<FaultFile*>(file)->path;
   if (!path.empty()) PartsOf(file).synced[path] = Contents(path);
@@ -157,7 +170,10 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
 
 int Delete(sqlite3_vfs* vfs, const char* name, int /*sync_dir*/) {
   auto* parts = static_cast<FaultVfs::Parts*>(vfs->pAppData);
-  if (const int fault = parts->Change(); fault != SQLITE_OK) return fault;
+  if (const int fault = parts->Change(); fault != SQLITE_OK) {
+    parts->KillIfAsked();
+    return fault;
+  }
   parts->synced.erase(name);
   return parts->real->xDelete(parts->real, name, 0);
 }
@@ -186,6 +202,7 @@ void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
   parts_->countdown = nth;
   parts_->code = fault == Fault::kFull ? SQLITE_FULL : SQLITE_IOERR_WRITE;
   parts_->forever = forever;
+  parts_->kill = fault == Fault::kKill;
   parts_->failed = false;
   parts_->changes = 0;
 }

@@ -18,7 +18,7 @@ class FaultVfs {
   FaultVfs(const FaultVfs&) = delete;
   FaultVfs& operator=(const FaultVfs&) = delete;
 
-  enum class Fault { kFull, kIoError };
+  enum class Fault { kFull, kIoError, kKill };  // kKill: SIGKILL to this process, half-way
   // The `nth` write, truncate or sync from now on (0-based) fails; with `forever`, all after it.
   void FailAt(int nth, Fault fault, bool forever);
   void Heal();

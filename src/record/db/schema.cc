@@ -91,6 +91,16 @@ CREATE TABLE secrets (
   updated INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    // How long machines of a type were held, and how often they were taken away meanwhile.
+    {2, R"sql(
+CREATE TABLE type_losses (
+  type TEXT NOT NULL,
+  spot INTEGER NOT NULL,
+  held_ms INTEGER NOT NULL,
+  losses INTEGER NOT NULL,
+  PRIMARY KEY (type, spot)
+) STRICT, WITHOUT ROWID;
+)sql"},
 };
 
 }  // namespace

@@ -66,6 +66,20 @@ Words Explain(int result, int system_error, const std::string& path) {
   }
 }
 
+const char* PragmasOf(SqliteConnection::Role role) {
+  switch (role) {
+    case SqliteConnection::Role::kWriter:
+      return "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
+             "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;";
+    case SqliteConnection::Role::kReader:
+    case SqliteConnection::Role::kLooker:
+      return "PRAGMA query_only=ON; PRAGMA cache_size=-1024;";
+    case SqliteConnection::Role::kCopier:  // query_only would forbid writing the copy, too
+      return "PRAGMA cache_size=-1024;";
+  }
+  return "";
+}
+
 tl::unexpected<Error> FromSqlite(sqlite3* handle, int result, const std::string& path) {
   const int system_error = handle != nullptr ? sqlite3_system_errno(handle) : 0;
   Words words = Explain(result, system_error, path);
@@ -160,11 +174,18 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::stri
   // Asked for writing, SQLite silently opens what it may only read.
   if (sqlite3_db_readonly(handle, "main") == 1) return FromSqlite(nullptr, SQLITE_READONLY, path);
   sqlite3_busy_timeout(handle, kBusyMillis);
-  ATHANOR_CHECK_OK(connection->Execute(
-      role == Role::kReader ? "PRAGMA query_only=ON; PRAGMA cache_size=-1024;"
-                            : "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
-                              "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;"));
+  if (role == Role::kLooker || role == Role::kCopier) {
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
+  ATHANOR_CHECK_OK(connection->Execute(PragmasOf(role)));
   return connection;
+}
+
+Status SqliteConnection::CopyInto(const std::string& target) {
+  ATHANOR_TRY(auto* statement, Prepare("VACUUM INTO ?1"));
+  statement->Bind(1, target);
+  ATHANOR_CHECK_OK(statement->Step());
+  return Ok();
 }
 
 Status SqliteConnection::UseLog() {

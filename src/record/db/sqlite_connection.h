@@ -22,13 +22,16 @@ class SqliteStatement;
 
 class SqliteConnection final : public Connection {
  public:
-  enum class Role { kWriter, kReader };
-  // Opens an existing file and sets its pragmas; a reader cannot change anything.
+  enum class Role { kWriter, kReader, kLooker, kCopier };
+  // Opens an existing file and sets its pragmas; only a writer can change anything. A looker
+  // and a copier also leave the log as it is when they are the last to close the file.
   // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, Role role);
   ~SqliteConnection() override;
   // Turns the file to WAL mode, where it stays. kUnavailable: its file system cannot.
   Status UseLog();
+  // Copies the database as it is now into `target`, which must be an empty file. Copiers only.
+  Status CopyInto(const std::string& target);
 
   Result<Statement*> Prepare(std::string_view sql) override;
   Status Execute(std::string_view sql) override;

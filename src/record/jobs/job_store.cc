@@ -1,7 +1,10 @@
 #include "record/jobs/job_store.h"
 
 #include <algorithm>
+#include <chrono>
+#include <condition_variable>
 #include <limits>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +12,7 @@
 #include "base/text.h"
 #include "job/codec.h"
 #include "record/db/database.h"
+#include "record/db/disk_reserve.h"
 #include "record/jobs/record_text.h"
 #include "record/jobs/references.h"
 
@@ -17,6 +21,9 @@ namespace {
 
 constexpr size_t kListedCommand = 240;
 constexpr size_t kListedCause = 480;
+// The largest batches seen are far below; the log grows by what is written.
+constexpr uint64_t kReserveBytes = 4 << 20;
+constexpr std::chrono::milliseconds kLookForRoom{200};
 
 // Cut between characters; a list has no room for more, and the record has it whole.
 std::string Shorten(std::string text, size_t limit) {
@@ -278,15 +285,32 @@ constexpr std::string_view kEventColumns =
 }  // namespace
 
 struct JobStore::Parts {
+  explicit Parts(Database& store) : database(store) {}
+
+  Status Write(const JobBatch& batch);
+  void Tell(bool full) {
+    if (std::exchange(waiting, full) != full && told) told(full);
+  }
+  // False when nobody wants to wait any longer.
+  bool Pause() {
+    std::unique_lock lock(mutex);
+    return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
+  }
+
   Database& database;
+  std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
+  std::function<void(bool)> told;
+  bool waiting = false;
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool given_up = false;  // under mutex
 };
 
-JobStore::JobStore(Database& database) : parts_(new Parts{database}) {}
+JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
-Status JobStore::Commit(const JobBatch& batch) {
-  if (batch.empty()) return Ok();
-  return parts_->database.Write([&](Connection& connection) -> Status {
+Status JobStore::Parts::Write(const JobBatch& batch) {
+  return database.Write([&](Connection& connection) -> Status {
     for (const auto& record : batch.records) ATHANOR_CHECK_OK(PutRecord(connection, record));
     for (const auto& event : batch.events) ATHANOR_CHECK_OK(PutEvent(connection, event));
     for (const auto& effect : batch.effects) ATHANOR_CHECK_OK(PutEffect(connection, effect));
@@ -302,6 +326,36 @@ Status JobStore::Commit(const JobBatch& batch) {
     }
     return Ok();
   });
+}
+
+Status JobStore::Commit(const JobBatch& batch) {
+  if (batch.empty()) return Ok();
+  while (true) {
+    auto written = parts_->Write(batch);
+    if (!parts_->reserve) return written;
+    if (written.ok()) {
+      parts_->Tell(false);
+      parts_->reserve->Refill();
+      return written;
+    }
+    if (written.error().code != ErrorCode::kExhausted) return written;
+    if (parts_->reserve->Release()) continue;
+    parts_->Tell(true);
+    if (!parts_->Pause()) return written;
+  }
+}
+
+void JobStore::WaitForRoom(const std::string& reserve, std::function<void(bool full)> told) {
+  parts_->reserve = std::make_unique<DiskReserve>(reserve, kReserveBytes);
+  parts_->told = std::move(told);
+}
+
+void JobStore::GiveUpWaiting() {
+  {
+    const std::lock_guard lock(parts_->mutex);
+    parts_->given_up = true;
+  }
+  parts_->wake.notify_all();
 }
 
 Result<JobRecord> JobStore::Find(JobId id) const {

@@ -5,6 +5,7 @@
 // last commit). Durable means: survives kill -9 and power loss (synchronous=FULL).
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,6 +71,14 @@ class JobStore {
   // All or nothing, durable when it returns. kConflict: a key or an event's number is
   // taken by another; kExhausted: the disk is full.
   Status Commit(const JobBatch& batch);
+
+  // From now on a Commit that finds the disk full does not fail: it gives up `reserve`, a file
+  // of a few megabytes, and when that is not enough it waits on its thread for room, so that
+  // the server goes on by itself once there is some. `told` (may be empty) hears from that
+  // thread when a wait begins (true) and ends.
+  void WaitForRoom(const std::string& reserve, std::function<void(bool full)> told = {});
+  // Ends a wait now and waits for none from now on: kExhausted, nothing kept. Any thread.
+  void GiveUpWaiting();
 
   Result<JobRecord> Find(JobId id) const;  // kNotFound
   // The job that was accepted under `key`, if any: its id and spec hash.

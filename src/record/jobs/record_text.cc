@@ -29,6 +29,9 @@ class TextWriter {
   // A member; what is empty is left out, as in the codec.
   template <class T>
   void operator()(const char* key, const T& field) {
+    if constexpr (Noun<T>) {
+      if (field == T{}) return;
+    }
     const size_t start = out_.size();
     if (!first_) out_ += ',';
     out_ += '"';
@@ -58,6 +61,8 @@ class TextWriter {
       PutNumber(field.count());
     } else if constexpr (std::same_as<T, bool>) {
       out_ += field ? "true" : "false";
+    } else if constexpr (std::is_floating_point_v<T>) {
+      out_ += DumpJson(Json(field));
     } else if constexpr (std::is_integral_v<T>) {
       PutNumber(field);
     } else if constexpr (std::same_as<T, std::string>) {

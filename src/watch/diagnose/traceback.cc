@@ -273,4 +273,26 @@ std::optional<CrashStack> ParseCrashStack(std::string_view log) {
   return stack;
 }
 
+std::vector<ThreadStack> ParseThreadStacks(std::string_view text) {
+  constexpr std::string_view kOrder = "(most recent call first):";
+  constexpr size_t kMaxThreads = 1'000;
+  constexpr size_t kMaxLines = 100'000;  // faulthandler shows at most 100 frames of 100 threads
+  std::vector<ThreadStack> threads;
+  bool open = false;
+  for (const std::string& line : PlainLines(text, kMaxLines)) {
+    const bool current = StartsWith(line, "Current thread 0x");
+    if (EndsWith(line, kOrder) &&
+        (current || StartsWith(line, "Thread 0x") || StartsWith(line, "Stack "))) {
+      if (threads.size() == kMaxThreads) break;
+      threads.push_back({current, {}});
+      open = true;
+    } else if (open) {
+      auto frame = ParseFrame(line);
+      open = frame.has_value();
+      if (frame) threads.back().frames.push_back(std::move(*frame));
+    }
+  }
+  return threads;
+}
+
 }  // namespace athanor

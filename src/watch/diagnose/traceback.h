@@ -47,6 +47,15 @@ struct CrashStack {
 };
 std::optional<CrashStack> ParseCrashStack(std::string_view log);
 
+// One thread of what faulthandler writes when it is asked ("Thread 0x… (most recent
+// call first):"). A thread outside Python has no frames.
+struct ThreadStack {
+  bool current = false;       // the one that took the signal
+  std::vector<Frame> frames;  // innermost first
+};
+// In the order they were written, at most 1,000; the main thread is the last.
+std::vector<ThreadStack> ParseThreadStacks(std::string_view text);
+
 // Without colour codes and carriage returns; the last `max` lines.
 std::vector<std::string> PlainLines(std::string_view log, size_t max = 400);
 bool IsUserFile(std::string_view file);

@@ -83,5 +83,32 @@ TEST(Traceback, PlainLinesDropColoursAndWhatABarOverwrote) {
   EXPECT_EQ(PlainLines("a\nb\nc\n", 2), (std::vector<std::string>{"b", "c"}));
 }
 
+TEST(ThreadStacks, AreReadInTheOrderTheyWereWritten) {
+  const auto threads = ParseThreadStacks(
+      "Thread 0x00007f8a6a1fe6c0 (most recent call first):\n"
+      "  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n"
+      "  File \"/app/train.py\", line 7 in pump\n"
+      "\n"
+      "Thread 0x00007f8a6a1fe6c1 [loader] (most recent call first):\n"
+      "  <no Python frame>\n"
+      "\n"
+      "Current thread 0x00007f8a6b0d5040 (most recent call first):\n"
+      "  File \"/app/train.py\", line 12 in <module>\n"
+      "not a frame\n"
+      "  File \"/app/later.py\", line 1 in lost\n");
+  ASSERT_EQ(threads.size(), 3u);
+  EXPECT_FALSE(threads[0].current);
+  ASSERT_EQ(threads[0].frames.size(), 2u);
+  EXPECT_FALSE(threads[0].frames[0].user);
+  EXPECT_TRUE(threads[0].frames[1].user);
+  EXPECT_EQ(threads[0].frames[1].function, "pump");
+  EXPECT_TRUE(threads[1].frames.empty());
+  EXPECT_TRUE(threads[2].current);
+  ASSERT_EQ(threads[2].frames.size(), 1u);
+  EXPECT_EQ(threads[2].frames[0].line, 12);
+  EXPECT_TRUE(ParseThreadStacks("").empty());
+  EXPECT_TRUE(ParseThreadStacks("Thread 0x1\n  File \"a.py\", line 1 in b\n").empty());
+}
+
 }  // namespace
 }  // namespace athanor

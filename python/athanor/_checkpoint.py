@@ -1,0 +1,231 @@
+"""Checkpoints: when to save, and saving so that a file is whole or not there."""
+
+import errno
+import os
+from time import monotonic, perf_counter_ns
+
+from ._job import checkpoint_dir, rank
+
+TEMPORARY = ".~tmp-"  # a save under way; the agent passes over what begins with .~
+_PATTERN = "step-{step}"
+_EVERY_MS = 600_000
+_NO_ANSWER = object()
+
+
+def open_advice(should_stop, requests):
+    """should_checkpoint(), and saved() that tells it of a save.
+
+    `should_stop` and `requests` are those of open_control(), or None outside a job.
+    """
+    try:
+        first_ms = int(os.environ.get("ATHANOR_CHECKPOINT_EVERY_MS", ""))
+    except ValueError:
+        first_ms = 0
+    if first_ms <= 0:
+        first_ms = _EVERY_MS
+    since = monotonic()
+    answered = _NO_ANSWER  # the step that was told to save
+    answers = 0  # the agent's requests that were passed on
+
+    def saved():
+        nonlocal since, answered
+        since, answered = monotonic(), _NO_ANSWER
+
+    def should_checkpoint(step=None):
+        """Whether to save now: it is time, the run is about to end, or the agent asks.
+
+        Once true, the next step starts a new interval, whether or not athanor.checkpoint() does
+        the saving; asked again at the same step, it says the same until that is done.
+        """
+        nonlocal since, answered, answers
+        try:
+            every_ms = asked = 0
+            if requests is not None:
+                if should_stop(step):
+                    return True
+                every_ms, asked, _ = requests()
+            if step is not None and step == answered:
+                return True
+            now = monotonic()
+            if asked > answers or (now - since) * 1000 >= (every_ms if every_ms > 0 else first_ms):
+                since, answered, answers = now, step, asked
+                return True
+            answers = asked  # lower after an agent that forgot its count
+            return False
+        except Exception:
+            return False
+
+    return should_checkpoint, saved
+
+
+def _sync(path):
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):  # folders on some file systems
+            raise
+    finally:
+        os.close(fd)
+
+
+def sync_tree(path):
+    """Everything under `path` is on disk."""
+    if os.path.isdir(path):
+        for folder, _, files in os.walk(path):
+            for name in files:
+                _sync(os.path.join(folder, name))
+            _sync(folder)
+    else:
+        _sync(path)
+
+
+def remove(path):
+    """A file or a folder; no error if it is not there."""
+    if os.path.isdir(path) and not os.path.islink(path):
+        from shutil import rmtree
+        rmtree(path, ignore_errors=True)
+    else:
+        try:
+            os.unlink(path)
+        except OSError:
+            pass
+
+
+def put(temporary, final):
+    """Renames into place, over what is there: synced before and after."""
+    sync_tree(temporary)
+    aside = None
+    if os.path.isdir(final) and not os.path.islink(final):
+        # A folder cannot be renamed over one. Between the two renames there is none: that is
+        # an earlier checkpoint less, never a torn one.
+        aside = temporary + ".old"
+        os.rename(final, aside)
+    os.rename(temporary, final)
+    _sync(os.path.dirname(final) or ".")
+    if aside is not None:
+        remove(aside)
+
+
+_token = os.urandom(4).hex()  # an earlier attempt may have had our process id
+_serials = iter(range(1 << 62))  # two threads may save under one name
+_cleaned = set()
+
+
+def _mine():
+    # Ranks of one host may have process ids of their own each.
+    return "%s%s-%d-" % (TEMPORARY, os.uname().nodename, rank())
+
+
+def temporary_path(folder, name):
+    """Tells whose it is, so that leftovers of the dead can be told from saves under way."""
+    return os.path.join(folder, "%s%d-%s-%d-%s" % (_mine(), os.getpid(), _token, next(_serials),
+                                                   name))
+
+
+def _is_leftover(entry):
+    """Whether the process of this rank that was writing `entry` is gone."""
+    mine = _mine()
+    pid, token = (entry[len(mine):].split("-") + [""])[:2]
+    if not entry.startswith(mine) or not pid.isdigit():
+        return False
+    try:
+        os.kill(int(pid), 0)
+        return int(pid) == os.getpid() and token != _token
+    except ProcessLookupError:
+        return True
+    except (OSError, OverflowError):
+        return False
+
+
+def remove_leftovers(folder):
+    """Once per folder: what killed processes left half-written."""
+    if folder in _cleaned:
+        return
+    _cleaned.add(folder)
+    for entry in os.listdir(folder):
+        if _is_leftover(entry):
+            remove(os.path.join(folder, entry))
+
+
+def _file_name(step, name):
+    name = (_PATTERN if name is None else os.fspath(name)).replace("{step}", str(step))
+    if not name or "/" in name or "\0" in name or name.startswith("."):
+        raise ValueError("a checkpoint's name is one file name without a dot in front, such as "
+                         "'step-{step}.pt', not %r" % name)
+    return name
+
+
+def _what_was_written(temporary):
+    """(path, suffix): numpy.save and others put an ending of their own behind the path."""
+    if os.path.lexists(temporary):
+        return temporary, ""
+    folder, base = os.path.split(temporary)
+    found = [entry for entry in os.listdir(folder or ".") if entry.startswith(base + ".")]
+    if len(found) != 1:
+        raise FileNotFoundError(
+            "save_fn did not write to the path it was given, so there is no checkpoint; use it "
+            "as in athanor.checkpoint(step, lambda path: torch.save(state, path))")
+    return os.path.join(folder, found[0]), found[0][len(base):]
+
+
+def make_checkpoint(record, saved):
+    """checkpoint(), which tells `record` (the spool) and `saved` (the clock) of each save."""
+
+    def checkpoint(step, save_fn, name=None):
+        """Save so that the checkpoint is whole or not there; returns its path.
+
+        save_fn(path) writes one file, or makes a folder, at a temporary path beside the final
+        one. The name is "step-<step>" with the ending of `name`, where {step} stands for the step:
+        "step-{step}.pt". What save_fn raises is passed on, and nothing is left behind.
+        """
+        try:
+            step = step.__index__()
+        except AttributeError:
+            raise TypeError("a checkpoint's step is a whole number, not %r" % (step,)) from None
+        name = _file_name(step, name)
+        folder = checkpoint_dir()
+        remove_leftovers(folder)
+        temporary = written = temporary_path(folder, name)
+        start = perf_counter_ns()
+        try:
+            save_fn(temporary)
+            written, suffix = _what_was_written(temporary)
+            final = os.path.join(folder, name + suffix)
+            put(written, final)
+        except BaseException:
+            remove(temporary)
+            remove(written)
+            raise
+        record(step, perf_counter_ns() - start)
+        saved()
+        return final
+
+    return checkpoint
+
+
+def latest_checkpoint(name=None):
+    """The path of the checkpoint with the highest step, or None.
+
+    Without a name: those that checkpoint() names by itself, with any ending. With the `name`
+    that was given to checkpoint(): those.
+    """
+    folder = os.environ.get("ATHANOR_CHECKPOINT_DIR") or "checkpoints"
+    before, varies, after = (_PATTERN if name is None else os.fspath(name)).partition("{step}")
+    try:
+        entries = os.listdir(folder)
+    except OSError:
+        return None
+    if not varies:
+        return os.path.join(folder, before) if before in entries else None
+    best = None
+    for entry in entries:
+        if not entry.startswith(before) or not entry.endswith(after):
+            continue
+        number = entry[len(before):len(entry) - len(after)]
+        if name is None:
+            number = number.partition(".")[0]
+        digits = number[1:] if number.startswith("-") else number
+        if digits.isascii() and digits.isdigit() and (best is None or int(number) > best[0]):
+            best = int(number), entry
+    return os.path.join(folder, best[1]) if best else None

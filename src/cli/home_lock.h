@@ -1,0 +1,17 @@
+// The lock of a home: who holds it is the only one to write there. The server holds
+// it while it runs; verbs that work without a server take it for their time.
+#pragma once
+
+#include <string>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "cli/home.h"
+
+namespace athanor {
+
+// Until the descriptor is closed. kConflict: a server runs; `hint` says what to type.
+// The home's folder must exist.
+Result<UniqueFd> LockHome(const Home& home, std::string hint);
+
+}  // namespace athanor

@@ -1,0 +1,66 @@
+#include "cli/reading.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <ctime>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/format.h"
+
+namespace athanor {
+
+std::string Text(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_string() ? json[key].get<std::string>() : "";
+}
+
+int64_t Number(const Json& json, const char* key) {
+  return json.contains(key) && json[key].is_number() ? json[key].get<int64_t>() : 0;
+}
+
+int64_t TimeOf(const Json& json, const char* key) {
+  auto text = Text(json, key);
+  std::tm tm{};
+  int millis = 0;
+  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
+                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) < 6) {
+    return 0;
+  }
+  tm.tm_year -= 1900;
+  tm.tm_mon -= 1;
+  return static_cast<int64_t>(::timegm(&tm)) * 1000 + millis;
+}
+
+std::string Local(int64_t ms) {
+  std::time_t seconds = ms / 1000;
+  std::tm tm{};
+  ::localtime_r(&seconds, &tm);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &tm);
+  return text;
+}
+
+std::string Ago(int64_t ms) {
+  auto span = (SystemClock().Wall().ms - ms) / 1000;
+  if (span < 60) return std::to_string(std::max<int64_t>(span, 0)) + "s ago";
+  if (span < 3600) return std::to_string(span / 60) + "m ago";
+  if (span < 86400) return std::to_string(span / 3600) + "h ago";
+  return std::to_string(span / 86400) + "d ago";
+}
+
+std::string NumberText(const Json& value) {
+  if (value.is_number()) return fmt::format("{:.6g}", value.get<double>());
+  return value.is_string() ? value.get<std::string>() : "-";
+}
+
+void Field(const char* name, const std::string& value) {
+  if (!value.empty()) std::printf("  %-11s %s\n", name, value.c_str());
+}
+
+int PrintJson(const Json& body) {
+  std::printf("%s\n", DumpJson(body).c_str());
+  return 0;
+}
+
+}  // namespace athanor

@@ -1,0 +1,23 @@
+// Reading what the server answered: members that may be missing, times, and how they look.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/json.h"
+
+namespace athanor {
+
+std::string Text(const Json& json, const char* key);  // "" when missing or not a text
+int64_t Number(const Json& json, const char* key);    // 0 when missing or not a number
+// Milliseconds of an RFC 3339 time as the API writes it; 0 when there is none.
+int64_t TimeOf(const Json& json, const char* key);
+
+std::string Local(int64_t ms);               // "2026-11-15 09:30:00", in this zone
+std::string Ago(int64_t ms);                 // "5m ago"
+std::string NumberText(const Json& value);   // six digits; NaN and infinities by name
+// "  name        value"; nothing when the value is empty.
+void Field(const char* name, const std::string& value);
+int PrintJson(const Json& body);
+
+}  // namespace athanor

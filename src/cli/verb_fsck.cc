@@ -1,0 +1,74 @@
+// fsck: looks the stores over while no server runs.
+#include <sys/stat.h>
+
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "cli/home_lock.h"
+#include "cli/output.h"
+#include "cli/refuse.h"
+#include "cli/reports.h"
+#include "cli/verbs.h"
+
+namespace athanor {
+
+void PrintFindings(const FsckReport& report) {
+  auto terminal = DetectTerminal();
+  for (const auto& finding : report.findings) {
+    std::string line = finding.repaired ? Paint(terminal, Ink::kGreen, "repaired")
+                                        : Paint(terminal, Ink::kRed, "found");
+    line += " " + finding.part + ": " + Printable(finding.what);
+    if (!finding.why.empty()) line += " (" + Printable(finding.why) + ")";
+    if (!finding.where.empty()) line += " in " + Printable(finding.where);
+    if (!finding.hint.empty()) line += "; next: " + ReplaceAll(finding.hint, "\n", ", or ");
+    std::printf("%s\n", line.c_str());
+  }
+  std::printf("%s jobs, %s events, %s blobs, %s series, %s logs, %s checkpoints: %s\n",
+              std::to_string(report.jobs).c_str(), std::to_string(report.events).c_str(),
+              std::to_string(report.blobs).c_str(), std::to_string(report.series).c_str(),
+              std::to_string(report.logs).c_str(), std::to_string(report.checkpoints).c_str(),
+              report.clean() ? "clean"
+                             : fmt::format("{} found, {} repaired", report.findings.size(),
+                                           report.findings.size() - report.left())
+                                   .c_str());
+}
+
+Json ReportView(const FsckReport& report) {
+  Json findings = Json::array();
+  for (const auto& finding : report.findings) {
+    findings.push_back({{"part", finding.part}, {"what", finding.what}, {"why", finding.why},
+                        {"hint", finding.hint}, {"where", finding.where},
+                        {"repaired", finding.repaired}});
+  }
+  return {{"clean", report.clean()},     {"findings", std::move(findings)},
+          {"left", report.left()},       {"jobs", report.jobs},
+          {"events", report.events},     {"blobs", report.blobs},
+          {"series", report.series},     {"logs", report.logs},
+          {"checkpoints", report.checkpoints}, {"bytes", report.bytes},
+          {"schema", report.version}};
+}
+
+int FsckVerb(const Common& common, bool repair, bool deep) {
+  ::umask(077);
+  if (!Exists(common.home.database())) {
+    // Says what is missing; a lock file would be made for nothing.
+    return Refuse(Fsck(common.home, {}).error(), common.json);
+  }
+  auto lock = LockHome(common.home, "ath server stop\nath fsck");
+  if (!lock) return Refuse(lock.error(), common.json);
+  auto report = Fsck(common.home, {repair, deep});
+  if (!report) return Refuse(report.error(), common.json);
+  if (common.json) {
+    std::printf("%s\n", DumpJson(ReportView(*report)).c_str());
+  } else {
+    PrintFindings(*report);
+  }
+  return report->left() == 0 ? 0 : 1;
+}
+
+}  // namespace athanor

@@ -1,0 +1,19 @@
+// From a spec that came from outside to an accepted job: what submit, retry and resume share.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "door/doors.h"
+#include "job/record.h"
+
+namespace athanor {
+
+// Everything checkable is checked here, before anything is stored.
+Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::string& key,
+                        const std::string& user);
+
+// Submits the draft and answers the call once it is durable; refuses what Draft refused.
+void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call);
+
+}  // namespace athanor

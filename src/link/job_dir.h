@@ -1,0 +1,26 @@
+// The names inside a job's folder, which outlives its attempts: the server lists what the
+// agents of the job keep here.
+#pragma once
+
+#include <string>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "job/spec.h"
+
+namespace athanor::job_dir {
+
+inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
+inline constexpr char kParts[] = "parts";          // their bytes, by hash
+inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
+inline constexpr char kStacks[] = "stacks";        // of ranks that hung
+
+// With `store: shared`: where the script's checkpoints lie for good. A folder outside of
+// /opt/ml is the user's own; else it lies here.
+inline std::string SharedCheckpoints(const JobSpec& spec, const std::string& job_dir) {
+  const auto& asked = spec.checkpoint_dir;
+  const bool own = !asked.empty() && asked[0] == '/' && !StartsWith(asked, "/opt/ml");
+  return own ? asked : JoinPath(job_dir, "checkpoints");
+}
+
+}  // namespace athanor::job_dir

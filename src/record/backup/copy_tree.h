@@ -1,0 +1,42 @@
+// TreeCopy copies files and folders that are in use: what is removed meanwhile is
+// simply not there, what grows is copied as long as it was. Sockets, FIFOs and
+// devices are left out.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+
+namespace athanor {
+
+class TreeCopy {
+ public:
+  // Blobs never change, so that one on the same file system can be shared.
+  enum class Blobs { kLink, kCopy };
+  explicit TreeCopy(Blobs blobs) : blobs_(blobs) {}
+
+  // Names in a folder; none when it is not there, or no folder.
+  Result<std::vector<std::string>> Names(const std::string& folder) const;
+  // The folder of `to` must be there. A missing `from` is nothing to copy; a `to` that is
+  // there already is left alone.
+  Status File(const std::string& from, const std::string& to);
+  // `leave`: names right in `from` that are not copied.
+  Status Tree(const std::string& from, const std::string& to,
+              const std::vector<std::string>& leave = {});
+
+  uint64_t files() const { return files_; }
+  uint64_t bytes() const { return bytes_; }
+  uint64_t linked() const { return linked_; }
+
+ private:
+  const Blobs blobs_;
+  uint64_t files_ = 0;
+  uint64_t bytes_ = 0;
+  uint64_t linked_ = 0;
+};
+
+}  // namespace athanor

@@ -1,0 +1,102 @@
+// CheckpointStore keeps the checkpoints of one job: manifests in a folder of their
+// own, the bytes as parts in a BlobStore that belongs to this job alone, so that
+// removing a checkpoint can remove its parts. A checkpoint exists once its manifest
+// was renamed into place, and is whole or invisible whatever is killed when.
+// It does not look at the script's files: run/checkpoint does.
+//
+// Attempts are fenced: once a later one took over, an older one's commits are
+// refused. Threads and processes: every call is safe from any; what writes holds a
+// file lock in the folder. Copies share the folder.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "job/record.h"
+#include "job/spec.h"
+#include "record/checkpoints/checkpoint_manifest.h"
+#include "record/objects/blob_store.h"
+
+namespace athanor {
+
+class CheckpointStore {
+ public:
+  // The metric's value at a step, for keep_best; nothing when there is none.
+  using ValueOf = std::function<std::optional<double>(int64_t step)>;
+
+  struct Damage {
+    std::string id;
+    Error error;
+  };
+  struct Listing {
+    std::vector<CheckpointInfo> checkpoints;  // newest first
+    std::vector<Damage> damaged;              // manifests that do not read, newest first
+  };
+  struct Found {
+    std::optional<CheckpointManifest> manifest;
+    std::vector<Damage> passed_over;  // newer ones that are not whole
+  };
+
+  // Creates the folder if need be. `shared_dir`: where the files of manifests lie that
+  // say `shared`; needed only to tell whether those are whole.
+  static Result<CheckpointStore> Open(std::string manifest_dir, BlobStore parts,
+                                      std::string shared_dir = {});
+
+  // From now on only `attempt` and later ones may commit; durable when it returns.
+  // The first call of an attempt also removes parts that no checkpoint names (of syncs
+  // that were never finished). kConflict: a later attempt has taken over already.
+  Status Fence(uint32_t attempt);
+
+  // Gives `manifest` the next id of `manifest.info.attempt`, counts files and bytes,
+  // and makes it durable. Its parts must be there: kNotFound names one that is not
+  // (removed meanwhile: store it again). kConflict: fenced off. kInvalid: CheckManifest.
+  Result<CheckpointInfo> Commit(CheckpointManifest manifest);
+
+  // What manifests say; parts are not looked at.
+  Result<Listing> List() const;
+  // kNotFound, kCorrupt, kInvalid (not an id).
+  Result<CheckpointManifest> Load(std::string_view id) const;
+  // Whether all parts (or shared files) are there with the right sizes; their bytes
+  // are not read. kCorrupt and kNotFound name the file.
+  Status CheckWhole(const CheckpointManifest& manifest) const;
+  // The newest that reads and is whole; `before`: only older ones than this id.
+  Result<Found> Newest(std::string_view before = {}) const;
+
+  // Removes the manifest, then those of its parts that no other one names. Succeeds
+  // when there is none. Parts are left alone while any manifest cannot be read.
+  Status Remove(std::string_view id);
+  // Keeps the newest, the last `keep_last` whole ones and the best `keep_best` by
+  // `value_of`; removes the others and returns their ids. Damaged ones stay.
+  Result<std::vector<std::string>> ApplyKeep(const CheckpointSpec& spec, const ValueOf& value_of);
+
+  const BlobStore& parts() const { return parts_; }
+  const std::string& shared_dir() const { return shared_dir_; }
+
+ private:
+  struct Fenced {
+    uint32_t attempt = 0;
+    CheckpointId last;  // ids up to this one were given, even if removed since
+  };
+  CheckpointStore(std::string dir, BlobStore parts, std::string shared_dir)
+      : dir_(std::move(dir)), parts_(std::move(parts)), shared_dir_(std::move(shared_dir)) {}
+
+  std::string PathOf(const CheckpointId& id) const;
+  Result<UniqueFd> Lock() const;  // until closed
+  Result<std::vector<CheckpointId>> Ids() const;  // newest first
+  Result<Fenced> ReadFence() const;
+  Status WriteFence(const Fenced& fenced) const;
+  Status RemoveLocked(const std::vector<CheckpointId>& ids);
+  void RemoveUnnamedParts(const std::function<bool(const std::string& sha256)>& candidate) const;
+
+  std::string dir_;
+  BlobStore parts_;
+  std::string shared_dir_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,55 @@
+// Fsck looks a server's stores over while no server runs: whether each part is as it
+// was written, and whether the parts agree with each other. Without `repair` nothing
+// is changed; with it only what is safe is done: what is damaged or belongs to nobody
+// is moved to <home>/lost+found (a copy, where the file itself goes on being used),
+// torn tails are cut, columns are made anew from their record, and effects of jobs
+// that are gone are dropped. Nothing a user made is ever deleted.
+//
+// Threads: one call at a time; the caller holds the server's lock.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "record/layout.h"
+
+namespace athanor {
+
+struct Finding {
+  std::string part;  // "database", "job", "event", "outbox", "key", "secret", "blob", "series",
+                     // "log", "checkpoint", "leftover"
+  std::string what;  // one line
+  std::string why;   // the value seen
+  std::string hint;  // what to type
+  std::string where;  // the file
+  bool repaired = false;
+};
+
+struct FsckOptions {
+  bool repair = false;
+  bool deep = false;  // reads every blob that is named and compares its sha256
+};
+
+struct FsckReport {
+  std::vector<Finding> findings;
+  uint64_t jobs = 0;
+  uint64_t events = 0;
+  uint64_t blobs = 0;  // looked at
+  uint64_t series = 0;
+  uint64_t logs = 0;
+  uint64_t checkpoints = 0;
+  uint64_t bytes = 0;  // of what was read whole
+  int64_t version = 0;  // of the schema
+
+  bool clean() const { return findings.empty(); }
+  size_t left() const;  // findings that were not repaired
+};
+
+// kNotFound: no store there. kConflict: written by a newer program. A database too
+// damaged to be read is a finding, not an error.
+Result<FsckReport> Fsck(const StoreLayout& layout, const FsckOptions& options);
+
+}  // namespace athanor

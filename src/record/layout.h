@@ -1,0 +1,26 @@
+// Where the stores of one server lie beneath its home. Names only; nothing is made.
+#pragma once
+
+#include <string>
+
+namespace athanor {
+
+struct StoreLayout {
+  std::string root;
+  std::string server() const { return root + "/server"; }  // not for jobs to see
+  std::string database() const { return root + "/server/athanor.db"; }
+  std::string reserve() const { return root + "/server/reserve"; }
+  std::string secret_key() const { return root + "/server/secret.key"; }
+  std::string ingest_key() const { return root + "/server/ingest.key"; }
+  std::string logs() const { return root + "/server/logs"; }
+  std::string series() const { return root + "/server/series"; }
+  std::string blobs() const { return root + "/blobs"; }
+  std::string attempts() const { return root + "/attempts"; }
+  std::string jobs() const { return root + "/jobs"; }
+  std::string settings() const { return root + "/settings.yaml"; }
+  std::string types() const { return root + "/types.csv"; }
+  std::string lock() const { return root + "/server.lock"; }
+  std::string lost_and_found() const { return root + "/lost+found"; }
+};
+
+}  // namespace athanor

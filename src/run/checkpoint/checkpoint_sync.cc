@@ -1,0 +1,474 @@
+#include "run/checkpoint/checkpoint_sync.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <limits>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "run/checkpoint/file_keeper.h"
+#include "run/checkpoint/folder_scan.h"
+#include "run/checkpoint/rest_watch.h"
+#include "run/checkpoint/saves.h"
+#include "run/checkpoint/yielder.h"
+
+namespace athanor {
+namespace {
+
+constexpr Millis kFirstRetry{5'000};
+constexpr Millis kLastRetry{60'000};
+// Looks take at most this part of the time, however many files there are.
+constexpr int kLookShare = 100;
+
+enum class How { kRunning, kClean, kKilled };
+
+// A whole state on its way into the store.
+struct Pending {
+  Snapshot files;
+  CheckpointInfo info;  // step, held_ms, save_ms; the rest at the commit
+  bool noted = false;   // save_ms is the script's own figure
+};
+
+}  // namespace
+
+class CheckpointSync::Work {
+ public:
+  Work(CheckpointSyncOptions options, const Clock& clock, CheckpointStore store)
+      : options_(std::move(options)),
+        clock_(clock),
+        store_(std::move(store)),
+        shared_(options_.spec.store == "shared"),
+        watch_(options_.settle, options_.patience) {}
+
+  Status Begin();
+  Result<std::optional<CheckpointInfo>> Look(How how);
+  void Loop();
+  void Start();
+  void Stop();
+  void NoteSave(const SaveNote& note);
+
+  std::optional<LastWrite> last_write() const;
+  int64_t save_cost_ms() const;
+  std::optional<CheckpointInfo> newest() const;
+
+ private:
+  using Kept = Result<std::optional<CheckpointInfo>>;
+
+  void SeeWrites(const FolderScan& scan);
+  void TellLeftOut(const FolderScan& scan);
+  void Choose(How how, const FolderScan& scan);
+  void SetPending(Snapshot files);
+  RestWatch::Writers Writers() const;
+  Kept KeepPending();
+  Status KeepFiles();
+  CheckpointManifest ManifestOfPending() const;
+  void Committed(CheckpointManifest manifest, CheckpointInfo info);
+  Kept Trouble(Error error);
+  void Log(const std::string& text) const {
+    if (options_.log) options_.log(text);
+  }
+  bool Pause(std::chrono::nanoseconds duration);
+  std::optional<SaveNote> note() const;
+
+  const CheckpointSyncOptions options_;
+  const Clock& clock_;
+  CheckpointStore store_;
+  const bool shared_;
+
+  // Of whoever looks: the thread, or the owner while there is none.
+  RestWatch watch_;
+  std::optional<Pending> pending_;
+  Snapshot committed_;
+  std::vector<CheckpointFile> committed_files_;
+  std::map<std::string, KeptFile> kept_;  // by name
+  std::optional<CheckpointInfo> before_;  // newest of any attempt
+  std::set<std::string> told_;            // troubles and left-out names that were logged
+  std::unique_ptr<Yielder> yielder_;      // only on the thread
+  bool fenced_ = false;
+  Millis retry_at_{0};
+  Millis retry_after_ = kFirstRetry;
+  int64_t first_mtime_ns_ = std::numeric_limits<int64_t>::min();  // newest when opened
+
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;                 // GUARDED_BY(mutex_)
+  bool look_now_ = false;                 // GUARDED_BY(mutex_)
+  std::optional<SaveNote> note_;          // GUARDED_BY(mutex_): the last one
+  SaveCost cost_;                         // GUARDED_BY(mutex_)
+  std::optional<LastWrite> last_write_;   // GUARDED_BY(mutex_)
+  std::optional<CheckpointInfo> newest_;  // GUARDED_BY(mutex_)
+  std::thread thread_;
+};
+
+// What lies there and equals the newest checkpoint was just restored, or was kept before
+// the agent died: it is not read again.
+Status CheckpointSync::Work::Begin() {
+  ATHANOR_CHECK_OK(store_.Fence(options_.attempt));
+  ATHANOR_TRY(auto found, store_.Newest());
+  ATHANOR_TRY(const auto scan, ScanFolder(options_.dir));
+  for (const auto& [name, file] : scan.files) {
+    first_mtime_ns_ = std::max(first_mtime_ns_, file.stamp.mtime_ns);
+  }
+  if (!found.manifest) return Ok();
+  const CheckpointManifest& manifest = *found.manifest;
+  before_ = manifest.info;
+  if (manifest.info.attempt == options_.attempt) {
+    const std::lock_guard lock(mutex_);
+    newest_ = manifest.info;
+  }
+  if (manifest.part_bytes != options_.part_bytes || manifest.shared != shared_) return Ok();
+  size_t same = 0;
+  for (const auto& file : manifest.files) {
+    const auto there = scan.files.find(file.name);
+    if (there == scan.files.end()) continue;
+    const ScannedFile& now = there->second;
+    if (now.link != file.link || now.stamp.size != file.size ||
+        now.stamp.mtime_ns != file.mtime_ns || now.mode != file.mode) {
+      continue;
+    }
+    ++same;
+    if (!file.is_link()) kept_[file.name] = {now.stamp, file.parts, true};
+  }
+  committed_files_ = manifest.files;
+  if (same == manifest.files.size() && same == scan.files.size()) committed_ = scan.files;
+  return Ok();
+}
+
+void CheckpointSync::Work::SeeWrites(const FolderScan& scan) {
+  int64_t newest = first_mtime_ns_;
+  for (const auto& [name, file] : scan.files) newest = std::max(newest, file.stamp.mtime_ns);
+  if (newest <= first_mtime_ns_) return;
+  const std::lock_guard lock(mutex_);
+  const WallTime wall{newest / 1'000'000};
+  if (!last_write_ || last_write_->wall < wall) last_write_ = {wall, clock_.Monotonic()};
+}
+
+void CheckpointSync::Work::TellLeftOut(const FolderScan& scan) {
+  for (const auto& text : scan.left_out) {
+    if (told_.insert(text).second) Log("left out of checkpoints: " + text);
+  }
+  for (const auto& name : watch_.left_out()) {
+    const std::string text = Printable(name) + ": it is being written all the time";
+    if (told_.insert(text).second) Log("left out of checkpoints: " + text);
+  }
+}
+
+RestWatch::Writers CheckpointSync::Work::Writers() const {
+  return [this](std::vector<FileKey> files) {
+    return options_.pids ? OpenForWriting(options_.pids(), std::move(files))
+                         : std::vector<FileKey>();
+  };
+}
+
+void CheckpointSync::Work::Choose(How how, const FolderScan& scan) {
+  const Millis now = clock_.Monotonic();
+  const auto told = note();
+  const auto told_at = told ? std::optional(told->at) : std::nullopt;
+  watch_.Observe(scan.files, now);
+  if (how == How::kClean) {
+    std::vector<FileKey> keys;
+    for (const auto& [name, file] : scan.files) {
+      keys.emplace_back(file.stamp.device, file.stamp.inode);
+    }
+    // A child that was left behind may still write: then nothing is sure but what was seen.
+    if (keys.empty() || Writers()(std::move(keys)).empty()) {
+      pending_.reset();
+      if (scan.files != committed_) SetPending(scan.files);
+      return;
+    }
+    how = How::kKilled;
+  }
+  if (how == How::kKilled) {
+    auto state = told ? watch_.ToldState(told->at, committed_) : std::nullopt;
+    if (!state || SameButJournals(*state, committed_)) return;
+    const auto after = [&](const auto& entry) {
+      return entry.second.stamp.ctime_ns / 1'000'000 > told->at.ms;
+    };
+    // A state that was seen whole later than that is the better one.
+    if (pending_ && std::any_of(pending_->files.begin(), pending_->files.end(), after)) return;
+    SetPending(std::move(*state));
+    return;
+  }
+  auto whole = watch_.WholeState(now, told_at, committed_, Writers());
+  if (!whole) return;
+  if (SameButJournals(*whole, committed_)) {
+    pending_.reset();
+  } else if (!pending_ || !SameButJournals(*whole, pending_->files)) {
+    SetPending(std::move(*whole));
+  }
+}
+
+void CheckpointSync::Work::SetPending(Snapshot files) {
+  Pending next;
+  std::vector<std::pair<int64_t, std::string>> changed;  // newest first
+  int64_t began = std::numeric_limits<int64_t>::max();
+  for (const auto& [name, file] : files) {
+    const auto before = committed_.find(name);
+    if (before != committed_.end() && before->second == file) continue;
+    if (const auto kept = kept_.find(name);
+        committed_.empty() && kept != kept_.end() && kept->second.stamp == file.stamp) {
+      continue;  // restored, among files that were not
+    }
+    changed.emplace_back(-file.stamp.mtime_ns, name);
+    if (IsJournalName(BaseName(name))) continue;
+    if (const int64_t at = watch_.began_ns(name); at > 0) began = std::min(began, at);
+  }
+  std::sort(changed.begin(), changed.end());
+  const int64_t wall_ns = clock_.Wall().ms * 1'000'000;
+  const int64_t written = changed.empty() ? wall_ns : -changed.front().first;
+  const auto told = note();
+  if (changed.empty()) {  // files were only removed: an older save, thinned out
+    if (before_) next.info.step = before_->step;
+  } else if (told && told->at.ms >= written / 1'000'000) {
+    next.noted = told->save_ms > 0;
+    next.info.step = told->step;
+    next.info.save_ms = told->save_ms;
+  }
+  if (!next.noted && began <= written) next.info.save_ms = (written - began) / 1'000'000;
+  for (const auto& [time, name] : changed) {
+    if (next.info.step) break;
+    next.info.step = StepInName(name);
+  }
+  if (!next.info.step && options_.last_step) next.info.step = options_.last_step();
+  if (options_.held_ms) {
+    const int64_t age = std::max<int64_t>(0, (wall_ns - written) / 1'000'000);
+    next.info.held_ms = std::max<int64_t>(0, options_.held_ms() - age);
+  }
+  next.files = std::move(files);
+  pending_ = std::move(next);
+}
+
+CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
+  if (fenced_) return std::nullopt;
+  const auto scan = ScanFolder(options_.dir);
+  if (!scan) return Trouble(scan.error());
+  SeeWrites(*scan);
+  Choose(how, *scan);
+  TellLeftOut(*scan);
+  // An empty folder is a script that cleans up or starts over, nothing to go back to.
+  if (!pending_ || pending_->files.empty()) return std::nullopt;
+  if (how == How::kRunning && clock_.Monotonic() < retry_at_) return std::nullopt;
+  return KeepPending();
+}
+
+Status CheckpointSync::Work::KeepFiles() {
+  const auto dir = OpenDir(options_.dir);
+  if (!dir) {
+    return Fail(dir.error().code == ErrorCode::kNotFound ? ErrorCode::kConflict : dir.error().code,
+                dir.error().what);
+  }
+  for (const auto& [name, file] : pending_->files) {
+    if (!file.link.empty()) continue;
+    KeptFile& kept = kept_[name];
+    if (kept.stamp != file.stamp) kept = {file.stamp, {}, false};
+    if (kept.complete) continue;
+    auto done = KeepFile(dir->get(), name, options_.part_bytes, shared_ ? nullptr : &store_.parts(),
+                         yielder_.get(), kept);
+    if (!done.ok()) return done;
+  }
+  return Ok();
+}
+
+CheckpointManifest CheckpointSync::Work::ManifestOfPending() const {
+  CheckpointManifest manifest;
+  manifest.info = pending_->info;
+  manifest.info.attempt = options_.attempt;
+  manifest.shared = shared_;
+  manifest.part_bytes = options_.part_bytes;
+  std::set<std::string_view> stored;
+  for (const auto& file : committed_files_) stored.insert(file.parts.begin(), file.parts.end());
+  for (const auto& [name, file] : pending_->files) {
+    CheckpointFile entry{name, file.stamp.size, file.mode, file.stamp.mtime_ns, file.link, {}};
+    if (!entry.is_link()) entry.parts = kept_.at(name).parts;
+    manifest.files.push_back(std::move(entry));
+  }
+  for (const auto& entry : manifest.files) {
+    for (size_t i = 0; i < entry.parts.size(); ++i) {
+      if (stored.insert(entry.parts[i]).second) {
+        manifest.info.new_bytes += PartSize(entry.size, manifest.part_bytes, i);
+      }
+    }
+  }
+  return manifest;
+}
+
+CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
+  const Millis begin = clock_.Monotonic();
+  if (yielder_) yielder_->Begin();
+  if (auto kept = KeepFiles(); !kept.ok()) {
+    if (kept.error().code == ErrorCode::kCancelled) return std::nullopt;
+    // Changed or removed under our hands: that state is gone.
+    if (kept.error().code == ErrorCode::kConflict) {
+      pending_.reset();
+      return std::nullopt;
+    }
+    return Trouble(std::move(kept).error());
+  }
+  CheckpointManifest manifest = ManifestOfPending();
+  if (manifest.files == committed_files_) {  // touched, or written anew with the same bytes
+    committed_ = std::move(pending_->files);
+    pending_.reset();
+    return std::nullopt;
+  }
+  manifest.info.at = clock_.Wall();
+  manifest.info.sync_ms = (clock_.Monotonic() - begin).count();
+  auto info = store_.Commit(manifest);
+  if (!info) {
+    if (info.error().code == ErrorCode::kNotFound) kept_.clear();  // parts are gone: store again
+    if (info.error().code == ErrorCode::kConflict) fenced_ = true;
+    return Trouble(std::move(info).error());
+  }
+  Committed(std::move(manifest), *info);
+  return std::optional<CheckpointInfo>(*info);
+}
+
+void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo info) {
+  {
+    const std::lock_guard lock(mutex_);
+    newest_ = info;
+    if (!pending_->noted) cost_.Add(info.save_ms);
+  }
+  before_ = info;
+  committed_ = std::move(pending_->files);
+  committed_files_ = std::move(manifest.files);
+  pending_.reset();
+  retry_after_ = kFirstRetry;
+  // Parts of what is not in the newest checkpoint may be removed from now on.
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    kept = committed_.count(kept->first) > 0 ? std::next(kept) : kept_.erase(kept);
+  }
+  if (options_.committed) options_.committed(info);
+  if (const auto thinned = store_.ApplyKeep(options_.spec, options_.value_of); !thinned) {
+    (void)Trouble(thinned.error());
+  }
+}
+
+CheckpointSync::Work::Kept CheckpointSync::Work::Trouble(Error error) {
+  std::string text = "checkpoints: " + error.what;
+  if (!error.why.empty()) text += ": " + error.why;
+  if (told_.insert(text).second) Log(text);
+  retry_at_ = clock_.Monotonic() + retry_after_;
+  retry_after_ = std::min(retry_after_ * 2, kLastRetry);
+  return Fail(std::move(error));
+}
+
+bool CheckpointSync::Work::Pause(std::chrono::nanoseconds duration) {
+  std::unique_lock lock(mutex_);
+  if (duration.count() > 0) wake_.wait_for(lock, duration, [&] { return stopping_; });
+  return !stopping_;
+}
+
+void CheckpointSync::Work::Loop() {
+  Yielder::LowerPriority();
+  yielder_ = std::make_unique<Yielder>([this](auto duration) { return Pause(duration); });
+  for (;;) {
+    const auto begin = std::chrono::steady_clock::now();
+    yielder_->Sample();
+    (void)Look(How::kRunning);  // troubles were logged
+    const auto took = std::chrono::steady_clock::now() - begin;
+    std::unique_lock lock(mutex_);
+    const auto wait = std::max<std::chrono::nanoseconds>(
+        options_.look_every, std::min<std::chrono::nanoseconds>(took * kLookShare, Seconds(10)));
+    wake_.wait_for(lock, wait, [&] { return stopping_ || look_now_; });
+    look_now_ = false;
+    if (stopping_) break;
+  }
+  yielder_.reset();
+}
+
+void CheckpointSync::Work::Start() {
+  if (thread_.joinable()) return;
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = false;
+  }
+  thread_ = std::thread([this] { Loop(); });
+}
+
+void CheckpointSync::Work::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) thread_.join();
+}
+
+void CheckpointSync::Work::NoteSave(const SaveNote& note) {
+  {
+    const std::lock_guard lock(mutex_);
+    cost_.Add(note.save_ms);
+    if (!note_ || note_->at <= note.at) note_ = note;
+    look_now_ = true;
+  }
+  wake_.notify_all();
+}
+
+std::optional<SaveNote> CheckpointSync::Work::note() const {
+  const std::lock_guard lock(mutex_);
+  return note_;
+}
+
+std::optional<CheckpointSync::LastWrite> CheckpointSync::Work::last_write() const {
+  const std::lock_guard lock(mutex_);
+  return last_write_;
+}
+
+int64_t CheckpointSync::Work::save_cost_ms() const {
+  const std::lock_guard lock(mutex_);
+  return cost_.ms();
+}
+
+std::optional<CheckpointInfo> CheckpointSync::Work::newest() const {
+  const std::lock_guard lock(mutex_);
+  return newest_;
+}
+
+CheckpointSync::CheckpointSync() = default;
+CheckpointSync::~CheckpointSync() {
+  if (work_) Stop();
+}
+
+Result<std::unique_ptr<CheckpointSync>> CheckpointSync::Open(CheckpointSyncOptions options,
+                                                             const Clock& clock) {
+  ATHANOR_TRY(auto parts, BlobStore::Open(options.parts_dir));
+  ATHANOR_TRY(auto store,
+              CheckpointStore::Open(options.manifest_dir, std::move(parts), options.dir));
+  std::unique_ptr<CheckpointSync> sync(new CheckpointSync);
+  sync->work_ = std::make_unique<Work>(std::move(options), clock, std::move(store));
+  ATHANOR_CHECK_OK(sync->work_->Begin());
+  return sync;
+}
+
+void CheckpointSync::Start() {
+  work_->Start();
+}
+void CheckpointSync::Stop() {
+  work_->Stop();
+}
+void CheckpointSync::NoteSave(const SaveNote& note) {
+  work_->NoteSave(note);
+}
+Result<std::optional<CheckpointInfo>> CheckpointSync::FinalSync(bool clean) {
+  work_->Stop();
+  return work_->Look(clean ? How::kClean : How::kKilled);
+}
+Result<std::optional<CheckpointInfo>> CheckpointSync::Look() {
+  return work_->Look(How::kRunning);
+}
+std::optional<CheckpointSync::LastWrite> CheckpointSync::last_write() const {
+  return work_->last_write();
+}
+int64_t CheckpointSync::save_cost_ms() const {
+  return work_->save_cost_ms();
+}
+std::optional<CheckpointInfo> CheckpointSync::newest() const {
+  return work_->newest();
+}
+
+}  // namespace athanor

@@ -1,0 +1,108 @@
+// CheckpointSync keeps the script's checkpoint directory in the job's store while the
+// script runs. It looks on a timer, by a thread of its own that makes way for training.
+// When every file has come to rest (same stamp over two looks, nobody has it open for
+// writing) and something changed, it stores what changed and commits a manifest. A
+// half-written file never enters one. Which files make up one save it cannot know: a script
+// that rests between them for longer than a look should save through athanor.checkpoint,
+// which tells (NoteSave).
+//
+//   CheckpointSyncOptions options;
+//   options.dir = ...; options.manifest_dir = job_dir + "/manifests";
+//   options.parts_dir = job_dir + "/parts"; options.spec = spec.checkpoints;
+//   options.attempt = plan.number; options.pids = [&] { return PidsOfTheJob(); };
+//   options.committed = [&](const CheckpointInfo& info) { ship(CheckpointFrame{info, ...}); };
+//   // after RestoreCheckpoint, before the script starts (or again, when adopting it):
+//   ATHANOR_TRY(auto sync, CheckpointSync::Open(std::move(options), clock));
+//   sync->Start();
+//   sync->NoteSave({step, save_ms, at});        // each time the SDK tells of a save
+//   ...the script ended...
+//   auto last = sync->FinalSync(clean);
+//   advice = AdviseInterval(sync->save_cost_ms(), plan.mtbf_ms, plan.mtbf_source);
+//
+// Threads: NoteSave, last_write, save_cost_ms and newest are safe from any; the rest belongs to
+// one owner. Callbacks come from the sync's thread, or the owner's within FinalSync and Look.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "job/record.h"
+#include "job/spec.h"
+#include "record/checkpoints/checkpoint_store.h"
+
+namespace athanor {
+
+struct CheckpointSyncOptions {
+  std::string dir;  // the script's, as the agent sees it; may be missing for now
+  std::string manifest_dir;
+  std::string parts_dir;
+  CheckpointSpec spec;
+  uint32_t attempt = 1;  // number
+
+  std::function<std::vector<int>()> pids;  // of the job; those that may write
+  std::function<std::optional<int64_t>()> last_step;  // of any metric
+  std::function<int64_t()> held_ms;                   // of the attempt, now
+  CheckpointStore::ValueOf value_of;                  // of spec.best_metric
+  std::function<void(const CheckpointInfo&)> committed;
+  std::function<void(const std::string&)> log;  // for a person; each trouble once
+
+  Millis look_every{500};
+  Millis settle{300};      // between two looks that find a file the same
+  Millis patience{600'000};  // a file that does not come to rest for so long is left out
+  uint64_t part_bytes = kPartBytes;
+};
+
+// The SDK's word that a save has ended, whole.
+struct SaveNote {
+  std::optional<int64_t> step;
+  int64_t save_ms = 0;
+  WallTime at;  // when it ended
+};
+
+class CheckpointSync {
+ public:
+  // Fences off earlier attempts and takes what lies in `dir` and equals the newest
+  // checkpoint as kept. kConflict: a later attempt has taken over.
+  static Result<std::unique_ptr<CheckpointSync>> Open(CheckpointSyncOptions options,
+                                                      const Clock& clock);
+  ~CheckpointSync();  // Stop()
+  CheckpointSync(const CheckpointSync&) = delete;
+  CheckpointSync& operator=(const CheckpointSync&) = delete;
+
+  void Start();
+  void Stop();  // in the middle of a part; nothing is committed
+
+  void NoteSave(const SaveNote& note);
+
+  // Stops, then keeps at once what may be kept, on the caller's thread and at full speed.
+  // `clean`: the script ended by itself with status 0, or after a notice: all files as they
+  // are now. Not clean (SIGKILL, a crash that may have cut a write short): only the last
+  // state that was seen whole and is still there, or that NoteSave told of. The checkpoint
+  // committed by this call, if one was.
+  Result<std::optional<CheckpointInfo>> FinalSync(bool clean);
+
+  // One look, as the thread does; for tests and for those who bring their own timer.
+  Result<std::optional<CheckpointInfo>> Look();
+
+  // Newest change of a file in the directory since Open: by the file system, and when seen.
+  struct LastWrite {
+    WallTime wall;
+    Millis monotonic{0};
+  };
+  std::optional<LastWrite> last_write() const;
+  int64_t save_cost_ms() const;  // moving measure; 0: nothing measured yet
+  std::optional<CheckpointInfo> newest() const;  // committed by this attempt
+
+ private:
+  class Work;
+  CheckpointSync();
+  std::unique_ptr<Work> work_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,338 @@
+#include "run/checkpoint/checkpoint_sync.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "base/test_dir.h"
+#include "run/checkpoint/checkpoint_testing.h"
+#include "run/checkpoint/restore.h"
+
+namespace athanor {
+namespace {
+
+constexpr uint64_t kPart = 1'000;
+
+struct Syncing {
+  TestDir dir;
+  FakeClock clock;
+  std::vector<int> pids;
+  std::optional<int64_t> last_step;
+  std::vector<std::string> log;
+  std::vector<CheckpointInfo> committed;
+  CheckpointSyncOptions options;
+  std::unique_ptr<CheckpointSync> sync;
+
+  Syncing() {
+    EXPECT_TRUE(MakeDirs(dir / "files").ok());
+    options.dir = dir / "files";
+    options.manifest_dir = dir / "manifests";
+    options.parts_dir = dir / "parts";
+    options.part_bytes = kPart;
+    options.pids = [this] { return pids; };
+    options.last_step = [this] { return last_step; };
+    options.held_ms = [this] { return clock.Monotonic().count(); };
+    options.committed = [this](const CheckpointInfo& info) { committed.push_back(info); };
+    options.log = [this](const std::string& text) { log.push_back(text); };
+  }
+  void Open() {
+    sync.reset();
+    auto opened = CheckpointSync::Open(options, clock);
+    ASSERT_TRUE(opened) << opened.error().what;
+    sync = std::move(*opened);
+  }
+  std::string File(const std::string& name) const { return dir / ("files/" + name); }
+  // Looks after `ms`; the id of what was committed.
+  std::string Look(int64_t ms = 300) {
+    clock.Advance(Millis(ms));
+    const auto done = sync->Look();
+    EXPECT_TRUE(done) << done.error().what << ": " << done.error().why;
+    return done && *done ? (**done).id : "";
+  }
+  std::string Final(bool clean) {
+    const auto done = sync->FinalSync(clean);
+    EXPECT_TRUE(done) << done.error().what << ": " << done.error().why;
+    return done && *done ? (**done).id : "";
+  }
+  CheckpointStore Store() const {
+    return CheckpointStore::Open(dir / "manifests", BlobStore::Open(dir / "parts").value(),
+                                 dir / "files")
+        .value();
+  }
+  std::map<std::string, std::string> Newest() const {
+    const std::string place = dir / "restored";
+    EXPECT_TRUE(RemoveTree(place).ok());
+    const auto restored = RestoreCheckpoint(Store(), "", place);
+    EXPECT_TRUE(restored && restored->passed_over.empty());
+    return TreeOf(place);
+  }
+};
+
+WallTime Now() {
+  return SystemClock().Wall();
+}
+
+TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
+  Syncing on;
+  on.Open();
+  EXPECT_EQ(on.Look(), "");
+  Put(on.File("step_10.pt"), std::string(3'500, 'a'));
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "1-1");
+  EXPECT_EQ(on.Look(), "");
+  Put(on.File("step_20.pt"), std::string(2'000, 'b'));
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-2");
+  ASSERT_EQ(on.committed.size(), 2u);
+  EXPECT_EQ(on.committed[0].step, 10);
+  EXPECT_EQ(on.committed[1].step, 20);
+  EXPECT_EQ(on.committed[1].files, 2u);
+  EXPECT_EQ(on.committed[1].bytes, 5'500u);
+  EXPECT_EQ(on.committed[1].new_bytes, 1'000u);  // two equal parts
+  EXPECT_EQ(on.Newest(), TreeOf(on.dir / "files"));
+  EXPECT_TRUE(on.log.empty());
+}
+
+TEST(CheckpointSync, ARemovedFileIsAChangeOfTheSameStep) {
+  Syncing on;
+  on.Open();
+  Put(on.File("step_10.pt"), "a");
+  Put(on.File("step_20.pt"), "b");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  ASSERT_EQ(::unlink(on.File("step_10.pt").c_str()), 0);
+  EXPECT_EQ(on.Look(), "1-2");
+  EXPECT_EQ(on.committed[1].step, on.committed[0].step);
+  EXPECT_EQ(on.Newest(), (std::map<std::string, std::string>{{"step_20.pt", "b"}}));
+}
+
+TEST(CheckpointSync, AnEmptiedFolderIsNoCheckpoint) {
+  Syncing on;
+  on.Open();
+  Put(on.File("step_10.pt"), "a");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  ASSERT_TRUE(RemoveTree(on.dir / "files").ok());
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Final(true), "");
+  EXPECT_EQ(on.Newest().size(), 1u);
+}
+
+TEST(CheckpointSync, TheSameBytesWrittenAnewAreNoNewCheckpoint) {
+  Syncing on;
+  on.Open();
+  Put(on.File("a.pt"), "same");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  ASSERT_EQ(::chmod(on.File("a.pt").c_str(), 0640), 0);  // moves ctime only
+  on.Look();
+  EXPECT_EQ(on.Look(), "");
+}
+
+// Planted bug: nobody is asked who has a file open.
+TEST(CheckpointSync, AFileThatAProcessHasOpenForWritingIsNotTaken) {
+  Syncing on;
+  on.Open();
+  Puppet script([&](const Puppet::Step& step) {
+    const int fd = OpenAndWrite(on.File("step_1.pt"), "first half, ");
+    step();
+    if (!WriteAll(fd, "second half").ok()) ::_exit(9);
+    ::close(fd);
+    step();
+  });
+  on.pids = script.pids();
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(on.Look(60'000), "");
+  script.Go();
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "1-1");
+  EXPECT_EQ(on.Newest().at("step_1.pt"), "first half, second half");
+}
+
+// Planted bug: FinalSync(false) takes what lies there.
+TEST(CheckpointSync, AfterAKillAHalfWrittenFileNeverEnters) {
+  Syncing on;
+  on.Open();
+  Put(on.File("step_1.pt"), "whole");
+  on.Look();
+  Puppet script([&](const Puppet::Step& step) {
+    OpenAndWrite(on.File("step_2.pt"), "half");
+    step();
+  });
+  on.pids = script.pids();
+  EXPECT_EQ(on.Look(), "");  // step_2 holds it back
+  EXPECT_EQ(on.Look(), "");
+  script.Kill();
+  EXPECT_EQ(on.Final(false), "");
+  // Told to be clean, the same folder is taken as it is.
+  EXPECT_EQ(on.Final(true), "1-1");
+}
+
+TEST(CheckpointSync, AfterAKillTheLastStateSeenWholeIsKept) {
+  Syncing on;
+  on.Open();
+  Put(on.File("a.pt"), "one");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  // Seen whole, but there is no room for it just then.
+  Put(on.File("b.pt"), "two");
+  on.Look();
+  ASSERT_EQ(::rename((on.dir / "parts/tmp").c_str(), (on.dir / "parts/gone").c_str()), 0);
+  on.clock.Advance(Millis(300));
+  EXPECT_FALSE(on.sync->Look());
+  EXPECT_EQ(on.log.size(), 1u);
+  ASSERT_EQ(::rename((on.dir / "parts/gone").c_str(), (on.dir / "parts/tmp").c_str()), 0);
+  Put(on.File("c.pt"), "begun when it was killed");
+  EXPECT_EQ(on.Final(false), "1-2");
+  EXPECT_EQ(on.Newest(), (std::map<std::string, std::string>{{"a.pt", "one"}, {"b.pt", "two"}}));
+}
+
+TEST(CheckpointSync, AfterAKillNothingIsMadeOfFilesOfTwoMoments) {
+  Syncing on;
+  on.Open();
+  Put(on.File("model.pt"), "model 1");
+  Put(on.File("optimizer.pt"), "optimizer 1");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  Put(on.File("model.pt"), "model 2");
+  on.Look();  // model 2 has come to rest at the next look; optimizer 2 is under way
+  Put(on.File("optimizer.pt"), "optim");
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Final(false), "");
+  EXPECT_EQ(on.Newest().at("model.pt"), "model 1");
+}
+
+TEST(CheckpointSync, ANotedSaveIsTakenAtOnceAlsoAfterAKill) {
+  Syncing on;
+  on.Open();
+  Put(on.File("a.pt"), "one");
+  on.sync->NoteSave({7, 1'500, Now()});
+  EXPECT_EQ(on.Look(0), "1-1");
+  EXPECT_EQ(on.committed[0].step, 7);
+  EXPECT_EQ(on.committed[0].save_ms, 1'500);
+  EXPECT_EQ(on.sync->save_cost_ms(), 1'500);
+  Put(on.File("b.pt"), "two");
+  on.sync->NoteSave({8, 1'700, Now()});
+  EXPECT_EQ(on.Final(false), "1-2");
+  EXPECT_EQ(on.committed[1].step, 8);
+  EXPECT_EQ(on.Newest().size(), 2u);
+}
+
+TEST(CheckpointSync, TheStepIsToldElseNamedElseTheMetrics) {
+  Syncing on;
+  on.Open();
+  on.last_step = 99;
+  const auto keep = [&](const std::string& name) {
+    Put(on.File(name), name);
+    on.Look();
+    on.Look();
+    return on.committed.back().step;
+  };
+  EXPECT_EQ(keep("last.pt"), 99);
+  EXPECT_EQ(keep("epoch3.pt"), 99);
+  EXPECT_EQ(keep("checkpoint-120/model.bin"), 120);
+  // A note of an earlier save says nothing of a later file.
+  on.sync->NoteSave({5, 1, WallTime{Now().ms - 60'000}});
+  EXPECT_EQ(keep("plain.pt"), 99);
+  on.last_step.reset();
+  EXPECT_EQ(keep("other.pt"), std::nullopt);
+}
+
+TEST(CheckpointSync, WhatWasRestoredIsNotKeptAgain) {
+  Syncing on;
+  on.Open();
+  Put(on.File("step_5.pt"), std::string(2'500, 'a'));
+  EXPECT_EQ(on.Final(true), "1-1");
+  ASSERT_TRUE(RemoveTree(on.dir / "files").ok());
+  ASSERT_TRUE(RestoreCheckpoint(on.Store(), "", on.dir / "files"));
+  on.options.attempt = 2;
+  on.Open();
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_FALSE(on.sync->last_write());
+  EXPECT_FALSE(on.sync->newest());
+  Put(on.File("step_6.pt"), "new");
+  on.Look();
+  EXPECT_EQ(on.Look(), "2-1");
+  EXPECT_EQ(on.committed.back().new_bytes, 3u);
+  EXPECT_EQ(on.committed.back().step, 6);
+  ASSERT_TRUE(on.sync->last_write());
+  EXPECT_LE(Now().ms - on.sync->last_write()->wall.ms, 60'000);
+}
+
+TEST(CheckpointSync, AnAttemptThatWasReplacedKeepsNothingMore) {
+  Syncing on;
+  on.Open();
+  Put(on.File("a.pt"), "x");
+  ASSERT_TRUE(on.Store().Fence(2).ok());
+  on.Look();
+  on.clock.Advance(Millis(300));
+  const auto refused = on.sync->Look();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(on.Final(true), "");
+  EXPECT_FALSE(CheckpointSync::Open(on.options, on.clock));
+}
+
+TEST(CheckpointSync, ThinsOutAsTheSpecSays) {
+  Syncing on;
+  on.options.spec.keep_last = 1;
+  on.options.spec.keep_best = 1;
+  on.options.value_of = [](int64_t step) { return step == 2 ? 0.5 : 1.5; };
+  on.Open();
+  for (int step = 1; step <= 4; ++step) {
+    Put(on.File("step_" + std::to_string(step) + ".pt"), std::to_string(step));
+    on.Look();
+    EXPECT_NE(on.Look(), "");
+  }
+  const auto listing = on.Store().List().value();
+  ASSERT_EQ(listing.checkpoints.size(), 2u);
+  EXPECT_EQ(listing.checkpoints[0].id, "1-4");
+  EXPECT_EQ(listing.checkpoints[1].id, "1-2");
+}
+
+TEST(CheckpointSync, PartsThatVanishedAreStoredAgain) {
+  Syncing on;
+  on.Open();
+  Put(on.File("a.pt"), "one");
+  on.Look();
+  EXPECT_EQ(on.Look(), "1-1");
+  ASSERT_TRUE(RemoveTree(on.dir / "parts").ok());
+  ASSERT_TRUE(MakeDirs(on.dir / "parts/tmp").ok());
+  Put(on.File("b.pt"), "two");
+  on.Look();
+  on.clock.Advance(Millis(300));
+  EXPECT_FALSE(on.sync->Look());
+  EXPECT_EQ(on.Look(10'000), "1-2");
+  EXPECT_EQ(on.Newest().size(), 2u);
+}
+
+TEST(CheckpointSync, ItsThreadKeepsASaveByItselfAndStopsAtOnce) {
+  Syncing on;
+  SystemClock clock;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::optional<CheckpointInfo> seen;
+  on.options.look_every = Millis(10);
+  on.options.settle = Millis(20);
+  on.options.committed = [&](const CheckpointInfo& info) {
+    const std::lock_guard lock(mutex);
+    seen = info;
+    wake.notify_all();
+  };
+  on.sync = CheckpointSync::Open(on.options, clock).value();
+  on.sync->Start();
+  Put(on.File("step_3.pt"), std::string(5'000, 'x'));
+  {
+    std::unique_lock lock(mutex);
+    ASSERT_TRUE(wake.wait_for(lock, Seconds(60), [&] { return seen.has_value(); }));
+  }
+  EXPECT_EQ(seen->step, 3);
+  on.sync->Stop();
+  EXPECT_EQ(on.sync->newest(), seen);
+  EXPECT_EQ(on.Newest(), TreeOf(on.dir / "files"));
+}
+
+}  // namespace
+}  // namespace athanor

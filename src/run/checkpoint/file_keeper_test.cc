@@ -1,0 +1,124 @@
+#include "run/checkpoint/file_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include "base/hash.h"
+#include "base/test_dir.h"
+#include "run/checkpoint/checkpoint_testing.h"
+
+namespace athanor {
+namespace {
+
+struct Keeping {
+  TestDir dir;
+  BlobStore store = BlobStore::Open(dir / "parts").value();
+  UniqueFd files;
+  Keeping(const std::string& bytes) {
+    Put(dir / "files/f", bytes);
+    files = OpenDir(dir / "files").value();
+  }
+  FileStamp Stamp() const { return ScanFolder(dir / "files")->files.at("f").stamp; }
+};
+
+TEST(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
+  const std::string bytes = std::string(1'000, 'a') + std::string(1'000, 'b') + "c";
+  Keeping keeping(bytes);
+  KeptFile kept{keeping.Stamp(), {}, false};
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, nullptr, kept).ok());
+  EXPECT_TRUE(kept.complete);
+  ASSERT_EQ(kept.parts.size(), 3u);
+  EXPECT_EQ(kept.parts[1], Sha256Hex(std::string(1'000, 'b')));
+  for (const auto& part : kept.parts) EXPECT_TRUE(keeping.store.Verify(part).ok());
+
+  KeptFile named{keeping.Stamp(), {}, false};
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, nullptr, nullptr, named).ok());
+  EXPECT_EQ(named.parts, kept.parts);
+
+  Put(keeping.dir / "files/f", "");
+  KeptFile empty{keeping.Stamp(), {}, false};
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, nullptr, empty).ok());
+  EXPECT_TRUE(empty.complete && empty.parts.empty());
+}
+
+// Planted bug: the stamp is compared only before the first part.
+TEST(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
+  for (const bool grows : {false, true}) {
+    Keeping keeping(std::string(5'000, 'a'));
+    KeptFile kept{keeping.Stamp(), {}, false};
+    size_t chunks = 0;
+    Yielder yielder([&](auto) {
+      if (++chunks == 3) {
+        const int fd = ::open((keeping.dir / "files/f").c_str(), O_WRONLY);
+        EXPECT_EQ(::pwrite(fd, "z", 1, grows ? 5'000 : 0), 1);
+        ::close(fd);
+      }
+      return true;
+    });
+    const auto done =
+        KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &yielder, kept);
+    ASSERT_FALSE(done.ok());
+    EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+    EXPECT_FALSE(kept.complete);
+    EXPECT_TRUE(kept.parts.empty());
+  }
+}
+
+TEST(FileKeeper, AFileThatWasReplacedOrRemovedIsNotTaken) {
+  Keeping keeping("first");
+  KeptFile kept{keeping.Stamp(), {}, false};
+  Put(keeping.dir / "files/f", "other");
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+            ErrorCode::kConflict);
+  ASSERT_EQ(::unlink((keeping.dir / "files/f").c_str()), 0);
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+            ErrorCode::kConflict);
+  ASSERT_EQ(::symlink("/etc/passwd", (keeping.dir / "files/f").c_str()), 0);
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+            ErrorCode::kConflict);
+}
+
+TEST(FileKeeper, GoesOnAtThePartWhereItWasInterrupted) {
+  Keeping keeping(std::string(1'000, 'a') + std::string(1'000, 'b') + std::string(1'000, 'c'));
+  KeptFile kept{keeping.Stamp(), {}, false};
+  size_t chunks = 0;
+  Yielder until_second([&](auto) { return ++chunks < 2; });
+  const auto stopped =
+      KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &until_second, kept);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  EXPECT_EQ(kept.parts.size(), 1u);
+  size_t more = 0;
+  Yielder count([&](auto) { return ++more > 0; });
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &count, kept).ok());
+  EXPECT_EQ(more, 2u);
+  EXPECT_EQ(kept.parts.size(), 3u);
+}
+
+TEST(Yielder, TakesTheMachineForBusyWhenItCannotTell) {
+  Yielder yielder([](auto) { return true; }, "/nonexistent");
+  EXPECT_TRUE(yielder.machine_busy());
+}
+
+TEST(Yielder, PausesLongerOnABusyMachine) {
+  const auto pause_of = [](const std::string& stat) {
+    std::chrono::nanoseconds longest{0};
+    Yielder yielder(
+        [&](std::chrono::nanoseconds pause) {
+          longest = std::max(longest, pause);
+          return true;
+        },
+        stat);
+    std::string work(1 << 20, 'x');
+    for (int i = 0; i < 3; ++i) {
+      (void)Sha256Hex(work);
+      EXPECT_TRUE(yielder.Spend(1));
+    }
+    return longest;
+  };
+  const TestDir dir;
+  Put(dir / "stat", "cpu 1 2 3 4 5\n");  // never any idler: but not known before the second look
+  EXPECT_EQ(pause_of(dir / "stat").count(), 0);
+  EXPECT_GT(pause_of("/nonexistent").count(), 0);
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,117 @@
+#include "run/checkpoint/rest_watch.h"
+
+#include <algorithm>
+
+#include "base/files.h"
+
+namespace athanor {
+namespace {
+
+bool IsJournal(const std::string& name) {
+  return IsJournalName(BaseName(name));
+}
+
+bool ChangedAfter(const ScannedFile& file, WallTime told) {
+  return file.stamp.ctime_ns / 1'000'000 > told.ms;
+}
+
+}  // namespace
+
+bool SameButJournals(const Snapshot& a, const Snapshot& b) {
+  auto x = a.begin();
+  auto y = b.begin();
+  for (;;) {
+    while (x != a.end() && IsJournal(x->first)) ++x;
+    while (y != b.end() && IsJournal(y->first)) ++y;
+    if (x == a.end() || y == b.end()) return x == a.end() && y == b.end();
+    if (*x != *y) return false;
+    ++x;
+    ++y;
+  }
+}
+
+void RestWatch::Observe(const Snapshot& files, Millis now) {
+  for (auto track = tracks_.begin(); track != tracks_.end();) {
+    track = files.count(track->first) > 0 ? std::next(track) : tracks_.erase(track);
+  }
+  for (const auto& [name, file] : files) {
+    auto [found, fresh] = tracks_.try_emplace(name);
+    Track& track = found->second;
+    if (!fresh && track.file == file) continue;
+    const bool other = fresh || track.file.stamp.inode != file.stamp.inode;
+    if (!track.busy_since) {
+      // The first change after a rest; of a new file its birth, also under another name.
+      track.began_ns = other && file.born_ns > 0 ? file.born_ns : file.stamp.mtime_ns;
+      track.busy_since = now;
+    }
+    track.file = file;
+    track.since = now;
+  }
+}
+
+bool RestWatch::Excused(const std::string& name, const Track& track, Millis now) {
+  if (IsJournal(name)) return true;
+  if (!track.busy_since || now - *track.busy_since < patience_) return false;
+  if (std::find(left_out_.begin(), left_out_.end(), name) == left_out_.end()) {
+    left_out_.push_back(name);
+  }
+  return true;
+}
+
+std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime> told,
+                                              const Snapshot& kept, const Writers& writers) {
+  Snapshot whole;
+  bool waiting = false;
+  for (const auto& [name, track] : tracks_) {
+    const bool at_rest =
+        now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
+    if (at_rest) {
+      whole.emplace(name, track.file);
+    } else if (!Excused(name, track, now)) {
+      waiting = true;
+    }
+  }
+  if (waiting) {
+    auto state = told ? ToldState(*told, kept) : std::nullopt;
+    if (!state) return std::nullopt;
+    whole = std::move(*state);
+  }
+  if (asked_ && *asked_ == whole) return whole;
+  std::vector<FileKey> keys;
+  for (const auto& [name, file] : whole) keys.emplace_back(file.stamp.device, file.stamp.inode);
+  const auto open = keys.empty() ? keys : writers(std::move(keys));
+  for (auto file = whole.begin(); file != whole.end();) {
+    Track& track = tracks_[file->first];
+    const FileKey key{file->second.stamp.device, file->second.stamp.inode};
+    if (std::find(open.begin(), open.end(), key) == open.end()) {
+      ++file;
+      continue;
+    }
+    if (!track.busy_since) track.busy_since = now;
+    if (!Excused(file->first, track, now)) return std::nullopt;
+    file = whole.erase(file);
+  }
+  for (const auto& [name, file] : whole) tracks_[name].busy_since.reset();
+  // With somebody still writing to a journal the answer may be another next time.
+  if (open.empty()) asked_ = whole;
+  return whole;
+}
+
+std::optional<Snapshot> RestWatch::ToldState(WallTime told, const Snapshot& kept) const {
+  Snapshot state;
+  for (const auto& [name, track] : tracks_) {
+    if (!ChangedAfter(track.file, told)) {
+      state.emplace(name, track.file);
+    } else if (kept.count(name) > 0 && !IsJournal(name)) {
+      return std::nullopt;
+    }
+  }
+  return state;
+}
+
+int64_t RestWatch::began_ns(const std::string& name) const {
+  const auto track = tracks_.find(name);
+  return track == tracks_.end() ? 0 : track->second.began_ns;
+}
+
+}  // namespace athanor

@@ -1,0 +1,120 @@
+#include "run/checkpoint/rest_watch.h"
+
+#include <gtest/gtest.h>
+
+namespace athanor {
+namespace {
+
+// A file whose content was last changed at `ms`.
+ScannedFile File(int64_t ms, uint64_t inode = 1) {
+  ScannedFile file;
+  file.stamp = {1, inode, 10, ms * 1'000'000, ms * 1'000'000};
+  return file;
+}
+
+struct Watching {
+  RestWatch watch{Millis(300), Millis(10'000)};
+  std::vector<FileKey> open;
+  size_t asked = 0;
+  Snapshot kept;
+  std::optional<Snapshot> Look(const Snapshot& files, int64_t now,
+                               std::optional<WallTime> told = std::nullopt) {
+    watch.Observe(files, Millis(now));
+    return watch.WholeState(Millis(now), told, kept, [&](std::vector<FileKey>) {
+      ++asked;
+      return open;
+    });
+  }
+};
+
+TEST(RestWatch, AFileIsWholeAfterTwoEqualLooksFarEnoughApart) {
+  Watching on;
+  const Snapshot files{{"a.pt", File(1)}};
+  EXPECT_FALSE(on.Look(files, 0));
+  EXPECT_FALSE(on.Look(files, 299));
+  EXPECT_EQ(on.Look(files, 300), files);
+  const Snapshot rewritten{{"a.pt", File(2)}};
+  EXPECT_FALSE(on.Look(rewritten, 400));
+  EXPECT_EQ(on.Look(rewritten, 700), rewritten);
+}
+
+TEST(RestWatch, OneFileInMotionHoldsBackAll) {
+  Watching on;
+  Snapshot files{{"a.pt", File(1)}};
+  EXPECT_FALSE(on.Look(files, 0));
+  files["b.pt"] = File(350, 2);
+  EXPECT_FALSE(on.Look(files, 400));
+  EXPECT_EQ(on.Look(files, 700), files);
+}
+
+TEST(RestWatch, AFileOpenForWritingIsNotWholeHoweverStillItIs) {
+  Watching on;
+  const Snapshot files{{"a.pt", File(1)}};
+  on.open = {{1, 1}};
+  EXPECT_FALSE(on.Look(files, 0));
+  EXPECT_FALSE(on.Look(files, 5'000));
+  on.open.clear();
+  EXPECT_EQ(on.Look(files, 5'500), files);
+  const size_t asked = on.asked;
+  EXPECT_EQ(on.Look(files, 6'000), files);
+  EXPECT_EQ(on.asked, asked) << "what is known to be whole is not asked about again";
+}
+
+TEST(RestWatch, JournalsHoldBackNothing) {
+  Watching on;
+  const ScannedFile model = File(1);
+  for (int64_t now = 0; now < 2'000; now += 250) {
+    const Snapshot files{{"a.pt", model},
+                         {"logs/events.out.tfevents.1.host", File(now, 2)},
+                         {"metrics.csv", File(now, 3)}};
+    const auto whole = on.Look(files, now);
+    if (now < 500) continue;
+    EXPECT_EQ(whole, (Snapshot{{"a.pt", model}})) << now;
+  }
+  EXPECT_TRUE(SameButJournals({{"a.pt", model}, {"b.log", File(1)}}, {{"a.pt", model}}));
+  EXPECT_FALSE(SameButJournals({{"a.pt", model}, {"b.pt", File(1)}}, {{"a.pt", model}}));
+  EXPECT_FALSE(SameButJournals({{"a.pt", model}}, {{"a.pt", File(2)}}));
+}
+
+TEST(RestWatch, WhatNeverRestsIsLeftOutInTheEndAndNamed) {
+  Watching on;
+  const ScannedFile model = File(1);
+  std::optional<Snapshot> whole;
+  for (int64_t now = 0; now <= 10'000; now += 200) {
+    EXPECT_FALSE(whole) << now;
+    whole = on.Look({{"a.pt", model}, {"ring.bin", File(now, 2)}}, now);
+  }
+  EXPECT_EQ(whole, (Snapshot{{"a.pt", model}}));
+  EXPECT_EQ(on.watch.left_out(), std::vector<std::string>{"ring.bin"});
+}
+
+TEST(RestWatch, AToldSaveNeedsNoSecondLookAndIsNotHeldBackByTheNext) {
+  Watching on;
+  const Snapshot first{{"step_1.pt", File(1'000)}};
+  EXPECT_EQ(on.Look(first, 0, WallTime{1'000}), first);
+  on.kept = first;
+  Snapshot more = first;
+  more["step_2.pt"] = File(2'000, 2);
+  more["step_3.pt"] = File(2'500, 3);  // begun after the word came
+  const auto whole = on.Look(more, 100, WallTime{2'000});
+  more.erase("step_3.pt");
+  EXPECT_EQ(whole, more);
+}
+
+TEST(RestWatch, AToldStateOfWhichAFileIsBeingOverwrittenIsGone) {
+  Watching on;
+  on.kept = {{"last.pt", File(1)}};
+  const Snapshot files{{"last.pt", File(2'500)}, {"step_2.pt", File(2'000, 2)}};
+  EXPECT_FALSE(on.Look(files, 0, WallTime{2'000}));
+  EXPECT_FALSE(on.watch.ToldState(WallTime{2'000}, on.kept));
+  EXPECT_TRUE(on.watch.ToldState(WallTime{2'500}, on.kept));
+}
+
+TEST(RestWatch, AToldFileThatIsStillOpenIsNotWhole) {
+  Watching on;
+  on.open = {{1, 1}};
+  EXPECT_FALSE(on.Look({{"a.pt", File(1)}}, 0, WallTime{5}));
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,160 @@
+#include "run/survival.h"
+
+#include <algorithm>
+#include <cstdio>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "link/job_dir.h"
+#include "run/checkpoint/interval.h"
+#include "run/contract.h"
+#include "run/process_tree.h"
+#include "run/stacks.h"
+
+namespace athanor {
+namespace {
+
+constexpr Millis kStacksLimit{5'000};
+constexpr size_t kStacksText = 48u << 10;
+
+}  // namespace
+
+Survival::Survival(Options options)
+    : options_(std::move(options)),
+      watcher_(options_.plan, options_.clock,
+               {[this](const Firing& firing) {
+                  if (firing.action != "mark") shipper_->AskForCapture();
+                  shipper_->Send(FiringFrame{firing});
+                },
+                [this](const Cause& cause) { options_.stop(cause); },
+                [this](const Hang& hang) { Hung(hang); }}) {}
+
+Survival::~Survival() = default;
+
+void Survival::HookInto(Shipper::Options& options) {
+  options.on_points = [this](const PointBatch& batch) { watcher_.OnPoints(batch); };
+  options.on_output = [this](uint64_t bytes) { watcher_.OnOutput(bytes); };
+  options.on_checkpoint = [this](const SpoolCheckpoint& saved) {
+    if (auto* sync = open_sync_.load()) {
+      sync->NoteSave({saved.step, std::max<int64_t>(saved.save_ns, 0) / 1'000'000,
+                      WallTime{saved.wall_ns / 1'000'000}});
+    }
+  };
+}
+
+void Survival::Start(const std::string& checkpoint_dir, int64_t supervisor_pid) {
+  auto& shipper = *shipper_;
+  supervisor_pid_ = supervisor_pid;
+  const auto& plan = options_.plan;
+  if (plan.spec.checkpoints.every.count() > 0) {
+    shipper.AdviseCheckpoints(plan.spec.checkpoints.every);
+  }
+  CheckpointSyncOptions sync;
+  sync.dir = checkpoint_dir;
+  sync.manifest_dir = JoinPath(plan.job_dir, job_dir::kManifests);
+  sync.parts_dir = JoinPath(plan.job_dir, job_dir::kParts);
+  sync.spec = plan.spec.checkpoints;
+  sync.attempt = plan.number;
+  sync.pids = [pid = static_cast<int>(supervisor_pid)] {
+    std::vector<int> pids;
+    for (const auto& process : DescendantsOf(ListProcesses(), pid)) pids.push_back(process.pid);
+    return pids;
+  };
+  sync.last_step = [this] { return watcher_.last_step(); };
+  sync.held_ms = options_.held_ms;
+  sync.committed = [this](const CheckpointInfo& checkpoint) { Kept(checkpoint); };
+  sync.log = [this](const std::string& text) {
+    options_.log.Log(LogLevel::kWarning, "checkpoints", {{"why", text}});
+  };
+  auto opened = CheckpointSync::Open(std::move(sync), options_.clock);
+  if (!opened) {
+    shipper.Send(NoteFrame{{"checkpoint", "checkpoints are not kept: " + opened.error().what,
+                            opened.error().hint, opened.error().why}});
+    return;
+  }
+  sync_ = std::move(*opened);
+  open_sync_ = sync_.get();
+  sync_->Start();
+}
+
+void Survival::Tick(uint64_t cpu_ns) { watcher_.Tick(cpu_ns); }
+
+void Survival::Kept(const CheckpointInfo& checkpoint) {
+  const auto& plan = options_.plan;
+  const int64_t cost = sync_ ? sync_->save_cost_ms() : checkpoint.save_ms;
+  auto advice = AdviseInterval(cost, plan.mtbf_ms, plan.mtbf_source);
+  if (plan.spec.checkpoints.every.count() > 0) {
+    advice.every_ms = plan.spec.checkpoints.every.count();
+    advice.source += (advice.source.empty() ? "" : "; ") + std::string("set by checkpoints.every");
+  }
+  shipper_->AdviseCheckpoints(Millis(advice.every_ms));
+  shipper_->Send(CheckpointFrame{checkpoint, advice});
+}
+
+void Survival::Noticed(const StopFrame& stop) {
+  noticed_ = options_.clock.Wall();
+  Json notice = {{"cause", stop.cause.kind}, {"deadline_unix_ms", noticed_->ms + stop.grace_ms}};
+  auto written = ReplaceFile(NoticeFile(options_.ml), DumpJson(notice), 0644);
+  if (!written) {
+    options_.log.Log(LogLevel::kWarning, "notice file", {{"why", written.error().what}});
+  }
+}
+
+std::string Survival::Stacks() const {
+  const auto all = ListProcesses();
+  std::vector<RankProcesses> ranks;
+  // One rank so far: the supervisor's only child is its main process.
+  for (const auto& process : all) {
+    if (process.ppid != supervisor_pid_) continue;
+    ranks.push_back(ProcessesOfRank(all, Rank{0}, process.pid, StacksFile(options_.ml, 0)));
+    break;
+  }
+  const auto stacks = TakeStacks(ranks, kStacksLimit);
+  std::string text;
+  if (auto odd = OddRank(stacks)) text += odd->Text() + "\n";
+  for (const auto& rank : stacks) text += rank.Text(kStacksText);
+  return text;
+}
+
+void Survival::Hung(const Hang& hang) {
+  const auto& plan = options_.plan;
+  Cause cause{"hung", hang.Text(), "ath logs " + plan.spec.name + " --tail 20", Stacks()};
+  shipper_->AskForCapture();
+  const auto& action = plan.spec.limits.hang_action;
+  if (action == "note") {
+    shipper_->Send(NoteFrame{cause});
+  } else {
+    options_.stop(cause);
+  }
+}
+
+void Survival::KeepLast(bool clean) {
+  if (!sync_) return;
+  auto kept = sync_->FinalSync(clean);
+  if (!kept) {
+    shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +
+                                                kept.error().what,
+                              kept.error().hint, kept.error().why}});
+  }
+}
+
+int64_t Survival::saved_ms() const {
+  if (!sync_ || !noticed_) return -1;
+  const auto last = sync_->last_write();
+  if (!last || last->wall.ms < noticed_->ms) return -1;
+  return last->wall.ms - noticed_->ms;
+}
+
+void Survival::KeepCapture() {
+  const auto from = CaptureDir(options_.ml);
+  if (!Exists(from)) return;
+  const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  (void)RemoveTree(to).ok();
+  if (std::rename(from.c_str(), to.c_str()) == 0) return;
+  options_.log.Log(LogLevel::kWarning, "capture not kept", {{"from", from}});
+}
+
+}  // namespace athanor

@@ -1,0 +1,70 @@
+// Survival is the agent's part in outliving its machine: it keeps the script's checkpoints,
+// advises how often to make them, tells the script of a stop by file and page, watches rules
+// and hangs, and afterwards says whether the script saved in time.
+//
+// Threads: Start, Tick and the calls after the script's end belong to the agent's main thread;
+// the hooks come from the shipper's.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "link/plan.h"
+#include "link/spool.h"
+#include "link/wire.h"
+#include "run/checkpoint/checkpoint_sync.h"
+#include "run/shipper.h"
+#include "run/watcher.h"
+
+namespace athanor {
+
+class Survival {
+ public:
+  struct Options {
+    const AttemptPlan& plan;
+    std::string ml;  // the contract's tree, as the agent sees it
+    const Clock& clock;
+    Logger& log;
+    std::function<int64_t()> held_ms;
+    std::function<void(Cause)> stop;  // ends the script with its grace
+  };
+  explicit Survival(Options options);
+  ~Survival();
+
+  // For Shipper::Options; then the shipper itself, before it starts.
+  void HookInto(Shipper::Options& options);
+  void Use(Shipper& shipper) { shipper_ = &shipper; }
+  // The script runs (or is found running) under this supervisor.
+  void Start(const std::string& checkpoint_dir, int64_t supervisor_pid);
+  // About once a second.
+  void Tick(uint64_t cpu_ns);
+  // The notice was given just now: writes the file for those who are not Python.
+  void Noticed(const StopFrame& stop);
+
+  // After the script ended. `clean`: no write of its was cut short.
+  void KeepLast(bool clean);
+  // From the notice to the newest change of a checkpoint; -1: none, or no notice.
+  int64_t saved_ms() const;
+  // Moves what the black box holds to where it outlives the attempt.
+  void KeepCapture();
+
+ private:
+  void Kept(const CheckpointInfo& checkpoint);
+  void Hung(const Hang& hang);
+  std::string Stacks() const;
+
+  Options options_;
+  Watcher watcher_;
+  Shipper* shipper_ = nullptr;
+  int64_t supervisor_pid_ = 0;
+  std::optional<WallTime> noticed_;
+  std::unique_ptr<CheckpointSync> sync_;
+  std::atomic<CheckpointSync*> open_sync_{nullptr};  // sync_, for the shipper's thread
+};
+
+}  // namespace athanor

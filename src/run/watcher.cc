@@ -1,0 +1,76 @@
+#include "run/watcher.h"
+
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* kind) {
+  std::string text = firing.rule + " fired on " + firing.metric;
+  if (firing.step) text += " at step " + std::to_string(*firing.step);
+  text += ": " + firing.value;
+  if (!firing.threshold.empty()) text += " (well would be " + firing.threshold + ")";
+  return {kind, text, "ath metrics " + job + " " + ShellQuote(firing.metric), firing.advice};
+}
+
+}  // namespace
+
+Watcher::Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions)
+    : plan_(plan), clock_(clock), actions_(std::move(actions)), hang_(plan.spec.limits) {
+  // Checked at submit; a newer server's rule that is not known here never fires.
+  if (auto rules = RuleSet::Make(plan.spec.rules); rules && !rules->empty()) {
+    rules_ = std::move(*rules);
+  }
+}
+
+void Watcher::OnPoints(const PointBatch& batch) {
+  std::vector<Firing> firings;
+  {
+    std::lock_guard lock(mutex_);
+    points_ += batch.items.size();
+    for (const auto& item : batch.items) {
+      const auto& point = item.point;
+      if (point.step) step_ = point.step;
+      if (!rules_) continue;
+      rules_->Feed({point.name, Rank{batch.rank}, point.step, point.value, clock_.Monotonic(),
+                    WallTime{point.wall_ns / 1'000'000}},
+                   firings);
+    }
+  }
+  Act(firings);
+}
+
+void Watcher::OnOutput(uint64_t bytes) {
+  std::lock_guard lock(mutex_);
+  bytes_ += bytes;
+}
+
+void Watcher::Tick(uint64_t cpu_ns) {
+  std::vector<Firing> firings;
+  std::optional<Hang> hang;
+  {
+    std::lock_guard lock(mutex_);
+    if (rules_) rules_->Tick(clock_.Monotonic(), firings);
+    hang = hang_.Sample({clock_.Monotonic(), bytes_, points_, cpu_ns, step_});
+  }
+  Act(firings);
+  if (hang) actions_.hung(*hang);
+}
+
+std::optional<int64_t> Watcher::last_step() const {
+  std::lock_guard lock(mutex_);
+  return step_;
+}
+
+// It acts at once, then it is reported.
+void Watcher::Act(const std::vector<Firing>& firings) {
+  for (const auto& firing : firings) {
+    if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_stop"));
+    if (firing.action == "retry") {
+      actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_retry"));
+    }
+    actions_.fired(firing);
+  }
+}
+
+}  // namespace athanor

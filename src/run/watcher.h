@@ -1,0 +1,53 @@
+// The Watcher is what the agent makes of what it sees: rules on metrics and the watch for
+// hangs. It is told points and samples as they come, and answers with things to do. It starts
+// no process and sends nothing.
+//
+// Threads: every call is safe from any thread; callbacks come on the caller's, without a lock
+// held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/clock.h"
+#include "link/plan.h"
+#include "link/wire.h"
+#include "watch/hang/hang_watch.h"
+#include "watch/rules/rule_set.h"
+
+namespace athanor {
+
+class Watcher {
+ public:
+  struct Actions {
+    std::function<void(const Firing&)> fired;   // report it
+    std::function<void(const Cause&)> stop;     // end the script, with its grace
+    std::function<void(const Hang&)> hung;      // take stacks, then as limits.hang_action says
+  };
+  Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions);
+
+  void OnPoints(const PointBatch& batch);
+  void OnOutput(uint64_t bytes);
+  // About once a second while the script runs.
+  void Tick(uint64_t cpu_ns);
+
+  std::optional<int64_t> last_step() const;  // the newest any metric had
+
+ private:
+  void Act(const std::vector<Firing>& firings);
+
+  const AttemptPlan& plan_;
+  const Clock& clock_;
+  Actions actions_;
+  mutable std::mutex mutex_;
+  std::optional<RuleSet> rules_;  // GUARDED_BY(mutex_)
+  HangWatch hang_;                // GUARDED_BY(mutex_)
+  uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
+  uint64_t points_ = 0;           // GUARDED_BY(mutex_)
+  std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
+};
+
+}  // namespace athanor

@@ -1,0 +1,48 @@
+// The engine's clockwork for machines that are taken away: interruptions on purpose and the
+// limit on waiting plus running.
+#include <algorithm>
+
+#include "base/text.h"
+#include "steer/attempts.h"
+#include "steer/engine.h"
+
+namespace athanor {
+
+void Engine::ArmSpot(const JobRecord& record) {
+  const auto& spot = record.spec.resources.spot;
+  if (spot.use && spot.max_wait.count() > 0 && !waiting_since_.contains(record.id)) {
+    // The clock of the wall is asked once; from here on the monotonic one counts.
+    const auto waited = std::max<int64_t>(parts_.clock.Wall().ms - record.created.ms, 0);
+    waiting_since_[record.id] = parts_.clock.Monotonic() - Millis(waited);
+  }
+  const auto after = PreemptAfter(record);
+  const auto* attempt = record.current();
+  if (!after || record.state != JobState::kRunning || attempt->interrupt ||
+      !armed_.insert(attempt->id).second) {
+    return;
+  }
+  const auto ran = std::max<int64_t>(parts_.clock.Wall().ms - attempt->started.ms, 0);
+  const Millis left = std::max(*after - Millis(ran), Millis(0));
+  parts_.executor.After(left, [this, job = record.id, id = attempt->id] {
+    const auto* live = Live(job);
+    if (stopped_ || !live || live->state != JobState::kRunning || live->current()->id != id) return;
+    Apply(job, InterruptAsked{{"preempted", "its machine was taken away (on purpose, by --preempt)",
+                               "ath show " + live->spec.name, ""},
+                              "athanor", live->spec.limits.stop_grace});
+  });
+}
+
+void Engine::CheckWaits() {
+  const auto now = parts_.clock.Monotonic();
+  std::vector<JobId> late;
+  for (const auto& [job, since] : waiting_since_) {
+    const auto* live = Live(job);
+    if (live && !live->spot_fell_back && !live->stop &&
+        now - since > live->spec.resources.spot.max_wait) {
+      late.push_back(job);
+    }
+  }
+  for (const auto job : late) Apply(job, WaitedTooLong{});
+}
+
+}  // namespace athanor

@@ -1,0 +1,15 @@
+// The log:PATTERN words of retry.on that a text holds. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "job/spec.h"
+
+namespace athanor {
+
+// The words whole, in their order; a pattern that does not compile matches nothing.
+std::vector<std::string> MatchedPatterns(const RetrySpec& retry, std::string_view text);
+
+}  // namespace athanor
