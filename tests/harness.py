@@ -256,6 +256,16 @@ class Server:
         """Submits a Python script; its id."""
         return self.submit("python3", self.script(name, text), *arguments, flags=flags)
 
+    def file(self, text, *flags):
+        """Submits a job file; its id."""
+        path = self.script("job.yaml", text)
+        return self.json("run", "-d", *flags, path)["id"]
+
+    def go(self, name):
+        """Lets a script go on that waits for this file."""
+        with open(os.path.join(self.root, name), "w"):
+            pass
+
     def wait(self, job):
         """The record of a job that has ended."""
         said = self.ath("wait", job, "--timeout", "%ds" % (2 * PATIENCE), "--json").stdout
@@ -285,6 +295,22 @@ class Server:
     def points(self, job, name):
         out = self.ath("metrics", job, name, "--json", check=0).stdout
         return [json.loads(line) for line in out.splitlines()]
+
+    # --- its checkpoints
+
+    def checkpoints(self, job):
+        """The whole ones, newest first."""
+        return self.json("checkpoints", job)["checkpoints"]
+
+    def until_checkpoint(self, job, step):
+        return until(lambda: [c for c in self.checkpoints(job) if c.get("step") == step],
+                     "%s has a checkpoint of step %d" % (job, step))[0]
+
+    def manifest(self, job, checkpoint):
+        """What the store has of a checkpoint, read past the program."""
+        path = os.path.join(self.home, "jobs", job, "manifests", checkpoint + ".manifest")
+        with open(path) as file:
+            return json.loads(file.read().partition("\n")[2])
 
     # --- its processes
 

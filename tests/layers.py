@@ -110,7 +110,7 @@ def check_third_party(path, below_src, name, allowed):
         if name.startswith(prefix):
             for place in places:
                 if place == "*" or below_src.startswith(place) or \
-                        place == "tests" and re.search(r"(_test|_fuzz|test\w*)\.(cc|h)$|/testing\.h$|_testing\.h$", below_src):
+                        place == "tests" and re.search(r"(_test|_fuzz|test\w*)\.(cc|h)$|/testing\.h$|_testing\.h$|_conformance\.h$", below_src):
                     return []
             return ["%s: <%s> belongs to %s only" % (path, name, ", ".join(places))]
     return ["%s: <%s> is in no row of tests/allowed_includes.txt" % (path, name)]

@@ -30,7 +30,7 @@ def main():
     pages = [
         whole("docs/errors.md", made("errors")),
         whole("docs/job-file.md", made("job-file")),
-        part("docs/architecture.md", "compares it with this page.\n\n", "\n\"Stopping\" and", made("states")),
+        part("docs/architecture.md", "compares it with this page.\n\n", "\n\"Stopping\"", made("states")),
     ]
     failed = 0
     for path, text in pages:

@@ -213,6 +213,17 @@ def simulation(tier):
                        env={"ATHANOR_SEED": seed, "ATHANOR_TEST_SEED": seed})
 
     both([lambda b=b: one(b) for b in unit_tests("release")])
+    control_logic(tier, os.path.join(BUILD, "release", "tests", "steer_test"))
+
+
+def control_logic(tier, binary):
+    """The simulated cluster, the same seeds each time; --soak has a hundred times as many."""
+    seeds, at_once = (20000, 500) if tier.soak else (200, 100)
+    both([lambda first=first: tier.gtest(
+        binary, ["--gtest_filter=Simulation.EveryPromiseHoldsInEveryHistory"],
+        label="simulation-from-%d" % first,
+        env={"ATHANOR_SIM_FIRST": str(first), "ATHANOR_SIM_SEEDS": str(at_once)})
+        for first in range(1, seeds + 1, at_once)])
 
 
 def suites(tier, folder):

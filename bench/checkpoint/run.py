@@ -71,15 +71,15 @@ def restoring(report, tool, size, repeats):
         bench(tool, "keep", files, home)
         hand, ours = [], []
         for turn in range(repeats + 1):
-            for place, times, measure in (("hand", hand, lambda at: by_hand(files, at)),
-                                          ("ours", ours, lambda at: restored(tool, home, at, size))):
-                at = os.path.join(folder, place)
-                took = measure(at)
-                if turn == 0:
-                    check(["diff", "-r", files, at])
-                else:  # the first turn warms the caches
+            for times in (hand, ours):
+                place = os.path.join(folder, "place")
+                took = by_hand(files, place) if times is hand \
+                    else restored(tool, home, place, size)
+                if turn == 0:  # warms the caches
+                    check(["diff", "-r", files, place])
+                else:
                     times.append(took)
-                shutil.rmtree(at)
+                shutil.rmtree(place)
     report.row("restore of %d MiB, verified: speed" % (size >> 20), median(hand) / median(ours),
                "x", values=[theirs / mine for theirs, mine in zip(hand, ours)], bar=0.8,
                at_least=True, against="%.2f s against %.2f s of cp && sha256sum"
@@ -135,4 +135,4 @@ def run(report, options):
 
 
 if __name__ == "__main__":
-    main("ckpt", __doc__, run)
+    main("checkpoint", __doc__, run)

@@ -28,7 +28,8 @@ def save(folder, step, block):
 
 
 def main():
-    folder, units, every, spinners = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), int(sys.argv[4])
+    folder = sys.argv[1]
+    units, every, spinners = map(int, sys.argv[2:])
     children = []
     for _ in range(spinners):
         child = os.fork()

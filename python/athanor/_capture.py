@@ -18,6 +18,7 @@ import os
 import sys
 from collections import UserDict, deque
 
+from . import _term
 from ._checkpoint import put, remove, remove_leftovers, temporary_path
 from ._job import job_id, rank
 
@@ -128,6 +129,7 @@ class Capture:
         self._model = self._optimizer = self._versions = None
         self._answers = 0
         self._pid = None
+        self._busy = self._ends = False
 
     def __call__(self, step, batch=None, model=None, optimizer=None, weights="last", **more):
         """Keep what this step works on; returns the batch. Call it first thing in the step.
@@ -144,11 +146,34 @@ class Capture:
         if _replay is not None:
             return _replay.substitute(batch, model, optimizer)
         if self._folder is not None:
+            self._busy = True
             try:
                 self._keep(step, batch, model, optimizer, weights, more)
             except Exception as error:
                 self.error = error
+            self._busy = False
+            if self._ends:
+                self._ends = False
+                if not self._last_words():
+                    _term.end()
         return batch
+
+    def _last_words(self):
+        """Before SIGTERM ends the process; true: not now, it is in the middle of a capture."""
+        if self._busy:
+            self._ends = True
+            return True
+        self._busy = True
+        self._answer()
+        self._busy = False
+        return False
+
+    def _answer(self):
+        asked = self._requests()[2] if self._requests is not None else 0
+        new = asked > self._answers
+        self._answers = asked
+        if new and self._pid == os.getpid():
+            self.flush("asked")
 
     def _keep(self, step, batch, model, optimizer, weights, more):
         if self._pid != os.getpid():
@@ -171,11 +196,7 @@ class Capture:
         self._model, self._optimizer = model, optimizer
         self._ring.append(entry)
         # Before the oldest goes: the step that made someone ask is more likely to be there.
-        if self._requests is not None:
-            asked = self._requests()[2]
-            if asked > self._answers:
-                self.flush("asked")
-            self._answers = asked
+        self._answer()
         while (len(self._ring) > self._most_steps
                or sum(kept["bytes"] for kept in self._ring) > self._most_bytes):
             self._ring.popleft()
@@ -187,6 +208,7 @@ class Capture:
         self._ring.clear()
         if forked:
             return
+        _term.take(last_words=self._last_words)
         previous = sys.excepthook
 
         def hook(kind, error, trace):

@@ -4,6 +4,7 @@ import errno
 import os
 from time import monotonic, perf_counter_ns
 
+from . import _term
 from ._job import checkpoint_dir, rank
 
 TEMPORARY = ".~tmp-"  # a save under way; the agent passes over what begins with .~
@@ -26,10 +27,15 @@ def open_advice(should_stop, requests):
     since = monotonic()
     answered = _NO_ANSWER  # the step that was told to save
     answers = 0  # the agent's requests that were passed on
+    stop = _NO_ANSWER  # the step that was told of a stop
+    holds = False
+    look = getattr(should_stop, "look", should_stop)  # without ending by itself for it
 
     def saved():
         nonlocal since, answered
         since, answered = monotonic(), _NO_ANSWER
+        if stop is not _NO_ANSWER:
+            _term.saved()
 
     def should_checkpoint(step=None):
         """Whether to save now: it is time, the run is about to end, or the agent asks.
@@ -37,11 +43,17 @@ def open_advice(should_stop, requests):
         Once true, the next step starts a new interval, whether or not athanor.checkpoint() does
         the saving; asked again at the same step, it says the same until that is done.
         """
-        nonlocal since, answered, answers
+        nonlocal since, answered, answers, stop, holds
         try:
             every_ms = asked = 0
             if requests is not None:
-                if should_stop(step):
+                if not holds:
+                    holds = True
+                    _term.take(saves=True)
+                if look(step):
+                    if stop is not _NO_ANSWER and (step is None or step != stop):
+                        _term.saved()  # by itself, as it was told to
+                    stop = step
                     return True
                 every_ms, asked, _ = requests()
             if step is not None and step == answered:
@@ -118,8 +130,11 @@ def _mine():
 
 
 def temporary_path(folder, name):
-    """Tells whose it is, so that leftovers of the dead can be told from saves under way."""
-    return os.path.join(folder, "%s%d-%s-%d-%s" % (_mine(), os.getpid(), _token, next(_serials),
+    """Tells whose it is, so that leftovers of the dead can be told from saves under way.
+
+    With a dot that is not its first letter: torch.save() wants a name before the last one.
+    """
+    return os.path.join(folder, "%s%d-%s-%d.%s" % (_mine(), os.getpid(), _token, next(_serials),
                                                    name))
 
 

@@ -4,6 +4,8 @@ import mmap
 import os
 from time import monotonic, time
 
+from . import _term
+
 _BYTES = 4096
 _MAGIC = b"ATHCTL1\0"
 _SEQLOCK, _STOP = 2, 3  # words of 4 bytes
@@ -69,6 +71,7 @@ def open_control(directory):
     """should_stop() and requests() for the rank whose spool is `directory`."""
     words = longs = page = None
     next_try = 0.0
+    holds = False  # SIGTERM, as this is where the script looks instead
 
     def find():
         nonlocal words, longs, page, next_try
@@ -95,6 +98,13 @@ def open_control(directory):
         Pass the step where all ranks must stop at the same one: then it is true from the
         step on that was agreed.
         """
+        nonlocal holds
+        if not holds:
+            holds = True
+            _term.take(looks=True)
+        return look(step)
+
+    def look(step=None):
         try:
             if words is None and not find():
                 return GO_ON
@@ -117,4 +127,5 @@ def open_control(directory):
         except Exception:
             return _NO_REQUESTS
 
+    should_stop.look = look
     return should_stop, requests

@@ -1,6 +1,7 @@
 """Runs a captured step again, with its inputs, weights and random numbers.
 
     python -m athanor.replay [--pdb] [--step N] FOLDER train.py [arguments]
+    python -m athanor.replay --module FOLDER package.train [arguments]
 
 The script runs as ever until it calls athanor.capture() for the first time. That call puts the
 captured weights into the model and the optimizer, sets the random state and returns the captured
@@ -195,22 +196,37 @@ def _announce(recording):
                   recording.weights, "the weights may be those after the step"))
 
 
-def _run_script(script, arguments):
+def _find_module(name):
+    """The file and the package of what `python -m name` runs."""
+    import importlib.util
+    sys.path[0] = os.getcwd()
+    found = importlib.util.find_spec(name)
+    if found is not None and found.submodule_search_locations is not None:
+        found = importlib.util.find_spec(name + ".__main__")
+    if found is None or not found.has_location:
+        raise ImportError("no module named %r" % name)
+    return found.origin, found.parent
+
+
+def _run_script(script, arguments, as_module):
     import types
     module = types.ModuleType("__main__")
+    if as_module:
+        script, module.__package__ = _find_module(script)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(script))
     module.__file__ = script
     module.__dict__["__builtins__"] = __builtins__
     sys.modules["__main__"] = module
     sys.argv = [script] + arguments
-    sys.path[0] = os.path.dirname(os.path.abspath(script))
     with open(script, "rb") as file:
         exec(compile(file.read(), script, "exec"), module.__dict__)
 
 
-def _play(replay, script, arguments, debug):
+def _play(replay, script, arguments, as_module, debug):
     """The exit status."""
     try:
-        _run_script(script, arguments)
+        _run_script(script, arguments, as_module)
     except ReplayEnd:
         pass
     except SystemExit as end:
@@ -243,6 +259,7 @@ def main(arguments=None):
                                      description="Run a captured training step again.")
     parser.add_argument("--pdb", action="store_true", help="debug the exception that it raises")
     parser.add_argument("--step", type=int, help="one of the captured steps (the last)")
+    parser.add_argument("--module", action="store_true", help="the script is a module, as for -m")
     parser.add_argument("folder")
     parser.add_argument("script")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -263,7 +280,7 @@ def main(arguments=None):
     athanor.should_checkpoint = lambda step=None: False
     athanor.checkpoint = lambda step, save_fn, name=None: None
     _announce(recording)
-    return _play(replay, options.script, options.arguments, options.pdb)
+    return _play(replay, options.script, options.arguments, options.module, options.pdb)
 
 
 if __name__ == "__main__":

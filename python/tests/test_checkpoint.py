@@ -1,5 +1,6 @@
 """Saving whole or not at all, and when."""
 
+import importlib.util
 import os
 import shutil
 import signal
@@ -34,6 +35,17 @@ class CheckpointTest(SpoolCase):
             assert path == athanor.latest_checkpoint() and open(path).read() == "weights"
         """)
         self.assertEqual(self.names(), ["step-12"])
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch")
+    def test_torch_saves_to_the_path_it_is_given(self):
+        """Red if the temporary name has nothing before its last dot, which torch takes for no name."""
+        self.run_script("""
+            import torch
+            for name in (None, "model-{step}.pt"):
+                path = athanor.checkpoint(3, lambda path: torch.save([1], path), name=name)
+                assert torch.load(path) == [1]
+        """)
+        self.assertEqual(self.names(), ["model-3.pt", "step-3"])
 
     def test_what_save_fn_raises_is_passed_on_and_the_old_file_stays(self):
         self.run_script("""

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <cstdint>
 #include <utility>
 
 namespace athanor {
@@ -28,6 +29,13 @@ class UniqueFd {
 
  private:
   int fd_ = -1;
+};
+
+// Bytes of an open file.
+struct FileRange {
+  UniqueFd fd;
+  uint64_t offset = 0;
+  uint64_t length = 0;
 };
 
 }  // namespace athanor

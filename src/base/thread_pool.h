@@ -1,34 +1,26 @@
-// ThreadPool runs blocking work (SQLite, hashing, archives) beside the control
-// thread. Tasks start in the order of submission; results are posted back by
-// the task itself, to an Executor. A task must not throw.
-//
-// Threads: Submit is safe from any thread, also from a task. Stop is called by
-// the owner, not from a task.
+// ThreadPool is a Pool of real threads, for SQLite, hashing, archives. Stop joins them.
 #pragma once
 
 #include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/pool.h"
+
 namespace athanor {
 
-class ThreadPool {
+class ThreadPool final : public Pool {
  public:
-  using Task = std::function<void()>;
-
   explicit ThreadPool(size_t threads);
-  ~ThreadPool();  // Stop()
+  ~ThreadPool() override;  // Stop()
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // False once stopping: the task was not taken.
-  [[nodiscard]] bool Submit(Task task);
-  // Takes nothing more, finishes what was submitted, joins. May be called twice.
-  void Stop();
+  [[nodiscard]] bool Submit(Task task) override;
+  void Stop() override;
 
  private:
   void Work();

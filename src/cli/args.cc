@@ -24,6 +24,7 @@ struct Values {
   ListOptions list;
   LogOptions logs;
   ServeOptions serve;
+  ReplayOptions replay;
   std::string job;
   std::string name;
   std::string text;
@@ -97,6 +98,13 @@ void AddRun(CLI::App& app, Values& v) {
   run->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
   run->add_flag("--dry-run", v.run.dry_run, "Check everything, submit nothing");
   run->add_option("--key", v.run.key, "Idempotency key: the same key never makes two jobs");
+  auto* preflight = run->add_flag("--preflight", v.run.preflight,
+                                  "A few steps here, on a sample of the data; then what to expect");
+  run->add_flag("--no-preflight", v.run.no_preflight, "None, also before a dear type")
+      ->excludes(preflight);
+  run->add_option("--preflight-time", v.run.preflight_time, "... for so long at most (30s)");
+  run->add_option("--preflight-sample", v.run.preflight_sample,
+                  "... on so much of each channel (64 files, 64MB)");
   AddSpecFlags(run, v);
   run->footer("Examples:\n  ath run -- python train.py --epochs 5\n  ath run job.yaml -p lr=0.1\n"
               "  ath run -d --memory 4GB -- python train.py");
@@ -172,6 +180,13 @@ void AddActing(CLI::App& app, Values& v) {
   resume->add_option("--from", v.text, "A step or checkpoint (ath checkpoints); the newest when "
                                        "not given");
   resume->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
+
+  auto* replay = Verb(app, v, "replay", "Run a captured step of a job again, here",
+                      [&v] { return ReplayVerb(v.common, v.replay); });
+  replay->add_option("job", v.replay.job, "Id, prefix, name, @last or @last-failed")->required();
+  replay->add_option("--step", v.replay.step, "One of the captured steps; the last when not given");
+  replay->add_flag("--pdb", v.replay.debug, "Open the debugger on what it raises");
+  replay->add_option("--dir", v.replay.dir, "Lay everything out here and leave it");
 
   auto* diff = Verb(app, v, "diff", "What differs between jobs, and nothing else",
                     [&v] { return DiffVerb(v.common, v.jobs); });
@@ -265,6 +280,11 @@ void AddServer(CLI::App& app, Values& v) {
   auto* restore = Verb(*server, v, "restore", "Lay a backup out in an empty ATHANOR_HOME",
                        [&v] { return ServerRestoreVerb(v.common, v.name); });
   restore->add_option("from", v.name, "What `ath server backup` made")->required();
+
+  auto* gc = Verb(app, v, "gc", "Remove what no job needs any more",
+                  [&v] { return GcVerb(v.common, v.flag, v.name); });
+  gc->add_flag("--dry-run", v.flag, "Only say what would go");
+  gc->add_option("--older", v.name, "Caches not used for that long (30d)");
 
   auto* fsck = Verb(app, v, "fsck", "Look over all that is kept, while no server runs",
                     [&v] { return FsckVerb(v.common, v.flag, v.deep); });

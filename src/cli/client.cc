@@ -86,6 +86,13 @@ Result<Client> Client::Connect(const Home& home, bool start) {
     client.remote_ = true;
     return client;
   }
+  return ConnectHere(home, start);
+}
+
+Result<Client> Client::ConnectHere(const Home& home, bool start) {
+  // A token for somewhere else would only be refused here.
+  const char* url = std::getenv("ATHANOR_URL");
+  const char* token = url && *url ? nullptr : std::getenv("ATHANOR_TOKEN");
   Endpoint endpoint;
   endpoint.unix_path = home.socket();
   Client client{HttpClient(endpoint)};

@@ -16,6 +16,8 @@ class Client {
  public:
   // `start` false: only look (for `ath server status`).
   static Result<Client> Connect(const Home& home, bool start = true);
+  // This user's own, whatever ATHANOR_URL says.
+  static Result<Client> ConnectHere(const Home& home, bool start = true);
 
   Result<Json> Get(const std::string& target);
   Result<Json> Post(const std::string& target, const std::string& body = "{}");

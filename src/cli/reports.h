@@ -1,11 +1,15 @@
 // How a check of the stores is shown; by `ath fsck`, and by a restore, which ends with one.
 #pragma once
 
+#include <cstdint>
+#include <string>
+
 #include "base/json.h"
 #include "record/fsck/fsck.h"
 
 namespace athanor {
 
+std::string Counted(uint64_t count, const char* thing);  // "1 job", "2 jobs"
 void PrintFindings(const FsckReport& report);  // a line each on stdout, then a sum
 Json ReportView(const FsckReport& report);
 

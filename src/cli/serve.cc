@@ -179,6 +179,7 @@ class Server {
     plan.hide_dir = home_.server();
     plan.supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
     plan.python_path = PythonPackageDir();
+    plan.webhooks_private = settings_.webhooks_private;
     plan.instance_type = !attempt.type.empty()                 ? attempt.type
                          : record.spec.resources.type.empty() ? kOwnMachine
                                                               : record.spec.resources.type;

@@ -47,6 +47,18 @@ Status ReadRates(const std::string& path, const YamlNode& node, OwnRates& rates)
   return Ok();
 }
 
+Status ReadWebhooks(const std::string& path, const YamlEntry& group, Settings& settings) {
+  for (const auto& entry : group.value.entries) {
+    const auto& value = entry.value.text;
+    if (entry.key != "allow_private" || (value != "true" && value != "false")) {
+      return Fail(Bad(path, entry.mark, "webhooks has allow_private: true or false",
+                      "webhooks: {allow_private: true}"));
+    }
+    settings.webhooks_private = value == "true";
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Result<Settings> ReadSettings(const std::string& path) {
@@ -60,12 +72,16 @@ Result<Settings> ReadSettings(const std::string& path) {
         return Fail(Bad(path, entry.mark, "instances is \"simulate\" or \"real\"", "edit " + path));
       }
       settings.simulate = entry.value.text == "simulate";
+    } else if (entry.key == "preflight_above") {
+      ATHANOR_TRY(settings.preflight_above_micros, Micros(path, entry));
+    } else if (entry.key == "webhooks") {
+      ATHANOR_CHECK_OK(ReadWebhooks(path, entry, settings));
     } else if (entry.key == "rates") {
       ATHANOR_CHECK_OK(ReadRates(path, entry.value, settings.rates));
     } else {
-      auto near = Nearest(entry.key, {"instances", "rates"});
+      auto near = Nearest(entry.key, {"instances", "preflight_above", "rates", "webhooks"});
       return Fail(Bad(path, entry.mark, "unknown setting \"" + Printable(entry.key) + "\"",
-                      near ? "did you mean \"" + *near + "\"?" : "instances or rates"));
+                      near ? "did you mean \"" + *near + "\"?" : "instances, preflight_above, rates or webhooks"));
     }
   }
   return settings;

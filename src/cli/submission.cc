@@ -42,16 +42,6 @@ bool IsInherited(std::string_view name) {
   return false;
 }
 
-void Inherit(JobSpec& spec) {
-  for (char** entry = environ; *entry; ++entry) {
-    std::string_view pair = *entry;
-    auto name = pair.substr(0, pair.find('='));
-    if (name.size() < pair.size() && IsInherited(name) && IsUtf8(pair)) {
-      spec.inherited[std::string(name)] = std::string(pair.substr(name.size() + 1));
-    }
-  }
-}
-
 std::string CurrentDir() {
   char path[4096];
   return ::getcwd(path, sizeof path) ? path : ".";
@@ -92,7 +82,7 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
     }
   }
   spec.debug = spec.debug || options.debug;
-  Inherit(spec);
+  InheritEnvironment(spec);
   return spec;
 }
 
@@ -209,6 +199,17 @@ void AddGit(const Home& home, SourceSpec& source) {
 }
 
 }  // namespace
+
+void InheritEnvironment(JobSpec& spec) {
+  spec.inherited.clear();
+  for (char** entry = environ; *entry; ++entry) {
+    std::string_view pair = *entry;
+    auto name = pair.substr(0, pair.find('='));
+    if (name.size() < pair.size() && IsInherited(name) && IsUtf8(pair)) {
+      spec.inherited[std::string(name)] = std::string(pair.substr(name.size() + 1));
+    }
+  }
+}
 
 Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
   PreparedJob job;

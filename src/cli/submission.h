@@ -24,6 +24,10 @@ struct RunOptions {
   bool json = false;
   bool quiet = false;
   bool dry_run = false;
+  bool preflight = false;     // only that
+  bool no_preflight = false;  // whatever the settings say
+  std::string preflight_time;    // "30s"
+  std::string preflight_sample;  // of each channel: "64MB"
 };
 
 struct PreparedJob {
@@ -33,6 +37,9 @@ struct PreparedJob {
 
 // Everything on this side of the server. Reads the source folder.
 Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options);
+
+// What a job gets from the shell it is submitted in.
+void InheritEnvironment(JobSpec& spec);
 
 struct SubmittedJob {
   std::string id;

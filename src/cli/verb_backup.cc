@@ -60,8 +60,8 @@ Result<Json> BackUp(const Home& home, const std::string& target) {
   if (client.remote()) return BackupByServer(client, target);
   // Who holds the lock answers, or will soon.
   if (!Exists(home.root)) {
-    return Fail(ErrorCode::kNotFound, "there is nothing to back up in " + home.root,
-                "is ATHANOR_HOME the right folder?");
+    return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + home.root,
+                      "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});
   }
   auto lock = LockHome(home, "");
   if (!lock && lock.error().code == ErrorCode::kConflict) return BackupByServer(client, target);
@@ -170,19 +170,17 @@ int ServerBackupVerb(const Common& common, const std::string& target) {
     return 0;
   }
   auto number = [&](const char* key) { return made->value(key, uint64_t{0}); };
-  std::printf("backed up %llu jobs (%llu live), %llu files, %s to %s\n",
-              static_cast<unsigned long long>(number("jobs")),
-              static_cast<unsigned long long>(number("live")),
-              static_cast<unsigned long long>(number("files")),
+  std::printf("backed up %s (%s live), %s, %s to %s\n", Counted(number("jobs"), "job").c_str(),
+              std::to_string(number("live")).c_str(), Counted(number("files"), "file").c_str(),
               HumanBytes(number("bytes")).c_str(), made->value("path", "").c_str());
   if (made->value("secret_key", false)) {
     std::puts("the key that opens the secrets is in it (server/secret.key, 0600): keep it as "
               "you keep them");
   }
   if (number("linked") > 0) {
-    std::printf("%llu blobs are shared with the home by hard links: copy the backup to another "
-                "disk to survive the loss of this one\n",
-                static_cast<unsigned long long>(number("linked")));
+    std::printf("hard links share %s with the home: copy the backup to another disk to survive "
+                "the loss of this one\n",
+                Counted(number("linked"), "blob").c_str());
   }
   PrintHint("ATHANOR_HOME=/a/new/folder ath server restore " + ShellQuote(made->value("path", "")),
             common.quiet);
@@ -199,8 +197,8 @@ int ServerRestoreVerb(const Common& common, const std::string& from) {
     std::printf("%s\n", DumpJson(view).c_str());
     return done->report.left() == 0 ? 0 : 1;
   }
-  std::printf("restored %llu jobs, as of %s, to %s\n",
-              static_cast<unsigned long long>(done->info.jobs), Rfc3339(done->info.made).c_str(),
+  std::printf("restored %s, as of %s, to %s\n", Counted(done->info.jobs, "job").c_str(),
+              Rfc3339(done->info.made).c_str(),
               common.home.root.c_str());
   if (done->lost > 0) {
     std::printf("%llu were running then: their attempts count as lost here\n",

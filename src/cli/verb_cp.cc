@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
@@ -12,28 +11,12 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/client.h"
+#include "cli/fetch.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
-#include "job/manifest.h"
 
 namespace athanor {
 namespace {
-
-// A folder that is gone when this is.
-class Scratch {
- public:
-  Scratch() {
-    char name[] = "/tmp/ath-cp-XXXXXX";
-    if (const char* made = ::mkdtemp(name)) path_ = made;
-  }
-  ~Scratch() {
-    if (!path_.empty()) (void)RemoveTree(path_).ok();
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 Status CopyFile(int in, const std::string& to, mode_t mode) {
   UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
@@ -81,25 +64,10 @@ Status FetchArchive(Client& client, const std::string& job, const std::string& o
   return ExtractTar(file.get(), tree_fd.get());
 }
 
-// The source as it was packaged, blob by blob.
-Status FetchSource(Client& client, const std::string& job, const std::string& dir) {
+// The source as it was packaged.
+Status FetchCode(Client& client, const std::string& job, const std::string& dir) {
   ATHANOR_TRY(auto record, client.Get("/api/v1/jobs/" + UrlEncode(job)));
-  std::string bundle = record["spec"]["source"].value("bundle", "");
-  ATHANOR_TRY(auto text, client.GetText("/api/v1/blobs/" + bundle));
-  ATHANOR_TRY(auto manifest, ReadManifest(text));
-  auto tree = JoinPath(dir, "tree");
-  ATHANOR_CHECK_OK(MakeDirs(tree));
-  ATHANOR_TRY(auto tree_fd, OpenDir(tree));
-  return LayOut(manifest, tree_fd.get(), [&](const std::string& sha) -> Result<UniqueFd> {
-    UniqueFd file(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (!file) return FailErrno("temporary file", errno);
-    HttpCall call;
-    call.target = "/api/v1/blobs/" + sha;
-    call.body_to_fd = file.get();
-    ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
-    ::lseek(file.get(), 0, SEEK_SET);
-    return file;
-  });
+  return FetchSource(client, record["spec"]["source"].value("bundle", ""), JoinPath(dir, "tree"));
 }
 
 }  // namespace
@@ -129,8 +97,8 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  Scratch scratch;
-  auto fetched = output.empty() ? FetchSource(*client, job, scratch.path())
+  Scratch scratch("cp");
+  auto fetched = output.empty() ? FetchCode(*client, job, scratch.path())
                                 : FetchArchive(*client, job, output, scratch.path());
   if (!fetched) return Refuse(fetched.error(), common.json);
   auto source = JoinPath(scratch.path(), "tree") + (rest.empty() ? "" : "/" + rest);

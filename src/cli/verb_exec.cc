@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/format.h"
+#include "base/json.h"
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/refuse.h"
@@ -20,26 +23,56 @@
 #include "link/attempt_dir.h"
 #include "run/launch_supervisor.h"
 #include "run/supervisor_plan.h"
+#include "run/supervisor_status.h"
 
 namespace athanor {
 namespace {
 
 struct Target {
   int64_t pid = 0;  // of the supervisor, outside
-  RankPlan rank;
+  RankPlan rank;    // its environment with the secrets, if they could be had
+  std::string no_secrets;  // why not
 };
+
+// Secrets are kept in no file and asked of no one again: they are read where the script has
+// them, in the environment its main process was started with. The kernel lets only its own
+// user (and root) do so, who could read them there anyhow.
+Status AddSecrets(const std::string& dir, const Json& names, RankPlan& rank) {
+  ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kStarted)));
+  ATHANOR_TRY(auto started, ParseStarted(text));
+  if (started.ranks.empty() || started.ranks.front().outer_pid == 0) {
+    return Fail(ErrorCode::kUnavailable, "the script's process is not known");
+  }
+  ATHANOR_TRY(auto environ,
+              ReadFile(fmt::format("/proc/{}/environ", started.ranks.front().outer_pid)));
+  const auto variables = Split(environ, '\0');
+  for (const auto& name : names) {
+    const auto wanted = name.get<std::string>() + "=";
+    const auto found = std::find_if(variables.begin(), variables.end(), [&](const auto& variable) {
+      return StartsWith(variable, wanted);
+    });
+    if (found != variables.end()) rank.env.push_back(*found);
+  }
+  return Ok();
+}
 
 Result<Target> FindTarget(Client& client, const std::string& job) {
   ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
   auto dir = info.value("dir", "");
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
-    return Fail(ErrorCode::kConflict, job + " runs on another machine, or is just ending",
-                "ath exec works where the job runs");
+    return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
+                      "ath exec works where the job runs", "", "ATH-R0004", ""});
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
-  return Target{found->status.pid, plan.ranks.front()};
+  Target target{found->status.pid, plan.ranks.front(), ""};
+  const auto names = info.value("secrets", Json::array());
+  if (names.empty()) return target;
+  if (auto added = AddSecrets(dir, names, target.rank); !added) {
+    target.no_secrets = added.error().what;
+  }
+  return target;
 }
 
 Status Enter(int64_t pid) {
@@ -78,6 +111,9 @@ int ExecVerb(const Common& common, const std::string& job,
   if (!client) return Refuse(client.error(), common.json);
   auto target = FindTarget(*client, job);
   if (!target) return Refuse(target.error(), common.json);
+  if (!target->no_secrets.empty()) {
+    std::fprintf(stderr, "ath exec: without the job's secrets: %s\n", target->no_secrets.c_str());
+  }
   if (auto status = Enter(target->pid); !status) return Refuse(status.error(), common.json);
   // A PID namespace is entered by children only.
   pid_t child = ::fork();

@@ -17,6 +17,10 @@
 
 namespace athanor {
 
+std::string Counted(uint64_t count, const char* thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 void PrintFindings(const FsckReport& report) {
   auto terminal = DetectTerminal();
   for (const auto& finding : report.findings) {
@@ -28,10 +32,10 @@ void PrintFindings(const FsckReport& report) {
     if (!finding.hint.empty()) line += "; next: " + ReplaceAll(finding.hint, "\n", ", or ");
     std::printf("%s\n", line.c_str());
   }
-  std::printf("%s jobs, %s events, %s blobs, %s series, %s logs, %s checkpoints: %s\n",
-              std::to_string(report.jobs).c_str(), std::to_string(report.events).c_str(),
-              std::to_string(report.blobs).c_str(), std::to_string(report.series).c_str(),
-              std::to_string(report.logs).c_str(), std::to_string(report.checkpoints).c_str(),
+  std::printf("%s, %s, %s, %s series, %s, %s: %s\n", Counted(report.jobs, "job").c_str(),
+              Counted(report.events, "event").c_str(), Counted(report.blobs, "blob").c_str(),
+              std::to_string(report.series).c_str(), Counted(report.logs, "log").c_str(),
+              Counted(report.checkpoints, "checkpoint").c_str(),
               report.clean() ? "clean"
                              : fmt::format("{} found, {} repaired", report.findings.size(),
                                            report.findings.size() - report.left())

@@ -1,4 +1,5 @@
 #include <cstdio>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -6,6 +7,7 @@
 #include "base/text.h"
 #include "cli/attach.h"
 #include "cli/output.h"
+#include "cli/preflight.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 #include "job/codec.h"
@@ -30,6 +32,34 @@ void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Termi
   }
 }
 
+// The exit status when the run ends here; none: go on and submit.
+std::optional<int> PreflightFirst(const Common& common, const RunOptions& options,
+                                  const PreparedJob& prepared) {
+  auto wanted = options.preflight      ? Result<bool>(true)
+                : options.no_preflight ? Result<bool>(false)
+                                       : WantsPreflight(common.home, prepared.spec);
+  if (!wanted) return Refuse(wanted.error(), common.json);
+  if (!*wanted) return std::nullopt;
+  // Before a run of its own the report is talk: the run's own lines come after it.
+  Common talk = common;
+  talk.json = common.json && options.preflight;
+  auto outcome = RunPreflight(talk, options, prepared);
+  if (!outcome) return Refuse(outcome.error(), common.json);
+  if (outcome->cancelled) return 130;
+  if (!outcome->passed) {
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.what = "the preflight found what would fail, so nothing was submitted";
+    error.hint = "ath run --no-preflight ...    submits it all the same";
+    error.id = "ATH-C0042";
+    if (!talk.json) PrintError(error, common.json);
+    return RowOf(error.code).exit_status;
+  }
+  if (!options.preflight) return std::nullopt;
+  if (!talk.json) PrintHint("ath run " + (options.file.empty() ? "..." : options.file), common.quiet);
+  return 0;
+}
+
 }  // namespace
 
 int RunVerb(const Common& common, const RunOptions& options) {
@@ -48,6 +78,7 @@ int RunVerb(const Common& common, const RunOptions& options) {
     std::printf("%s\n", DumpJsonPretty(ToJson(prepared->spec)).c_str());
     return 0;
   }
+  if (auto status = PreflightFirst(common, options, *prepared)) return *status;
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
   auto key = options.key.empty() ? NewUlid().ToString() : options.key;

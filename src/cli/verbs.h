@@ -37,6 +37,13 @@ struct LogOptions {
   std::string rank;
 };
 
+struct ReplayOptions {
+  std::string job;
+  std::string step;  // empty: the last captured
+  std::string dir;   // empty: a temporary one
+  bool debug = false;
+};
+
 // Shows a submitted job until its end; the exit status is the job's.
 int FollowJob(const Common& common, Client& client, const std::string& id,
               const std::string& name);
@@ -56,6 +63,8 @@ int ServerStopVerb(const Common& common);
 int ServerBackupVerb(const Common& common, const std::string& target);
 // Into the home, which must be empty.
 int ServerRestoreVerb(const Common& common, const std::string& from);
+// Empties the server's stores of what no job needs; `older` is an age of caches, or empty.
+int GcVerb(const Common& common, bool dry_run, const std::string& older);
 int FsckVerb(const Common& common, bool repair, bool deep);
 int VersionVerb(const Common& common);
 
@@ -64,6 +73,8 @@ int InterruptVerb(const Common& common, const std::vector<std::string>& jobs,
                   const std::string& grace);
 int CheckpointsVerb(const Common& common, const std::string& job);
 int ResumeVerb(const Common& common, const std::string& job, const std::string& from, bool detach);
+// The exit status is that of `python -m athanor.replay`.
+int ReplayVerb(const Common& common, const ReplayOptions& options);
 int RmVerb(const Common& common, const std::vector<std::string>& jobs);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);

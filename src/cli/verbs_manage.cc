@@ -95,8 +95,8 @@ int DiffVerb(const Common& common, const std::vector<std::string>& jobs) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
   std::vector<std::string> refs;
-  for (const auto& job : jobs) refs.push_back(UrlEncode(job));
-  auto body = client->Get("/api/v1/diff?jobs=" + Join(refs, ","));
+  for (const auto& job : jobs) refs.push_back("jobs=" + UrlEncode(job));
+  auto body = client->Get("/api/v1/diff?" + Join(refs, "&"));
   if (!body) return Refuse(body.error(), common.json);
   if (common.json) return PrintJson(*body);
   std::vector<std::string> head = {"", ""};

@@ -188,7 +188,7 @@ void CreateToken(DoorContext& context, const Call& call) {
   auto scope = ScopeNamed(text("scope").empty() ? "submit" : text("scope"));
   if (!scope || *scope == Scope::kIngest) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no such scope: " + Printable(text("scope")),
-                             "read, submit or admin", "", "", ""});
+                             "read, submit or admin", "", "ATH-K0004", ""});
   }
   WallTime now = context.clock.Wall();
   WallTime expires;

@@ -115,7 +115,7 @@ class ReportTaker {
     return std::nullopt;
   }
   Happened On(UsageFrame& f) {
-    context_.engine.Touch(job_, f.held_ms);
+    context_.engine.Touch(attempt_, f.held_ms);
     context_.hub.Stats(job_).usage = f;
     context_.hub.Tell(job_, News::kUsage);
     return std::nullopt;

@@ -29,10 +29,14 @@ Result<RunFacts> FactsOf(const DoorContext& context, const std::string& referenc
 }
 
 void Diff(DoorContext& context, const Call& call) {
-  auto names = Split(call.request.Query("jobs").value_or(""), ',');
+  // Once for each job: a name may hold any separator.
+  std::vector<std::string> names;
+  for (const auto& [key, value] : call.request.query) {
+    if (key == "jobs") names.push_back(value);
+  }
   if (names.size() < 2 || names.size() > kMostRuns) {
     return call.Refuse(Error{ErrorCode::kInvalid, "two to sixteen jobs can be compared",
-                             "ath diff A B", "", "", ""});
+                             "ath diff A B", "", "ATH-R0012", ""});
   }
   std::vector<RunFacts> runs;
   Json jobs = Json::array();

@@ -20,8 +20,8 @@ Response Denied(const Error& error) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, StreamRoutes, FileRoutes, DiffRoutes, AdminRoutes,
-                    AgentRoutes}) {
+  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, SweepRoutes,
+                    AdminRoutes, AgentRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](

@@ -43,6 +43,8 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context);
 std::vector<DoorRoute> AdminRoutes(DoorContext& context);
 std::vector<DoorRoute> AgentRoutes(DoorContext& context);
 std::vector<DoorRoute> SurviveRoutes(DoorContext& context);
+std::vector<DoorRoute> CaptureRoutes(DoorContext& context);
+std::vector<DoorRoute> SweepRoutes(DoorContext& context);
 std::vector<DoorRoute> DiffRoutes(DoorContext& context);
 
 }  // namespace athanor

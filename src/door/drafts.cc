@@ -24,7 +24,7 @@ Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
     error.what = "secret \"" + name + "\" is not set";
     error.why = "the job names it and the built-in store does not have it";
     error.hint = "ath secret set " + name;
-    error.id = "ATH-S0110";
+    error.id = "ATH-S0204";
     return Fail(std::move(error));
   };
   for (const auto& secret : spec.secrets) {
@@ -61,7 +61,7 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
   // An unknown type is a mistake in the request, not a missing thing of the server's.
   if (!resolved) resolved.error().code = ErrorCode::kInvalid;
   ATHANOR_TRY(auto need, std::move(resolved));
-  if (!spec.source.bundle.empty() && !context.blobs.Has(spec.source.bundle)) {
+  if (!spec.source.bundle.empty() && !context.blobs.Use(spec.source.bundle)) {
     Error error;
     error.code = ErrorCode::kInvalid;
     error.what = "the source bundle was not uploaded";

@@ -21,7 +21,7 @@ void Missing(DoorContext& context, const Call& call) {
   Json missing = Json::array();
   if (body->is_object() && body->contains("sha256") && (*body)["sha256"].is_array()) {
     for (const auto& name : (*body)["sha256"]) {
-      if (name.is_string() && !context.blobs.Has(name.get<std::string>())) missing.push_back(name);
+      if (name.is_string() && !context.blobs.Use(name.get<std::string>())) missing.push_back(name);
     }
   }
   Json out = Json::object();
@@ -32,7 +32,7 @@ void Missing(DoorContext& context, const Call& call) {
 // Hashing may take seconds: on a reader's thread, answered from there.
 void Put(DoorContext& context, const Call& call) {
   auto sha = call.captures["sha256"];
-  if (context.blobs.Has(sha)) return call.Json(200, "{\"stored\":false}");
+  if (context.blobs.Use(sha)) return call.Json(200, "{\"stored\":false}");
   bool taken = context.readers.Submit([&context, call, sha] {
     auto store = [&]() -> Result<BlobRef> {
       ATHANOR_TRY(auto writer, context.blobs.NewBlob());
@@ -112,6 +112,7 @@ void OutputFile(DoorContext& context, const Call& call) {
   error.what = record->spec.name + " kept no output \"" + Printable(call.captures["name"]) + "\"";
   error.why = names.empty() ? "it kept none" : "it kept: " + names;
   error.hint = "ath show " + record->spec.name;
+  error.id = "ATH-R0008";
   call.Refuse(error);
 }
 
@@ -122,12 +123,16 @@ void ExecInfo(DoorContext& context, const Call& call) {
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps",
-                             "it is " + std::string(NameOf(record->state)), "", ""});
+                             "it is " + std::string(NameOf(record->state)), "ATH-R0004", ""});
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();
   out["dir"] = JoinPath(JoinPath(context.info.home, "attempts"), record->current()->id.ToString());
   out["supervisor_pid"] = stats ? stats->supervisor_pid : 0;
+  out["secrets"] = Json::array();  // names; the values stay in the script's environment
+  for (const auto& secret : record->spec.secrets) {
+    if (secret.as != "none") out["secrets"].push_back(secret.name);
+  }
   call.Json(200, DumpJson(out));
 }
 

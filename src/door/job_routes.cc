@@ -20,13 +20,13 @@ void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("spec")) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json", "", "", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json", "", "ATH-R0014", ""});
   }
   std::string key = body->contains("key") && (*body)["key"].is_string()
                         ? (*body)["key"].get<std::string>()
                         : std::string();
   if (key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "", "", "", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one", "", "ATH-R0014", ""});
   }
   auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
@@ -47,7 +47,7 @@ void List(DoorContext& context, const Call& call) {
       if (!known) {
         return call.Refuse(Error{ErrorCode::kInvalid, "no such state: " + Printable(name),
                                  "Queued, Placing, Preparing, Running, Uploading, Interrupted, "
-                                 "Completed, Failed, Stopped", "", "", ""});
+                                 "Completed, Failed, Stopped", "", "ATH-R0011", ""});
       }
       query.states.push_back(*known);
     }
@@ -101,7 +101,8 @@ void Retry(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not over",
-                             "ath stop " + record->spec.name, "", "", ""});
+                             "ath stop " + record->spec.name,
+                             "it is " + std::string(NameOf(record->state)), "ATH-R0005", ""});
   }
   auto spec = record->spec;
   std::string key;

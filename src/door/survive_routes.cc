@@ -45,7 +45,7 @@ void Interrupt(DoorContext& context, const Call& call) {
                 record->spec.name + " holds no machine that could be taken away",
                 IsTerminal(record->state) ? "ath resume " + record->spec.name
                                           : "ath why " + record->spec.name,
-                "it is " + std::string(NameOf(record->state)), "ATH-C0020", ""};
+                "it is " + std::string(NameOf(record->state)), "ATH-R0009", ""};
     return call.Refuse(error);
   }
   InterruptAsked event{{"preempted", "its machine was taken away (by " + call.caller.user + ")",
@@ -83,7 +83,7 @@ void Checkpoints(DoorContext& context, const Call& call) {
 Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
                                      const std::string& name, const std::string& wanted) {
   Error error{ErrorCode::kNotFound, name + " has no whole checkpoint", "ath retry " + name,
-              "none was kept", "ATH-C0021", ""};
+              "none was kept", "ATH-R0010", ""};
   if (listing.checkpoints.empty()) return Fail(std::move(error));
   if (wanted.empty()) return std::string();
   std::vector<std::string> steps;
@@ -105,7 +105,7 @@ void Resume(DoorContext& context, const Call& call) {
   if (!IsTerminal(record->state)) {
     Error error{ErrorCode::kConflict, record->spec.name + " is not over",
                 "ath interrupt " + record->spec.name + "    goes on from its newest checkpoint",
-                "it is " + std::string(NameOf(record->state)), "ATH-C0022", ""};
+                "it is " + std::string(NameOf(record->state)), "ATH-R0005", ""};
     return call.Refuse(error);
   }
   auto listing = Listed(context, *record);

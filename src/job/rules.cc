@@ -169,8 +169,9 @@ Status CheckAction(const RuleSpec& spec) {
     return Refuse("a rule has an address but does not use it", "action is " + spec.action,
                   "action: webhook");
   }
-  if (!StartsWith(spec.url, "https://") && !StartsWith(spec.url, "http://")) {
-    return Refuse("a webhook needs an address",
+  // What it says is the user's, and so may be the address: never in the clear.
+  if (!StartsWith(spec.url, "https://") || spec.url.size() == std::string_view("https://").size()) {
+    return Refuse("a webhook needs an address with https://",
                   spec.url.empty() ? "'url' is missing" : "url is " + Shown(spec.url),
                   "url: https://chat.example.org/hook");
   }

@@ -41,7 +41,7 @@ inline constexpr std::string_view kRuleActions[] = {"mark", "stop", "retry", "we
 
 // kInvalid with what, why and hint: an unknown kind (with the nearest known one),
 // a missing or impossible value, a key the kind does not take, an action that is
-// none, a webhook without http:// or https:// address.
+// none, a webhook without https:// address.
 Status CheckRule(const RuleSpec& spec);
 
 // The spec with every default of its kind filled in (name, value of divergence,

@@ -5,7 +5,7 @@
 // Threads: every call is safe from any thread and returns within seconds; long
 // work is observed through Poll().
 // Crash rule: all durable state is behind the handle, so a restarted server can
-// Poll and Stop what an earlier one launched.
+// Poll and Release what an earlier one launched.
 #pragma once
 
 #include <chrono>
@@ -42,17 +42,15 @@ class Backend {
   virtual Result<std::string> Launch(const AttemptPlan& plan) = 0;
 
   // One status per host, in host order. kNotFound: the back end has forgotten
-  // the attempt; the caller treats it as lost, not as failed.
+  // the attempt; the caller treats it as lost, not as failed. kUnavailable: a
+  // host did not answer, which says nothing about what runs there.
   virtual Result<std::vector<HostStatus>> Poll(const std::string& handle) = 0;
 
-  // Ends what is left of the attempt, without grace; succeeds when nothing is.
-  virtual Status Kill(const std::string& handle) = 0;
-
-  // The attempt is over and recorded: drop scratch space and limits.
+  // Ends what is left of the attempt, without grace, and drops its scratch space
+  // and limits. When this succeeds nothing of it runs any more. Idempotent: what
+  // was released or never launched succeeds. kUnavailable: a host did not answer;
+  // ask again.
   virtual Status Release(const std::string& handle) = 0;
-
-  // Handles of the attempts it still knows; asked once, at start-up.
-  virtual Result<std::vector<std::string>> Adopt() = 0;
 };
 
 }  // namespace athanor

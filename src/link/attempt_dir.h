@@ -9,11 +9,14 @@ inline constexpr char kAgentLog[] = "agent.log";      // the agent's own words
 inline constexpr char kAgentLock[] = "agent.lock";    // flock held by the agent while it lives
 // The agent is about to start the supervisor: a successor waits for its status.
 inline constexpr char kLaunching[] = "launching";
+// Preparation failed, and why: a successor says it again instead of preparing again.
+inline constexpr char kPrepareFailed[] = "prepare_failed";
 inline constexpr char kSupervisorPlan[] = "supervisor.plan";  // without secrets
 inline constexpr char kLivePlan[] = "supervisor.live";  // the one with secrets; soon gone
 inline constexpr char kSupervisorStatus[] = "supervisor.status";
 inline constexpr char kStarted[] = "started";
 inline constexpr char kExit[] = "exit";
+inline constexpr char kPackages[] = "packages";  // names the blob of what is installed
 inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
 inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged

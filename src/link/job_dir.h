@@ -14,6 +14,7 @@ inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
 inline constexpr char kParts[] = "parts";          // their bytes, by hash
 inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
 inline constexpr char kStacks[] = "stacks";        // of ranks that hung
+inline constexpr char kValues[] = "values";        // "step value" of keep.metric; the last counts
 
 // With `store: shared`: where the script's checkpoints lie for good. A folder outside of
 // /opt/ml is the user's own; else it lies here.

@@ -26,6 +26,7 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["resume_from"] = plan.resume_from;
   json["mtbf_ms"] = plan.mtbf_ms;
   json["mtbf_source"] = plan.mtbf_source;
+  json["webhooks_private"] = plan.webhooks_private;
   json["instance_type"] = plan.instance_type;
   return DumpJson(json);
 }
@@ -55,6 +56,7 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.resume_from = json.value("resume_from", "");
     plan.mtbf_ms = json.value("mtbf_ms", int64_t{0});
     plan.mtbf_source = json.value("mtbf_source", "");
+    plan.webhooks_private = json.value("webhooks_private", false);
     plan.instance_type = json.at("instance_type").get<std::string>();
   } catch (const nlohmann::json::exception& e) {
     return Fail(ErrorCode::kInvalid, std::string("plan: ") + e.what());

@@ -29,6 +29,7 @@ struct AttemptPlan {
   std::string resume_from;    // the checkpoint there; empty: the newest whole one
   int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: not known
   std::string mtbf_source;    // "measured: 3 in 41 h", "assumed"
+  bool webhooks_private = false;  // they may go to addresses that are not public
   std::string instance_type;  // as the script is told; the machine's when none was asked for
 };
 

@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "net/response_parser.h"
+#include "net/transport.h"
 #include "net/unix_address.h"
 
 namespace athanor {
@@ -24,10 +25,6 @@ using std::chrono::milliseconds;
 constexpr size_t kBuffer = 64 << 10;
 // A server that does not know "Expect" is not waited for any longer.
 constexpr milliseconds kContinueWait{1'000};
-
-bool WouldBlock(int error) {
-  return error == EAGAIN || error == EWOULDBLOCK;
-}
 
 std::string RequestHead(const Endpoint& endpoint, const HttpCall& call) {
   std::string head = call.method + " " + call.target + " HTTP/1.1\r\n";
@@ -79,7 +76,7 @@ Result<Endpoint> Endpoint::Parse(std::string_view text) {
     error.code = ErrorCode::kInvalid;
     error.what = "\"" + Printable(text) + "\" is not a server address";
     error.why = std::move(why);
-    error.hint = "use http://HOST:PORT or unix:/path/to/socket";
+    error.hint = "use http://HOST:PORT, https://HOST:PORT or unix:/path/to/socket";
     return Fail(std::move(error));
   };
   Endpoint endpoint;
@@ -90,9 +87,12 @@ Result<Endpoint> Endpoint::Parse(std::string_view text) {
     }
     return endpoint;
   }
-  if (StartsWith(text, "https://")) return bad("this client does not speak TLS");
-  if (!StartsWith(text, "http://")) return bad("it starts with neither http:// nor unix:");
-  std::string_view rest = text.substr(7);
+  endpoint.tls = StartsWith(text, "https://");
+  if (endpoint.tls) endpoint.port = 443;
+  if (!endpoint.tls && !StartsWith(text, "http://")) {
+    return bad("it starts with neither http://, https:// nor unix:");
+  }
+  std::string_view rest = text.substr(endpoint.tls ? 8 : 7);
   if (EndsWith(rest, "/")) rest.remove_suffix(1);
   std::string_view port;
   if (!rest.empty() && rest.front() == '[') {
@@ -121,13 +121,15 @@ Result<Endpoint> Endpoint::Parse(std::string_view text) {
 std::string Endpoint::ToString() const {
   if (!unix_path.empty()) return "unix:" + unix_path;
   const bool v6 = host.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 struct HttpClient::Impl {
   Endpoint endpoint;
   HttpClientOptions options;
   UniqueFd fd;
+  std::unique_ptr<Transport> transport;  // over fd
+  TransportFactory secure;               // of TLS, once it was needed
   std::string buffer;
 
   struct Conversation {
@@ -146,6 +148,11 @@ struct HttpClient::Impl {
 
   Status Connect(int cancel_fd);
   Status ConnectTo(const sockaddr* address, socklen_t size, int cancel_fd);
+  Status Secure(int cancel_fd);
+  void Close() {
+    transport.reset();
+    fd.reset();
+  }
   Result<short> Wait(short events, milliseconds timeout, int cancel_fd) const;
   Status Send(std::string_view bytes, Conversation& talk);
   Status SendFileBody(Conversation& talk);
@@ -156,6 +163,11 @@ struct HttpClient::Impl {
 
   milliseconds ReadTimeout(const HttpCall& call) const {
     return call.read_timeout.count() > 0 ? call.read_timeout : options.read_timeout;
+  }
+  tl::unexpected<Error> Lost() const {
+    auto error = Broken("lost the connection to", errno != 0 ? errno : ECONNRESET).value();
+    if (!transport->why().empty()) error.why = transport->why();
+    return Fail(std::move(error));
   }
   tl::unexpected<Error> Broken(const char* what, int error) const {
     Error made;
@@ -188,6 +200,7 @@ bool HttpClient::Impl::Conversation::Deliver(std::string_view bytes) {
 }
 
 Result<short> HttpClient::Impl::Wait(short events, milliseconds timeout, int cancel_fd) const {
+  if ((events & POLLIN) && transport && transport->pending()) return POLLIN;
   const auto until = std::chrono::steady_clock::now() + timeout;
   for (;;) {
     pollfd polled[2] = {{fd.get(), events, 0}, {cancel_fd, POLLIN, 0}};
@@ -213,16 +226,49 @@ Status HttpClient::Impl::ConnectTo(const sockaddr* address, socklen_t size, int 
     const int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  if (::connect(fd.get(), address, size) == 0) return Ok();
+  if (::connect(fd.get(), address, size) == 0) return Secure(cancel_fd);
   int error = errno;
   if (error == EINPROGRESS) {
     ATHANOR_CHECK_OK(Wait(POLLOUT, options.connect_timeout, cancel_fd));
     socklen_t error_size = sizeof error;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
-    if (error == 0) return Ok();
+    if (error == 0) return Secure(cancel_fd);
   }
   fd.reset();
   return Broken("cannot connect to", error);
+}
+
+Status HttpClient::Impl::Secure(int cancel_fd) {
+  if (!endpoint.tls) {
+    transport = MakePlainTransport(fd.get());
+    return Ok();
+  }
+  if (!secure) {
+    ATHANOR_TRY(secure, MakeTlsClientTransports(endpoint.host));
+  }
+  auto made = secure(fd.get());
+  for (;;) {
+    switch (made->Handshake().io) {
+      case Transport::Io::kDone:
+        transport = std::move(made);
+        return Ok();
+      case Transport::Io::kWantRead:
+        ATHANOR_CHECK_OK(Wait(POLLIN, options.connect_timeout, cancel_fd));
+        break;
+      case Transport::Io::kWantWrite:
+        ATHANOR_CHECK_OK(Wait(POLLOUT, options.connect_timeout, cancel_fd));
+        break;
+      case Transport::Io::kEof:
+      case Transport::Io::kError: {
+        Error error;
+        error.code = ErrorCode::kUnavailable;
+        error.what = "cannot connect safely to " + endpoint.ToString();
+        error.why = made->why().empty() ? "it hung up: does it speak TLS?" : made->why();
+        error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
+        return Fail(std::move(error));
+      }
+    }
+  }
 }
 
 Status HttpClient::Impl::Connect(int cancel_fd) {
@@ -247,30 +293,34 @@ Status HttpClient::Impl::Connect(int cancel_fd) {
     return Fail(std::move(error));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
-  Status last;
+  Status last = Fail(ErrorCode::kDenied, endpoint.ToString() + " is at no address that is allowed");
   for (const addrinfo* each = found; each; each = each->ai_next) {
+    if (options.allow && !options.allow(*each->ai_addr)) continue;
     last = ConnectTo(each->ai_addr, each->ai_addrlen, cancel_fd);
     if (last.ok() || last.error().code == ErrorCode::kCancelled) return last;
-    fd.reset();
+    Close();
   }
   return last;
 }
 
-// An idle connection has nothing to say: if it is readable, it was closed.
+// An idle connection has nothing to say: if it is readable, it was closed. But TLS may have words
+// of its own (session tickets), which a read takes and gives nothing for.
 bool HttpClient::Impl::IsStale() const {
   pollfd polled{fd.get(), POLLIN | POLLRDHUP, 0};
-  return ::poll(&polled, 1, 0) != 0;
+  if (::poll(&polled, 1, 0) == 0 && !transport->pending()) return false;
+  if (!transport->is_tls() || (polled.revents & (POLLRDHUP | POLLHUP | POLLERR))) return true;
+  char byte = 0;
+  return transport->Read(&byte, 1).io != Transport::Io::kWantRead;
 }
 
 // False: the other side sends no more.
 Result<bool> HttpClient::Impl::ReadSome(Conversation& talk) {
   if (buffer.empty()) buffer.resize(kBuffer);
-  const ssize_t got = ::recv(fd.get(), buffer.data(), buffer.size(), 0);
-  if (got < 0) {
-    if (WouldBlock(errno) || errno == EINTR) return true;
-    return Broken("lost the connection to", errno);
-  }
-  if (got == 0) {
+  errno = 0;
+  const auto got = transport->Read(buffer.data(), buffer.size());
+  if (got.io == Transport::Io::kWantRead || got.io == Transport::Io::kWantWrite) return true;
+  if (got.io == Transport::Io::kError) return Lost();
+  if (got.io == Transport::Io::kEof) {
     if (Status ended = talk.parser.Eof(); !ended.ok()) {
       Error error = ended.error();
       error.what = endpoint.ToString() + ": " + error.what;
@@ -280,7 +330,7 @@ Result<bool> HttpClient::Impl::ReadSome(Conversation& talk) {
     return false;
   }
   talk.any_byte = true;
-  const std::string_view bytes(buffer.data(), static_cast<size_t>(got));
+  const std::string_view bytes(buffer.data(), got.bytes);
   auto taken =
       talk.parser.Feed(bytes, [&talk](std::string_view piece) { return talk.Deliver(piece); });
   if (!taken) {
@@ -296,13 +346,13 @@ Result<bool> HttpClient::Impl::ReadSome(Conversation& talk) {
 // Watches for an answer that comes before the request is through.
 Status HttpClient::Impl::Send(std::string_view bytes, Conversation& talk) {
   while (!bytes.empty() && !talk.parser.head_done()) {
-    const ssize_t put = ::send(fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (put > 0) {
-      bytes.remove_prefix(static_cast<size_t>(put));
+    errno = 0;
+    const auto put = transport->Write(bytes);
+    if (put.io == Transport::Io::kDone) {
+      bytes.remove_prefix(put.bytes);
       continue;
     }
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0 && !WouldBlock(errno)) return Broken("lost the connection to", errno);
+    if (put.io == Transport::Io::kError || put.io == Transport::Io::kEof) return Lost();
     ATHANOR_TRY(const short ready,
                 Wait(POLLOUT | POLLIN, ReadTimeout(talk.call), talk.call.cancel_fd));
     if (ready & POLLIN) ATHANOR_CHECK_OK(ReadSome(talk));
@@ -360,7 +410,7 @@ Status HttpClient::Impl::Converse(Conversation& talk) {
     more = *read;
   }
   ATHANOR_CHECK_OK(talk.sink);
-  if (early || !more || talk.parser.stopped() || !talk.parser.keep_alive()) fd.reset();
+  if (early || !more || talk.parser.stopped() || !talk.parser.keep_alive()) Close();
   return Ok();
 }
 
@@ -409,7 +459,7 @@ const Endpoint& HttpClient::endpoint() const {
   return impl_->endpoint;
 }
 void HttpClient::Disconnect() {
-  impl_->fd.reset();
+  impl_->Close();
 }
 
 }  // namespace athanor

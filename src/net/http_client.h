@@ -1,12 +1,14 @@
-// A small blocking HTTP/1.1 client over plain sockets, for what starts in a
+// A small blocking HTTP/1.1 client over plain sockets and TLS, for what starts in a
 // millisecond: the CLI and the agent. One connection at a time, kept alive. No
-// TLS, no proxies, no redirects.
+// proxies, no redirects. TLS is set up by the first connection that needs it.
 //
 // Threads: one at a time. Errors: kUnavailable when the server cannot be reached
 // or hangs up, kTimeout when it is silent, kCorrupt when it does not speak HTTP,
 // kCancelled by `cancel_fd`; each says the address. An HTTP status, even 500, is
 // not an error here.
 #pragma once
+
+#include <sys/socket.h>
 
 #include <chrono>
 #include <cstdint>
@@ -20,13 +22,14 @@
 
 namespace athanor {
 
-// "unix:/run/a.sock", "http://127.0.0.1:7070", "http://[::1]:7070".
+// "unix:/run/a.sock", "http://127.0.0.1:7070", "http://[::1]:7070", "https://host".
 struct Endpoint {
   std::string unix_path;  // empty: host and port
   std::string host;
   uint16_t port = 80;
+  bool tls = false;  // https: the certificate must be valid for `host`
 
-  // kInvalid for anything else, https included.
+  // kInvalid for anything else, also for one with a path.
   static Result<Endpoint> Parse(std::string_view text);
   std::string ToString() const;
   bool operator==(const Endpoint&) const = default;
@@ -70,6 +73,9 @@ struct HttpCall {
 struct HttpClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds read_timeout{30'000};
+  // Asked about each address that the host's name stands for, before anything is sent there; the
+  // connection is made to the very address that was asked about. kDenied when none is left.
+  std::function<bool(const sockaddr& address)> allow;
 };
 
 class HttpClient {

@@ -74,7 +74,9 @@ TEST(Endpoint, ParsesAddressesAndSaysWhatIsWrong) {
   EXPECT_EQ(Endpoint::Parse("http://h/").value(), (Endpoint{"", "h", 80}));
   EXPECT_EQ(Endpoint::Parse("http://[::1]:99").value(), (Endpoint{"", "::1", 99}));
   EXPECT_EQ(Endpoint::Parse("http://[::1]:99").value().ToString(), "http://[::1]:99");
-  for (const char* bad : {"", "localhost:7070", "https://h", "http://", "http://:80", "http://h:0",
+  EXPECT_EQ(Endpoint::Parse("https://h").value(), (Endpoint{"", "h", 443, true}));
+  EXPECT_EQ(Endpoint::Parse("https://h:7070/").value().ToString(), "https://h:7070");
+  for (const char* bad : {"", "localhost:7070", "https://", "http://", "http://:80", "http://h:0",
                           "http://h:x", "http://h:70000", "http://h/path", "http://u@h",
                           "unix:relative", "unix:", "http://[::1", "http://h:"}) {
     const auto parsed = Endpoint::Parse(bad);

@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kReadAhead = 64 << 10;   // pipelined bytes kept while an answer is pending
 constexpr size_t kKeptBuffer = 1 << 10;   // what an idle connection may hold on to
 constexpr size_t kCopiedBody = 64 << 10;  // up to here one send beats one copy
+constexpr size_t kFilePiece = 1 << 20;    // given to sendfile at once
 constexpr int kTurnsPerPump = 32;         // then the others have their turn
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
@@ -106,6 +107,8 @@ void HttpConnection::Kill() {
   transport_.reset();
   fd_.reset();
   file_.reset();
+  file_left_ = pieces_left_ = 0;
+  next_piece_ = nullptr;
   if (exchange_) {
     const auto exchange = std::move(exchange_);
     EndExchange(*exchange);
@@ -307,6 +310,7 @@ bool HttpConnection::TakeBody() {
   const size_t taken = parser_->Feed(in_, [this, &request](std::string_view bytes) {
     request.body_size += bytes.size();
     if (request.body_size > policy_->max_bytes) return;
+    if (policy_->sink) return policy_->sink->Take(bytes);
     if (policy_->spool) return SpoolBody(bytes);
     request.body += bytes;
   });
@@ -343,6 +347,7 @@ void HttpConnection::CallHandler() {
   deadline_ = TimePoint::max();
   Request request = std::move(parser_->request());
   if (policy_->spool) request.body_file = std::make_shared<UniqueFd>(std::move(policy_->spool));
+  request.body_sink = std::move(policy_->sink);
   parser_.reset();
   policy_.reset();
   exchange_ = std::make_shared<Exchange>(host_->loop);
@@ -424,6 +429,29 @@ void HttpConnection::AnswerFile(const Exchange* exchange, Response head, UniqueF
   Pump();
 }
 
+void HttpConnection::AnswerPieces(const Exchange* exchange, Response head, uint64_t length,
+                                  Responder::NextPiece next) {
+  if (exchange != exchange_.get() || state_ != State::kAnswer || answer_begun_) return;
+  BeginAnswer(head, length);
+  if (!to_head_ && !HasNoBody(head.status)) {
+    next_piece_ = std::move(next);
+    pieces_left_ = length;
+    // A small answer leaves in one write with its head.
+    if (length <= kCopiedBody && length > 0 && OpenNextPiece() && pieces_left_ == 0) {
+      const size_t head_size = out_.size();
+      out_.resize(head_size + file_left_);
+      const ssize_t got = ::pread(file_.get(), out_.data() + head_size, file_left_,
+                                  static_cast<off_t>(file_at_));
+      const auto read = static_cast<size_t>(std::max<ssize_t>(got, 0));
+      out_.resize(head_size + read);
+      file_at_ += read;
+      file_left_ -= read;
+    }
+  }
+  answer_whole_ = true;
+  Pump();
+}
+
 void HttpConnection::BeginStream(const Exchange* exchange, Response head) {
   if (exchange != exchange_.get() || state_ != State::kAnswer || answer_begun_) return;
   BeginAnswer(head, std::nullopt);
@@ -460,13 +488,31 @@ void HttpConnection::FlushSoon() {
   if (!waiting_write_) PumpSoon();
 }
 
+bool HttpConnection::OpenNextPiece() {
+  auto piece = next_piece_();
+  if (!piece || piece->length == 0 || piece->length > pieces_left_) {
+    Kill();  // a promised length cannot be taken back, only broken visibly
+    return false;
+  }
+  file_ = std::move(piece->fd);
+  file_at_ = piece->offset;
+  file_left_ = piece->length;
+  pieces_left_ -= piece->length;
+  return true;
+}
+
+bool HttpConnection::SendsFiles() const {
+  return file_left_ > 0 && transport_->can_send_files();
+}
+
 bool HttpConnection::RefillFromFile() {
-  if (file_left_ == 0) return false;
+  if (file_left_ == 0 && (pieces_left_ == 0 || !OpenNextPiece())) return false;
+  if (SendsFiles()) return true;
   auto& scratch = host_->scratch;
   const size_t want = std::min<uint64_t>(scratch.size(), file_left_);
   const ssize_t got = ::pread(file_.get(), scratch.data(), want, static_cast<off_t>(file_at_));
   if (got <= 0) {
-    Kill();  // a promised length cannot be taken back, only broken visibly
+    Kill();
     return false;
   }
   out_.assign(scratch.data(), static_cast<size_t>(got));
@@ -482,19 +528,31 @@ bool HttpConnection::Flush() {
     const bool from_out = out_at_ < out_.size();
     std::string& buffer = from_out ? out_ : body_;
     size_t& at = from_out ? out_at_ : body_at_;
-    if (at == buffer.size()) {
+    const bool buffered = at < buffer.size();
+    if (!buffered) {
       out_.clear();
       out_at_ = 0;
       if (!RefillFromFile()) break;
-      continue;
+      if (!SendsFiles()) continue;
     }
     if (turns_-- <= 0) {
       PumpSoon();
       return false;
     }
-    const auto outcome = transport_->Write(std::string_view(buffer).substr(at, 256 << 10));
+    const auto outcome =
+        buffered ? transport_->Write(std::string_view(buffer).substr(at, 256 << 10))
+                 : transport_->SendFile(file_.get(), file_at_,
+                                        std::min<uint64_t>(file_left_, kFilePiece));
     if (outcome.io == Transport::Io::kDone) {
-      at += outcome.bytes;
+      if (buffered) {
+        at += outcome.bytes;
+      } else if (outcome.bytes == 0) {
+        Kill();  // shorter than was promised
+        return false;
+      } else {
+        file_at_ += outcome.bytes;
+        file_left_ -= outcome.bytes;
+      }
       SetDeadline(host_->options.write_timeout);
       // A stream's queue may never run empty; what has left it goes now and then.
       if (from_out && out_at_ > (1 << 20) && out_at_ > out_.size() / 2) {
@@ -554,6 +612,8 @@ void HttpConnection::EndAnswer() {
   const auto exchange = std::move(exchange_);
   EndExchange(*exchange);
   file_.reset();
+  file_left_ = pieces_left_ = 0;
+  next_piece_ = nullptr;
   parser_.reset();
   policy_.reset();
   spool_error_.clear();

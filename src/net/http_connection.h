@@ -71,6 +71,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   void Answer(const Exchange* exchange, Response response);
   void AnswerFile(const Exchange* exchange, Response head, UniqueFd fd, uint64_t offset,
                   uint64_t length);
+  void AnswerPieces(const Exchange* exchange, Response head, uint64_t length,
+                    Responder::NextPiece next);
   void BeginStream(const Exchange* exchange, Response head);
   void StreamWrite(std::string_view bytes);
   void StreamEnd();
@@ -90,6 +92,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   Filled Fill();
   bool Flush();  // false: has to wait, or died
   bool RefillFromFile();
+  bool OpenNextPiece();
+  bool SendsFiles() const;
   void HeadDone();
   bool TakeBody();
   void SpoolBody(std::string_view bytes);
@@ -132,7 +136,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t body_at_ = 0;
   UniqueFd file_;
   uint64_t file_at_ = 0;
-  uint64_t file_left_ = 0;
+  uint64_t file_left_ = 0;    // of this piece
+  uint64_t pieces_left_ = 0;  // bytes of those after it
+  Responder::NextPiece next_piece_;
 
   std::unique_ptr<RequestParser> parser_;
   std::unique_ptr<BodyPolicy> policy_;

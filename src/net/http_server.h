@@ -58,6 +58,11 @@ class Responder {
   // takes them. A file that turns out shorter cuts the connection, so that the
   // client notices. Content-Length is set; other headers come from `head`.
   void SendFile(Response head, UniqueFd fd, uint64_t offset, uint64_t length) const;
+  // The same with several files: `length` bytes in all, each piece asked for when the one
+  // before has left, on the loop's thread. None when some are still due: the connection
+  // is cut.
+  using NextPiece = std::function<std::optional<FileRange>()>;
+  void SendPieces(Response head, uint64_t length, NextPiece next) const;
   // On the loop's thread only. Never null; already closed if the client is gone
   // or an answer was given.
   Stream BeginStream(Response head) const;
@@ -76,6 +81,7 @@ class Responder {
 struct BodyPolicy {
   uint64_t max_bytes = 1 << 20;    // more is answered 413
   UniqueFd spool;                  // set: written there, else kept in memory
+  std::shared_ptr<BodySink> sink;  // set: given to it instead of either
   std::optional<Response> refuse;  // set: sent at once, the body is not read
 };
 

@@ -49,6 +49,14 @@ struct Peer {
   std::string address;          // "unix", "127.0.0.1:4711", "[::1]:4711"
 };
 
+// Takes a request's body as it arrives, on the server's thread. What it makes of the bytes,
+// and what is wrong with them, it tells the handler later.
+class BodySink {
+ public:
+  virtual ~BodySink() = default;
+  virtual void Take(std::string_view bytes) = 0;
+};
+
 struct Request {
   std::string method;    // as sent: "GET"
   std::string target;    // as sent: "/a%20b?x=1"
@@ -63,6 +71,7 @@ struct Request {
   // When spooled: the descriptor that the BodyPolicy gave, positioned at the end
   // of the body. Shared so that a Request can be captured by a std::function.
   std::shared_ptr<UniqueFd> body_file;
+  std::shared_ptr<BodySink> body_sink;  // that the BodyPolicy gave; `body` is empty then
   uint64_t body_size = 0;
   int minor_version = 1;  // HTTP/1.x
   Peer peer;

@@ -56,6 +56,15 @@ void Responder::SendFile(Response head, UniqueFd fd, uint64_t offset, uint64_t l
                  });
 }
 
+void Responder::SendPieces(Response head, uint64_t length, NextPiece next) const {
+  if (handle_->answered.exchange(true)) return;
+  Handle::OnLoop(handle_->exchange,
+                 [exchange = handle_->exchange.get(), head = std::move(head), length,
+                  next = std::move(next)](HttpConnection& c) mutable {
+                   c.AnswerPieces(exchange, std::move(head), length, std::move(next));
+                 });
+}
+
 bool Responder::answered() const {
   return handle_->answered;
 }

@@ -1,11 +1,15 @@
+#include <arpa/inet.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <memory>
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "net/transport.h"
 
@@ -60,13 +64,26 @@ BIO_METHOD* SocketBioMethod() {
 
 class TlsTransport final : public Transport {
  public:
-  TlsTransport(SSL_CTX* context, int fd) : ssl_(SSL_new(context)), fd_(fd) {
+  // `server_name` empty: we are the server.
+  TlsTransport(SSL_CTX* context, int fd, const std::string& server_name = {})
+      : ssl_(SSL_new(context)), fd_(fd) {
     BIO* bio = BIO_new(SocketBioMethod());
     BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl_.get(), bio, bio);
-    SSL_set_accept_state(ssl_.get());
+    if (server_name.empty()) {
+      SSL_set_accept_state(ssl_.get());
+    } else {
+      Expect(server_name);
+    }
   }
+
+  Outcome Handshake() override {
+    ERR_clear_error();
+    return Translate(SSL_do_handshake(ssl_.get()), 0);
+  }
+  bool pending() const override { return SSL_pending(ssl_.get()) > 0; }
+  std::string why() const override { return why_; }
 
   Outcome Read(char* buffer, size_t size) override {
     ERR_clear_error();
@@ -82,6 +99,9 @@ class TlsTransport final : public Transport {
     return Translate(returned, put);
   }
 
+  Outcome SendFile(int, uint64_t, size_t) override { return {Io::kError, 0}; }
+  bool can_send_files() const override { return false; }
+
   void EndWrites() override {
     ERR_clear_error();
     if (!broken_) SSL_shutdown(ssl_.get());
@@ -91,6 +111,26 @@ class TlsTransport final : public Transport {
   bool is_tls() const override { return true; }
 
  private:
+  // As a client: of whom the certificate must be. Set before the handshake or it never is checked,
+  // so what cannot be set breaks the connection.
+  void Expect(const std::string& host) {
+    SSL_set_connect_state(ssl_.get());
+    SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
+    X509_VERIFY_PARAM* param = SSL_get0_param(ssl_.get());
+    unsigned char address[16];
+    const bool is_address = ::inet_pton(AF_INET, host.c_str(), address) == 1 ||
+                            ::inet_pton(AF_INET6, host.c_str(), address) == 1;
+    bool set = false;
+    if (is_address) {
+      set = X509_VERIFY_PARAM_set1_ip_asc(param, host.c_str()) == 1;
+    } else {
+      X509_VERIFY_PARAM_set_hostflags(param, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+      set = X509_VERIFY_PARAM_set1_host(param, host.c_str(), host.size()) == 1 &&
+            SSL_set_tlsext_host_name(ssl_.get(), host.c_str()) == 1;
+    }
+    if (!set) SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, [](int, X509_STORE_CTX*) { return 0; });
+  }
+
   Outcome Translate(int returned, size_t bytes) {
     if (returned == 1) return {Io::kDone, bytes};
     switch (SSL_get_error(ssl_.get(), returned)) {
@@ -102,14 +142,42 @@ class TlsTransport final : public Transport {
         return {Io::kEof, 0};
       default:
         broken_ = true;  // SSL_shutdown must not follow a fatal error
+        Explain();
         return {Io::kError, 0};
+    }
+  }
+
+  void Explain() {
+    if (const long verified = SSL_get_verify_result(ssl_.get()); verified != X509_V_OK) {
+      why_ = std::string("its certificate was refused: ") + X509_verify_cert_error_string(verified);
+    } else if (const unsigned long code = ERR_peek_error()) {
+      const char* reason = ERR_reason_error_string(code);
+      why_ = std::string("TLS: ") + (reason ? reason : "unknown error");
     }
   }
 
   std::unique_ptr<SSL, FreeSsl> ssl_;
   int fd_;
   bool broken_ = false;
+  std::string why_;
 };
+
+// Where systems keep their authorities, beyond what OpenSSL was built with.
+constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt",
+                                    "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+                                    "/etc/ssl/cert.pem"};
+
+void UseAuthorities(SSL_CTX* context) {
+  SSL_CTX_set_default_verify_paths(context);  // SSL_CERT_FILE and SSL_CERT_DIR, or its own
+  if (std::getenv(X509_get_default_cert_file_env()) || std::getenv(X509_get_default_cert_dir_env())) {
+    return;
+  }
+  if (::access(X509_get_default_cert_dir(), R_OK) == 0) return;
+  for (const char* bundle : kBundles) {
+    if (SSL_CTX_load_verify_file(context, bundle) == 1) break;
+  }
+  ERR_clear_error();
+}
 
 tl::unexpected<Error> FailTls(const std::string& what) {
   char text[256] = "unknown error";
@@ -124,6 +192,19 @@ tl::unexpected<Error> FailTls(const std::string& what) {
 }
 
 }  // namespace
+
+Result<TransportFactory> MakeTlsClientTransports(const std::string& host) {
+  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), FreeContext());
+  if (!context) return FailTls("cannot set up TLS");
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_mode(context.get(),
+                   SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  UseAuthorities(context.get());
+  return TransportFactory([context, host](int fd) -> std::unique_ptr<Transport> {
+    return std::make_unique<TlsTransport>(context.get(), fd, host);
+  });
+}
 
 Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
                                            const std::string& key_file) {

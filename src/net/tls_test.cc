@@ -6,6 +6,8 @@
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
+#include "net/address.h"
+#include "net/http_client.h"
 #include "net/http_server.h"
 #include "net/test_server.h"
 
@@ -130,6 +132,88 @@ TEST(Tls, RefusesVersionsBefore12AndPlainClients) {
   plain.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(plain.ReadAll().find("200 OK"), std::string::npos);
   server.Until([&] { return server.server().connections() <= 1; });
+}
+
+// Trusts one certificate, as a user does with SSL_CERT_FILE.
+class Trust {
+ public:
+  explicit Trust(const std::string& file) { ::setenv("SSL_CERT_FILE", file.c_str(), 1); }
+  ~Trust() { ::unsetenv("SSL_CERT_FILE"); }
+};
+
+TEST(TlsClient, TalksToAServerItTrustsOverOneConnection) {
+  const Identity identity;
+  const Trust trust(identity.cert);
+  const std::string large(4 << 20, 'L');
+  TestServer server([&large](Request request, Responder responder) {
+    responder.Send(Response::Text(200, request.body.empty() ? large : request.body));
+  });
+  const auto port = server.OnLoop(
+      [&] { return server.server().ListenTls("127.0.0.1", 0, identity.cert, identity.key); });
+  ASSERT_TRUE(port);
+  HttpClient client(Endpoint{"", "localhost", *port, true});
+  for (int round = 0; round < 3; ++round) {
+    const auto reply = client.Get("/");
+    ASSERT_TRUE(reply) << reply.error().what << ": " << reply.error().why;
+    EXPECT_TRUE(reply->body == large);
+    const auto echo = client.PostJson("/", std::string(300'000, 'u'));
+    ASSERT_TRUE(echo) << echo.error().why;
+    EXPECT_EQ(echo->body.size(), 300'000u);
+    EXPECT_EQ(server.OnLoop([&] { return server.server().connections(); }), 1u);
+  }
+}
+
+TEST(TlsClient, RefusesAnUnknownAuthorityAndAnotherName) {
+  const Identity identity;
+  const Identity stranger;
+  int served = 0;
+  TestServer server([&served](Request, Responder responder) {
+    ++served;
+    responder.Send({});
+  });
+  const auto port = server.OnLoop(
+      [&] { return server.server().ListenTls("127.0.0.1", 0, identity.cert, identity.key); });
+  ASSERT_TRUE(port);
+  {
+    const Trust trust(stranger.cert);
+    const auto reply = HttpClient(Endpoint{"", "localhost", *port, true}).Get("/");
+    ASSERT_FALSE(reply);
+    EXPECT_NE(reply.error().why.find("certificate"), std::string::npos) << reply.error().why;
+    EXPECT_FALSE(reply.error().hint.empty());
+  }
+  const Trust trust(identity.cert);
+  const auto reply = HttpClient(Endpoint{"", "127.0.0.1", *port, true}).Get("/");
+  ASSERT_FALSE(reply);
+  EXPECT_NE(reply.error().why.find("certificate"), std::string::npos) << reply.error().why;
+  EXPECT_EQ(server.OnLoop([&] { return served; }), 0);
+}
+
+TEST(TlsClient, SaysThatAPlainServerSpeaksNoTls) {
+  TestServer server([](Request, Responder responder) { responder.Send({}); });
+  const auto reply = HttpClient(Endpoint{"", "127.0.0.1", server.port(), true}).Get("/");
+  ASSERT_FALSE(reply);
+  EXPECT_FALSE(reply.error().why.empty());
+}
+
+TEST(HttpClient, ConnectsOnlyToTheAddressThatWasAllowed) {
+  int served = 0;
+  TestServer server([&served](Request, Responder responder) {
+    ++served;
+    responder.Send({});
+  });
+  HttpClientOptions options;
+  std::vector<std::string> asked;
+  options.allow = [&asked](const sockaddr& address) {
+    asked.push_back(AddressText(address));
+    return false;
+  };
+  const auto refused = HttpClient(Endpoint{"", "127.0.0.1", server.port()}, options).Get("/");
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kDenied);
+  EXPECT_EQ(asked, std::vector<std::string>{"127.0.0.1"});
+  EXPECT_EQ(server.OnLoop([&] { return served; }), 0);
+  options.allow = [](const sockaddr& address) { return AddressText(address) == "127.0.0.1"; };
+  EXPECT_TRUE(HttpClient(Endpoint{"", "127.0.0.1", server.port()}, options).Get("/"));
 }
 
 TEST(Tls, SaysWhatIsWrongWithTheFiles) {

@@ -1,11 +1,36 @@
 #include "net/transport.h"
 
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <csignal>
+#include <ctime>
 
 namespace athanor {
 namespace {
+
+// sendfile has no MSG_NOSIGNAL: the signal is held back, and taken if it came. Only for the
+// call, since what this thread starts would inherit the mask.
+class NoSigPipe {
+ public:
+  NoSigPipe() {
+    ::sigemptyset(&pipe_);
+    ::sigaddset(&pipe_, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+  }
+  ~NoSigPipe() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  void Take() const {
+    const int error = errno;
+    const timespec at_once{0, 0};
+    ::sigtimedwait(&pipe_, nullptr, &at_once);
+    errno = error;
+  }
+
+ private:
+  sigset_t pipe_;
+  sigset_t before_;
+};
 
 class PlainTransport final : public Transport {
  public:
@@ -29,6 +54,19 @@ class PlainTransport final : public Transport {
       return {errno == EAGAIN || errno == EWOULDBLOCK ? Io::kWantWrite : Io::kError, 0};
     }
   }
+
+  Outcome SendFile(int file, uint64_t offset, size_t size) override {
+    for (;;) {
+      off_t at = static_cast<off_t>(offset);
+      const NoSigPipe quiet;
+      const ssize_t put = ::sendfile(fd_, file, &at, size);
+      if (put < 0 && errno == EPIPE) quiet.Take();
+      if (put >= 0) return {Io::kDone, static_cast<size_t>(put)};
+      if (errno == EINTR) continue;
+      return {errno == EAGAIN || errno == EWOULDBLOCK ? Io::kWantWrite : Io::kError, 0};
+    }
+  }
+  bool can_send_files() const override { return true; }
 
   void EndWrites() override { ::shutdown(fd_, SHUT_WR); }
   bool is_tls() const override { return false; }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -24,8 +25,18 @@ class Transport {
   virtual Outcome Read(char* buffer, size_t size) = 0;
   // After kWant… the next call must begin with the same bytes.
   virtual Outcome Write(std::string_view bytes) = 0;
+  // Bytes of a file, without a copy through this process; kDone with 0 bytes at the end of
+  // the file. Only where can_send_files().
+  virtual Outcome SendFile(int file, uint64_t offset, size_t size) = 0;
+  virtual bool can_send_files() const = 0;
   virtual void EndWrites() = 0;  // tells the peer that nothing more comes; best effort
   virtual bool is_tls() const = 0;
+  // What must pass before the first byte of ours, for a client: kDone with 0 bytes, kWant… or
+  // kError, which why() explains.
+  virtual Outcome Handshake() { return {Io::kDone, 0}; }
+  // Bytes were taken off the socket that no Read has given yet: poll() would not tell.
+  virtual bool pending() const { return false; }
+  virtual std::string why() const { return {}; }
 };
 
 // Neither owns `fd`.
@@ -34,5 +45,8 @@ using TransportFactory = std::function<std::unique_ptr<Transport>(int fd)>;
 // Reads the PEM files now; kInvalid when they do not fit together. TLS 1.2 or later.
 Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
                                            const std::string& key_file);
+// For clients: the server's certificate must be valid for `host` (a name or an address) and lead
+// to an authority of SSL_CERT_FILE, SSL_CERT_DIR or the system. TLS 1.2 or later.
+Result<TransportFactory> MakeTlsClientTransports(const std::string& host);
 
 }  // namespace athanor

@@ -23,6 +23,7 @@ tl::unexpected<Error> TooLarge(std::string what, const Inventory& inventory, std
   error.what = std::move(what);
   error.why = fmt::format("this machine can give {}", InventoryText(inventory));
   error.hint = std::move(hint);
+  error.id = "ATH-S0211";
   return Fail(std::move(error));
 }
 
@@ -33,8 +34,8 @@ Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                       "a job names an instance type or amounts, not both",
                       "leave out cpus, memory and gpus, or leave out the type",
                       fmt::format("got type {} and amounts", spec.type),
-                      {},
-                      {}});
+                      "ATH-S0212",
+                      ""});
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
   if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false};

@@ -84,6 +84,7 @@ Result<InstanceType> Catalogue::Find(std::string_view name) const {
   error.code = ErrorCode::kNotFound;
   error.what = fmt::format("no instance type is called '{}'", shown);
   error.why = fmt::format("the catalogue has {} types", types_.size());
+  error.id = "ATH-S0210";
   if (!nearest.empty()) error.hint = fmt::format("did you mean {}?\n", Join(nearest, ", "));
   error.hint += "ath types";
   return Fail(std::move(error));

@@ -15,6 +15,8 @@ struct StoreLayout {
   std::string logs() const { return root + "/server/logs"; }
   std::string series() const { return root + "/server/series"; }
   std::string blobs() const { return root + "/blobs"; }
+  std::string objects() const { return root + "/objects"; }
+  std::string object_index() const { return root + "/objects/index.db"; }
   std::string attempts() const { return root + "/attempts"; }
   std::string jobs() const { return root + "/jobs"; }
   std::string settings() const { return root + "/settings.yaml"; }

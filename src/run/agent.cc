@@ -40,6 +40,8 @@ namespace {
 
 // How long a successor waits for the status of a supervisor that was being started.
 constexpr int kLaunchWaitMs = 5'000;
+// How long a supervisor that was told to kill its ranks may take to be gone.
+constexpr int kEndWaitMs = 10'000;
 
 // Held seconds of an attempt: counted on the monotonic clock from the first agent's
 // start, so that a restart of the agent or a jump of the wall clock changes nothing.
@@ -66,12 +68,16 @@ class HeldClock {
   Millis start_{0};
 };
 
-// No write of the script's was cut short: it ended by itself and well, or had its notice.
+// No write of the script's was cut short: it had its notice, or ended by itself with 0 or a
+// status of its own choice (save, then exit 75, is how scripts ask for another attempt). Status 1
+// is what an exception ends with, perhaps one in the middle of a save.
 bool EndedCleanly(const std::optional<ExitRecord>& record) {
   if (!record || record->killed) return false;
   return record->stop_signal == SIGTERM ||
-         std::all_of(record->ranks.begin(), record->ranks.end(),
-                     [](const RankExit& rank) { return rank.exit_code == 0; });
+         std::all_of(record->ranks.begin(), record->ranks.end(), [](const RankExit& rank) {
+           return rank.signal == 0 && rank.exit_code != 1 && rank.exit_code >= 0 &&
+                  rank.exit_code < 126;
+         });
 }
 
 class Agent {
@@ -109,6 +115,7 @@ class Agent {
   std::string FailureWords();
   int Finish();
   int Leave(const Cause& cause);
+  std::optional<Cause> FailedBefore() const;
 
   std::string dir_;
   SystemClock clock_;
@@ -245,9 +252,10 @@ bool Agent::Adopt() {
   if (auto status = shipper_->FollowSpool(0, SpoolDir(Path(attempt_dir::kMl), 0)); !status) {
     log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
   }
+  packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
   survival_.Start(PlaceOfCheckpoints(plan_, {ml, mounts ? "/opt/ml" : ml}).outside,
-                  supervisor_pid_.load());
+                  std::nullopt, supervisor_pid_.load());
   if (auto started = ReadFile(Path(attempt_dir::kStarted))) {
     if (auto record = ParseStarted(*started)) script_start_ = Millis(record->boottime_ms);
   }
@@ -274,7 +282,7 @@ Status Agent::Launch() {
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   FollowScript(*shipper_, dir_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
-  survival_.Start(prepared.checkpoint_dir, launched->pid);
+  survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
   // The plan in memory may go once the supervisor has started its ranks, or has ended.
   ::pollfd ready{launched->ready.get(), POLLIN, 0};
   ::poll(&ready, 1, kLaunchWaitMs);
@@ -388,6 +396,7 @@ int Agent::Finish() {
     std::lock_guard lock(mutex_);
     ending.stop = stop_;
   }
+  survival_.FinishWebhooks();
   survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) {
@@ -417,6 +426,9 @@ int Agent::Finish() {
 // Says goodbye; a cause with a kind is a set-up that failed.
 int Agent::Leave(const Cause& cause) {
   if (!cause.kind.empty() && !fenced_) {
+    // Kept before it is said: should the word arrive after our death, it is still true.
+    (void)ReplaceFile(Path(attempt_dir::kPrepareFailed), EncodeReport({PrepareFailedFrame{cause}}))
+        .ok();
     shipper_->Send(PrepareFailedFrame{cause});
     shipper_->Drain();
   }
@@ -425,6 +437,16 @@ int Agent::Leave(const Cause& cause) {
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
   return 0;
+}
+
+// What an earlier agent of this attempt said when it could not prepare it.
+std::optional<Cause> Agent::FailedBefore() const {
+  const auto kept = ReadFile(Path(attempt_dir::kPrepareFailed));
+  if (!kept) return std::nullopt;
+  const auto frames = DecodeReport(*kept);
+  if (!frames || frames->empty()) return std::nullopt;
+  const auto* failed = std::get_if<PrepareFailedFrame>(&frames->front());
+  return failed ? std::optional(failed->cause) : std::nullopt;
 }
 
 int Agent::Run() {
@@ -437,6 +459,7 @@ int Agent::Run() {
   }
   secrets_ = std::move(*fetched);
   StartShipping();
+  if (auto cause = FailedBefore()) return Leave(*cause);
   if (!Adopt()) {
     if (auto status = Launch(); !status) {
       std::unique_lock lock(mutex_);
@@ -466,8 +489,13 @@ int RunAgent(const std::string& attempt_dir) {
 
 int EndAttempt(const std::string& attempt_dir) {
   auto found = FindSupervisor(JoinPath(attempt_dir, attempt_dir::kSupervisorStatus));
-  if (!found) return 0;
-  return KillAllNow(found->pidfd.get()) ? 0 : 1;
+  if (found) {
+    if (!KillAllNow(found->pidfd.get())) return 1;
+    ::pollfd over{found->pidfd.get(), POLLIN, 0};
+    if (::poll(&over, 1, kEndWaitMs) <= 0) return 1;
+  }
+  constexpr std::string_view kSaid = "ended\n";
+  return ::write(STDOUT_FILENO, kSaid.data(), kSaid.size()) > 0 ? 0 : 1;
 }
 
 }  // namespace athanor

@@ -14,7 +14,7 @@ namespace athanor {
 // status of the process: 0, also when another agent already looks after it.
 int RunAgent(const std::string& attempt_dir);
 
-// Ends what is left of an attempt, without grace.
+// Ends what is left of an attempt, without grace; prints "ended" once nothing runs.
 int EndAttempt(const std::string& attempt_dir);
 
 }  // namespace athanor

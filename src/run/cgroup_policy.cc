@@ -1,5 +1,6 @@
 #include "run/cgroup_policy.h"
 
+#include <sched.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -72,6 +73,15 @@ Status SetOne(const CgroupJoin& join, std::string_view controller, const CgroupL
   return Ok();
 }
 
+// With real-time group scheduling a v1 cpu cgroup takes a real-time process only if it has
+// a real-time budget, and a new one has none. Ours would have to come out of our parent's.
+bool RefusesRealTime(const CgroupJoin& join) {
+  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if (join.version != 1 || (policy != SCHED_FIFO && policy != SCHED_RR)) return false;
+  const auto budget = CgroupDriver::ReadNumber(join.dir, "cpu.rt_runtime_us");
+  return budget && *budget == 0;
+}
+
 // v2 refuses to give controllers on from a cgroup that holds processes itself.
 // Root goes below the root cgroup, which is exempt; one who was given its
 // cgroup (it owns the directory) moves everyone in it to a leaf.
@@ -133,6 +143,14 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
     const Status made = hierarchy->version == 2
                             ? MakeUnified(*hierarchy, name, controllers, &join.dir)
                             : CgroupDriver::Make(*hierarchy, join.dir, controllers);
+    if (made.ok() && RefusesRealTime(join)) {
+      for (const auto& controller : controllers) {
+        cgroup.off.push_back(Consequence(controller) +
+                             " (a process with a real-time policy cannot join the cgroup)");
+      }
+      (void)CgroupDriver::Remove(join.dir);
+      continue;
+    }
     for (const auto& controller : controllers) {
       const Status set = made.ok() ? SetOne(join, controller, limits) : made;
       if (made.ok()) join.controllers.push_back(controller);

@@ -1,6 +1,7 @@
 #include "run/cgroup_policy.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -65,6 +66,29 @@ TEST_F(FakeV2, SaysWhichLimitIsOffAndKeepsTheOthers) {
   EXPECT_TRUE(StartsWith(cgroup.off[0], "memory limit: off")) << cgroup.off[0];
   EXPECT_EQ("1000 100000", Get("cpu.max"));
   EXPECT_EQ("32768", Get("pids.max"));
+}
+
+// A v1 cpu cgroup without a real-time budget refuses such processes with EINVAL: the job
+// then runs without that limit instead of not at all.
+TEST_F(FakeV2, ARealTimeAgentLeavesOutTheCpuCgroupAndSaysSo) {
+  Put("/proc/self/mountinfo", "25 20 0:22 / /v1 rw shared:4 - cgroup cgroup rw,cpu\n");
+  Put("/proc/self/cgroup", "3:cpu:/own\n");
+  for (const char* file : {"cpu.cfs_period_us", "cpu.cfs_quota_us", "cgroup.procs", "tasks"}) {
+    Put("/v1/own/athanor/a1/" + std::string(file), "");
+  }
+  Put("/v1/own/athanor/a1/cpu.rt_runtime_us", "0\n");
+  const auto prepare = [&] {
+    return PrepareAttemptCgroup(CgroupDriver::Detect(root_), "a1", CgroupLimits{});
+  };
+  EXPECT_NE(nullptr, prepare().Find("cpu"));
+
+  const sched_param real_time{1};
+  const sched_param ordinary{0};
+  if (::sched_setscheduler(0, SCHED_FIFO, &real_time) != 0) GTEST_SKIP() << "may not be real-time";
+  const auto cgroup = prepare();
+  ASSERT_EQ(0, ::sched_setscheduler(0, SCHED_OTHER, &ordinary));
+  EXPECT_EQ(nullptr, cgroup.Find("cpu"));
+  EXPECT_NE(std::string::npos, Join(cgroup.off, "; ").find("CPU limit: off")) << Join(cgroup.off, "; ");
 }
 
 TEST_F(FakeV2, ANameThatIsAPathGetsNoCgroup) {

@@ -2,10 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <thread>
 
 #include "base/files.h"
@@ -44,6 +46,19 @@ Result<UniqueFd> Lock(const CacheRequest& request, const std::string& home) {
   return lock;
 }
 
+// Found and marked as used now, in one: what is marked is not swept away.
+std::string Use(const std::string& home) {
+  auto dir = Finished(home);
+  if (dir.empty()) return dir;
+  return ::utimensat(AT_FDCWD, JoinPath(home, "current").c_str(), nullptr, 0) == 0 ? dir : "";
+}
+
+// Without waiting: whoever builds or sweeps it holds the lock, and then it is not there.
+std::string UseAtOnce(const std::string& home) {
+  const UniqueFd lock(::open(JoinPath(home, "lock").c_str(), O_RDONLY | O_CLOEXEC));
+  return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 ? Use(home) : "";
+}
+
 void RemoveLeftovers(const std::string& home) {
   const auto names = ListDir(home);
   if (!names) return;
@@ -63,10 +78,10 @@ Status SyncDisk(const std::string& dir) {
 Result<CachedEnvironment> FindOrBuild(const CacheRequest& request,
                                       const std::function<Status(const std::string& dir)>& build) {
   const auto home = JoinPath(JoinPath(request.cache_dir, "envs"), request.key);
-  if (auto dir = Finished(home); !dir.empty()) return CachedEnvironment{std::move(dir), false};
+  if (auto dir = UseAtOnce(home); !dir.empty()) return CachedEnvironment{std::move(dir), false};
   ATHANOR_CHECK_OK(MakeDirs(home));
   ATHANOR_TRY(const auto lock, Lock(request, home));
-  if (auto dir = Finished(home); !dir.empty()) return CachedEnvironment{std::move(dir), false};
+  if (auto dir = Use(home); !dir.empty()) return CachedEnvironment{std::move(dir), false};
   RemoveLeftovers(home);
   const auto name = "env-" + RandomHex(4);
   const auto dir = JoinPath(home, name);
@@ -78,6 +93,52 @@ Result<CachedEnvironment> FindOrBuild(const CacheRequest& request,
     return Fail(std::move(done).error());
   }
   return CachedEnvironment{dir, true};
+}
+
+Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unused_since,
+                                     bool dry_run) {
+  CacheSwept swept;
+  const auto envs = JoinPath(cache_dir, "envs");
+  if (!Exists(envs)) return swept;
+  ATHANOR_TRY(const auto keys, ListDir(envs));
+  for (const auto& key : keys) {
+    const auto home = JoinPath(envs, key);
+    const UniqueFd lock(::open(JoinPath(home, "lock").c_str(), O_RDWR | O_CLOEXEC));
+    // One that is being built or taken into use is no matter for now.
+    if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
+    struct stat used {};
+    if (::stat(JoinPath(home, "current").c_str(), &used) != 0) continue;
+    if (MillisOf(used.st_mtim) >= unused_since.ms) {
+      ++swept.kept;
+      continue;
+    }
+    ++swept.removed;
+    swept.bytes += TreeBytes(home);
+    if (dry_run) continue;
+    // The commit point first: half an environment is none.
+    ATHANOR_CHECK_OK(RemoveTree(JoinPath(home, "current")));
+    RemoveLeftovers(home);
+  }
+  return swept;
+}
+
+int64_t MillisOf(const timespec& time) {
+  return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000;
+}
+
+uint64_t TreeBytes(const std::string& path) {
+  uint64_t bytes = 0;
+  std::error_code ignored;
+  using Walk = std::filesystem::recursive_directory_iterator;
+  constexpr auto kOptions = std::filesystem::directory_options::skip_permission_denied;
+  for (auto at = Walk(path, kOptions, ignored); at != Walk(); at.increment(ignored)) {
+    if (ignored) break;
+    struct stat info {};
+    if (::lstat(at->path().c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      bytes += static_cast<uint64_t>(info.st_size);
+    }
+  }
+  return bytes;
 }
 
 }  // namespace athanor

@@ -136,6 +136,7 @@ class Preparer {
     Say("restored checkpoint " + checkpoint.id +
         (checkpoint.step ? ", step " + std::to_string(*checkpoint.step) : std::string()) + ", " +
         HumanBytes(checkpoint.bytes) + " in " + HumanDuration(p_.clock.Monotonic() - began));
+    out_.resumed_step = checkpoint.step;
     p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
     return Ok();
   }
@@ -166,14 +167,14 @@ class Preparer {
     ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
     ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
     out_.packages = kept.sha256;
-    return Ok();
+    // For the agent that reports the end, if it is not this one.
+    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kPackages), kept.sha256);
   }
 
   void LimitSetUp() {
     CgroupLimits limits;
-    limits.memory_bytes = p_.plan.spec.resources.memory_bytes != 0
-                              ? p_.plan.spec.resources.memory_bytes
-                              : p_.plan.placement.memory_bytes;
+    // What was reserved for this attempt: after an escalation that is more than was asked for.
+    limits.memory_bytes = p_.plan.placement.memory_bytes;
     // CPUs are limited only when they were asked for: a lone job may use what is idle.
     if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
       limits.cpus = p_.plan.placement.cpu_millis / 1000.0;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Prepared {
   Isolation isolation;
   AttemptCgroup cgroup;
   std::string checkpoint_dir;  // where the script's checkpoints lie, as the agent sees it
+  std::optional<int64_t> resumed_step;  // of the checkpoint restored there
   std::string packages;  // blob: what is installed; empty if unknown
 };
 

@@ -57,6 +57,7 @@ struct Shipper::Parts {
   void Loop();
   bool Turn();  // true: something was there
   bool Post(std::vector<ReportFrame> frames, size_t controls);
+  void SetControlPages();  // with the mutex held
   void Gather(bool all);
   void ReadSpools();
   void AddSpareSegments();
@@ -186,8 +187,8 @@ void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
   parts_->control.stop = true;
   parts_->control.deadline_unix_ms = deadline.ms;
   parts_->control.cause = cause.kind;
-  parts_->control_changed = true;
-  parts_->wake.notify_all();
+  // At once: the signal follows, and our thread may be waiting for a server that is away.
+  parts_->SetControlPages();
 }
 
 void Shipper::AdviseCheckpoints(Millis every) {
@@ -226,6 +227,17 @@ void Shipper::Parts::Loop() {
   }
 }
 
+void Shipper::Parts::SetControlPages() {
+  for (auto* list : {&spools, &new_spools}) {
+    for (auto& spool : *list) {
+      if (auto set = spool->control.Set(control); !set) {
+        options.log.Log(LogLevel::kWarning, "control page", {{"why", set.error().what}});
+      }
+    }
+  }
+  control_changed = false;
+}
+
 bool Shipper::Parts::Turn() {
   bool all = false;
   std::vector<ReportFrame> frames;
@@ -253,14 +265,7 @@ bool Shipper::Parts::Turn() {
     std::lock_guard lock(mutex);
     if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
     for (size_t i = 0; i < taken; ++i) frames.push_back(controls[i]);
-    if (control_changed || fresh_spools) {
-      for (auto& spool : spools) {
-        if (auto set = spool->control.Set(control); !set) {
-          options.log.Log(LogLevel::kWarning, "control page", {{"why", set.error().what}});
-        }
-      }
-      control_changed = false;
-    }
+    if (control_changed || fresh_spools) SetControlPages();
   }
   ReadSpools();  // first: a script that logs by itself needs no guesses
   Gather(all);

@@ -1,7 +1,10 @@
 #include "run/source.h"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,6 +39,23 @@ bool TryOverlay(const std::string& dir) {
   return status == 0;
 }
 
+// Held by those who take a source into use (shared) and by who removes one.
+UniqueFd LockSources(const std::string& sources, int kind) {
+  UniqueFd lock(::open(JoinPath(sources, ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) return lock;
+  while (::flock(lock.get(), kind) != 0) {
+    if (errno != EINTR) return UniqueFd();
+  }
+  return lock;
+}
+
+// Whether it is there; its time then tells that it was used.
+bool UseSource(const std::string& sources, const std::string& home) {
+  if (!Exists(home)) return false;
+  const auto lock = LockSources(sources, LOCK_SH);
+  return lock && ::utimensat(AT_FDCWD, home.c_str(), nullptr, 0) == 0;
+}
+
 }  // namespace
 
 Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std::string& dir) {
@@ -50,17 +70,50 @@ Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bund
                                  const std::string& cache_dir) {
   auto sources = JoinPath(cache_dir, "sources");
   auto home = JoinPath(sources, bundle);
-  if (Exists(home)) return home;
+  if (UseSource(sources, home)) return home;
   auto making = JoinPath(sources, "." + NewUlid().ToString());
   ATHANOR_CHECK_OK(MakeDirs(making, 0755));
   auto status = LayOutBundle(blobs, bundle, making);
-  if (status && ::rename(making.c_str(), home.c_str()) == 0) return home;
+  if (status && ::rename(making.c_str(), home.c_str()) == 0) {
+    (void)UseSource(sources, home);
+    return home;
+  }
   int error = errno;
   (void)RemoveTree(making).ok();
   if (!status) return tl::unexpected(status.error());
   // Another agent was quicker; its copy is as good.
-  if (Exists(home)) return home;
+  if (UseSource(sources, home)) return home;
   return FailErrno("keep the source in " + home, error);
+}
+
+Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since,
+                                bool dry_run) {
+  CacheSwept swept;
+  const auto sources = JoinPath(cache_dir, "sources");
+  if (!Exists(sources)) return swept;
+  ATHANOR_TRY(const auto names, ListDir(sources));
+  for (const auto& name : names) {
+    if (name.front() == '.') continue;
+    const auto home = JoinPath(sources, name);
+    const auto gone = JoinPath(sources, "." + NewUlid().ToString());
+    {
+      const auto lock = LockSources(sources, LOCK_EX);
+      if (!lock) return FailErrno("lock " + sources, errno);
+      struct stat used {};
+      if (::stat(home.c_str(), &used) != 0) continue;
+      if (MillisOf(used.st_mtim) >= unused_since.ms) {
+        ++swept.kept;
+        continue;
+      }
+      if (!dry_run && ::rename(home.c_str(), gone.c_str()) != 0) {
+        return FailErrno("remove " + home, errno);
+      }
+    }
+    ++swept.removed;
+    swept.bytes += TreeBytes(dry_run ? home : gone);
+    if (!dry_run) ATHANOR_CHECK_OK(RemoveTree(gone));
+  }
+  return swept;
 }
 
 bool OverlayWorks(const std::string& cache_dir) {

@@ -6,6 +6,7 @@
 
 #include "base/result.h"
 #include "record/objects/blob_store.h"
+#include "run/environment_cache.h"
 
 namespace athanor {
 
@@ -16,6 +17,9 @@ Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std
 // agents may ask at once.
 Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bundle,
                                  const std::string& cache_dir);
+
+// Removes those that no job was given since then; as SweepEnvironments.
+Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since, bool dry_run);
 
 // Whether this process can mount an overlay whose folders lie in `cache_dir`. Tried
 // once per boot; the answer is kept there.

@@ -1,11 +1,15 @@
 #include "run/survival.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "link/job_dir.h"
@@ -18,6 +22,7 @@ namespace athanor {
 namespace {
 
 constexpr Millis kStacksLimit{5'000};
+constexpr Millis kWebhookPatience{10'000};  // once the script has ended
 constexpr size_t kStacksText = 48u << 10;
 
 }  // namespace
@@ -26,13 +31,39 @@ Survival::Survival(Options options)
     : options_(std::move(options)),
       watcher_(options_.plan, options_.clock,
                {[this](const Firing& firing) {
-                  if (firing.action != "mark") shipper_->AskForCapture();
                   shipper_->Send(FiringFrame{firing});
+                  if (firing.action == "webhook") Tell(firing);
                 },
-                [this](const Cause& cause) { options_.stop(cause); },
+                [this](const Cause& cause) {
+                  shipper_->AskForCapture();  // before the notice, with which it is written
+                  options_.stop(cause);
+                },
                 [this](const Hang& hang) { Hung(hang); }}) {}
 
 Survival::~Survival() = default;
+
+void Survival::Tell(const Firing& firing) {
+  for (const auto& rule : options_.plan.spec.rules) {
+    if (rule.name != firing.rule || rule.action != "webhook") continue;
+    std::call_once(webhooks_made_, [this] {
+      Webhooks::Options options;
+      options.allow_private = options_.plan.webhooks_private;
+      options.failed = [this](const std::string& host, const Error& error) {
+        shipper_->Send(NoteFrame{{"webhook", "the webhook to " + host + " was not delivered: " +
+                                                 error.what,
+                                  error.hint, error.why}});
+      };
+      webhooks_ = std::make_unique<Webhooks>(std::move(options));
+    });
+    return webhooks_->Post(rule.url, WebhookBody(options_.plan, firing));
+  }
+}
+
+void Survival::FinishWebhooks() {
+  if (webhooks_ && !webhooks_->Finish(kWebhookPatience)) {
+    shipper_->Send(NoteFrame{{"webhook", "a webhook was still under way when the job ended", "", ""}});
+  }
+}
 
 void Survival::HookInto(Shipper::Options& options) {
   options.on_points = [this](const PointBatch& batch) { watcher_.OnPoints(batch); };
@@ -45,7 +76,8 @@ void Survival::HookInto(Shipper::Options& options) {
   };
 }
 
-void Survival::Start(const std::string& checkpoint_dir, int64_t supervisor_pid) {
+void Survival::Start(const std::string& checkpoint_dir, std::optional<int64_t> resumed_step,
+                     int64_t supervisor_pid) {
   auto& shipper = *shipper_;
   supervisor_pid_ = supervisor_pid;
   const auto& plan = options_.plan;
@@ -54,6 +86,7 @@ void Survival::Start(const std::string& checkpoint_dir, int64_t supervisor_pid) 
   }
   CheckpointSyncOptions sync;
   sync.dir = checkpoint_dir;
+  sync.start_step = resumed_step;
   sync.manifest_dir = JoinPath(plan.job_dir, job_dir::kManifests);
   sync.parts_dir = JoinPath(plan.job_dir, job_dir::kParts);
   sync.spec = plan.spec.checkpoints;
@@ -65,6 +98,10 @@ void Survival::Start(const std::string& checkpoint_dir, int64_t supervisor_pid) 
   };
   sync.last_step = [this] { return watcher_.last_step(); };
   sync.held_ms = options_.held_ms;
+  if (sync.spec.keep_best > 0) {
+    LoadValues();
+    sync.value_of = [this](int64_t step) { return ValueOf(step); };
+  }
   sync.committed = [this](const CheckpointInfo& checkpoint) { Kept(checkpoint); };
   sync.log = [this](const std::string& text) {
     options_.log.Log(LogLevel::kWarning, "checkpoints", {{"why", text}});
@@ -92,6 +129,36 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   }
   shipper_->AdviseCheckpoints(Millis(advice.every_ms));
   shipper_->Send(CheckpointFrame{checkpoint, advice});
+}
+
+// A later attempt did not see what the metric was when an earlier one saved.
+void Survival::LoadValues() {
+  const auto text = ReadFile(JoinPath(options_.plan.job_dir, job_dir::kValues));
+  if (!text) return;
+  for (const auto& line : Split(*text, '\n')) {
+    char* rest = nullptr;
+    const auto step = std::strtoll(line.c_str(), &rest, 10);
+    if (rest == line.c_str() || *rest != ' ') continue;
+    char* end = nullptr;
+    const double value = std::strtod(rest + 1, &end);
+    if (end != rest + 1 && *end == 0) values_[step] = value;
+  }
+}
+
+std::optional<double> Survival::ValueOf(int64_t step) {
+  const auto known = values_.find(step);
+  const auto now = watcher_.ValueAt(step);
+  if (!now) return known == values_.end() ? std::nullopt : std::optional(known->second);
+  if (known != values_.end() && known->second == *now) return now;
+  values_[step] = *now;
+  const auto path = JoinPath(options_.plan.job_dir, job_dir::kValues);
+  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  // Behind a line that was cut short, this one would be lost too.
+  const auto line = fmt::format("\n{} {}\n", step, *now);
+  if (!file || !WriteAll(file.get(), line)) {
+    options_.log.Log(LogLevel::kWarning, "value of a checkpoint not kept", {{"path", path}});
+  }
+  return now;
 }
 
 void Survival::Noticed(const StopFrame& stop) {

@@ -8,7 +8,9 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 
@@ -20,6 +22,7 @@
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/shipper.h"
 #include "run/watcher.h"
+#include "run/webhook.h"
 
 namespace athanor {
 
@@ -40,7 +43,8 @@ class Survival {
   void HookInto(Shipper::Options& options);
   void Use(Shipper& shipper) { shipper_ = &shipper; }
   // The script runs (or is found running) under this supervisor.
-  void Start(const std::string& checkpoint_dir, int64_t supervisor_pid);
+  void Start(const std::string& checkpoint_dir, std::optional<int64_t> resumed_step,
+             int64_t supervisor_pid);
   // About once a second.
   void Tick(uint64_t cpu_ns);
   // The notice was given just now: writes the file for those who are not Python.
@@ -50,21 +54,29 @@ class Survival {
   void KeepLast(bool clean);
   // From the notice to the newest change of a checkpoint; -1: none, or no notice.
   int64_t saved_ms() const;
+  // Gives what rules had to tell a last moment.
+  void FinishWebhooks();
   // Moves what the black box holds to where it outlives the attempt.
   void KeepCapture();
 
  private:
   void Kept(const CheckpointInfo& checkpoint);
+  void LoadValues();
+  std::optional<double> ValueOf(int64_t step);
   void Hung(const Hang& hang);
+  void Tell(const Firing& firing);
   std::string Stacks() const;
 
   Options options_;
   Watcher watcher_;
   Shipper* shipper_ = nullptr;
+  std::once_flag webhooks_made_;  // firings come on two threads
+  std::unique_ptr<Webhooks> webhooks_;
   int64_t supervisor_pid_ = 0;
   std::optional<WallTime> noticed_;
   std::unique_ptr<CheckpointSync> sync_;
   std::atomic<CheckpointSync*> open_sync_{nullptr};  // sync_, for the shipper's thread
+  std::map<int64_t, double> values_;  // of keep.metric at kept steps; the sync's thread alone
 };
 
 }  // namespace athanor

@@ -13,6 +13,9 @@ Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* ki
   return {kind, text, "ath metrics " + job + " " + ShellQuote(firing.metric), firing.advice};
 }
 
+// As many steps back a checkpoint may be kept late.
+constexpr size_t kMostValues = 100'000;
+
 }  // namespace
 
 Watcher::Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions)
@@ -31,6 +34,10 @@ void Watcher::OnPoints(const PointBatch& batch) {
     for (const auto& item : batch.items) {
       const auto& point = item.point;
       if (point.step) step_ = point.step;
+      if (point.step && batch.rank == 0 && point.name == plan_.spec.checkpoints.best_metric) {
+        values_[*point.step] = point.value;
+        if (values_.size() > kMostValues) values_.erase(values_.begin());
+      }
       if (!rules_) continue;
       rules_->Feed({point.name, Rank{batch.rank}, point.step, point.value, clock_.Monotonic(),
                     WallTime{point.wall_ns / 1'000'000}},
@@ -60,6 +67,13 @@ void Watcher::Tick(uint64_t cpu_ns) {
 std::optional<int64_t> Watcher::last_step() const {
   std::lock_guard lock(mutex_);
   return step_;
+}
+
+std::optional<double> Watcher::ValueAt(int64_t step) const {
+  std::lock_guard lock(mutex_);
+  const auto after = values_.upper_bound(step);
+  if (after == values_.begin()) return std::nullopt;
+  return std::prev(after)->second;
 }
 
 // It acts at once, then it is reported.

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <vector>
@@ -35,6 +36,8 @@ class Watcher {
   void Tick(uint64_t cpu_ns);
 
   std::optional<int64_t> last_step() const;  // the newest any metric had
+  // Of checkpoints.keep.metric, the last at or before the step; this attempt's only.
+  std::optional<double> ValueAt(int64_t step) const;
 
  private:
   void Act(const std::vector<Firing>& firings);
@@ -48,6 +51,7 @@ class Watcher {
   uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
   uint64_t points_ = 0;           // GUARDED_BY(mutex_)
   std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
+  std::map<int64_t, double> values_;  // GUARDED_BY(mutex_): of keep.metric by step
 };
 
 }  // namespace athanor

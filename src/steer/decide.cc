@@ -233,8 +233,9 @@ class Decider {
 
   Status On(const StopAsked& e) {
     if (IsTerminal(record().state)) {
-      return Fail(ErrorCode::kConflict,
-                  "the job is already " + std::string(NameOf(record().state)));
+      return Fail(Error{ErrorCode::kConflict,
+                        "the job is already " + std::string(NameOf(record().state)),
+                        "ath retry " + record().spec.name, "", "ATH-R0006", ""});
     }
     if (record().stop) return Ok();  // asked twice, done once
     record().stop = StopRequest{e.cause, e.who, now_, e.grace};
@@ -246,8 +247,10 @@ class Decider {
 
   Status On(const InterruptAsked& e) {
     if (!HoldsRoom(record().state)) {
-      return Fail(ErrorCode::kConflict, "the job is " + std::string(NameOf(record().state)) +
-                                            ": it holds no machine that could be taken away");
+      return Fail(Error{ErrorCode::kConflict,
+                        "the job is " + std::string(NameOf(record().state)) +
+                            ": it holds no machine that could be taken away",
+                        "ath why " + record().spec.name, "", "ATH-R0009", ""});
     }
     if (attempt().interrupt || record().stop) return Ok();  // it is going already
     attempt().interrupt = StopRequest{e.cause, e.who, now_, e.grace};
@@ -301,6 +304,7 @@ class Decider {
   }
 
   Status On(const WaitedTooLong&) {
+    if (IsTerminal(record().state)) return Fail(ErrorCode::kConflict, "the job is over");
     if (record().spot_fell_back || record().stop) return Ok();
     const auto& spot = record().spec.resources.spot;
     const std::string limit = HumanDuration(spot.max_wait);
@@ -316,6 +320,7 @@ class Decider {
   }
 
   Status On(const Noted& e) {
+    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     Note("noted", e.cause);
     return Ok();
   }

@@ -115,9 +115,11 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
   auto it = live_.find(job);
   if (it == live_.end()) {
     auto known = parts_.jobs.Find(job);
-    Status refused = known ? Status(Fail(ErrorCode::kConflict, "the job is already " +
-                                                                   std::string(NameOf(known->state))))
-                           : Status(tl::unexpected(known.error()));
+    Status refused =
+        known ? Status(Fail(Error{ErrorCode::kConflict,
+                                  "the job is already " + std::string(NameOf(known->state)),
+                                  "ath retry " + known->spec.name, "", "ATH-R0006", ""}))
+              : Status(tl::unexpected(known.error()));
     if (done) done(refused);
     return;
   }
@@ -143,7 +145,8 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
 
 void Engine::Forget(JobId job, std::function<void(Status)> done) {
   if (live_.contains(job)) {
-    return done(Fail(ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString()));
+    return done(Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString(),
+                           "", "ATH-R0005", ""}));
   }
   auto known = parts_.jobs.Find(job);
   if (!known) return done(tl::unexpected(known.error()));
@@ -152,12 +155,15 @@ void Engine::Forget(JobId job, std::function<void(Status)> done) {
   Flush();
 }
 
-void Engine::Touch(JobId job, int64_t held_ms) {
-  auto it = live_.find(job);
-  if (it == live_.end() || !it->second.current()) return;
-  it->second.last_seen = parts_.clock.Wall();
-  auto& attempt = *it->second.current();
-  attempt.held_ms = std::max(attempt.held_ms, held_ms);
+void Engine::Touch(AttemptId attempt, int64_t held_ms) {
+  const auto job = JobOf(attempt);
+  if (!job) return;
+  auto& record = live_.at(*job);
+  auto& current = *record.current();
+  // What an older attempt held is not the current one's to pay.
+  if (current.id != attempt || current.ended.ms != 0) return;
+  record.last_seen = parts_.clock.Wall();
+  current.held_ms = std::max(current.held_ms, held_ms);
 }
 
 // A record changed several times before a commit is written once, as it is last.
@@ -206,6 +212,7 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
       for (const auto& attempt : record.attempts) {
         relaunches_.erase(attempt.id);
         launched_at_.erase(attempt.id);
+        rests_until_.erase(attempt.id);
         armed_.erase(attempt.id);
       }
       waiting_since_.erase(record.id);
@@ -225,50 +232,73 @@ void Engine::Perform(const Effect& effect) {
   auto it = live_.find(effect.job);
   switch (effect.kind) {
     case EffectKind::kLaunch:
-      if (it == live_.end() || !it->second.current() || it->second.current()->id != effect.attempt ||
-          it->second.state != JobState::kPlacing) {
+      // Its agent may have come up before the handle was stored: launched again, it is known.
+      if (it == live_.end() || !HoldsRoom(it->second.state) ||
+          it->second.current()->id != effect.attempt) {
         return Performed(effect.id);
       }
-      return Launch(it->second, effect.id);
+      return Launch(it->second, effect);
     case EffectKind::kStop:
       // The door hands the stop to the agent whenever it asks; the record carries it.
       if (it != live_.end()) parts_.changed(it->second, {});
       return Performed(effect.id);
-    case EffectKind::kRelease: {
-      auto handle = effect.attempt.ToString();
-      bool taken = parts_.effects.Submit([this, handle, id = effect.id] {
-        auto status = parts_.backend.Release(handle);
-        parts_.executor.Post([this, status, id] {
-          if (!status) {
-            parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
-          }
-          Performed(id);
-        });
+    case EffectKind::kRelease:
+      return Release(effect.attempt.ToString(), [this, effect](const Status& status) {
+        if (status || status.error().code != ErrorCode::kUnavailable) return Performed(effect.id);
+        PerformLater(effect);
       });
-      (void)taken;  // stopping: the outbox keeps it
-      return;
-    }
   }
 }
 
-void Engine::Launch(const JobRecord& record, std::optional<uint64_t> effect) {
+void Engine::PerformLater(const Effect& effect) {
+  parts_.executor.After(kSettle, [this, effect] {
+    if (!stopped_) Perform(effect);
+  });
+}
+
+void Engine::Release(const std::string& handle, std::function<void(const Status&)> done) {
+  bool taken = parts_.effects.Submit([this, handle, done = std::move(done)] {
+    auto status = parts_.backend.Release(handle);
+    parts_.executor.Post([this, status, done] {
+      if (!status) {
+        parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
+      }
+      done(status);
+    });
+  });
+  (void)taken;  // stopping: the outbox keeps it
+}
+
+void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
   auto plan = std::make_shared<AttemptPlan>(parts_.plan(record));
   launched_at_[plan->attempt] = parts_.clock.Monotonic();
   bool taken = parts_.effects.Submit([this, plan, effect] {
     auto handle = parts_.backend.Launch(*plan);
-    parts_.executor.Post([this, plan, effect, handle] {
-      if (effect) pending_.batch.performed.push_back(*effect);
-      if (handle) {
-        Apply(plan->job, Launched{plan->attempt, *handle});
-      } else {
-        Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
-        Apply(plan->job, LaunchFailed{plan->attempt, cause,
-                                      handle.error().code == ErrorCode::kInvalid});
-      }
-      Flush();
-    });
+    parts_.executor.Post([this, plan, effect, handle] { LaunchAnswered(*plan, effect, handle); });
   });
   (void)taken;
+}
+
+void Engine::LaunchAnswered(const AttemptPlan& plan, const std::optional<Effect>& effect,
+                            const Result<std::string>& handle) {
+  // Without an answer it may run all the same, and what lost its agent does run: neither is
+  // replaced, both are asked for again.
+  const bool may_run = !handle && (!effect || handle.error().code == ErrorCode::kUnavailable);
+  if (may_run) {
+    parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
+                   {{"attempt", plan.attempt.ToString()}, {"why", handle.error().what}});
+    if (effect) PerformLater(*effect);
+    return;
+  }
+  if (effect) pending_.batch.performed.push_back(effect->id);
+  if (handle) {
+    Apply(plan.job, Launched{plan.attempt, *handle});
+  } else {
+    Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
+    Apply(plan.job,
+          LaunchFailed{plan.attempt, cause, handle.error().code == ErrorCode::kInvalid});
+  }
+  Flush();
 }
 
 void Engine::Performed(uint64_t effect) {
@@ -314,8 +344,12 @@ void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
                    {{"job", job->ToString()}, {"why", status.detail}});
     return Launch(record, std::nullopt);
   }
-  Cause cause{"agent_lost", status.detail, "ath retry " + record.spec.name, ""};
-  Apply(*job, HostLost{attempt, cause});
+  const Cause cause{"agent_lost", status.detail, "ath retry " + record.spec.name, ""};
+  if (status.state == HostStatus::State::kGone) return Apply(*job, HostLost{attempt, cause});
+  // Its script may run: it is given up once the back end says that nothing of it does.
+  Release(record.current()->handle, [this, job = *job, attempt, cause](const Status& ended) {
+    if (ended) Apply(job, HostLost{attempt, cause});
+  });
 }
 
 }  // namespace athanor

@@ -20,8 +20,8 @@
 #include "base/clock.h"
 #include "base/executor.h"
 #include "base/log.h"
+#include "base/pool.h"
 #include "base/result.h"
-#include "base/thread_pool.h"
 #include "job/event.h"
 #include "job/inventory.h"
 #include "launch/backend.h"
@@ -36,8 +36,8 @@ class Engine {
     Executor& executor;
     const Clock& clock;
     JobStore& jobs;
-    ThreadPool& writer;   // exactly one thread: commits in order
-    ThreadPool& effects;  // launches, polls
+    Pool& writer;   // exactly one thread: commits in order
+    Pool& effects;  // exactly one thread: what is left of an attempt goes before the next starts
     Backend& backend;
     Logger& log;
     Inventory inventory;
@@ -69,8 +69,8 @@ class Engine {
   void Apply(JobId job, JobEvent event, std::function<void(Status)> done = {});
   // Deletes a job that is over. kConflict for a live one.
   void Forget(JobId job, std::function<void(Status)> done);
-  // Counters of a live job; stored with its next event.
-  void Touch(JobId job, int64_t held_ms);
+  // What a live attempt has held so far; stored with its job's next event.
+  void Touch(AttemptId attempt, int64_t held_ms);
 
   const JobRecord* Live(JobId job) const;
   std::optional<JobId> JobOf(AttemptId attempt) const;  // of live jobs
@@ -87,13 +87,20 @@ class Engine {
   void Flush();
   void Committed(Status status, std::shared_ptr<Pending> batch);
   void Perform(const Effect& effect);
-  void Launch(const JobRecord& record, std::optional<uint64_t> effect);
+  void PerformLater(const Effect& effect);
+  // Without an effect: another agent for an attempt that lost its own.
+  void Launch(const JobRecord& record, std::optional<Effect> effect);
+  void LaunchAnswered(const AttemptPlan& plan, const std::optional<Effect>& effect,
+                      const Result<std::string>& handle);
+  void Release(const std::string& handle, std::function<void(const Status&)> done);
   void Performed(uint64_t effect);
   // Why a plan is wanted: room came free, or only a newcomer joined a line that waits.
   enum class Wanted { kRoomCame, kNewcomer };
   void SchedulePlacing(Wanted wanted);
   void PlaceAfter(Millis delay);
   void PlaceWaiting();
+  // Of the pause before its next attempt, what is left.
+  Millis RestLeft(const JobRecord& record);
   Placed PlacementOf(JobId job, const Placement& placement) const;
   // The reason that jobs of the same need were given by the last plan; null: none.
   const Cause* KnownWait(const JobRecord& record) const;
@@ -110,6 +117,7 @@ class Engine {
   std::map<AttemptId, int> relaunches_;
   std::map<JobId, uint32_t> overtaken_;
   std::map<AttemptId, Millis> launched_at_;
+  std::map<AttemptId, Millis> rests_until_;  // monotonic; after which attempt
   Pending pending_;
   // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
   std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;

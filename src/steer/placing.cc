@@ -47,6 +47,18 @@ void Engine::PlaceAfter(Millis delay) {
   placing_timer_ = parts_.executor.After(delay, [this] { PlaceWaiting(); });
 }
 
+// The wall clock is asked once, when the pause is first seen; a jump after that changes nothing,
+// and one before (the server was down) cannot make it longer than it was to be.
+Millis Engine::RestLeft(const JobRecord& record) {
+  const auto* last = record.current();
+  const auto end = NotBefore(record);
+  if (!last || end <= last->ended) return Millis(0);
+  const auto now = parts_.clock.Monotonic();
+  const auto left = std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
+  const auto [at, first] = rests_until_.try_emplace(last->id, now + Millis(left));
+  return std::max(at->second - now, Millis(0));
+}
+
 const Cause* Engine::KnownWait(const JobRecord& record) const {
   if (waits_.empty() || live_.size() <= kLongQueue) return nullptr;
   auto need = Resolve(record.spec.resources, parts_.catalogue, parts_.inventory, parts_.simulate);
@@ -78,7 +90,9 @@ void Engine::PlaceWaiting() {
     job.created = record.created;
     job.need = *need;
     job.attempts = static_cast<uint32_t>(record.attempts.size());
-    job.not_before = NotBefore(record);
+    if (const auto rest = RestLeft(record); rest.count() > 0) {
+      job.not_before = {view.now.ms + rest.count()};
+    }
     job.overtaken = overtaken_[id];
     view.waiting.push_back(std::move(job));
   }
@@ -95,7 +109,7 @@ void Engine::PlaceWaiting() {
     overtaken_[decision.job] = decision.overtaken;
     const auto& record = live_.at(decision.job);
     if (decision.wait.kind == "backoff") {
-      Millis left{std::max<int64_t>(NotBefore(record).ms - view.now.ms, 10)};
+      const Millis left = std::max(RestLeft(record), Millis(10));
       again = again.count() == 0 ? left : std::min(again, left);
     }
     if (decision.wait.kind != "backoff" && decision.wait.kind != "never_fits") {

@@ -191,5 +191,20 @@ TEST(Survive, AReplacedAttemptsCheckpointIsRefused) {
   EXPECT_FALSE(Decide(record, late, {9'000}));
 }
 
+TEST(Survive, NothingIsAddedToAHistoryAfterItsEnd) {
+  auto record = Running();
+  record.spec.resources.spot.use = true;
+  record.spec.resources.spot.fallback = true;
+  const auto attempt = record.current()->id;
+  record = Ended(record, ExitInfo{0}, "completed");
+  ASSERT_EQ(record.state, JobState::kCompleted);
+  for (const JobEvent& event : {JobEvent(Noted{attempt, {"log_capped", "cut", "", ""}}),
+                                JobEvent(WaitedTooLong{}), JobEvent(Uploaded{attempt, {}, {}, {}})}) {
+    auto decision = Decide(record, event, {9'000});
+    ASSERT_FALSE(decision) << NameOf(event);
+    EXPECT_EQ(decision.error().code, ErrorCode::kConflict);
+  }
+}
+
 }  // namespace
 }  // namespace athanor

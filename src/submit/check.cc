@@ -69,24 +69,20 @@ bool BringsPrograms(const EnvironmentSpec& environment) {
 }
 
 // The script argument as written, for an interpreter or launcher.
-struct ScriptWord {
-  std::string text;
-  bool module = false;
-};
-
 ScriptWord FindScript(const std::vector<std::string>& words) {
   const std::string& program = words.front();
   if (!IsPython(program) && !IsShell(program) && !IsLauncher(program)) {
-    return {program.find('/') != std::string::npos ? program : "", false};
+    return {program.find('/') != std::string::npos ? program : "", false, 0};
   }
   for (size_t i = 1; i < words.size(); ++i) {
     const std::string& word = words[i];
     if (IsLauncher(program)) {
-      if (EndsWith(word, ".py") && !StartsWith(word, "-")) return {word, false};
+      if (EndsWith(word, ".py") && !StartsWith(word, "-")) return {word, false, i};
       continue;
     }
     if (word == "-m" && IsPython(program)) {
-      return i + 1 < words.size() ? ScriptWord{words[i + 1], true} : ScriptWord{};
+      return i + 1 < words.size() ? ScriptWord{words[i + 1], true, i + 1}
+                                  : ScriptWord{};
     }
     if (word == "-" || StartsWith(word, "-c")) return {};
     // Options of their own argument.
@@ -94,7 +90,7 @@ ScriptWord FindScript(const std::vector<std::string>& words) {
         (IsShell(program) && (word == "-o" || word == "-O" || word == "+O"))) {
       ++i;
     } else if (!StartsWith(word, "-") && !(IsShell(program) && StartsWith(word, "+"))) {
-      return {word, false};
+      return {word, false, i};
     }
     // "-euc" and the like: a command follows, not a script.
     if (IsShell(program) && StartsWith(word, "-") && !StartsWith(word, "--") &&
@@ -259,6 +255,14 @@ void CheckData(const ChannelSpec& channel, std::vector<Error>& errors) {
 }
 
 }  // namespace
+
+std::optional<ScriptWord> FindPythonScript(const std::vector<std::string>& words) {
+  if (words.empty()) return std::nullopt;
+  const auto script = FindScript(words);
+  const bool python = IsPython(words.front());
+  if (script.text.empty() || (!python && !IsLauncher(words.front()))) return std::nullopt;
+  return script;
+}
 
 std::vector<std::string> SimpleWords(const JobSpec& spec) {
   if (!spec.shell) return spec.command;

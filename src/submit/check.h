@@ -3,6 +3,7 @@
 // a job is only refused here when it could not have started.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,15 @@ namespace athanor {
 // The command as words: argv, or a shell text that is one simple command (leading
 // NAME=value words left out). Empty when a shell is needed to understand it.
 std::vector<std::string> SimpleWords(const JobSpec& spec);
+
+// The script that a command of python or of a launcher such as torchrun runs: a path as it
+// is written, or with -m a module's name.
+struct ScriptWord {
+  std::string text;
+  bool module = false;
+  size_t index = 0;  // of the word
+};
+std::optional<ScriptWord> FindPythonScript(const std::vector<std::string>& words);
 
 // The script inside the source that the command runs ("train.py", "-m pkg.train" gives
 // "pkg/train.py" when the tree has it); empty when none could be told.

@@ -363,6 +363,7 @@ TEST(JobSchema, EveryExampleOfTheTableIsAccepted) {
       text = "[{name: m, regex: (a), " + path.substr(10) + ": " + text + "}]";
     if (StartsWith(path, "secrets[]")) text = "[{name: S, " + path.substr(10) + ": " + text + "}]";
     if (path == "rules[].action") text = "[{rule: nan, action: " + text + "}]";
+    if (path == "rules[].url") text = "[{rule: nan, action: webhook, url: '" + text + "'}]";
     if (path == "rules[].rule") text = "[{rule: " + text + "}]";
     if (StartsWith(path, "rules[]") && text[0] != '[') {
       static const std::map<std::string_view, std::string_view> kKinds = {

@@ -620,8 +620,11 @@ constexpr KeyRow kRows[] = {
     {"rules[].after", KeyType::kDuration, "How long without a new step (no_progress).", "10m", "",
      ATHANOR_SET("rules[].after", Duration(s.rules.back().after))},
     {"rules[].action", KeyType::kText,
-     "mark: note it; stop: save and end; retry: go back to the last whole checkpoint.", "stop",
-     "mark|stop|retry", ATHANOR_SET("rules[].action", Choice(s.rules.back().action))},
+     "mark: note it; stop: save and end; retry: go back to the last whole checkpoint; webhook: tell "
+     "an address.", "stop", "mark|stop|retry|webhook",
+     ATHANOR_SET("rules[].action", Choice(s.rules.back().action))},
+    {"rules[].url", KeyType::kText, "Of a webhook: gets a POST with JSON. It is kept with the job.",
+     "https://chat.example.org/hook", "", ATHANOR_SET("rules[].url", Filled(s.rules.back().url))},
 
     {"secrets", KeyType::kGroupList, "Secrets the script gets, by name.", "[HF_TOKEN]", "",
      SetSecrets},

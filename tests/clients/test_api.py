@@ -215,7 +215,7 @@ class OpenApi(Case):
             if "{" in target or path.endswith(("/stream", "/exec")):
                 continue
             if path == "/api/v1/diff":
-                target += "?jobs=%s,%s" % (job, job)
+                target += "?jobs=%s&jobs=%s" % (job, job)
             if path == "/api/v1/events":
                 target += "?after=0&follow=false"
             reply = self.server.http("GET", target)

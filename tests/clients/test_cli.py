@@ -242,6 +242,28 @@ class AutoStart(unittest.TestCase):
             self.assertEqual(server.wait(job)["state"], "Stopped")
 
 
+class RealTime(unittest.TestCase):
+    def test_job_of_a_real_time_server_runs_and_says_what_is_off(self):
+        """Red if the script must join a v1 cpu cgroup, which refuses real-time processes."""
+        try:
+            ordinary = os.sched_getscheduler(0), os.sched_getparam(0)
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
+        except OSError as refused:
+            self.skipTest("this user may not be real-time: %s" % refused)
+        try:
+            server = Server()
+        finally:
+            os.sched_setscheduler(0, *ordinary)
+        self.addCleanup(server.close)
+        job = server.python("import os; print(os.sched_getscheduler(0) == os.SCHED_RR)")
+        record = server.wait(job)
+        self.assertEqual(record["state"], "Completed", record["cause"])
+        self.assertEqual(server.logs(job), b"True\n")
+        if os.path.exists("/sys/fs/cgroup/cpu/cpu.rt_runtime_us") and os.geteuid() == 0:
+            self.assertTrue(any("real-time" in line for line in record["attempts"][-1]["off"]),
+                            record["attempts"][-1])
+
+
 class TenExperiments(Case):
     def test_bash_loop_with_d_runs_all_distinct_and_tracked(self):
         self.server.script("train.py", """

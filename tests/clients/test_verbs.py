@@ -1,6 +1,8 @@
 """The verbs that act on what jobs left: retry, diff, exec, cp, rm, types, token, and those that
 help along: init, check, completion, explain, schema."""
 
+import glob
+import hashlib
 import json
 import math
 import os
@@ -8,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -87,6 +90,13 @@ class Diff(Case):
         jobs = [self.job("t%d" % i, "pass", flags=["-p", "x=%d" % i]) for i in range(3)]
         (row,) = self.server.json("diff", *jobs)["differences"]
         self.assertEqual((row["key"], row["values"]), ("x", ["0", "1", "2"]))
+
+    def test_a_name_may_hold_a_comma(self):
+        a, b = self.job("odd,name&x=1", "pass"), self.job("plain", "pass", flags=["-p", "x=1"])
+        reply = self.server.json("diff", "odd,name&x=1", "plain")
+        self.assertEqual([job["id"] for job in reply["jobs"]], [a, b])
+        (row,) = reply["differences"]
+        self.assertEqual((row["key"], row["values"]), ("x", ["", "1"]))
 
     def test_one_is_not_enough(self):
         self.assertEqual(self.server.ath("diff", "@last").returncode, 2)
@@ -213,6 +223,77 @@ class Remove(Case):
         self.ended(again)
 
 
+@needs_verb("gc")
+class Gc(Case):
+    def blobs(self):
+        return sorted(glob.glob(os.path.join(self.server.home, "blobs", "??", "*")))
+
+    def age(self, paths, hours):
+        for path in paths:
+            os.utime(path, (time.time() - 3600 * hours,) * 2)
+
+    def test_what_a_removed_job_leaves(self):
+        """Red if blobs of a job that is there are removed, or those of one that is not stay."""
+        self.age(self.blobs(), 2)
+        self.server.json("gc")  # of other tests
+        kept = self.server.python("open('/opt/ml/model/m', 'w').write('kept')", name="kept.py")
+        self.ended(kept)
+        before = set(self.blobs())
+        gone = self.server.python("open('/opt/ml/model/m', 'w').write('gone' * 1000)",
+                                  name="gone.py")
+        self.ended(gone)
+        new = set(self.blobs()) - before
+        self.server.ath("rm", gone, check=0)
+        self.assertEqual(self.server.json("gc")["blobs"]["removed"], 0, "too young to tell")
+        self.age(self.blobs(), 2)
+        dry = self.server.json("gc", "--dry-run")
+        self.assertEqual((dry["dry_run"], dry["blobs"]["removed"] > 0), (True, True))
+        self.assertTrue(all(map(os.path.exists, new)))
+        swept = self.server.json("gc")
+        self.assertEqual(swept["blobs"], dry["blobs"])
+        self.assertEqual(set(self.blobs()), before)
+        # What is left is whole: it can be run again, and its model read.
+        self.ended(self.server.json("retry", kept, "-d")["id"])
+        self.server.ath("cp", kept + ":model/m", "m", check=0)
+
+    def test_nothing_of_a_running_job(self):
+        """Red if caches go by their age alone, or a live job's source does not count."""
+        self.server.script("held.py", "import time\nprint('up')\nwhile True: time.sleep(0.05)")
+        job = self.server.submit("python3", "held.py")
+        self.server.until_log(job, "up")
+        stray = self.server.http("PUT", "/api/v1/blobs/" + hashlib.sha256(b"stray").hexdigest(),
+                                 b"stray")
+        self.assertEqual(stray.status, 201)
+        self.age(self.blobs(), 2)
+        stray = [path for path in self.blobs() if hashlib.sha256(b"stray").hexdigest() in path]
+        swept = self.server.json("gc", "--older", "0s")
+        self.assertFalse(os.path.exists(*stray), swept)
+        bundle = self.server.show(job)["spec"]["source"]["bundle"]
+        self.assertEqual(self.server.http("GET", "/api/v1/blobs/" + bundle).status, 200)
+        self.assertTrue(os.path.exists(os.path.join(self.server.home, "cache", "sources", bundle))
+                        or not swept["sources"]["removed"], swept)
+        self.server.ath("stop", "--now", job, check=0)
+        self.server.wait(job)
+
+    def test_caches_go_when_they_were_not_used_for_long(self):
+        job = self.server.python("print('cached')", name="cached.py")
+        self.ended(job)
+        sources = glob.glob(os.path.join(self.server.home, "cache", "sources", "*"))
+        if not sources:
+            self.skipTest("sources are not cached here: no overlay")
+        self.age(sources, 24 * 31)
+        swept = self.server.json("gc")
+        self.assertEqual(swept["sources"]["removed"], len(sources))
+        self.assertFalse(any(map(os.path.exists, sources)))
+        self.ended(self.server.json("retry", job, "-d")["id"])
+        self.assertEqual(self.server.json("gc")["sources"]["removed"], 0)
+
+    def test_needs_an_admin(self):
+        token = self.server.json("token", "create", "--scope", "submit")["token"]
+        reply = self.server.http("POST", "/api/v1/gc", headers={"Authorization": "Bearer " + token})
+        self.assertEqual(reply.status, 403)
+
+
 @needs_verb("types")
 class Types(Case):
     def test_catalogue_by_name(self):
@@ -277,6 +358,45 @@ class Helpers(Case):
                    if self.server.ath("explain", code).returncode != 0]
         self.assertEqual(unknown, [])
         self.assertEqual(self.server.ath("explain", "ATH-J9999").returncode, 3)
+
+    def test_every_code_is_one_row_of_the_page(self):
+        page = subprocess.run([os.path.join(harness.BUILD, "athanor"), "docs", "errors"],
+                              stdout=subprocess.PIPE, text=True, check=True).stdout
+        codes = re.findall(r"^\| (ATH-[A-Z]\d{4}) \|", page, re.M)
+        self.assertEqual(sorted(set(codes)), codes)
+
+    def test_what_a_person_gets_wrong_has_a_code(self):
+        self.server.ath("run", "-q", "--name", "over", "--", "true", check=0)
+        held = self.server.submit("sleep", "600", flags=["--name", "held"])
+        self.server.until_state(held, "Running")
+        for arguments, status, code in [
+                (["show", "nobody"], 3, "ATH-R0001"),
+                (["logs", "@last~99"], 3, "ATH-R0001"),
+                (["show", "@first"], 2, "ATH-R0003"),
+                (["exec", "over", "--", "true"], 4, "ATH-R0004"),
+                (["retry", "held"], 4, "ATH-R0005"),
+                (["rm", "held"], 4, "ATH-R0005"),
+                (["resume", "held"], 4, "ATH-R0005"),
+                (["metrics", "over", "loss"], 3, "ATH-R0007"),
+                (["interrupt", "over"], 4, "ATH-R0009"),
+                (["resume", "over"], 3, "ATH-R0010"),
+                (["run", "--type", "ml.nothing", "--", "true"], 2, "ATH-S0210"),
+                (["run", "--cpus", "999", "--", "true"], 2, "ATH-S0211"),
+                (["run", "-s", "NOT_SET", "--", "true"], 2, "ATH-S0204"),
+                (["secret", "set", "1X"], 2, "ATH-K0001"),
+                (["secret", "set", "SHORT"], 2, "ATH-K0002"),
+                (["secret", "rm", "NOT_SET"], 3, "ATH-K0003"),
+                (["token", "create", "--scope", "all"], 2, "ATH-K0004"),
+                (["token", "revoke", "none"], 3, "ATH-K0005")]:
+            with self.subTest(" ".join(arguments)):
+                at = arguments.index("--") if "--" in arguments else len(arguments)
+                out = self.server.ath(*arguments[:at], "--json", *arguments[at:], input="abc",
+                                      check=status)
+                error = json.loads(out.stdout.splitlines()[-1])["error"]
+                self.assertEqual(error["id"], code, error)
+                self.assertTrue(error["hint"], error)
+                self.assertEqual(self.server.ath("explain", code).returncode, 0)
+        self.server.ath("stop", "--now", held, check=0)
 
     @needs_verb("schema")
     def test_schema_knows_every_key_of_the_examples(self):

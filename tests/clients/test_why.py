@@ -167,8 +167,17 @@ class Why(Case):
         """)
         self.cause(job, "disk_full")
 
-    def test_hung(self):
-        self.skipTest("nothing watches for hangs yet (limits have no such key)")
+    def test_hung_names_the_line(self):
+        self.server.script("train.py", """
+            import time
+            def waits_for_nobody():
+                time.sleep(3600)
+            waits_for_nobody()
+        """)
+        job = self.server.file("run: python3 train.py\n"
+                               "limits: {hang: {after: 2s, action: fail}}\n")
+        cause = self.cause(job, "hung")
+        self.assertRegex(cause["detail"], r'train\.py", line 4 in waits_for_nobody')
 
     def test_completed_is_no_failure(self):
         job = self.server.submit("true")
@@ -192,7 +201,7 @@ class CgroupV2(Case):
         except OSError:
             unified = False
         if not unified:
-            self.skipTest("this machine has cgroup v1 only; no microVM with v2 was tried")
+            self.skipTest("this machine has cgroup v1 only; tests/faults/test_cgroup2.py boots one with v2")
         job = self.server.python("x = bytearray(1 << 30)\nfor i in range(0, 1 << 30, 4096): x[i] = 1",
                                  flags=["--memory", "100MB"])
         self.ended(job, "Failed")

@@ -321,6 +321,8 @@ class Migrations(unittest.TestCase):
                     database.executescript(file.read())
                     # Sealed under a key that is not kept with it.
                     database.execute("DELETE FROM secrets")
+                    if version >= 3:
+                        database.execute("DELETE FROM access_keys")
                 server.start()
                 jobs = {job["name"]: job["state"] for job in server.json("ps", "-a")["jobs"]}
                 self.assertEqual(jobs["quiet-lamp"], "Completed")

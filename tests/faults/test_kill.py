@@ -5,6 +5,7 @@ Each docstring names a planted bug that turns the test red.
 """
 
 import contextlib
+import glob
 import http.client
 import json
 import os
@@ -12,6 +13,7 @@ import random
 import re
 import signal
 import socket
+import subprocess
 import sys
 import threading
 import time
@@ -285,6 +287,28 @@ class KilledDuringARun(unittest.TestCase):
         self.assertEqual(self.server.supervisor_pids(job), [supervisor])
         self.go(200)
         self.check(job)
+
+    def test_agent_keeps_what_is_installed(self):
+        """Red if the name of the list of packages is known to the first agent only."""
+        venv = os.path.join(self.server.root, "venv")
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+        (site,) = glob.glob(os.path.join(venv, "lib", "python3*", "site-packages"))
+        planted = os.path.join(site, "planted-1.2.dist-info")
+        os.mkdir(planted)
+        with open(os.path.join(planted, "METADATA"), "w") as file:
+            file.write("Metadata-Version: 2.1\nName: planted\nVersion: 1.2\n")
+        self.server.environment["VIRTUAL_ENV"] = venv
+        self.server.environment["PATH"] = venv + "/bin:" + self.server.environment["PATH"]
+        job = self.start()
+        (agent,) = self.server.agent_pids(job)
+        harness.kill(agent)
+        until(lambda: [pid for pid in self.server.agent_pids(job) if pid != agent],
+              "a new agent")
+        self.go(100)
+        self.go(200)
+        self.check(job)
+        blob = self.server.show(job)["packages"]
+        self.assertIn(b"planted==1.2", self.server.http("GET", "/api/v1/blobs/" + blob).body)
 
     def test_server_and_agent_together(self):
         """Red if Adopt() at start-up treats an attempt without an agent as ended although its

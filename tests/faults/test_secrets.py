@@ -8,6 +8,7 @@ import base64
 import json
 import os
 import stat
+import subprocess
 import sys
 import unittest
 import urllib.parse
@@ -199,6 +200,35 @@ class Canary(unittest.TestCase):
                 self.assertEqual(os.stat(path).st_mode & 0o077, 0, path)
         self.server.ath("stop", "--now", job, check=0)
         self.assertEqual(self.server.wait(job)["state"], "Stopped")
+        self.assert_nowhere(job)
+
+    def test_exec_has_what_the_script_has(self):
+        """Red if exec's environment is that of the plan on disk, which has no secrets; or if the
+        value reaches a file or a command line on its way."""
+        job = self.server.python("""
+            import os, time
+            print("up", len(os.environ["CANARY"]))
+            while True: time.sleep(0.05)
+        """, flags=["-s", "CANARY"])
+        self.server.until_log(job, "up")
+        inside = self.server.popen("exec", job, "--", "sh", "-c", 'printf %s "$CANARY"; cat',
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self.assertEqual(inside.stdout.read(len(CANARY)), CANARY.encode())
+        for pid, command in harness.processes().items():
+            self.assertEqual(hits(command.encode()), [], command)
+        inside.communicate(b"", 2 * harness.PATIENCE)
+        self.assertEqual(inside.returncode, 0)
+        other = self.server.python("""
+            import time
+            print("up")
+            while True: time.sleep(0.05)
+        """)
+        self.server.until_log(other, "up")
+        out = self.server.ath("exec", other, "--", "env", check=0)
+        self.assertNotIn("CANARY", out.stdout)
+        for one in (job, other):
+            self.server.ath("stop", "--now", one, check=0)
+            self.assertEqual(self.server.wait(one)["state"], "Stopped")
         self.assert_nowhere(job)
 
     def test_job_without_it_does_not_get_it(self):

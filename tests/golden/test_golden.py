@@ -5,6 +5,7 @@ to run (ids, made-up names, times, sizes, paths) is normalised; everything else 
 """
 
 import errno
+import getpass
 import os
 import pty
 import re
@@ -56,6 +57,9 @@ class Normaliser:
             (r"(# of )\d+ here|\d+(\.\d+)? GB here", "<n> here"),
             (r"(\.tar\.gz +)\d+ B", r"\1<size>"),
             (r"\b[0-9a-f]{40,64}\b", "<hash>"),
+            (r"\bby %s\b" % re.escape(getpass.getuser()), "by USER"),
+            (r"\d+ files, \d+(\.\d+)? [kMG]?B to ", "<n> files, <size> to "),
+            (r"expected cost \d+\.\d+ %", "expected cost <n> %"),
         )
         for pattern, word in rules:
             text = re.sub(pattern, word, text)
@@ -64,7 +68,7 @@ class Normaliser:
         for line in text.split("\n"):
             plain = re.sub(r"\x1b\[\d*m", "", line)
             if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or plain.startswith(
-                    ("JOB ", "STEP ", "SECRET ", "TOKEN ")):
+                    ("JOB ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ")):
                 line = re.sub(r"(?<=\S)  +", "  ", line)
             # Where the last column is cut depends on the width of the others.
             line = re.sub(r"(\$0\.00  ).*~$", r"\1<cut>~", line)
@@ -373,6 +377,82 @@ class Managing(Golden):
         self.screen("serve_no_tls", "serve", "--address", "0.0.0.0", status=4)
 
 
+class Surviving(Golden):
+    """A job whose machine is taken away: it saves, and its second attempt goes on."""
+
+    SCRIPT = """
+        import athanor, os, signal, sys, time
+        told = []
+        signal.signal(signal.SIGTERM, lambda *_: told.append(1))
+        last = athanor.latest_checkpoint()
+        start = int(open(last).read()) if last else 0
+        print("from", start, flush=True)
+        def write(path):
+            time.sleep(0.02)  # so that it took some time
+            with open(path, "w") as file: file.write("7")
+        while not last:
+            if told:
+                athanor.checkpoint(7, write)
+                sys.exit(0)
+            time.sleep(0.01)
+        athanor.done()
+    """
+
+    def setUp(self):
+        self.server.script("patient.py", self.SCRIPT)
+
+    def test_interrupted(self):
+        job = self.server.submit("python3", "patient.py", flags=["--name", "patient"])
+        self.normal.name(job[-6:], "<last6>")
+        self.server.until_log(job, "from 0")
+        self.screen("checkpoints_none", "checkpoints", "patient")
+        self.screen("resume_running", "resume", "patient", status=4)
+        self.screen("interrupt", "interrupt", "patient")
+        self.ended(job)
+        self.screen("interrupt_over", "interrupt", "patient", status=4)
+        self.screen("show_interrupted", "show", "patient")
+        self.screen("why_interrupted", "why", "patient")
+        self.screen("events_interrupted", "events", "patient")
+        self.screen("checkpoints", "checkpoints", "patient")
+        self.screen("resume", "resume", "patient", "--from", "7")
+        self.screen("resume_no_step", "resume", "patient", "--from", "8", status=3)
+        self.done("plain", "true")
+        self.screen("resume_nothing", "resume", "plain", status=3)
+        self.screen("replay_nothing", "replay", "plain", status=3)
+
+    def test_spot_types(self):
+        self.screen("types_spot", "types", "--spot", "-a", "g4dn.xlarge")
+
+
+class Sweeping(Golden):
+    def test_gc(self):
+        self.done("kept", "python3", "train.py")
+        self.screen("gc_nothing", "gc")
+        stray = os.path.join(self.server.home, "blobs", "00", "0" * 64)
+        os.makedirs(os.path.dirname(stray), exist_ok=True)
+        with open(stray, "wb") as file:
+            file.write(b"x" * 2500000)
+        os.utime(stray, (0, 0))
+        self.screen("gc_dry", "gc", "--dry-run")
+        self.screen("gc", "gc")
+        self.screen("gc_bad_age", "gc", "--older", "soon", status=2)
+
+
+class Keeping(Golden):
+    def test_backup_and_fsck(self):
+        self.done("saved", "python3", "train.py")
+        backup = os.path.join(self.server.root, "backup")
+        self.screen("server_backup", "server", "backup", backup)
+        self.screen("server_backup_again", "server", "backup", backup, status=4)
+        self.screen("fsck_running", "fsck", status=4)
+        self.screen("server_restore_full", "server", "restore", backup, status=4)
+        fresh = {"ATHANOR_HOME": os.path.join(self.server.root, "fresh")}
+        self.screen("server_restore", "server", "restore", backup, env=fresh)
+        self.screen("fsck", "fsck", env=fresh)
+        self.screen("fsck_nothing", "fsck", status=3,
+                    env={"ATHANOR_HOME": os.path.join(self.server.root, "none")})
+
+
 class NoServer(Golden):
     def test_without_a_server(self):
         self.server.kill()
@@ -391,6 +471,8 @@ class Help(Golden):
         self.screen("help", "--help")
         for verb in sorted(has_verb.known):
             self.screen("help_" + verb, verb, "--help")
+        for verb in ("backup", "restore", "status", "stop"):
+            self.screen("help_server_" + verb, "server", verb, "--help")
 
 
 class Complete(unittest.TestCase):

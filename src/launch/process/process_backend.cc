@@ -1,7 +1,9 @@
 #include "launch/process/process_backend.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <csignal>
 
@@ -12,6 +14,9 @@
 
 namespace athanor {
 namespace {
+
+// Longer than the agent itself waits for the supervisor's end.
+constexpr int kEndWaitMs = 15'000;
 
 // True when some process holds the lock, that is, when its owner lives.
 bool IsLocked(const std::string& path) {
@@ -66,29 +71,34 @@ Result<std::vector<HostStatus>> ProcessBackend::Poll(const std::string& handle) 
   return std::vector<HostStatus>{status};
 }
 
-Status ProcessBackend::Kill(const std::string& handle) {
-  ATHANOR_TRY(auto dir, DirOf(handle));
-  if (!Exists(dir)) return Ok();
-  // How to end a supervisor is the agent's knowledge.
-  UniqueFd log(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+// How to end a supervisor is the agent's knowledge: it says "ended" once nothing runs.
+Status ProcessBackend::EndScript(const std::string& dir) const {
+  int ends[2];
+  if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("make a pipe", errno);
+  UniqueFd read(ends[0]);
+  UniqueFd write(ends[1]);
   ATHANOR_TRY([[maybe_unused]] auto pid,
-              SpawnDetached({options_.program, "agent", "--dir", dir, "--end"}, log.get()));
-  return Ok();
+              SpawnDetached({options_.program, "agent", "--dir", dir, "--end"}, write.get()));
+  write.reset();
+  std::string said;
+  // Its status is nobody's: children of this program are not waited for.
+  for (::pollfd wait{read.get(), POLLIN, 0}; ::poll(&wait, 1, kEndWaitMs) > 0;) {
+    char bytes[256];
+    const auto n = ::read(read.get(), bytes, sizeof bytes);
+    if (n <= 0) break;
+    said.append(bytes, static_cast<size_t>(n));
+  }
+  if (said.find("ended") != std::string::npos) return Ok();
+  return Fail(ErrorCode::kUnavailable, "what is left of the attempt in " + dir + " did not end");
 }
 
 Status ProcessBackend::Release(const std::string& handle) {
   ATHANOR_TRY(auto dir, DirOf(handle));
-  return RemoveTree(dir);
-}
-
-Result<std::vector<std::string>> ProcessBackend::Adopt() {
-  std::vector<std::string> handles;
-  auto names = ListDir(options_.attempts_dir);
-  if (!names) return handles;
-  for (const auto& name : *names) {
-    if (AttemptId::Parse(name)) handles.push_back(name);
+  const bool started = Exists(JoinPath(dir, attempt_dir::kSupervisorStatus));
+  if (started && !Exists(JoinPath(dir, attempt_dir::kExit))) {
+    ATHANOR_CHECK_OK(EndScript(dir));
   }
-  return handles;
+  return RemoveTree(dir);
 }
 
 }  // namespace athanor

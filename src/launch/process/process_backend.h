@@ -24,12 +24,11 @@ class ProcessBackend final : public Backend {
   std::string_view name() const override { return "process"; }
   Result<std::string> Launch(const AttemptPlan& plan) override;
   Result<std::vector<HostStatus>> Poll(const std::string& handle) override;
-  Status Kill(const std::string& handle) override;
   Status Release(const std::string& handle) override;
-  Result<std::vector<std::string>> Adopt() override;
 
  private:
   Result<std::string> DirOf(const std::string& handle) const;
+  Status EndScript(const std::string& dir) const;
   Options options_;
 };
 

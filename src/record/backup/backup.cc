@@ -220,28 +220,20 @@ class Copier {
 
 Status CheckTarget(const StoreLayout& layout, const std::string& target) {
   if (target.empty() || target.front() != '/') {
-    return Fail(ErrorCode::kInvalid, "the place of a backup must be an absolute path: " + target,
-                "ath server backup /path/to/FOLDER");
+    return Fail(Error{ErrorCode::kInvalid,
+                      "the place of a backup must be an absolute path: " + target,
+                      "ath server backup /path/to/FOLDER", "", "ATH-V0022", ""});
   }
   if (target == layout.root || StartsWith(target, layout.root + "/")) {
-    return Fail(ErrorCode::kConflict, "a backup inside the home would be lost with it",
-                "ath server backup /another/place");
+    return Fail(Error{ErrorCode::kConflict, "a backup inside the home would be lost with it",
+                      "ath server backup /another/place", "", "ATH-V0022", ""});
   }
   const auto names = ListDir(target);
   if (Exists(target) && (!names || !names->empty())) {
-    return Fail(ErrorCode::kConflict, "there is already something at " + target,
-                "give a new name, such as " + target + "-2");
+    return Fail(Error{ErrorCode::kConflict, "there is already something at " + target,
+                      "give a new name, such as " + target + "-2", "", "ATH-V0022", ""});
   }
   return Ok();
-}
-
-// One at a time; a lock that dies with its holder.
-Result<UniqueFd> LockBackups(const StoreLayout& layout) {
-  const std::string path = layout.server() + "/backup.lock";
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd) return FailErrno("open " + path, errno);
-  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  return Fail(ErrorCode::kConflict, "another backup is being made", "wait for it, then repeat");
 }
 
 Status SyncDisk(const std::string& path) {
@@ -269,12 +261,21 @@ Status Pack(const std::string& folder, const std::string& target, Compression co
 
 }  // namespace
 
+Result<UniqueFd> LockBackups(const StoreLayout& layout) {
+  const std::string path = layout.server() + "/backup.lock";
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd) return FailErrno("open " + path, errno);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
+  return Fail(Error{ErrorCode::kConflict, "a backup or a sweep is being made",
+                    "wait for it, then repeat", "", "ATH-V0023", ""});
+}
+
 Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& target,
                               const std::string& version) {
   ATHANOR_CHECK_OK(CheckTarget(layout, target));
   if (!Exists(layout.database())) {
-    return Fail(ErrorCode::kNotFound, "there is nothing to back up in " + layout.root,
-                "is ATHANOR_HOME the right folder?");
+    return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + layout.root,
+                      "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});
   }
   ATHANOR_TRY(const UniqueFd lock, LockBackups(layout));
   const auto archive = ArchiveOf(target);
@@ -311,7 +312,8 @@ Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& targ
 Result<BackupInfo> UnpackBackup(const std::string& from, const std::string& folder) {
   struct stat kind {};
   if (::stat(from.c_str(), &kind) != 0) {
-    return Fail(ErrorCode::kNotFound, "there is no backup at " + from, "ls -l " + ShellQuote(from));
+    return Fail(Error{ErrorCode::kNotFound, "there is no backup at " + from,
+                      "ls -l " + ShellQuote(from), "", "ATH-V0024", ""});
   }
   if (S_ISDIR(kind.st_mode)) {
     auto text = ReadFile(JoinPath(from, kInfoName), 1 << 20);

@@ -4,8 +4,8 @@
 // belongs to the server that started it, and not the cache.
 //
 // Consistent without stopping anything: the database is copied first, as one moment's
-// state, and what it names was stored before it was named. Blobs never change, and are
-// removed by nobody; logs and series only grow, so later copies are longer, never
+// state, and what it names was stored before it was named. Blobs never change, and a
+// sweep that removes some does not run beside a backup; logs and series only grow, so later copies are longer, never
 // shorter, and what is beyond the database's moment is of no consequence. Jobs that
 // came after that moment are left out. docs/durability.md says more.
 //
@@ -16,6 +16,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/result.h"
 #include "record/layout.h"
 
@@ -46,5 +47,9 @@ Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& targ
 // Lays a backup out in `folder`, which must be empty, as a home: all of it, copied.
 // kInvalid: `from` is no backup. kConflict: made by a newer program.
 Result<BackupInfo> UnpackBackup(const std::string& from, const std::string& folder);
+
+// Held by a backup, and by whatever must not run beside one; dies with its holder. kConflict:
+// another holds it.
+Result<UniqueFd> LockBackups(const StoreLayout& layout);
 
 }  // namespace athanor

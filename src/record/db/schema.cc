@@ -101,6 +101,22 @@ CREATE TABLE type_losses (
   PRIMARY KEY (type, spot)
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    // Pairs of an id and a secret that sign requests. The secret is needed to verify, so it is
+    // sealed rather than hashed.
+    {3, R"sql(
+CREATE TABLE access_keys (
+  id TEXT PRIMARY KEY,
+  sealed TEXT NOT NULL,
+  note TEXT NOT NULL,
+  scope TEXT NOT NULL,
+  bound TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  expires INTEGER NOT NULL,
+  last_used INTEGER NOT NULL,
+  revoked INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE INDEX access_keys_bound ON access_keys (bound) WHERE bound <> '';
+)sql"},
 };
 
 }  // namespace

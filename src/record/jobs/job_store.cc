@@ -369,8 +369,35 @@ Result<JobRecord> JobStore::Find(JobId id) const {
     if (found) json = statement->Text(0);
     return Ok();
   }));
-  if (!found) return Fail(ErrorCode::kNotFound, "no job " + text, "ath ps -a");
+  if (!found) {
+    return Fail(Error{ErrorCode::kNotFound, "no job " + text, "ath ps -a", "", "ATH-R0001", ""});
+  }
   return ParseRecord(text, json);
+}
+
+Status JobStore::ForEach(const std::function<Status(const JobRecord&)>& visit) const {
+  constexpr int64_t kPage = 200;
+  std::string after;
+  while (true) {
+    std::vector<std::pair<std::string, std::string>> page;
+    ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+      ATHANOR_TRY(auto* statement, connection.Prepare("SELECT job, json FROM records "
+                                                      "WHERE job > ?1 ORDER BY job LIMIT ?2"));
+      statement->Bind(1, after);
+      statement->Bind(2, kPage);
+      while (true) {
+        ATHANOR_TRY(const bool row, statement->Step());
+        if (!row) return Ok();
+        page.emplace_back(statement->Text(0), statement->Text(1));
+      }
+    }));
+    if (page.empty()) return Ok();
+    for (const auto& [id, json] : page) {
+      ATHANOR_TRY(const auto record, ParseRecord(id, json));
+      ATHANOR_CHECK_OK(visit(record));
+    }
+    after = page.back().first;
+  }
 }
 
 Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {

@@ -81,6 +81,9 @@ class JobStore {
   void GiveUpWaiting();
 
   Result<JobRecord> Find(JobId id) const;  // kNotFound
+  // Every record, as `visit` likes it: its error ends the walk. kCorrupt names a record that
+  // cannot be read. The store is not held while `visit` works.
+  Status ForEach(const std::function<Status(const JobRecord&)>& visit) const;
   // The job that was accepted under `key`, if any: its id and spec hash.
   struct KeyHit {
     JobId id;

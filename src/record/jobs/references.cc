@@ -41,6 +41,7 @@ tl::unexpected<Error> Missing(std::string_view reference, std::string hint) {
   Error error;
   error.code = ErrorCode::kNotFound;
   error.what = fmt::format("no job '{}'", Printable(reference.substr(0, 80)));
+  error.id = "ATH-R0001";
   error.hint = std::move(hint);
   return Fail(std::move(error));
 }
@@ -49,6 +50,7 @@ tl::unexpected<Error> Several(std::string_view reference, const std::vector<Cand
   Error error;
   error.code = ErrorCode::kConflict;
   error.what = fmt::format("'{}' could be several jobs", Printable(reference));
+  error.id = "ATH-R0002";
   for (size_t i = 0; i < found.size() && i < kMostShown; ++i) {
     if (i > 0) error.why += ", ";
     error.why += fmt::format("{} ({})", found[i].id, Printable(found[i].name));
@@ -71,9 +73,9 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   }
   const bool failed = word == "@last-failed";
   if (!valid || (!failed && word != "@last")) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("'{}' names no job", Printable(reference.substr(0, 80))),
-                "use @last, @last~1 (the one before), or @last-failed");
+    return Fail(Error{ErrorCode::kInvalid,
+                      fmt::format("'{}' names no job", Printable(reference.substr(0, 80))),
+                      "use @last, @last~1 (the one before), or @last-failed", "", "ATH-R0003", ""});
   }
   ATHANOR_TRY(auto* statement,
               connection.Prepare(failed ? "SELECT id FROM jobs WHERE state = 'Failed' "
@@ -146,7 +148,8 @@ Result<std::string> NearNames(Connection& connection, std::string_view reference
 
 Result<JobId> ResolveReference(Connection& connection, std::string_view reference) {
   if (reference.empty()) {
-    return Fail(ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a");
+    return Fail(Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a", "",
+                      "ATH-R0003", ""});
   }
   if (reference.front() == '@') return ResolveAt(connection, reference);
 

@@ -46,7 +46,7 @@ tl::unexpected<Error> CipherFailed() {
 }
 
 // Nonce, cipher text, tag.
-Result<std::string> Seal(const Key& key, std::string_view name, std::string_view value) {
+Result<std::string> SealBytes(const Key& key, std::string_view name, std::string_view value) {
   std::string sealed(static_cast<size_t>(kNonceBytes) + value.size() + kTagBytes, '\0');
   unsigned char* nonce = Bytes(sealed);
   unsigned char* text = nonce + kNonceBytes;
@@ -66,7 +66,7 @@ Result<std::string> Seal(const Key& key, std::string_view name, std::string_view
   return sealed;
 }
 
-Result<std::string> Unseal(const Key& key, std::string_view name, std::string sealed) {
+Result<std::string> UnsealBytes(const Key& key, std::string_view name, std::string sealed) {
   const auto damaged = [&] {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("the secret '{}' cannot be opened with this key file", name),
@@ -100,37 +100,44 @@ Status CheckName(std::string_view name) {
   bool good = !name.empty() && name.size() <= kLongestName && letter(name[0]);
   for (const char c : name) good = good && (letter(c) || (c >= '0' && c <= '9'));
   if (good) return Ok();
-  return Fail(ErrorCode::kInvalid,
-              fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
-              "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN");
+  return Fail(Error{ErrorCode::kInvalid,
+                    fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
+                    "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN",
+                    "", "ATH-K0001", ""});
+}
+
+tl::unexpected<Error> BadValue(std::string what, std::string hint) {
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-K0002", ""});
 }
 
 Status CheckValue(std::string_view value) {
   if (value.size() < kShortestValue) {
-    return Fail(ErrorCode::kInvalid,
-                fmt::format("the value is shorter than {} bytes", kShortestValue),
-                "a value this short cannot be scrubbed from logs; use a longer one");
+    return BadValue(fmt::format("the value is shorter than {} bytes", kShortestValue),
+                    "a value this short cannot be scrubbed from logs; use a longer one");
   }
   if (value.size() > kLongestValue) {
-    return Fail(ErrorCode::kInvalid, "the value is longer than 64 KiB",
-                "keep it in a file and refer to it: source: file");
+    return BadValue("the value is longer than 64 KiB",
+                    "keep it in a file and refer to it: source: file");
   }
   if (value.find('\0') != std::string_view::npos) {
-    return Fail(ErrorCode::kInvalid, "the value contains a NUL byte",
-                "an environment variable cannot hold one; encode it: base64 FILE");
+    return BadValue("the value contains a NUL byte",
+                    "an environment variable cannot hold one; encode it: base64 FILE");
   }
   return Ok();
 }
 
 tl::unexpected<Error> NoSecret(std::string_view name) {
-  return Fail(ErrorCode::kNotFound, fmt::format("no secret '{}'", Printable(name.substr(0, 80))),
-              "ath secret ls");
+  return Fail(Error{ErrorCode::kNotFound,
+                    fmt::format("no secret '{}'", Printable(name.substr(0, 80))), "ath secret ls",
+                    "", "ATH-K0003", ""});
 }
 
 Result<bool> AnySecret(const Database& database) {
   bool any = false;
   ATHANOR_CHECK_OK(database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT 1 FROM secrets LIMIT 1"));
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT 1 FROM secrets UNION ALL SELECT 1 FROM access_keys "
+                                   "LIMIT 1"));
     ATHANOR_TRY(any, statement->Step());
     return Ok();
   }));
@@ -201,7 +208,7 @@ Result<std::unique_ptr<SecretStore>> SecretStore::Open(Database& database, std::
 Status SecretStore::Set(std::string_view name, std::string_view value, WallTime now) {
   ATHANOR_CHECK_OK(CheckName(name));
   ATHANOR_CHECK_OK(CheckValue(value));
-  ATHANOR_TRY(const std::string sealed, Seal(parts_->key, name, value));
+  ATHANOR_TRY(const std::string sealed, SealBytes(parts_->key, name, value));
   return parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("INSERT INTO secrets (name, sealed, created, updated) "
@@ -227,7 +234,7 @@ Result<std::string> SecretStore::Reveal(std::string_view name) const {
     return Ok();
   }));
   if (!found) return NoSecret(name);
-  return Unseal(parts_->key, name, FromBase64(stored).value_or(""));
+  return UnsealBytes(parts_->key, name, FromBase64(stored).value_or(""));
 }
 
 Result<std::vector<SecretInfo>> SecretStore::List() const {
@@ -265,6 +272,15 @@ Status SecretStore::Remove(std::string_view name) {
     if (!found) return NoSecret(name);
     return Ok();
   });
+}
+
+Result<std::string> SecretStore::Seal(std::string_view name, std::string_view value) const {
+  ATHANOR_TRY(const std::string sealed, SealBytes(parts_->key, name, value));
+  return Base64(sealed);
+}
+
+Result<std::string> SecretStore::Unseal(std::string_view name, std::string_view sealed) const {
+  return UnsealBytes(parts_->key, name, FromBase64(sealed).value_or(""));
 }
 
 }  // namespace athanor

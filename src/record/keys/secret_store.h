@@ -37,6 +37,11 @@ class SecretStore {
   bool Has(std::string_view name) const;
   Status Remove(std::string_view name);
 
+  // For values that another store of this room keeps: text under the same key, with
+  // `name` as associated data. kCorrupt: not sealed under this key and name.
+  Result<std::string> Seal(std::string_view name, std::string_view value) const;
+  Result<std::string> Unseal(std::string_view name, std::string_view sealed) const;
+
  private:
   struct Parts;
   explicit SecretStore(std::unique_ptr<Parts> parts);

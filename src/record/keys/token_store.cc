@@ -121,12 +121,13 @@ TokenStore::~TokenStore() = default;
 Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, WallTime now,
                                                 WallTime expires, std::string bound) {
   if (note.size() > kLongestNote || Printable(note) != note) {
-    return Fail(ErrorCode::kInvalid, "the note of the token is too long or not plain text",
-                fmt::format("give at most {} bytes of printable text", kLongestNote));
+    return Fail(Error{ErrorCode::kInvalid, "the note of the token is too long or not plain text",
+                      fmt::format("give at most {} bytes of printable text", kLongestNote), "",
+                      "ATH-K0006", ""});
   }
   if (expires.ms != 0 && expires <= now) {
-    return Fail(ErrorCode::kInvalid, "the token would have expired already",
-                "give a time in the future");
+    return Fail(Error{ErrorCode::kInvalid, "the token would have expired already",
+                      "give a time in the future", "", "ATH-K0006", ""});
   }
   NewToken made;
   made.info = TokenInfo{RandomHex(kIdBytes),
@@ -216,8 +217,9 @@ Status TokenStore::Revoke(std::string_view id) {
     statement->Bind(1, id);
     ATHANOR_TRY(const bool row, statement->Step());
     if (row) return Ok();
-    return Fail(ErrorCode::kNotFound, fmt::format("no token '{}'", Printable(id.substr(0, 80))),
-                "ath token ls");
+    return Fail(Error{ErrorCode::kNotFound,
+                      fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls", "",
+                      "ATH-K0005", ""});
   });
 }
 

@@ -122,6 +122,7 @@ tl::unexpected<Error> NoLog(JobId job) {
   error.code = ErrorCode::kNotFound;
   error.what = "no log of this job";
   error.why = "nothing was printed so far";
+  error.id = "ATH-R0013";
   error.hint = "ath why " + job.ToString();
   return Fail(std::move(error));
 }

@@ -1,6 +1,7 @@
 #include "record/objects/blob_store.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -28,6 +29,8 @@ constexpr size_t kCopyBytes = 256 * 1024;
 constexpr auto kStaleAfter = hours(24);
 // Longer than any file system keeps a rename in memory only.
 constexpr auto kSurelyOnDisk = seconds(120);
+// A use within this of the last is not noted anew: most blobs are asked for many times a minute.
+constexpr auto kNotedFor = std::chrono::minutes(10);
 
 bool IsLowerHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -108,6 +111,37 @@ bool BlobStore::Has(std::string_view sha256) const {
   return CheckName(sha256).ok() && Exists(PathOf(sha256));
 }
 
+// A lock of its own open file each time: threads of one process must exclude each other, too.
+Result<UniqueFd> BlobStore::LockUses(int kind) const {
+  const std::string path = JoinPath(dir_, "lock");
+  UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  if (!lock) return FailErrno("open " + path, errno);
+  while (::flock(lock.get(), kind) != 0) {
+    if (errno != EINTR) return FailErrno("lock " + path, errno);
+  }
+  return lock;
+}
+
+bool BlobStore::Use(std::string_view sha256) const {
+  if (!CheckName(sha256).ok()) return false;
+  const std::string path = PathOf(sha256);
+  struct stat there {};
+  if (::stat(path.c_str(), &there) != 0) return false;
+  if (AgeMillis(there.st_mtim) < Millis(kNotedFor).count()) return true;
+  const auto lock = LockUses(LOCK_SH);
+  return lock && ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0) == 0;
+}
+
+Result<bool> BlobStore::RemoveUnused(std::string_view sha256, WallTime since, bool dry_run) const {
+  ATHANOR_CHECK_OK(CheckName(sha256));
+  ATHANOR_TRY(const auto lock, LockUses(LOCK_EX));
+  const std::string path = PathOf(sha256);
+  struct stat there {};
+  if (::stat(path.c_str(), &there) != 0 || MillisOf(there.st_mtim) >= since.ms) return false;
+  if (!dry_run && ::unlink(path.c_str()) != 0) return FailErrno("remove " + path, errno);
+  return true;
+}
+
 Result<UniqueFd> BlobStore::Read(std::string_view sha256) const {
   ATHANOR_CHECK_OK(CheckName(sha256));
   auto fd = OpenToRead(PathOf(sha256));
@@ -148,7 +182,8 @@ Result<BlobRef> BlobStore::Settle(Writer::State& state, const std::string& sha25
                                   uint64_t bytes) const {
   const std::string path = PathOf(sha256);
   struct stat there {};
-  if (::stat(path.c_str(), &there) == 0 && static_cast<uint64_t>(there.st_size) == bytes) {
+  if (::stat(path.c_str(), &there) == 0 && static_cast<uint64_t>(there.st_size) == bytes &&
+      Use(sha256)) {
     // Its writer may be between rename and fsync, or may have died there.
     if (AgeMillis(there.st_ctim) < Millis(kSurelyOnDisk).count()) {
       ATHANOR_CHECK_OK(SyncShard(sha256));
@@ -173,7 +208,7 @@ Result<BlobRef> BlobStore::Put(std::string_view bytes) const {
   struct stat there {};
   if (::stat(PathOf(sha256).c_str(), &there) == 0 &&
       static_cast<uint64_t>(there.st_size) == bytes.size() &&
-      AgeMillis(there.st_ctim) >= Millis(kSurelyOnDisk).count()) {
+      AgeMillis(there.st_ctim) >= Millis(kSurelyOnDisk).count() && Use(sha256)) {
     return BlobRef{sha256, bytes.size()};
   }
   ATHANOR_TRY(Writer writer, NewBlob());

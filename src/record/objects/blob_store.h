@@ -14,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/result.h"
 
@@ -32,6 +33,9 @@ class BlobStore {
   static Result<BlobStore> Open(std::string dir);
 
   bool Has(std::string_view sha256) const;
+  // Has(), by someone who is going to name it: from now on RemoveUnused leaves it for a while.
+  // Put and Commit of what is there already do the same.
+  bool Use(std::string_view sha256) const;
   // kInvalid: not a name. kNotFound. The bytes are not checked: Verify does that.
   Result<UniqueFd> Read(std::string_view sha256) const;
   Result<UniqueFd> Read(const BlobRef& ref) const;  // also kCorrupt if its size is another
@@ -58,6 +62,9 @@ class BlobStore {
   Result<Writer> NewBlob() const;
 
   Status Remove(std::string_view sha256) const;  // succeeds when there is nothing to remove
+  // Removes it if it was neither written nor used since; whether it was. With `dry_run`,
+  // whether it would be. `since` must lie an hour back or more: uses are noted coarsely.
+  Result<bool> RemoveUnused(std::string_view sha256, WallTime since, bool dry_run = false) const;
   Status ForEach(const std::function<void(const BlobRef&)>& visit) const;  // by name
   const std::string& dir() const { return dir_; }
 
@@ -68,6 +75,7 @@ class BlobStore {
   std::string PathOf(std::string_view sha256) const;
   Result<BlobRef> Settle(Writer::State& state, const std::string& sha256, uint64_t bytes) const;
   Status SyncShard(std::string_view sha256) const;
+  Result<UniqueFd> LockUses(int kind) const;
 
   std::string dir_;
   std::shared_ptr<Shards> shards_;  // copies learn together which folders are on disk

@@ -433,6 +433,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::Read(JobId job, std::string_view n
   Error error;
   error.code = ErrorCode::kNotFound;
   error.what = fmt::format("no metric '{}' in this job", Printable(name.substr(0, 200)));
+  error.id = "ATH-R0007";
   error.why = length == 0     ? "it has no metrics at all"
               : names.empty() ? "its records were damaged"
                               : fmt::format("it has {} others", names.size());

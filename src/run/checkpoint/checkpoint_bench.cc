@@ -100,7 +100,8 @@ int Main(int argc, char** argv) {
   if (what == "keep" && argc == 4) return Keep(argv[2], argv[3]);
   if (what == "restore" && argc == 4) return Restore(argv[2], argv[3]);
   if (what == "sync" && argc == 5) return Sync(argv[2], argv[3], std::atoi(argv[4]));
-  fmt::print(stderr, "checkpoint_bench keep FILES HOME | restore HOME FILES | sync FILES HOME PID\n");
+  fmt::print(stderr,
+             "checkpoint_bench keep FILES HOME | restore HOME FILES | sync FILES HOME PID\n");
   return 2;
 }
 

@@ -1,6 +1,7 @@
 #include "run/checkpoint/checkpoint_sync.h"
 
 #include <algorithm>
+#include <chrono>
 #include <condition_variable>
 #include <limits>
 #include <mutex>
@@ -24,6 +25,7 @@ constexpr Millis kFirstRetry{5'000};
 constexpr Millis kLastRetry{60'000};
 // Looks take at most this part of the time, however many files there are.
 constexpr int kLookShare = 100;
+constexpr Millis kLongestWait{10'000};
 
 enum class How { kRunning, kClean, kKilled };
 
@@ -86,10 +88,13 @@ class CheckpointSync::Work {
   Snapshot committed_;
   std::vector<CheckpointFile> committed_files_;
   std::map<std::string, KeptFile> kept_;  // by name
+  // As the script was given them; kept_ also has what was stored for a commit that never came.
+  std::map<std::string, FileStamp> restored_;
   std::optional<CheckpointInfo> before_;  // newest of any attempt
   std::set<std::string> told_;            // troubles and left-out names that were logged
   std::unique_ptr<Yielder> yielder_;      // only on the thread
   bool fenced_ = false;
+  std::chrono::nanoseconds look_took_{0};  // without what was stored
   Millis retry_at_{0};
   Millis retry_after_ = kFirstRetry;
   int64_t first_mtime_ns_ = std::numeric_limits<int64_t>::min();  // newest when opened
@@ -132,7 +137,9 @@ Status CheckpointSync::Work::Begin() {
       continue;
     }
     ++same;
-    if (!file.is_link()) kept_[file.name] = {now.stamp, file.parts, true};
+    if (file.is_link()) continue;
+    kept_[file.name] = {now.stamp, file.parts, true};
+    restored_[file.name] = now.stamp;
   }
   committed_files_ = manifest.files;
   if (same == manifest.files.size() && same == scan.files.size()) committed_ = scan.files;
@@ -210,8 +217,8 @@ void CheckpointSync::Work::SetPending(Snapshot files) {
   for (const auto& [name, file] : files) {
     const auto before = committed_.find(name);
     if (before != committed_.end() && before->second == file) continue;
-    if (const auto kept = kept_.find(name);
-        committed_.empty() && kept != kept_.end() && kept->second.stamp == file.stamp) {
+    if (const auto given = restored_.find(name);
+        committed_.empty() && given != restored_.end() && given->second == file.stamp) {
       continue;  // restored, among files that were not
     }
     changed.emplace_back(-file.stamp.mtime_ns, name);
@@ -234,6 +241,8 @@ void CheckpointSync::Work::SetPending(Snapshot files) {
     if (next.info.step) break;
     next.info.step = StepInName(name);
   }
+  // Nothing was written since Open: these are files that the script was given.
+  if (!next.info.step && written <= first_mtime_ns_) next.info.step = options_.start_step;
   if (!next.info.step && options_.last_step) next.info.step = options_.last_step();
   if (options_.held_ms) {
     const int64_t age = std::max<int64_t>(0, (wall_ns - written) / 1'000'000);
@@ -245,10 +254,12 @@ void CheckpointSync::Work::SetPending(Snapshot files) {
 
 CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   if (fenced_) return std::nullopt;
+  const auto begin = std::chrono::steady_clock::now();
   const auto scan = ScanFolder(options_.dir);
   if (!scan) return Trouble(scan.error());
   SeeWrites(*scan);
   Choose(how, *scan);
+  look_took_ = std::chrono::steady_clock::now() - begin;
   TellLeftOut(*scan);
   // An empty folder is a script that cleans up or starts over, nothing to go back to.
   if (!pending_ || pending_->files.empty()) return std::nullopt;
@@ -367,13 +378,12 @@ void CheckpointSync::Work::Loop() {
   Yielder::LowerPriority();
   yielder_ = std::make_unique<Yielder>([this](auto duration) { return Pause(duration); });
   for (;;) {
-    const auto begin = std::chrono::steady_clock::now();
     yielder_->Sample();
     (void)Look(How::kRunning);  // troubles were logged
-    const auto took = std::chrono::steady_clock::now() - begin;
     std::unique_lock lock(mutex_);
     const auto wait = std::max<std::chrono::nanoseconds>(
-        options_.look_every, std::min<std::chrono::nanoseconds>(took * kLookShare, Seconds(10)));
+        options_.look_every,
+        std::min<std::chrono::nanoseconds>(look_took_ * kLookShare, kLongestWait));
     wake_.wait_for(lock, wait, [&] { return stopping_ || look_now_; });
     look_now_ = false;
     if (stopping_) break;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <cstdio>
 #include <mutex>
 
 #include "base/test_dir.h"
@@ -239,6 +240,18 @@ TEST(CheckpointSync, TheStepIsToldElseNamedElseTheMetrics) {
   EXPECT_EQ(keep("other.pt"), std::nullopt);
 }
 
+TEST(CheckpointSync, WhatAnotherJobLeftHasTheStepItWasLeftAt) {
+  Syncing on;
+  Put(on.File("last.pt"), "from another job");
+  on.options.start_step = 40;
+  on.last_step = 99;
+  on.Open();
+  on.Look();
+  on.Look();
+  ASSERT_EQ(on.committed.size(), 1u);
+  EXPECT_EQ(on.committed[0].step, 40);
+}
+
 TEST(CheckpointSync, WhatWasRestoredIsNotKeptAgain) {
   Syncing on;
   on.Open();
@@ -306,6 +319,23 @@ TEST(CheckpointSync, PartsThatVanishedAreStoredAgain) {
   EXPECT_FALSE(on.sync->Look());
   EXPECT_EQ(on.Look(10'000), "1-2");
   EXPECT_EQ(on.Newest().size(), 2u);
+}
+
+// Planted bug: taking what was stored for a commit that never came for what was restored.
+TEST(CheckpointSync, ASecondTryKnowsTheStepToo) {
+  Syncing on;
+  on.Open();
+  Put(on.File("step-7"), "x");
+  on.Look();
+  const std::string manifests = on.dir / "manifests";
+  ASSERT_EQ(0, std::rename(manifests.c_str(), (manifests + ".away").c_str()));
+  Put(manifests, "in the way");
+  on.clock.Advance(Millis(300));
+  EXPECT_FALSE(on.sync->Look());
+  ASSERT_EQ(0, std::remove(manifests.c_str()));
+  ASSERT_EQ(0, std::rename((manifests + ".away").c_str(), manifests.c_str()));
+  EXPECT_EQ(on.Final(true), "1-1");
+  EXPECT_EQ(on.committed.at(0).step, 7);
 }
 
 TEST(CheckpointSync, ItsThreadKeepsASaveByItselfAndStopsAtOnce) {

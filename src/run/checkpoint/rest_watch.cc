@@ -11,6 +11,10 @@ bool IsJournal(const std::string& name) {
   return IsJournalName(BaseName(name));
 }
 
+// The kernel stamps files by a clock that may be so much late: one that was made after a moment
+// may look older than it.
+constexpr int64_t kCoarseMs = 15;
+
 bool ChangedAfter(const ScannedFile& file, WallTime told) {
   return file.stamp.ctime_ns / 1'000'000 > told.ms;
 }
@@ -83,7 +87,8 @@ std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime
   for (auto file = whole.begin(); file != whole.end();) {
     Track& track = tracks_[file->first];
     const FileKey key{file->second.stamp.device, file->second.stamp.inode};
-    if (std::find(open.begin(), open.end(), key) == open.end()) {
+    track.open = std::find(open.begin(), open.end(), key) != open.end();
+    if (!track.open) {
       ++file;
       continue;
     }
@@ -100,7 +105,9 @@ std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime
 std::optional<Snapshot> RestWatch::ToldState(WallTime told, const Snapshot& kept) const {
   Snapshot state;
   for (const auto& [name, track] : tracks_) {
-    if (!ChangedAfter(track.file, told)) {
+    const bool next_save = track.open && track.file.born_ns >= (told.ms - kCoarseMs) * 1'000'000;
+    if (!ChangedAfter(track.file, told) && !next_save) {
+      if (track.open && !IsJournal(name)) return std::nullopt;  // it never was whole
       state.emplace(name, track.file);
     } else if (kept.count(name) > 0 && !IsJournal(name)) {
       return std::nullopt;

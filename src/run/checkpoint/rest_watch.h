@@ -35,7 +35,7 @@ class RestWatch {
   std::optional<Snapshot> WholeState(Millis now, std::optional<WallTime> told,
                                      const Snapshot& kept, const Writers& writers);
   // The state the script told of, from the last Observe; for when nobody is left to ask. Nothing
-  // when a file of it has changed since.
+  // when a file of it has changed since, or was open for writing when last asked.
   std::optional<Snapshot> ToldState(WallTime told, const Snapshot& kept) const;
 
   // When the writing of this file began, as far as could be seen; 0: not known.
@@ -49,6 +49,7 @@ class RestWatch {
     Millis since{0};  // first seen so
     int64_t began_ns = 0;
     std::optional<Millis> busy_since;
+    bool open = false;  // for writing, when last asked
   };
   bool Excused(const std::string& name, const Track& track, Millis now);
 

@@ -114,6 +114,17 @@ TEST(RestWatch, AToldFileThatIsStillOpenIsNotWhole) {
   Watching on;
   on.open = {{1, 1}};
   EXPECT_FALSE(on.Look({{"a.pt", File(1)}}, 0, WallTime{5}));
+  EXPECT_FALSE(on.watch.ToldState(WallTime{500}, on.kept)) << "nobody knows whether it was";
+}
+
+TEST(RestWatch, WhatWasOpenedWithTheWordIsOfTheNextSave) {
+  Watching on;
+  Snapshot files{{"step_1.pt", File(1'000, 1)}, {"step_2.pt", File(998, 2)}};
+  files["step_2.pt"].born_ns = 996'000'000;  // by the kernel's clock, which is late
+  on.open = {{1, 2}};
+  EXPECT_FALSE(on.Look(files, 0, WallTime{1'000}));
+  files.erase("step_2.pt");
+  EXPECT_EQ(on.watch.ToldState(WallTime{1'000}, on.kept), files);
 }
 
 }  // namespace

@@ -256,7 +256,8 @@ Cause Diagnose(const EndEvidence& evidence) {
     cause.detail = Join(LastWords(evidence, kEvidenceLines), "\n");
     return cause;
   }
-  if (evidence.stop) return Stopped(evidence);
+  // It was told to stop, and had finished its work: athanor.done() is its word for that.
+  if (evidence.stop && (failed || !exit.done_called)) return Stopped(evidence);
   if (!failed) return {"completed", "the script ended with status 0", "ath show {job}", ""};
   if (exit.disk_full) return DiskFull(Join(LastWords(evidence, kEvidenceLines), "\n"));
   if (exit.signal != 0)

@@ -406,6 +406,9 @@ TEST(Diagnose, AStopIsAStopHoweverTheScriptEnded) {
   evidence.exit->signal = 0;
   evidence.exit->code = 0;
   EXPECT_EQ(Diagnose(evidence).text, "stopped by ada");
+  // Unless it had finished, in its own word.
+  evidence.exit->done_called = true;
+  EXPECT_EQ(Diagnose(evidence).kind, "completed");
   evidence.exit->code = 1;
   evidence.stderr_tail = TRACE("KeyboardInterrupt\n");
   EXPECT_EQ(Diagnose(evidence).text, "stopped by ada; it ended with status 1");

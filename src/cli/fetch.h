@@ -1,0 +1,29 @@
+// Bringing a job's things to this machine: its source, blob by blob, and single files.
+#pragma once
+
+#include <string>
+
+#include "base/result.h"
+#include "cli/client.h"
+
+namespace athanor {
+
+// A folder of our own below TMPDIR, gone with this object.
+class Scratch {
+ public:
+  explicit Scratch(const char* purpose);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  const std::string& path() const { return path_; }  // empty: could not be made
+
+ private:
+  std::string path_;
+};
+
+// Lays the bundle out in `dir`, which is made; each file is checked against its hash.
+Status FetchSource(Client& client, const std::string& bundle, const std::string& dir);
+// Writes the answer to a GET into a new file.
+Status FetchFile(Client& client, const std::string& target, const std::string& path);
+
+}  // namespace athanor

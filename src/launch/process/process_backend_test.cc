@@ -1,0 +1,133 @@
+#include "launch/process/process_backend.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "base/process.h"
+#include "base/test_dir.h"
+#include "base/text.h"
+#include "launch/backend_conformance.h"
+
+namespace athanor {
+namespace {
+
+// Stands in for `athanor agent`: it takes the lock, starts the script once, and names it in
+// the supervisor's status; with --end it ends it. Real processes, without a server.
+constexpr char kAgent[] = R"sh(#!/bin/sh
+dir=$3
+if [ "$4" = --end ]; then
+  script=$(cat "$dir/supervisor.status")
+  kill -9 "$script"
+  while grep -qs "^State:.[^Z]" "/proc/$script/status"; do sleep 0.01; done
+  echo ended
+  exit 0
+fi
+exec 9>"$dir/agent.lock"
+flock -n 9 || exit 0
+if [ ! -e "$dir/supervisor.status" ]; then
+  echo started >>"$(dirname "$dir")/starts-$(basename "$dir")"
+  # It names itself once it has let go of the lock.
+  setsid sh -c 'echo $$ >"$0"; exec sleep 1000' "$dir/supervisor.status" \
+    9>&- </dev/null >/dev/null 2>&1 &
+  while [ ! -s "$dir/supervisor.status" ]; do sleep 0.01; done
+fi
+echo $$ >"$dir/agent.pid"
+exec sleep 1000
+)sh";
+
+class ProcessCase {
+ public:
+  ProcessCase() {
+    auto written = WriteFileAtomic(program_, kAgent, 0700);
+    EXPECT_TRUE(written);
+    RestartServer();
+  }
+  ~ProcessCase() {
+    for (const auto& attempt : attempts_) {
+      if (auto pid = PidIn(attempt, "agent.pid")) ::kill(pid, SIGKILL);
+      if (auto pid = PidIn(attempt, "supervisor.status")) ::kill(pid, SIGKILL);
+    }
+  }
+
+  Backend& backend() { return *backend_; }
+  void RestartServer() {
+    backend_ = std::make_unique<ProcessBackend>(
+        ProcessBackend::Options{dir_ / "attempts", program_});
+  }
+  AttemptPlan NewPlan() {
+    AttemptPlan plan;
+    plan.attempt = AttemptId::New();
+    attempts_.push_back(plan.attempt);
+    return plan;
+  }
+  void AwaitScript(const AttemptPlan& plan) {
+    while (!IsAlive(AgentOf(plan)) || !ScriptRuns(plan)) ::usleep(2'000);
+  }
+  void KillAgent(const AttemptPlan& plan) {
+    const auto agent = AgentOf(plan);
+    ::kill(agent.pid, SIGKILL);
+    while (IsAlive(agent)) ::usleep(2'000);
+  }
+  int ScriptStarts(const AttemptPlan& plan) {
+    auto text = ReadFile(dir_ / ("attempts/starts-" + plan.attempt.ToString()));
+    return text ? static_cast<int>(Split(Trim(*text), '\n').size()) : 0;
+  }
+  bool ScriptRuns(const AttemptPlan& plan) {
+    if (auto pid = PidIn(plan.attempt, "supervisor.status"); pid != 0) {
+      if (auto script = IdentityOf(pid)) scripts_.try_emplace(plan.attempt, *script);
+    }
+    const auto at = scripts_.find(plan.attempt);
+    return at != scripts_.end() && IsAlive(at->second);
+  }
+
+ private:
+  pid_t PidIn(AttemptId attempt, const char* file) {
+    auto text = ReadFile(dir_ / ("attempts/" + attempt.ToString() + "/" + file));
+    return text ? static_cast<pid_t>(std::atoi(text->c_str())) : 0;
+  }
+  ProcessIdentity AgentOf(const AttemptPlan& plan) {
+    const auto pid = PidIn(plan.attempt, "agent.pid");
+    return (pid == 0 ? Result<ProcessIdentity>(ProcessIdentity{}) : IdentityOf(pid))
+        .value_or(ProcessIdentity{});
+  }
+
+  TestDir dir_;
+  std::string program_ = dir_ / "agent";
+  std::vector<AttemptId> attempts_;
+  std::map<AttemptId, ProcessIdentity> scripts_;
+  std::unique_ptr<ProcessBackend> backend_;
+};
+
+INSTANTIATE_TYPED_TEST_SUITE_P(Process, BackendConformance, ProcessCase);
+
+TEST(ProcessBackend, AHandleThatIsNoAttemptNeverBecomesAPath) {
+  TestDir dir;
+  ASSERT_TRUE(MakeDirs(dir / "precious"));
+  ProcessBackend backend({dir / "attempts", "/nonexistent"});
+  EXPECT_EQ(backend.Release("../precious").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(backend.Poll("../precious").error().code, ErrorCode::kInvalid);
+  EXPECT_TRUE(Exists(dir / "precious"));
+}
+
+TEST(ProcessBackend, WhatCannotBeEndedIsNotForgotten) {
+  TestDir dir;
+  AttemptPlan plan;
+  plan.attempt = AttemptId::New();
+  const auto folder = dir / plan.attempt.ToString();
+  ASSERT_TRUE(MakeDirs(folder));
+  ASSERT_TRUE(WriteFileAtomic(folder + "/supervisor.status", "1\n", 0600));
+  ProcessBackend backend({dir.path(), "/bin/false"});
+  EXPECT_EQ(backend.Release(plan.attempt.ToString()).error().code, ErrorCode::kUnavailable);
+  EXPECT_TRUE(Exists(folder));
+  // With an exit record the script is over, whatever else is missing.
+  ASSERT_TRUE(WriteFileAtomic(folder + "/exit", "", 0600));
+  EXPECT_TRUE(backend.Release(plan.attempt.ToString()));
+  EXPECT_FALSE(Exists(folder));
+}
+
+}  // namespace
+}  // namespace athanor

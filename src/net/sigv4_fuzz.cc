@@ -1,0 +1,21 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+#include "net/request_parser.h"
+#include "net/sigv4.h"
+
+// Whatever a request claims can be read or refused; nothing verifies without the secret.
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  athanor::RequestParser parser(64 << 10);
+  parser.Feed({reinterpret_cast<const char*>(data), size}, {});
+  if (!parser.head_done() || parser.problem()) return 0;
+  const athanor::Request& head = parser.request();
+  if (!athanor::HasSigV4(head)) return 0;
+  const auto claim = athanor::ParseSigV4(head);
+  if (!claim) return 0;
+  const athanor::WallTime now{claim->signed_at_ms};
+  if (athanor::VerifySigV4(*claim, head, "not guessed", now)) std::abort();
+  return 0;
+}

@@ -1,0 +1,46 @@
+// Access keys: an id and a secret that sign requests (AWS Signature V4). The secret must
+// be had again to verify a signature, so it is kept sealed under the secrets' key file,
+// with the id as associated data. Scoped, expiring and revocable like tokens.
+//
+// Threads: every method is safe from any thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "record/keys/token_store.h"
+
+namespace athanor {
+
+class Database;
+class SecretStore;
+
+class AccessKeys {
+ public:
+  AccessKeys(Database& database, const SecretStore& secrets);
+  ~AccessKeys();
+
+  struct Key {
+    std::string secret;  // 40 letters and digits
+    TokenInfo info;      // id: 20 capital letters and digits, "ATHA…"
+  };
+  // The secret is shown by this call only. `bound`: what it belongs to, such as an attempt.
+  Result<Key> Create(std::string note, Scope scope, WallTime now, WallTime expires,
+                     std::string bound = {});
+  // For verifying. kNotFound: unknown or revoked. kDenied: expired. kCorrupt: the key file
+  // does not open it. The use is noted, at most once a minute.
+  Result<Key> Find(std::string_view id, WallTime now) const;
+  Result<std::vector<TokenInfo>> List() const;
+  Status Revoke(std::string_view id);  // kNotFound
+  Status RevokeBound(std::string_view bound);
+
+ private:
+  struct Parts;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,164 @@
+#include "record/objects/directory_object_store.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/thread_pool.h"
+#include "record/db/fault_vfs.h"
+#include "record/objects/object_store_conformance.h"
+#include "record/testing.h"
+
+namespace athanor {
+namespace {
+
+struct DirectoryMaker {
+  ScratchDir dir;
+  SystemClock clock;
+  ThreadPool hashers{2};
+  std::unique_ptr<ObjectStore> Open() {
+    auto store = OpenObjectDirectory(dir / "objects", clock, &hashers);
+    EXPECT_TRUE(store) << store.error().what << ": " << store.error().why;
+    return store ? std::move(*store) : nullptr;
+  }
+};
+INSTANTIATE_TYPED_TEST_SUITE_P(Directory, ObjectStoreConformance, DirectoryMaker);
+
+size_t FilesIn(const std::string& dir) {
+  size_t count = 0;
+  const auto shards = ListDir(dir + "/data");
+  for (const auto& shard : *shards) {
+    count += ListDir(dir + "/data/" + shard).value().size();
+  }
+  return count;
+}
+
+Result<ObjectInfo> PutBytes(ObjectStore& store, std::string_view key, std::string_view bytes) {
+  ATHANOR_TRY(auto writer, store.NewObject({}));
+  ATHANOR_CHECK_OK(writer->Write(bytes));
+  ATHANOR_TRY(const auto digests, writer->Finish());
+  return store.Put("bucket", key, std::move(writer), digests, {}, std::nullopt, {});
+}
+
+// Planted bug: leave Release out of PutRow or Delete.
+TEST(ObjectDirectory, FilesGoWithTheLastNameOfTheirBytes) {
+  DirectoryMaker maker;
+  auto store = maker.Open();
+  ASSERT_TRUE(store->CreateBucket("bucket").ok());
+  ASSERT_TRUE(PutBytes(*store, "a", "1"));
+  ASSERT_TRUE(PutBytes(*store, "a", "2"));
+  EXPECT_EQ(FilesIn(maker.dir / "objects"), 1u);
+  ASSERT_TRUE(store->Copy("bucket", "a", "", "bucket", "b", std::nullopt, {}));
+  ASSERT_TRUE(store->Copy("bucket", "a", "", "bucket", "c", std::nullopt, {}));
+  ASSERT_TRUE(store->Delete("bucket", {"a", "b"}, {}).ok());
+  EXPECT_EQ(FilesIn(maker.dir / "objects"), 1u);
+  ASSERT_TRUE(store->Delete("bucket", {"c"}, {}).ok());
+  EXPECT_EQ(FilesIn(maker.dir / "objects"), 0u);
+  store.reset();
+  auto index = Database::OpenToLook(maker.dir / "objects/index.db", ObjectMigrations()).value();
+  int64_t shared = -1;
+  ASSERT_TRUE(index->Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* row, connection.Prepare("SELECT count(*) FROM shared"));
+    ATHANOR_CHECK_OK(row->Step());
+    shared = row->Int(0);
+    return Ok();
+  }).ok());
+  EXPECT_EQ(shared, 0);
+}
+
+TEST(ObjectDirectory, LargeBodiesAreHashedWhileTheyArrive) {
+  DirectoryMaker maker;
+  auto store = maker.Open();
+  ASSERT_TRUE(store->CreateBucket("bucket").ok());
+  std::string all;
+  auto writer = store->NewObject({true, ChecksumKind::kCrc32c}).value();
+  for (int i = 0; i < 100; ++i) {
+    const std::string piece(50'000 + static_cast<size_t>(i), static_cast<char>('a' + i % 26));
+    ASSERT_TRUE(writer->Write(piece).ok());
+    all += piece;
+  }
+  const auto digests = writer->Finish().value();
+  EXPECT_EQ(digests.md5, Md5(all));
+  EXPECT_EQ(digests.sha256, Hex(Checksum(ChecksumKind::kSha256, all)));
+  EXPECT_EQ(digests.checksum, Checksum(ChecksumKind::kCrc32c, all));
+}
+
+// Planted bug: commit the index before the file is in place, or leave its sync out.
+TEST(ObjectDirectory, AWriteThatFailsAnywhereLeavesTheOldObjectWhole) {
+  bool reached = true;
+  for (int nth = 0; reached; ++nth) {
+    SCOPED_TRACE(nth);
+    ASSERT_LT(nth, 500);
+    FaultVfs vfs;
+    DirectoryMaker maker;
+    {
+      auto store = maker.Open();
+      ASSERT_TRUE(store->CreateBucket("bucket").ok());
+      ASSERT_TRUE(PutBytes(*store, "k", "old"));
+      vfs.FailAt(nth, FaultVfs::Fault::kIoError, true);
+      const auto put = PutBytes(*store, "k", "newer");
+      reached = vfs.failed();
+      if (!reached) {
+        EXPECT_TRUE(put);
+      }
+      vfs.CutPower();
+      vfs.Heal();
+    }
+    auto store = maker.Open();
+    ASSERT_NE(store, nullptr);
+    auto reader = store->Open("bucket", "k");
+    ASSERT_TRUE(reader) << reader.error().what;
+    ASSERT_TRUE((*reader)->Seek(0, (*reader)->info().size).ok());
+    auto piece = (*reader)->Next().value();
+    ASSERT_TRUE(piece);
+    const std::string bytes = ReadAll(piece->fd.get()).value();
+    EXPECT_TRUE(bytes == "old" || bytes == "newer") << bytes;
+    EXPECT_EQ(Hex(Md5(bytes)), (*reader)->info().etag);
+  }
+}
+
+// A real kill, again and again, while objects are written: each is whole or absent.
+TEST(ObjectDirectory, AKilledWriterLeavesEachObjectWholeOrAbsent) {
+  DirectoryMaker maker;
+  { ASSERT_TRUE(maker.Open()->CreateBucket("bucket").ok()); }
+  size_t seen = 0;
+  for (int round = 0; round < 5; ++round) {
+    int pipe_fds[2];
+    ASSERT_EQ(::pipe(pipe_fds), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      SystemClock clock;
+      auto store = OpenObjectDirectory(maker.dir / "objects", clock);
+      for (int i = 0; store; ++i) {
+        const std::string bytes(static_cast<size_t>(1000 * (i % 7)), 'x');
+        if (!PutBytes(**store, std::to_string(round) + "/" + std::to_string(i), bytes)) break;
+        if (i == 20) (void)!::write(pipe_fds[1], "x", 1);
+      }
+      ::_exit(1);
+    }
+    char ready = 0;
+    ASSERT_EQ(::read(pipe_fds[0], &ready, 1), 1);
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+    ::close(pipe_fds[0]);
+    ::close(pipe_fds[1]);
+    auto store = maker.Open();
+    ASSERT_NE(store, nullptr);
+    const auto page = store->List("bucket", {std::to_string(round) + "/", "", "", 100'000}).value();
+    EXPECT_GE(page.objects.size(), 21u);
+    for (const auto& object : page.objects) {
+      auto reader = store->Open("bucket", object.key);
+      ASSERT_TRUE(reader) << object.key;
+      ASSERT_TRUE((*reader)->Seek(0, object.size).ok());
+      std::string bytes;
+      if (auto piece = (*reader)->Next().value()) bytes = ReadAll(piece->fd.get()).value();
+      EXPECT_EQ(Hex(Md5(bytes)), object.etag);
+      ++seen;
+    }
+    EXPECT_TRUE(ListDir(maker.dir / "objects/tmp").value().empty());
+  }
+  EXPECT_GE(seen, 100u);
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,145 @@
+// What the parts of the embedded object store share: the index file, writes that are
+// committed together, and files that wait for their last reader. Private to this folder.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/pool.h"
+#include "record/db/database.h"
+#include "record/objects/object_store.h"
+
+namespace athanor {
+
+tl::unexpected<Error> ObjectFail(ErrorCode code, const char* id, std::string what,
+                                 std::string hint = {});
+
+// What `objects.meta` holds: JSON.
+struct StoredMeta {
+  ObjectMeta meta;
+  std::optional<ObjectChecksum> checksum;
+  std::string upload;  // that made it
+};
+std::string MetaText(const StoredMeta& stored);
+StoredMeta MetaFrom(std::string_view text);
+
+struct ObjectRow {
+  std::string content;
+  uint64_t size = 0;
+  std::string etag;
+  WallTime modified;
+  uint32_t parts = 0;
+  StoredMeta stored;
+
+  ObjectInfo Info(std::string_view key) const;
+};
+
+// `etag`: of the object that is there; null: none.
+Status CheckCondition(const WriteCondition& condition, const std::string* etag,
+                      std::string_view key);
+
+class ObjectIndex {
+ public:
+  // Opens or makes the folder, empties tmp and trash.
+  static Result<std::unique_ptr<ObjectIndex>> Open(std::string dir, const Clock& clock,
+                                                   Pool* hashers);
+
+  // One transaction, shared with what other threads write at the time. `body` returns only
+  // errors of the database, which fail all of them; what it decides goes to its captures,
+  // and it changes nothing before it has decided.
+  Status Write(const std::function<Status(Connection&)>& body);
+  Status Read(const std::function<Status(Connection&)>& body) const;
+
+  // In a transaction. No bucket or row: no value.
+  static Result<std::optional<int64_t>> BucketId(Connection& connection, std::string_view name);
+  static Result<std::optional<ObjectRow>> FindRow(Connection& connection, int64_t bucket,
+                                                  std::string_view key);
+  // Writes the row and gives up what it replaces.
+  Status PutRow(Connection& connection, int64_t bucket, std::string_view key,
+                const ObjectRow& row);
+  static Status AddReference(Connection& connection, std::string_view content);
+  // One name of `content` less; with the last one its files become trash.
+  Status Release(Connection& connection, std::string_view content);
+  Status Trash(Connection& connection, std::string_view content, std::string_view file);
+
+  // While pinned, files of `content` stay though nothing names them any more.
+  void Pin(const std::string& content);
+  void Unpin(const std::string& content);
+
+  std::string NewId() const;
+  WallTime Now() const { return clock_.Wall(); }
+  const std::string& dir() const { return dir_; }
+  Pool* hashers() const { return hashers_; }
+
+ private:
+  struct Turn {
+    const std::function<Status(Connection&)>& body;
+    Status result;
+    bool done = false;
+  };
+  struct Doomed {
+    std::string content;
+    std::string file;
+  };
+  ObjectIndex(std::string dir, const Clock& clock, Pool* hashers,
+              std::unique_ptr<Database> database);
+  Status EmptyTrash();
+  Status RunBatch(const std::vector<Turn*>& batch);
+  void Collect(std::vector<Doomed> doomed);
+  void Unlink(const std::string& file);
+
+  const std::string dir_;
+  const Clock& clock_;
+  Pool* const hashers_;
+  const std::unique_ptr<Database> database_;
+
+  std::mutex turns_mutex_;
+  std::condition_variable turns_done_;
+  std::deque<Turn*> turns_;       // GUARDED_BY(turns_mutex_)
+  bool leading_ = false;          // GUARDED_BY(turns_mutex_)
+  std::vector<Doomed> doomed_;    // of the batch; only its leader touches it
+
+  std::mutex pins_mutex_;
+  std::map<std::string, int> pins_;                        // GUARDED_BY(pins_mutex_)
+  std::map<std::string, std::vector<std::string>> parked_;  // GUARDED_BY(pins_mutex_)
+  std::vector<std::string> unlinked_;  // leave `trash` with the next batch; GUARDED_BY(pins_mutex_)
+};
+
+// A writer into <dir>/tmp.
+class StagedFile final : public ObjectWriter {
+ public:
+  static Result<std::unique_ptr<StagedFile>> Make(ObjectIndex& index, const DigestPlan& plan);
+  ~StagedFile() override;
+  Status Write(std::string_view bytes) override;
+  uint64_t size() const override;
+  Result<Digests> Finish() override;
+
+  // Moves it into data/ and onto the disk; the index may name it when this has returned.
+  Status Place();
+  void Keep() { kept_ = true; }  // the index names it now
+  const std::string& id() const { return id_; }
+
+ private:
+  struct Hashing;
+  StagedFile(std::string dir, std::string id, std::shared_ptr<Hashing> hashing, Pool* hashers);
+
+  const std::string dir_;
+  const std::string id_;
+  const std::shared_ptr<Hashing> hashing_;  // shared with a hashing task that may outlive this
+  Pool* const hashers_;
+  bool placed_ = false;
+  bool kept_ = false;
+};
+
+std::unique_ptr<MultipartUploads> MakeDirectoryUploads(ObjectIndex& index);
+
+}  // namespace athanor

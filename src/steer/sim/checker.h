@@ -1,0 +1,60 @@
+// The promises, held against what the hosts know, what users were told and what the store has.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "job/inventory.h"
+#include "steer/sim/cluster.h"
+#include "steer/sim/server.h"
+#include "steer/sim/world.h"
+
+namespace athanor::sim {
+
+class Checker {
+ public:
+  Checker(World& world, Cluster& cluster, Inventory inventory)
+      : world_(world), cluster_(cluster), inventory_(std::move(inventory)) {}
+  void Use(SimServer& server) { server_ = &server; }
+
+  // A change was said to be durable: it is, its events have no gap, an end is an end, and what
+  // gave its room back runs nowhere.
+  void Durable(const JobRecord& record, const std::vector<StoredEvent>& events);
+  void UsageTaken(AttemptId attempt, int64_t held_ms);
+  // A life begins: nothing that was told before is missing.
+  void CameUp();
+  // An agent or a script begins on a host: it was decided durably, it is the only one of its
+  // job, and there is room for it.
+  void Began(const HostAttempt& attempt);
+  void Acknowledged(const std::string& key, JobId id);
+  // Every wait has a reason; what is placed fits the machines.
+  void EachTurn();
+  bool AllOver();
+  // Every key one job, every job over, its history whole, its cost what was held, nothing left.
+  void AtTheEnd();
+  size_t jobs() const { return told_.size(); }
+
+ private:
+  struct Told {
+    uint64_t seq = 0;
+    JobState state = JobState::kQueued;
+    std::string name;
+  };
+  void CheckRoom();
+  void CheckEndedAttempts(const JobRecord& record);
+  void CheckHistory(const JobRecord& record);
+  void CheckCost(const JobRecord& record, const std::vector<StoredEvent>& events);
+  void Break(const std::string& job, const std::string& what) { world_.Break(job + ": " + what); }
+
+  World& world_;
+  Cluster& cluster_;
+  SimServer* server_ = nullptr;
+  const Inventory inventory_;
+  std::map<JobId, Told> told_;
+  std::map<std::string, JobId> acknowledged_;  // by key
+  std::map<AttemptId, int64_t> taken_;         // held time that this life of the server was told
+};
+
+}  // namespace athanor::sim
