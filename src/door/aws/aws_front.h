@@ -1,0 +1,125 @@
+// The front of all AWS doors on the one port. It decides which service a request is for,
+// verifies who signed it, and calls that service's handler; refusals have the shape of the
+// service's protocol. The order: X-Amz-Target (JSON), else a form with Action (Query XML),
+// else what is signed: for "s3" the S3 door, for another service its REST handler. A request
+// that is none of these is not taken.
+//
+//   front.OnTarget("SageMaker", [&](AwsCall call) {     // X-Amz-Target: SageMaker.ListTags
+//     if (call.RefusedBelow(Scope::kSubmit)) return;
+//     call.Json(200, Answer(call.operation, call.request.body));
+//   });
+//   front.OnAction("monitoring", …);                    // Action=GetMetricStatistics&…
+//
+// A handler gets a request that is verified in full, body included. It answers by the
+// AwsCall, at once or later, from any thread; a call that is dropped unanswered is a 500.
+//
+// Threads: the loop's, like every door; slow work belongs on context.readers.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "door/access.h"
+#include "door/context.h"
+#include "net/http_server.h"
+#include "net/sigv4.h"
+#include "record/keys/access_keys.h"
+#include "record/keys/token_store.h"
+
+namespace athanor {
+
+class S3Door;
+
+inline constexpr char kAwsAccount[] = "000000000000";
+
+// Who signed a request, known to be right.
+struct AwsIdentity {
+  SigV4Claim claim;
+  TokenInfo key;
+  std::string signing_key;  // of the claim's day, region and service
+  std::string user() const { return key.note.empty() ? key.id : key.note; }
+};
+
+// A refusal in AWS's words.
+struct AwsError {
+  int status = 400;
+  std::string code;  // "NoSuchKey"
+  std::string message;
+};
+
+// One verified call of a JSON, Query or REST service. It copies; copies answer the same
+// request, and the first answer counts.
+struct AwsCall {
+  Request request;  // body in request.body, the client's name in headers "User-Agent"
+  Responder responder;
+  AwsIdentity identity;
+  std::string operation;  // "CreateTrainingJob", "GetCallerIdentity"; of REST "PUT /BatchPutMetrics"
+  std::string request_id;
+  std::vector<std::pair<std::string, std::string>> form;  // of a Query call
+
+  std::string_view UserAgent() const { return request.headers.Get("User-Agent"); }
+  // The value of a Query parameter; empty: none. Has tells "none" and "" apart.
+  std::string Param(std::string_view name) const;
+  bool HasParam(std::string_view name) const;
+  // For records, as the native doors write it, and what the key may do.
+  Caller caller() const;
+
+  // JSON and REST protocols. A refusal has its type in the body ("__type", where botocore
+  // looks) and in the headers; to a Query client on JSON it has the Query code as well.
+  void Json(int status, std::string body) const;
+  void RefuseJson(const AwsError& error) const;
+  // Query protocols. `result` is the inner XML of <OperationResult>.
+  void Xml(std::string_view xmlns, std::string_view result) const;
+  void RefuseXml(const AwsError& error) const;
+  // In the protocol that the call came by.
+  void Refuse(const AwsError& error) const;
+  // Whether the key's scope does not cover `need`; then the call has been refused.
+  bool RefusedBelow(Scope need) const;
+};
+
+class AwsFront {
+ public:
+  using Handler = std::function<void(AwsCall)>;
+
+  explicit AwsFront(DoorContext& context);
+  ~AwsFront();
+
+  // `prefix`: what stands before the dot of X-Amz-Target, "SageMaker".
+  void OnTarget(std::string prefix, Handler handler);
+  // `service`: as the signature names it, "sts".
+  void OnAction(std::string service, Handler handler);
+  // A REST service other than S3, by the name that it signs with.
+  void OnRest(std::string service, Handler handler);
+
+  bool Takes(const Request& head) const;
+  BodyPolicy PolicyFor(const Request& head);
+  void Handle(Request request, Responder responder);
+
+ private:
+  enum class Protocol { kJson, kQuery, kRest, kS3 };
+  static Protocol ProtocolOf(const Request& head);
+  tl::expected<AwsIdentity, AwsError> Identify(Protocol protocol, const Request& head,
+                                               std::string_view body_sha256) const;
+  Result<AccessKeys::Key> FindKey(const std::string& id, WallTime now) const;
+  Response Refusal(Protocol protocol, const Request& head, const AwsError& error) const;
+  void HandleJson(AwsCall call) const;
+  void HandleQuery(AwsCall call) const;
+  void HandleRest(AwsCall call) const;
+
+  DoorContext& context_;
+  std::unique_ptr<S3Door> s3_;
+  std::map<std::string, Handler, std::less<>> targets_;
+  std::map<std::string, Handler, std::less<>> actions_;
+  std::map<std::string, Handler, std::less<>> rests_;
+};
+
+std::string NewAwsRequestId();
+// STS and IAM, as far as SDKs ask to learn who they are.
+void RegisterIdentityServices(AwsFront& front);
+
+}  // namespace athanor

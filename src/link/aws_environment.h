@@ -1,0 +1,47 @@
+// How AWS clients are led to a server of ours: the environment they need, the overlay of
+// botocore's endpoint rules behind it, and the access key of a job's own script.
+//
+// Newer SDKs read AWS_ENDPOINT_URL. Older ones (boto3 before 1.28) do not, and the SageMaker
+// SDK names Amazon's STS host itself; for both, botocore's rules are overlaid through
+// AWS_DATA_PATH. Nothing of the user's own AWS configuration is touched.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "job/ids.h"
+
+namespace athanor {
+
+// A name that SDKs know: they look images and partitions up by it.
+inline constexpr char kAwsRegion[] = "us-west-2";
+
+struct AwsKey {
+  std::string id;
+  std::string secret;
+};
+
+// The key of an attempt's script. Made from the attempt's token by both sides, so that none
+// is stored: it is good for as long as the attempt is its job's current one.
+AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token);
+// The attempt in a key's id; none: not a key of that kind.
+std::optional<AttemptId> AttemptOfKey(std::string_view key_id);
+
+// Writes what AWS_DATA_PATH and SAGEMAKER_ADMIN_CONFIG_OVERRIDE name into `dir`. Each file
+// is replaced whole, and left alone if it is right already.
+Status WriteAwsOverlay(const std::string& dir, const std::string& url);
+
+// Every variable, `dir` being the overlay's.
+std::map<std::string, std::string> AwsVariables(const std::string& url, const std::string& dir,
+                                                const AwsKey& key);
+// Variables that would lead a client elsewhere: to be unset beside those.
+inline constexpr const char* kAwsInTheWay[] = {
+    "AWS_SESSION_TOKEN",        "AWS_SECURITY_TOKEN",
+    "AWS_PROFILE",              "AWS_DEFAULT_PROFILE",
+    "AWS_USE_FIPS_ENDPOINT",    "AWS_USE_DUALSTACK_ENDPOINT",
+    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"};
+
+}  // namespace athanor
