@@ -1,0 +1,19 @@
+// A call of an operation. Holds a document by value: for .cc files that include
+// nlohmann/json.hpp before.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+
+namespace athanor::sagemaker {
+
+// What an operation works with, whichever way it was called.
+struct Asked {
+  Json body;
+  std::string user;
+  std::string region;
+  bool from_sdk = false;  // the SageMaker Python SDK: its polls are known
+};
+
+}  // namespace athanor::sagemaker

@@ -1,0 +1,11 @@
+// Puts the SageMaker door behind the AWS front.
+#pragma once
+
+#include "door/aws/aws_front.h"
+#include "door/context.h"
+
+namespace athanor {
+
+void RegisterSageMaker(DoorContext& context, AwsFront& front);
+
+}  // namespace athanor

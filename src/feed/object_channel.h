@@ -1,0 +1,33 @@
+// Data channels from the object store. `file`: every object below the channel's prefix, or
+// every one its manifest lists, is laid out as a file before the start, so the script may
+// write to what it got.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "feed/channel.h"
+#include "job/object_uri.h"
+#include "link/objects_client.h"
+
+namespace athanor {
+
+// What SageMaker calls a ManifestFile: a JSON array, first {"prefix": "s3://b/p/"}, then the
+// rest of each object's name. `prefix` is what the names in the channel are relative to.
+struct ObjectManifest {
+  ObjectUri prefix;
+  std::vector<std::string> names;
+};
+Result<ObjectManifest> ParseObjectManifest(std::string_view text);  // kInvalid
+
+// kNotFound: nothing lies there (with the prefix); kInvalid: an object that can be no file.
+Result<ChannelUse> FetchChannel(ObjectsClient& objects, const ChannelSpec& channel,
+                                const std::string& to);
+
+// The same of a prefix that may be empty: what lies there, if anything.
+Result<ChannelUse> FetchPrefix(ObjectsClient& objects, const ObjectUri& prefix,
+                               const std::string& to);
+
+}  // namespace athanor

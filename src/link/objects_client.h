@@ -1,0 +1,48 @@
+// The agent's way to the objects that its job names: the server's object store over the
+// agents' door. It sees what the job's channels, checkpoints and outputs name, nothing else.
+//
+// Threads: one at a time. Errors: those of net/http_client.h, and what the server refused,
+// in its words.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "job/object_uri.h"
+#include "link/plan.h"
+#include "net/http_client.h"
+
+namespace athanor {
+
+struct RemoteObject {
+  ObjectUri uri;
+  uint64_t size = 0;
+  std::string etag;
+};
+
+class ObjectsClient {
+ public:
+  explicit ObjectsClient(const AttemptPlan& plan);
+
+  // Every object below `prefix`, in byte order; an error of `visit` ends it.
+  using Visit = std::function<Status(const RemoteObject&)>;
+  Status ForEach(const ObjectUri& prefix, const Visit& visit);
+  // The bytes of an object as it was listed, to `fd`; kConflict if it has changed since.
+  Status Get(const RemoteObject& object, int fd);
+  Result<std::string> Read(const ObjectUri& object, uint64_t max_bytes);
+  // `length` bytes of `fd` from its beginning, whole or not at all.
+  Status Put(const ObjectUri& object, int fd, uint64_t length);
+
+ private:
+  Result<HttpReply> Do(HttpCall call);
+
+  Result<Endpoint> endpoint_;
+  std::unique_ptr<HttpClient> client_;
+  std::string token_;
+};
+
+}  // namespace athanor

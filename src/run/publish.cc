@@ -1,0 +1,102 @@
+#include "run/publish.h"
+
+#include <fcntl.h>
+#include <sys/sendfile.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "base/files.h"
+#include "base/text.h"
+#include "link/job_dir.h"
+#include "record/checkpoints/checkpoint_store.h"
+
+namespace athanor {
+namespace {
+
+Status PutOpen(ObjectsClient& objects, const ObjectUri& to, int fd) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0) return FailErrno("stat", errno);
+  return objects.Put(to, fd, static_cast<uint64_t>(info.st_size));
+}
+
+// Regular files below `dir`, relative; links and special files are left out.
+Result<std::vector<std::string>> FilesBelow(const std::string& dir) {
+  std::vector<std::string> names;
+  std::error_code failed;
+  for (std::filesystem::recursive_directory_iterator at(dir, failed), end; !failed && at != end;
+       at.increment(failed)) {
+    if (at->is_symlink(failed) || !at->is_regular_file(failed)) continue;
+    names.push_back(at->path().lexically_relative(dir).string());
+  }
+  if (failed) return Fail(ErrorCode::kUnavailable, "list " + dir + ": " + failed.message());
+  return names;
+}
+
+Status PutModelFiles(ObjectsClient& objects, const ObjectUri& to, const std::string& model_dir) {
+  ATHANOR_TRY(const auto names, FilesBelow(model_dir));
+  ATHANOR_TRY(const auto dir, OpenDir(model_dir));
+  for (const auto& name : names) {
+    ATHANOR_TRY(const auto file, OpenBeneath(dir.get(), name, O_RDONLY | O_NONBLOCK));
+    ATHANOR_CHECK_OK(PutOpen(objects, to / name, file.get()));
+  }
+  return Ok();
+}
+
+// A file of several parts as one.
+Result<UniqueFd> Joined(const BlobStore& parts, const CheckpointFile& file,
+                        const std::string& scratch) {
+  if (file.parts.size() == 1) return parts.Read(file.parts.front());
+  UniqueFd whole(::open(scratch.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  if (!whole) return FailErrno("open " + scratch, errno);
+  for (const auto& name : file.parts) {
+    ATHANOR_TRY(const auto part, parts.Read(name));
+    for (;;) {
+      const ssize_t n = ::sendfile(whole.get(), part.get(), nullptr, 1u << 30);
+      if (n < 0) return FailErrno("copy a part", errno);
+      if (n == 0) break;
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+Status PublishOutputs(const AttemptPlan& plan, const std::string& ml_dir, const BlobStore& blobs,
+                      const std::vector<Output>& outputs) {
+  if (plan.spec.output_to.empty()) return Ok();
+  ATHANOR_TRY(const auto root, ObjectUri::Parse(plan.spec.output_to));
+  const auto to = root / plan.spec.name / "output";
+  ObjectsClient objects(plan);
+  for (const auto& output : outputs) {
+    if (plan.spec.output_plain && output.name == "model.tar.gz") {
+      ATHANOR_CHECK_OK(PutModelFiles(objects, to / "model", JoinPath(ml_dir, "model")));
+      continue;
+    }
+    ATHANOR_TRY(const auto blob, blobs.Read(output.blob));
+    ATHANOR_CHECK_OK(objects.Put(to / output.name, blob.get(), output.bytes));
+  }
+  return Ok();
+}
+
+CheckpointPublisher::CheckpointPublisher(const AttemptPlan& plan) : plan_(plan), objects_(plan) {}
+
+Status CheckpointPublisher::Publish(const std::string& checkpoint) {
+  ATHANOR_TRY(const auto root, ObjectUri::Parse(plan_.spec.checkpoints.uri));
+  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(plan_.job_dir, job_dir::kParts)));
+  ATHANOR_TRY(const auto store,
+              CheckpointStore::Open(JoinPath(plan_.job_dir, job_dir::kManifests), parts));
+  ATHANOR_TRY(const auto manifest, store.Load(checkpoint));
+  for (const auto& file : manifest.files) {
+    if (file.is_link()) continue;
+    auto sent = sent_.find(file.name);
+    if (sent != sent_.end() && sent->second == file.parts) continue;
+    ATHANOR_TRY(const auto bytes, Joined(parts, file, plan_.dir));
+    ATHANOR_CHECK_OK(objects_.Put(root / file.name, bytes.get(), file.size));
+    sent_[file.name] = file.parts;
+  }
+  return Ok();
+}
+
+}  // namespace athanor
