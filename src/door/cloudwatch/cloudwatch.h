@@ -1,0 +1,38 @@
+// CloudWatch Logs and CloudWatch over what Athanor keeps of every job, whoever submitted it:
+// the group /aws/sagemaker/TrainingJobs holds a log stream a host, the namespace of that name
+// the job's series. Reading only: what is written comes from jobs.
+#pragma once
+
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "door/aws/aws_front.h"
+#include "record/jobs/job_store.h"
+#include "record/logs/log_store.h"
+#include "record/series/series_store.h"
+
+namespace athanor {
+
+// What the answers are made of. Threads: safe from any.
+struct CloudWatchSources {
+  const Clock& clock;
+  const JobStore& jobs;
+  const LogStore& logs;
+  const SeriesStore& series;
+};
+
+// The members of the answer; times of metrics in milliseconds (see query_form.h).
+using CloudWatchReply = tl::expected<Json, AwsError>;
+
+// These read files and may take long: not for the loop's thread.
+CloudWatchReply AnswerLogs(const CloudWatchSources& sources, std::string_view operation,
+                           const Json& request);
+CloudWatchReply AnswerMetrics(const CloudWatchSources& sources, std::string_view operation,
+                              const Json& request);
+// What went wrong in a store, in a form that makes clients try again.
+AwsError StoreFault(const Error& error);
+
+void RegisterCloudWatch(AwsFront& front, DoorContext& context);
+
+}  // namespace athanor

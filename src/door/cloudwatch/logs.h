@@ -1,0 +1,20 @@
+// The parts of CloudWatch Logs, for each other; from outside see cloudwatch.h.
+#pragma once
+
+#include <optional>
+
+#include "base/json.h"
+#include "door/cloudwatch/cloudwatch.h"
+#include "door/cloudwatch/members.h"
+
+namespace athanor {
+
+inline constexpr char kInvalidLogs[] = "InvalidParameterException";
+
+// What is wrong with the group that the request names; nothing: it is ours.
+std::optional<AwsError> CheckLogGroup(Members& members);
+
+CloudWatchReply GetLogEvents(const CloudWatchSources& sources, const Json& request);
+CloudWatchReply FilterLogEvents(const CloudWatchSources& sources, const Json& request);
+
+}  // namespace athanor
