@@ -1,0 +1,245 @@
+#!/usr/bin/env python3
+"""What tracking costs the server: logging, finding and reading runs, against MLflow's own.
+
+    bench/track/run.py [--quick] [--json] [--no-mlflow]
+
+The same requests, over keep-alive connections on loopback, to our server and to `mlflow server` on
+SQLite as it comes. Figures are processor time of the server, all its processes, for each operation:
+other work on the machine is not theirs. Both sides are asked in turn, in the same run; a bar is a
+ratio, theirs over ours. Then what only we are asked: ten thousand runs of a hundred metrics, and a
+chart of ten series of a million points.
+"""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import math
+import os
+import sys
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from common import Broken, Server, main, median  # noqa: E402
+from mlflow_peer import MLFLOW, mlflow_python, mlflow_server  # noqa: E402
+
+TICK = os.sysconf("SC_CLK_TCK")
+THREADS = 32
+
+
+def stat_of(pid):
+    """The fields of /proc/PID/stat after the name."""
+    with open("/proc/%d/stat" % pid) as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def family(pid):
+    """The processes of the session that `pid` leads, or `pid` alone."""
+    mine = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):
+            if int(stat_of(int(name))[3]) == pid or int(name) == pid:
+                mine.append(int(name))
+    return mine
+
+
+class Side:
+    """One of the two servers."""
+
+    def __init__(self, address, pid):
+        host, _, port = address.rpartition("//")[2].partition(":")
+        self.host, self.port, self.pid = host, int(port), pid
+        self.connection = self.connect()
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=600)
+
+    def cpu(self):
+        """Seconds of processor time so far."""
+        total = 0
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError, IndexError):
+                fields = stat_of(pid)
+                total += int(fields[11]) + int(fields[12])
+        return total / TICK
+
+    def memory(self):
+        """MiB resident."""
+        total = 0
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError):
+                with open("/proc/%d/statm" % pid) as file:
+                    total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return total / 2**20
+
+    def call(self, method, path, body=None, connection=None):
+        connection = connection or self.connection
+        connection.request(method, path, None if body is None else json.dumps(body),
+                           {"Content-Type": "application/json"})
+        reply = connection.getresponse()
+        text = reply.read()
+        if reply.status != 200:
+            raise Broken("%s %s: %d %s" % (method, path, reply.status, text[:300]))
+        return json.loads(text)
+
+    def api(self, method, path, body=None, connection=None):
+        return self.call(method, "/api/2.0/mlflow/" + path, body, connection)
+
+    def cost(self, count, operation):
+        """Milliseconds of processor time for each of `count` calls of `operation`."""
+        before = self.cpu()
+        for i in range(count):
+            operation(i)
+        return (self.cpu() - before) * 1000 / count
+
+
+def new_run(side, i):
+    body = {"experiment_id": "0", "start_time": 1000 + i, "run_name": "run-%d" % i,
+            "tags": [{"key": "tag%d" % n, "value": "value %d" % (i % 7)} for n in range(5)]}
+    return side.api("POST", "runs/create", body)["run"]["info"]["run_id"]
+
+
+def fill_run(side, run, i, metrics=5):
+    side.api("POST", "runs/log-batch", {
+        "run_id": run,
+        "metrics": [{"key": "m%d" % n, "value": (i * 7919 + n) % 10007 / 10007, "timestamp": 1,
+                     "step": 1} for n in range(metrics)],
+        "params": [{"key": "p%d" % n, "value": str(i % (n + 2))} for n in range(5)]})
+
+
+def log_many(side, run, points, key="long"):
+    """One series, in batches of 1,000."""
+    for first in range(0, points, 1000):
+        side.api("POST", "runs/log-batch", {"run_id": run, "metrics": [
+            {"key": key, "value": math.sin(i / 1000), "timestamp": 1_700_000_000_000 + i, "step": i}
+            for i in range(first + 1, first + 1001)]})
+
+
+def log_in_parallel(side, run, count):
+    """`count` calls of log-metric over THREADS connections."""
+    def work(_):
+        with contextlib.closing(side.connect()) as connection:
+            for i in range(count // THREADS):
+                side.api("POST", "runs/log-metric", {"run_id": run, "key": "p", "value": i,
+                                                     "timestamp": i, "step": i + 1}, connection)
+    with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(work, range(THREADS)))
+
+
+def figures(side, runs, scale, points):
+    """Everything both sides are asked; milliseconds by name."""
+    found = {}
+    ids = []
+    found["create_run"] = side.cost(60 * scale, lambda i: ids.append(new_run(side, i)))
+    run = ids[0]
+    found["log_metric, one connection"] = side.cost(60 * scale, lambda i: side.api(
+        "POST", "runs/log-metric", {"run_id": run, "key": "m", "value": i, "timestamp": i,
+                                    "step": i + 1}))
+    before, count = side.cpu(), THREADS * 4 * scale
+    log_in_parallel(side, run, count)
+    found["log_metric, 32 connections"] = (side.cpu() - before) * 1000 / count
+    batch = [{"key": "b%d" % (n % 10), "value": n, "timestamp": n, "step": n} for n in range(1, 1001)]
+    found["log_batch of 1,000"] = side.cost(3 * scale, lambda i: side.api(
+        "POST", "runs/log-batch", {"run_id": ids[i % len(ids)], "metrics": batch}))
+    for i in range(len(ids), runs):
+        ids.append(new_run(side, i))
+    for i, one in enumerate(ids):
+        fill_run(side, one, i)
+    repeats = max(2, min(scale, 10))
+    best = {"experiment_ids": ["0"], "order_by": ["metrics.m0 DESC"], "max_results": 100}
+    side.api("POST", "runs/search", best)
+    found["best 100 of {:,} runs".format(runs)] = side.cost(
+        repeats * (5 if scale > 5 else 1), lambda i: side.api("POST", "runs/search", best))
+    page = {"experiment_ids": ["0"], "max_results": min(1000, runs)}
+    found["first page of {:,} runs".format(min(1000, runs))] = side.cost(
+        repeats, lambda i: side.api("POST", "runs/search", page))
+    log_many(side, run, points)
+
+    def history(_):
+        token, seen = "", 0
+        while True:
+            answer = side.api("GET", "metrics/get-history?run_id=%s&metric_key=long&max_results=25000%s"
+                              % (run, "&page_token=" + token if token else ""))
+            seen += len(answer.get("metrics", []))
+            token = answer.get("next_page_token", "").replace("=", "%3D")
+            if not token:
+                break
+        if seen != points:
+            raise Broken("a history of %d points has %d" % (points, seen))
+    found["history of {:,} points".format(points)] = side.cost(2, history)
+    sampled = "metrics/get-history-bulk-interval?run_ids=%s&metric_key=long&max_results=320" % run
+    found["the same sampled to 320"] = side.cost(repeats, lambda i: side.api("GET", sampled))
+    found["resident memory"] = side.memory()
+    return found
+
+
+BARS = {"create_run": 150, "log_metric, one connection": 120, "log_metric, 32 connections": 400,
+        "log_batch of 1,000": 80, "best 100": 4000, "first page": 50, "history": 100,
+        "the same sampled": 2000, "resident memory": 10}
+
+
+def compare(report, ours, theirs):
+    for what, mine in ours.items():
+        unit = "MiB" if what == "resident memory" else "ms"
+        report.row(what, mine, unit)
+        if theirs is None:
+            continue
+        bar = next(value for name, value in BARS.items() if what.startswith(name))
+        if mine == 0:
+            report.skip(what + ", MLflow over ours", "too short for the processor's clock")
+            continue
+        report.row(what + ", MLflow over ours", theirs[what] / mine, "x", bar=bar, at_least=True,
+                   against="%.3g %s against %.3g %s (MLflow %s)" % (mine, unit, theirs[what], unit,
+                                                                    MLFLOW))
+
+
+def at_scale(report, runs, points):
+    """What the issue asks of us alone."""
+    with Server() as server:
+        side = Side("http://" + server.address, server.process.pid)
+        for i in range(runs):
+            fill_run(side, new_run(side, i), i, metrics=100)
+        queries = {
+            "list": "limit=100",
+            "sort": "limit=100&order=metrics.m17%20DESC",
+            "filter": "limit=100&filter=metrics.m3%20%3C%200.1%20AND%20params.p2%20%3D%20%271%27",
+        }
+        side.call("GET", "/api/v1/runs?" + queries["sort"])
+        for name, query in queries.items():
+            taken = [side.cost(3, lambda i: side.call("GET", "/api/v1/runs?" + query))
+                     for _ in range(3)]
+            report.row("{} {:,} runs of 100 metrics".format(name, runs), median(taken), "ms", bar=200,
+                       values=taken)
+        ids = [new_run(side, i) for i in range(10)]
+        for run in ids:
+            log_many(side, run, points)
+
+        def chart(_):
+            for run in ids:
+                side.connection.request("GET", "/api/v1/runs/%s/metrics/long?width=2000" % run)
+                side.connection.getresponse().read()
+        taken = [side.cost(2, chart) for _ in range(3)]
+        report.row("10 series of {:,} points to 2,000 pixels".format(points), median(taken), "ms",
+                   bar=50, values=taken)
+        report.row("resident memory after that", side.memory(), "MiB")
+
+
+def run(report, options):
+    runs, points = (300, 20_000) if options.quick else (10_000, 100_000)
+    with Server() as server:
+        ours = figures(Side("http://" + server.address, server.process.pid), runs, 30, points)
+    theirs = None
+    if options.no_mlflow:
+        report.skip("against MLflow", "--no-mlflow")
+    else:
+        try:
+            with mlflow_server(mlflow_python()) as (url, pid):
+                theirs = figures(Side(url, pid), runs, 1, points)
+        except Broken as broken:
+            report.skip("against MLflow", str(broken).strip().splitlines()[-1][:200])
+    compare(report, ours, theirs)
+    at_scale(report, 500 if options.quick else 10_000, 50_000 if options.quick else 1_000_000)
+
+
+if __name__ == "__main__":
+    main("track", __doc__, run, lambda parser: parser.add_argument(
+        "--no-mlflow", action="store_true", help="leave MLflow out"))

@@ -1,0 +1,16 @@
+// The routes of MLflow's artifacts: those that carry files, beside the calls in JSON.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "door/doors.h"
+#include "door/mlflow/calls.h"
+
+namespace athanor {
+
+std::span<const MlflowCall> ArtifactCalls();
+std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow);
+
+}  // namespace athanor

@@ -1,0 +1,55 @@
+// The calls of MLflow's REST API, each a function from fields to an answer. What they share
+// is the DoorContext and, per job, the experiment its script named last.
+//
+// Threads: the loop's, but for calls that the table (mlflow_routes.cc) marks as slow reads.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/json_writer.h"
+#include "door/mlflow/wire.h"
+#include "track/run_book.h"
+
+namespace athanor {
+
+struct Mlflow {
+  DoorContext& context;
+  // A script in a job that names an experiment means it for the job's own run: MLflow's
+  // client refuses to go on with a run of another one.
+  std::map<JobId, int64_t> named_experiment;
+
+  int64_t Now() const { return context.clock.Wall().ms; }
+  std::optional<JobId> JobOf(const Call& call) const;
+};
+
+using MlflowHandler = Result<Answer> (*)(Mlflow& mlflow, const Fields& fields, const Call& call);
+
+struct MlflowCall {
+  const char* method;
+  const char* path;  // beneath /api and /ajax-api
+  const char* name;
+  Access need;
+  MlflowHandler handler;
+  bool slow = false;  // a read that belongs on a thread of its own
+};
+
+std::span<const MlflowCall> ExperimentCalls();
+std::span<const MlflowCall> RunCalls();
+std::span<const MlflowCall> MetricCalls();
+std::span<const MlflowCall> ModelCalls();
+std::span<const MlflowCall> LoggedModelCalls();
+
+// ACTIVE_ONLY, DELETED_ONLY or ALL, by name or number; active when it is absent.
+Result<ViewType> ReadView(const Fields& fields, std::string_view name);
+
+void WriteRunInfo(JsonWriter& json, const RunRow& run);
+void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run);
+void WriteMetric(JsonWriter& json, std::string_view key, const SeriesPoint& point,
+                 std::string_view run_id = {});
+void WritePairs(JsonWriter& json, std::string_view name,
+                const std::map<std::string, std::string>& pairs);
+
+}  // namespace athanor

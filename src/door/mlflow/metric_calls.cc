@@ -1,0 +1,313 @@
+// MLflow's metrics: logged one by one and in batches, read whole and sampled.
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <tuple>
+
+#include "base/format.h"
+#include "base/text.h"
+#include "door/hub.h"
+#include "door/mlflow/calls.h"
+#include "door/mlflow/validate.h"
+
+namespace athanor {
+namespace {
+
+// Points that came through this door; the ones of agents have the channels of their spools.
+constexpr uint32_t kMlflowChannel = 0x6D6C666C;
+constexpr size_t kMostHistory = 25'000;
+constexpr size_t kMostSampled = 2'500;
+constexpr size_t kMostBulkRuns = 100;
+
+tl::unexpected<Error> Missing(const std::string& parameter) {
+  return InvalidParameter("Missing value for required parameter '" + parameter +
+                          "'. See the API docs for more information about request parameters.");
+}
+
+// `at` is its place in a batch; none: the request itself is the metric. What a member is
+// called is worked out only for an error: there may be a thousand metrics.
+Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
+  const auto called = [at](const char* name) {
+    return at ? fmt::format("metrics[{}].{}", *at, name) : std::string(name);
+  };
+  if (!metric.is_object()) return InvalidValue(called(""), metric, "It is not an object.");
+  const auto member = [&metric](const char* name) -> const Json* {
+    const auto found = metric.find(name);
+    return found == metric.end() || found->is_null() ? nullptr : &*found;
+  };
+  const Json* key = member("key");
+  const Json* value = member("value");
+  const Json* timestamp = member("timestamp");
+  if (key == nullptr || !key->is_string()) return Missing(called("key"));
+  if (value == nullptr) return Missing(called("value"));
+  if (timestamp == nullptr) return Missing(called("timestamp"));
+  Point point;
+  point.name = key->get_ref<const std::string&>();
+  if (auto checked = CheckMlflowKey(point.name, "key"); !checked) {
+    return tl::unexpected(CheckMlflowKey(point.name, called("key")).error());
+  }
+  auto number = DoubleOf(*value, "value");
+  if (!number) return tl::unexpected(DoubleOf(*value, called("value")).error());
+  point.value = *number;
+  const auto millis = IntOf(*timestamp, "timestamp");
+  if (!millis) return tl::unexpected(IntOf(*timestamp, called("timestamp")).error());
+  constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;
+  if (*millis < 0 || *millis > kMostMillis) {
+    return InvalidValue(called("timestamp"), *timestamp, "It must be milliseconds since 1970.");
+  }
+  point.wall_ns = *millis * 1'000'000;
+  if (const Json* step = member("step")) {
+    const auto counted = IntOf(*step, "step");
+    if (!counted) return tl::unexpected(IntOf(*step, called("step")).error());
+    // The client sends 0 for "no step": many such points are many, not one.
+    if (*counted != 0) point.step = *counted;
+  }
+  return point;
+}
+
+// Stored when this returns: it survives the end of the server.
+Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points) {
+  if (points.empty()) return Ok();
+  PointBatch batch;
+  batch.channel = kMlflowChannel;
+  if (const auto* live = mlflow.context.engine.Live(run); live != nullptr && live->current()) {
+    batch.attempt = live->current()->number;
+  }
+  for (auto& point : points) batch.items.push_back({0, std::move(point)});
+  auto added = mlflow.context.series.Add(run, std::move(batch));
+  if (!added) return tl::unexpected(added.error());
+  mlflow.context.runs.Touch(run);
+  mlflow.context.hub.Tell(run, News::kPoints);
+  return Ok();
+}
+
+Result<Answer> LogMetric(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const JobId id, fields.Run());
+  ATHANOR_TRY(auto point, PointOf(fields.json(), std::nullopt));
+  ATHANOR_CHECK_OK(mlflow.context.runs.CheckActive(id));
+  std::vector<Point> points;
+  points.push_back(std::move(point));
+  ATHANOR_CHECK_OK(Store(mlflow, id, std::move(points)));
+  return Answer{};
+}
+
+Status CheckCount(std::string_view what, size_t count, size_t most) {
+  if (count <= most) return Ok();
+  return InvalidParameter(fmt::format(
+      "A batch logging request can contain at most {} {}. Got {} {}. Please split up {} across "
+      "multiple requests and try again.", most, what, count, what, what));
+}
+
+Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const JobId id, fields.Run());
+  const Json* metrics = fields.Find("metrics");
+  if (metrics != nullptr && !metrics->is_array()) {
+    return InvalidValue("metrics", *metrics, "It is not a list.");
+  }
+  const size_t count = metrics == nullptr ? 0 : metrics->size();
+  ATHANOR_CHECK_OK(CheckCount("metrics", count, kMostBatchMetrics));
+  ATHANOR_TRY(auto params, fields.Pairs("params"));
+  ATHANOR_CHECK_OK(CheckCount("params", params.size(), kMostBatchParams));
+  ATHANOR_TRY(auto tags, fields.Pairs("tags"));
+  ATHANOR_CHECK_OK(CheckCount("tags", tags.size(), kMostBatchTags));
+  ATHANOR_CHECK_OK(CheckCount("metrics, params, and tags", count + params.size() + tags.size(),
+                              kMostBatchItems));
+  std::vector<Point> points;
+  points.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    ATHANOR_TRY(auto point, PointOf((*metrics)[i], i));
+    points.push_back(std::move(point));
+  }
+  std::set<std::string_view> keys;
+  for (size_t i = 0; i < params.size(); ++i) {
+    ATHANOR_CHECK_OK(CheckMlflowKey(params[i].first, fmt::format("params[{}].key", i)));
+    if (!keys.insert(params[i].first).second) {
+      return InvalidParameter(fmt::format("Duplicate parameter keys have been submitted: {}",
+                                          Printable(params[i].first)));
+    }
+    params[i].second = CutTo(params[i].second, kMostParamChars);
+  }
+  for (size_t i = 0; i < tags.size(); ++i) {
+    ATHANOR_CHECK_OK(CheckMlflowKey(tags[i].first, fmt::format("tags[{}].key", i)));
+    tags[i].second = CutTo(tags[i].second, kMostTagChars);
+  }
+  ATHANOR_CHECK_OK(mlflow.context.runs.CheckActive(id));
+  ATHANOR_TRY(auto batch, mlflow.context.runs.LogParams(id, params));
+  ATHANOR_TRY(auto tagged, mlflow.context.runs.SetTags(id, tags));
+  for (auto& run : tagged.runs) batch.runs.push_back(std::move(run));
+  for (auto& label : tagged.labels) batch.labels.push_back(std::move(label));
+  if (auto stored = Store(mlflow, id, std::move(points)); !stored) {
+    // The book has the params and tags already: they are kept, and told of when sent again.
+    mlflow.context.run_writer.Write(std::move(batch), {});
+    return tl::unexpected(stored.error());
+  }
+  return Answer{"{}", std::move(batch)};
+}
+
+// By time, step and value, each once: a point that a client sent again is one.
+Result<std::vector<SeriesPoint>> HistoryOf(Mlflow& mlflow, JobId run, const std::string& key) {
+  if (!mlflow.context.runs.Has(run)) {
+    return MlflowFail("RESOURCE_DOES_NOT_EXIST",
+                      fmt::format("Run with id={} not found", run.value.ToHex()));
+  }
+  auto points = mlflow.context.series.History(run, key, mlflow.context.runs.ResumesOf(run));
+  if (!points) {
+    if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
+    return points;
+  }
+  // NaN has a place, too: after the numbers.
+  const auto key_of = [](const SeriesPoint& p) {
+    const bool nan = std::isnan(p.value);
+    return std::tuple(p.wall_ns, p.step.value_or(0), nan, nan ? 0 : p.value);
+  };
+  const auto below = [&](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
+  if (!std::is_sorted(points->begin(), points->end(), below)) {
+    std::sort(points->begin(), points->end(), below);
+  }
+  points->erase(std::unique(points->begin(), points->end(),
+                            [&](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+                points->end());
+  return points;
+}
+
+Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const JobId id, fields.Run());
+  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+  ATHANOR_TRY(const auto page, ReadPage(fields, SIZE_MAX, INT32_MAX));
+  ATHANOR_TRY(const auto points, HistoryOf(mlflow, id, key));
+  const size_t begin = std::min(page.offset, points.size());
+  const size_t end = begin + std::min(page.limit, points.size() - begin);
+  Answer answer;
+  answer.body.clear();
+  answer.body.reserve(64 + (end - begin) * (64 + key.size()));
+  JsonWriter json(answer.body);
+  json.BeginObject();
+  if (begin < end) {
+    json.Key("metrics");
+    json.BeginArray();
+    for (size_t i = begin; i < end; ++i) WriteMetric(json, key, points[i]);
+    json.EndArray();
+  }
+  if (end < points.size()) json.Text("next_page_token", PageToken(end));
+  json.EndObject();
+  return answer;
+}
+
+Result<std::vector<JobId>> RunsOf(const Fields& fields, std::string_view name) {
+  ATHANOR_TRY(auto texts, fields.Texts(name));
+  if (texts.empty() || texts.size() > kMostBulkRuns) {
+    return InvalidParameter(fmt::format(
+        "GetMetricHistoryBulk request must specify 1 to {} {} values. Received {}.", kMostBulkRuns,
+        name, texts.size()));
+  }
+  std::sort(texts.begin(), texts.end());
+  std::vector<JobId> runs;
+  for (const auto& text : texts) {
+    if (const auto id = JobId::Parse(text)) runs.push_back(*id);
+  }
+  return runs;
+}
+
+Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const auto runs, RunsOf(fields, "run_id"));
+  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+  ATHANOR_TRY(const auto page, ReadPage(fields, kMostHistory, kMostHistory));
+  Answer answer;
+  answer.body.clear();
+  JsonWriter json(answer.body);
+  json.BeginObject();
+  json.Key("metrics");
+  json.BeginArray();
+  size_t left = page.limit;
+  for (const JobId run : runs) {
+    const auto points = HistoryOf(mlflow, run, key);
+    if (!points) continue;
+    const std::string hex = run.value.ToHex();
+    for (const auto& point : *points) {
+      if (left == 0) break;
+      --left;
+      WriteMetric(json, key, point, hex);
+    }
+  }
+  json.EndArray();
+  json.EndObject();
+  return answer;
+}
+
+// Of each of `most` equal parts the first, and the very last; of one only the last.
+std::vector<SeriesPoint> Sampled(const std::vector<SeriesPoint>& points, size_t most) {
+  if (points.size() <= most) return points;
+  std::vector<SeriesPoint> kept;
+  for (size_t i = 0; i + 1 < most; ++i) kept.push_back(points[i * points.size() / most]);
+  kept.push_back(points.back());
+  return kept;
+}
+
+// At most `most` points of a run for a chart, by step.
+Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::string& key,
+                                         std::optional<int64_t> start, std::optional<int64_t> stop,
+                                         size_t most) {
+  // What was logged without a step is at step 0 for MLflow, and nowhere for the store's ranges.
+  const bool zero = start && *start <= 0 && *stop >= 0;
+  if (!zero && mlflow.context.runs.Has(run)) {
+    SampleQuery query{start, stop, std::max<size_t>(most / 2, 1)};
+    auto points =
+        mlflow.context.series.Sample(run, key, query, mlflow.context.runs.ResumesOf(run));
+    if (points) return Sampled(*points, most);
+    if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
+    return points;
+  }
+  ATHANOR_TRY(auto points, HistoryOf(mlflow, run, key));
+  std::erase_if(points, [&](const SeriesPoint& p) {
+    return p.step.value_or(0) < *start || p.step.value_or(0) > *stop;
+  });
+  std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.step.value_or(0), a.wall_ns) < std::pair(b.step.value_or(0), b.wall_ns);
+  });
+  return Sampled(points, most);
+}
+
+Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const auto runs, RunsOf(fields, "run_ids"));
+  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+  ATHANOR_TRY(const auto page, ReadPage(fields, kMostSampled, kMostSampled));
+  ATHANOR_TRY(const auto start, fields.Int("start_step"));
+  ATHANOR_TRY(const auto stop, fields.Int("end_step"));
+  if (start.has_value() != stop.has_value() || (start && *start > *stop)) {
+    return InvalidParameter("If either start step or end step are specified, both must be "
+                            "specified, and end_step must be greater than start_step. Found "
+                            "start_step and end_step to be inconsistent.");
+  }
+  Answer answer;
+  answer.body.clear();
+  JsonWriter json(answer.body);
+  json.BeginObject();
+  json.Key("metrics");
+  json.BeginArray();
+  for (const JobId run : runs) {
+    const auto points = ChartOf(mlflow, run, key, start, stop, page.limit);
+    if (!points) continue;
+    const std::string hex = run.value.ToHex();
+    for (const auto& point : *points) WriteMetric(json, key, point, hex);
+  }
+  json.EndArray();
+  json.EndObject();
+  return answer;
+}
+
+constexpr MlflowCall kCalls[] = {
+    {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric},
+    {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch},
+    {"GET", "/2.0/mlflow/metrics/get-history", "metrics.history", Access::kRead, History, true},
+    {"GET", "/2.0/mlflow/metrics/get-history-bulk", "metrics.history_bulk", Access::kRead,
+     HistoryBulk, true},
+    {"GET", "/2.0/mlflow/metrics/get-history-bulk-interval", "metrics.history_interval",
+     Access::kRead, HistoryInterval, true},
+};
+
+}  // namespace
+
+std::span<const MlflowCall> MetricCalls() { return kCalls; }
+
+}  // namespace athanor

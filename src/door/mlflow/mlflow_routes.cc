@@ -1,0 +1,122 @@
+// MLflow's door: the table of its calls, each at /api and at /ajax-api, and its probes.
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "door/mlflow/artifacts.h"
+#include "door/mlflow/calls.h"
+#include "door/mlflow/mlflow.h"
+
+namespace athanor {
+namespace {
+
+// What clients take us for: it decides which calls they try.
+constexpr char kSpokenVersion[] = "3.5.1";
+constexpr char kServerInfo[] =
+    R"({"store_type":"SqlStore","workspaces_enabled":false,"trace_archival_enabled":false,)"
+    R"("multipart_uploads_enabled":false,"multipart_downloads_enabled":false})";
+
+constexpr const char* kMethods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
+
+// Clients that get this try an older way, or say what is missing; they would try again and
+// again if it were our own kind of 404.
+void Unknown(const Call& call) {
+  call.responder.Send(MlflowError(
+      MlflowFail("ENDPOINT_NOT_FOUND",
+                 "this server has no MLflow call " + Printable(call.request.path.substr(0, 200)))
+          .value()));
+}
+
+void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
+  if (!answer) return call.responder.Send(MlflowError(answer.error()));
+  if (answer->batch.empty()) return call.Json(200, std::move(answer->body));
+  mlflow.context.run_writer.Write(
+      std::move(answer->batch), [call, body = std::move(answer->body)](const Status& status) {
+        if (!status) return call.responder.Send(MlflowError(status.error()));
+        call.Json(200, body);
+      });
+}
+
+void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const Call& call) {
+  if (!row.slow) {
+    auto fields = Fields::Of(call.request);
+    if (!fields) return call.responder.Send(MlflowError(fields.error()));
+    return Finish(*mlflow, call, row.handler(*mlflow, *fields, call));
+  }
+  const bool taken = mlflow->context.readers.Submit([mlflow, &row, call] {
+    auto fields = Fields::Of(call.request);
+    auto answer = fields ? row.handler(*mlflow, *fields, call)
+                         : Result<Answer>(tl::unexpected(fields.error()));
+    // Slow calls only read, so there is nothing to keep.
+    if (!answer) return call.responder.Send(MlflowError(answer.error()));
+    call.Json(200, std::move(answer->body));
+  });
+  if (!taken) {
+    call.responder.Send(
+        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
+  }
+}
+
+std::vector<std::span<const MlflowCall>> Tables() {
+  return {ExperimentCalls(), RunCalls(),   MetricCalls(),
+          ArtifactCalls(),   ModelCalls(), LoggedModelCalls()};
+}
+
+}  // namespace
+
+std::vector<DoorRoute> MlflowRoutes(DoorContext& context) {
+  auto mlflow = std::make_shared<Mlflow>(Mlflow{context, {}});
+  std::vector<DoorRoute> routes = ArtifactRoutes(mlflow);
+  for (const auto table : Tables()) {
+    for (const MlflowCall& row : table) {
+      for (const bool ajax : {false, true}) {
+        routes.push_back({row.method, (ajax ? "/ajax-api" : "/api") + std::string(row.path),
+                          (ajax ? "ajax.mlflow." : "mlflow.") + std::string(row.name),
+                          [mlflow, &row](const Call& call) { Serve(mlflow, row, call); }});
+      }
+    }
+  }
+  const auto text = [](const char* body) {
+    return [body](const Call& call) { call.responder.Send(Response::Text(200, body)); };
+  };
+  routes.push_back({"GET", "/health", "mlflow.health", text("OK")});
+  routes.push_back({"GET", "/version", "mlflow.version", text(kSpokenVersion)});
+  for (const bool ajax : {false, true}) {
+    const std::string base = ajax ? "/ajax-api" : "/api";
+    const std::string door = ajax ? "ajax.mlflow." : "mlflow.";
+    routes.push_back({"GET", base + "/3.0/mlflow/server-info", door + "server_info",
+                      [](const Call& call) { call.Json(200, kServerInfo); }});
+    for (const char* method : kMethods) {
+      routes.push_back({method, base + "/{version}/mlflow/{call...}",
+                        door + "unknown." + ToLower(method), Unknown});
+    }
+  }
+  return routes;
+}
+
+std::vector<std::pair<std::string, Access>> MlflowPermissions() {
+  std::vector<std::pair<std::string, Access>> rows = {
+      {"mlflow.health", Access::kPublic},
+      {"mlflow.version", Access::kPublic},
+      {"mlflow.server_info", Access::kPublic},
+      {"ajax.mlflow.server_info", Access::kPublic},
+      {"mlflow.artifacts.download", Access::kRead},
+      {"mlflow.artifacts.upload", Access::kSubmit},
+  };
+  for (const std::string door : {"mlflow.", "ajax.mlflow."}) {
+    rows.push_back({door + "artifacts.put", Access::kSubmit});
+    rows.push_back({door + "artifacts.get", Access::kRead});
+    rows.push_back({door + "artifacts.delete", Access::kSubmit});
+    rows.push_back({door + "artifacts.folder", Access::kRead});
+    for (const char* method : kMethods) {
+      rows.push_back({door + "unknown." + ToLower(method), Access::kRead});
+    }
+    for (const auto table : Tables()) {
+      for (const MlflowCall& row : table) rows.push_back({door + row.name, row.need});
+    }
+  }
+  return rows;
+}
+
+}  // namespace athanor

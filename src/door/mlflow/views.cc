@@ -1,0 +1,164 @@
+// How runs and points look on MLflow's wire. What is empty is left out.
+#include "door/mlflow/calls.h"
+#include "record/runs/run_store.h"
+
+namespace athanor {
+namespace {
+
+void WriteLabels(JsonWriter& json, std::string_view name, const RunBook& book,
+                 const std::vector<RunLabel>& labels) {
+  if (labels.empty()) return;
+  json.Key(name);
+  json.BeginArray();
+  for (const auto& label : labels) {
+    json.BeginObject();
+    json.Text("key", book.KeyName(label.key));
+    json.Text("value", label.value);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteMetrics(JsonWriter& json, const RunBook& book, const RunEntry& run) {
+  if (run.metrics.empty()) return;
+  json.Key("metrics");
+  json.BeginArray();
+  for (const auto& metric : run.metrics) {
+    json.BeginObject();
+    json.Text("key", book.KeyName(metric.key));
+    json.Double("value", metric.last);
+    json.Int("timestamp", metric.wall_ms);
+    json.Int("step", metric.step);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteDataset(JsonWriter& json, const DatasetRow& dataset) {
+  json.BeginObject();
+  json.Text("name", dataset.name);
+  json.Text("digest", dataset.digest);
+  json.Text("source_type", dataset.source_type);
+  json.Text("source", dataset.source);
+  if (!dataset.schema.empty()) json.Text("schema", dataset.schema);
+  if (!dataset.profile.empty()) json.Text("profile", dataset.profile);
+  json.EndObject();
+}
+
+void WriteInputs(JsonWriter& json, const DoorContext& context, const RunEntry& run) {
+  json.Key("inputs");
+  json.BeginObject();
+  if (!run.inputs.empty()) {
+    json.Key("dataset_inputs");
+    json.BeginArray();
+    for (const auto& input : run.inputs) {
+      const auto known = context.run_store.Dataset(run.row.experiment, input.name, input.digest);
+      json.BeginObject();
+      if (input.tags != "[]") {
+        json.Key("tags");
+        json.Raw(input.tags);
+      }
+      json.Key("dataset");
+      DatasetRow bare;
+      bare.name = input.name;
+      bare.digest = input.digest;
+      WriteDataset(json, known ? *known : bare);
+      json.EndObject();
+    }
+    json.EndArray();
+  }
+  bool open = false;
+  for (const auto& link : run.links) {
+    if (link.output) continue;
+    if (!open) {
+      json.Key("model_inputs");
+      json.BeginArray();
+      open = true;
+    }
+    json.BeginObject();
+    json.Text("model_id", link.model);
+    json.EndObject();
+  }
+  if (open) json.EndArray();
+  json.EndObject();
+}
+
+void WriteOutputs(JsonWriter& json, const RunEntry& run) {
+  json.Key("outputs");
+  json.BeginObject();
+  bool open = false;
+  for (const auto& link : run.links) {
+    if (!link.output) continue;
+    if (!open) {
+      json.Key("model_outputs");
+      json.BeginArray();
+      open = true;
+    }
+    json.BeginObject();
+    json.Text("model_id", link.model);
+    json.Int("step", link.step);
+    json.EndObject();
+  }
+  if (open) json.EndArray();
+  json.EndObject();
+}
+
+}  // namespace
+
+void WritePairs(JsonWriter& json, std::string_view name,
+                const std::map<std::string, std::string>& pairs) {
+  if (pairs.empty()) return;
+  json.Key(name);
+  json.BeginArray();
+  for (const auto& [key, value] : pairs) {
+    json.BeginObject();
+    json.Text("key", key);
+    json.Text("value", value);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteRunInfo(JsonWriter& json, const RunRow& run) {
+  const std::string id = run.id.value.ToHex();
+  json.BeginObject();
+  json.Text("run_id", id);
+  json.Text("run_uuid", id);
+  json.Text("run_name", run.name);
+  json.Text("experiment_id", std::to_string(run.experiment));
+  json.Text("user_id", run.user);
+  json.Text("status", NameOf(run.status));
+  json.Int("start_time", run.started_ms);
+  if (run.ended_ms != 0) json.Int("end_time", run.ended_ms);
+  json.Text("artifact_uri", run.artifacts);
+  json.Text("lifecycle_stage", run.deleted ? "deleted" : "active");
+  json.EndObject();
+}
+
+void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run) {
+  json.BeginObject();
+  json.Key("info");
+  WriteRunInfo(json, run.row);
+  json.Key("data");
+  json.BeginObject();
+  WriteMetrics(json, context.runs, run);
+  WriteLabels(json, "params", context.runs, run.params);
+  WriteLabels(json, "tags", context.runs, run.tags);
+  json.EndObject();
+  WriteInputs(json, context, run);
+  WriteOutputs(json, run);
+  json.EndObject();
+}
+
+void WriteMetric(JsonWriter& json, std::string_view key, const SeriesPoint& point,
+                 std::string_view run_id) {
+  json.BeginObject();
+  json.Text("key", key);
+  json.Double("value", point.value);
+  json.Int("timestamp", point.wall_ns / 1'000'000);
+  json.Int("step", point.step.value_or(0));
+  if (!run_id.empty()) json.Text("run_id", run_id);
+  json.EndObject();
+}
+
+}  // namespace athanor

@@ -1,0 +1,76 @@
+// How MLflow's calls travel: fields in a query or a JSON body, errors as {"error_code",
+// "message"}. Below this, calls are functions from a Fields to an Answer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "door/doors.h"
+#include "record/runs/run_rows.h"
+
+namespace athanor {
+
+// An Error whose `id` is MLflow's name of it and whose `what` is its message.
+tl::unexpected<Error> MlflowFail(std::string_view error_code, std::string message);
+tl::unexpected<Error> InvalidParameter(std::string message);
+// "Invalid value <json> for parameter 'p' supplied: why"
+tl::unexpected<Error> InvalidValue(std::string_view parameter, const Json& value,
+                                   std::string_view why);
+Response MlflowError(const Error& error);
+
+// The fields of a request, wherever they travelled. Unknown ones are ignored, as MLflow does.
+class Fields {
+ public:
+  static Result<Fields> Of(const Request& request);
+  explicit Fields(Json json);
+  ~Fields();
+  Fields(Fields&&) noexcept;
+  Fields& operator=(Fields&&) noexcept;
+
+  // The empty string when it is absent. kInvalid when it is not a string.
+  Result<std::string> Text(std::string_view name) const;
+  // Refused when it is absent or empty.
+  Result<std::string> Needed(std::string_view name) const;
+  // A number, or one written as a string.
+  Result<std::optional<int64_t>> Int(std::string_view name) const;
+  Result<int64_t> NeededInt(std::string_view name) const;
+  bool Bool(std::string_view name) const;
+  Result<std::vector<std::string>> Texts(std::string_view name) const;
+  // run_id, or run_uuid; kNotFound when no run can have it.
+  Result<JobId> Run() const;
+  Result<std::vector<std::pair<std::string, std::string>>> Pairs(std::string_view name) const;
+
+  const Json* Find(std::string_view name) const;  // null: absent
+  const Json& json() const { return *json_; }
+
+ private:
+  std::unique_ptr<Json> json_;
+};
+
+Result<std::string> TextOf(const Json& value, std::string_view parameter);
+Result<int64_t> IntOf(const Json& value, std::string_view parameter);
+// A number, or "NaN", "Infinity", "-Infinity".
+Result<double> DoubleOf(const Json& value, std::string_view parameter);
+
+// What a call answers: at once, or, when there is something to keep, once that is durable.
+struct Answer {
+  std::string body = "{}";
+  RunBatch batch;
+};
+
+// A page of a list, by position.
+struct PageOf {
+  size_t offset = 0;
+  size_t limit = 0;
+};
+// kInvalid: max_results is below 1 or above `most`, or the token is none of ours.
+Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most);
+std::string PageToken(size_t offset);
+
+}  // namespace athanor

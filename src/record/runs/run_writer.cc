@@ -1,0 +1,80 @@
+#include "record/runs/run_writer.h"
+
+#include <utility>
+#include <vector>
+
+#include "record/runs/run_store.h"
+
+namespace athanor {
+
+struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
+  Parts(RunStore& kept_in, Pool& writes, Executor& loop, std::function<void()> loss)
+      : store(kept_in), pool(writes), executor(loop), on_loss(std::move(loss)) {}
+
+  struct Waiting {
+    RunBatch batch;
+    Done done;
+  };
+
+  RunStore& store;
+  Pool& pool;
+  Executor& executor;
+  const std::function<void()> on_loss;
+  std::vector<Waiting> next;
+  bool writing = false;
+  bool lost = false;
+
+  void Go() {
+    if (writing || next.empty()) return;
+    writing = true;
+    auto now = std::make_shared<std::vector<Waiting>>(std::move(next));
+    next.clear();
+    const bool taken = pool.Submit([self = shared_from_this(), now] {
+      auto outcomes = std::make_shared<std::vector<Status>>(self->Commit(*now));
+      self->executor.Post([self, now, outcomes] { self->Tell(*now, *outcomes); });
+    });
+    if (!taken) {
+      const Status stopping = Fail(ErrorCode::kUnavailable, "the server is stopping");
+      Tell(*now, std::vector<Status>(now->size(), stopping));
+    }
+  }
+
+  // If one batch cannot be kept, the others must not suffer: each is then tried alone.
+  std::vector<Status> Commit(const std::vector<Waiting>& now) const {
+    std::vector<const RunBatch*> batches;
+    for (const auto& waiting : now) {
+      if (!waiting.batch.empty()) batches.push_back(&waiting.batch);
+    }
+    std::vector<Status> outcomes(now.size());
+    if (batches.empty() || store.Commit(batches).ok()) return outcomes;
+    for (size_t i = 0; i < now.size(); ++i) outcomes[i] = store.Commit(now[i].batch);
+    return outcomes;
+  }
+
+  void Tell(const std::vector<Waiting>& now, const std::vector<Status>& outcomes) {
+    writing = false;
+    for (size_t i = 0; i < now.size(); ++i) {
+      lost |= !outcomes[i].ok();
+      if (now[i].done) now[i].done(outcomes[i]);
+    }
+    // What waits is in memory but not in the store: it must not be forgotten by a reading.
+    if (lost && next.empty()) {
+      lost = false;
+      if (on_loss) on_loss();
+    }
+    Go();
+  }
+};
+
+RunWriter::RunWriter(RunStore& store, Pool& pool, Executor& executor,
+                     std::function<void()> on_loss)
+    : parts_(std::make_shared<Parts>(store, pool, executor, std::move(on_loss))) {}
+RunWriter::~RunWriter() = default;
+
+void RunWriter::Write(RunBatch batch, Done done) {
+  if (batch.empty() && !done) return;
+  parts_->next.push_back({std::move(batch), std::move(done)});
+  parts_->Go();
+}
+
+}  // namespace athanor

@@ -1,0 +1,25 @@
+// Any bytes as the index of a series file: it is taken only when it is whole, and what is
+// decoded is encoded to the same bytes.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "record/series/series_index.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace athanor;
+  if (size == 0) return 0;
+  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 2 == 1) {
+    // A right head, so that the payload is reached.
+    const uint32_t crc = Crc32c(bytes);
+    bytes.insert(0, std::string("ATHSIDX1") + std::string(reinterpret_cast<const char*>(&crc), 4));
+  }
+  const auto index = DecodeIndex(bytes);
+  if (!index) return 0;
+  const auto again = DecodeIndex(EncodeIndex(*index));
+  if (!again || again->series.size() != index->series.size()) std::abort();
+  return 0;
+}

@@ -1,0 +1,220 @@
+#include "record/series/series_pyramid.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <tuple>
+
+namespace athanor {
+namespace {
+
+using Spot = SeriesChunk::Spot;
+
+Spot SpotOf(const SeriesPoint& point) { return {point.step, point.wall_ns, point.value}; }
+
+// Whether `next` comes after `last` in the order of readers, and replaces nothing.
+bool Follows(const Spot& last, const Spot& next) {
+  if (!next.step) return !last.step && next.wall_ns >= last.wall_ns;
+  return !last.step || *next.step > *last.step;
+}
+
+SeriesPoint PointOf(const SeriesChunk& chunk, const Spot& spot) {
+  return {spot.step, spot.wall_ns, spot.value, chunk.attempt, chunk.rank, false};
+}
+
+bool InOrder(const SeriesPoint& a, const SeriesPoint& b) {
+  return std::tie(a.step, a.wall_ns, a.attempt) < std::tie(b.step, b.wall_ns, b.attempt);
+}
+
+bool Same(const SeriesPoint& a, const SeriesPoint& b) {
+  return a.attempt == b.attempt && a.rank == b.rank && SpotOf(a) == SpotOf(b);
+}
+
+// Of one rank only, and each attempt's chunks in order.
+bool IsPlain(const std::vector<SeriesChunk>& chunks) {
+  std::map<uint32_t, const SeriesChunk*> last;
+  for (const auto& chunk : chunks) {
+    if (!chunk.ordered || chunk.rank != chunks.front().rank) return false;
+    if (chunk.first_step == std::numeric_limits<int64_t>::min()) return false;  // nothing below it
+    const auto [at, fresh] = last.try_emplace(chunk.attempt, &chunk);
+    if (!fresh && !Follows(at->second->last, chunk.first)) return false;
+    at->second = &chunk;
+  }
+  return true;
+}
+
+// By attempt, the greatest step that counts: below the first step of every later attempt, and
+// not beyond where one resumed.
+std::map<uint32_t, int64_t> HighestSteps(const std::vector<SeriesChunk>& chunks,
+                                         const Resumes& resumes) {
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  std::map<uint32_t, int64_t> first;
+  for (const auto& chunk : chunks) {
+    if (chunk.first_step) first.try_emplace(chunk.attempt, *chunk.first_step);
+  }
+  std::map<uint32_t, int64_t> highest;
+  for (const auto& chunk : chunks) highest.emplace(chunk.attempt, kAll);
+  for (auto& [attempt, bound] : highest) {
+    for (auto later = first.upper_bound(attempt); later != first.end(); ++later) {
+      bound = std::min(bound, later->second - 1);
+    }
+    for (auto later = resumes.upper_bound(attempt); later != resumes.end(); ++later) {
+      bound = std::min(bound, later->second);
+    }
+  }
+  return highest;
+}
+
+// The lowest and the highest of a run of points or chunks, and the first that is not finite.
+class Extremes {
+ public:
+  void Add(const SeriesPoint& point) {
+    if (!std::isfinite(point.value)) {
+      if (!odd_) odd_ = point;
+      return;
+    }
+    if (!min_ || point.value < min_->value) min_ = point;
+    if (!max_ || point.value > max_->value) max_ = point;
+  }
+  // Ends the part: what it found goes to `out`, in order.
+  void Flush(std::vector<SeriesPoint>& out) {
+    std::vector<SeriesPoint> found;
+    for (auto* point : {&min_, &max_, &odd_}) {
+      if (*point) found.push_back(**point);
+      point->reset();
+    }
+    std::sort(found.begin(), found.end(), InOrder);
+    for (const auto& point : found) {
+      if (out.empty() || !Same(out.back(), point)) out.push_back(point);
+    }
+  }
+
+ private:
+  std::optional<SeriesPoint> min_;
+  std::optional<SeriesPoint> max_;
+  std::optional<SeriesPoint> odd_;
+};
+
+}  // namespace
+
+bool SeriesChunk::Spot::operator==(const Spot& other) const {
+  return step == other.step && wall_ns == other.wall_ns &&
+         std::bit_cast<uint64_t>(value) == std::bit_cast<uint64_t>(other.value);
+}
+
+void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
+  const bool fits = !chunks_.empty() && chunks_.back().count < kChunkPoints &&
+                    chunks_.back().attempt == point.attempt && chunks_.back().rank == point.rank;
+  if (!fits) {
+    chunks_.emplace_back();
+    chunks_.back().attempt = point.attempt;
+    chunks_.back().rank = point.rank;
+    chunks_.back().from = from;
+  }
+  SeriesChunk& chunk = chunks_.back();
+  const Spot spot = SpotOf(point);
+  if (chunk.count++ == 0) {
+    chunk.first = spot;
+  } else if (!Follows(chunk.last, spot)) {
+    chunk.ordered = false;
+  }
+  chunk.last = spot;
+  chunk.to = to;
+  if (spot.step && (!chunk.first_step || *spot.step < *chunk.first_step)) {
+    chunk.first_step = spot.step;
+  }
+  if (!std::isfinite(spot.value)) {
+    if (!chunk.has_odd) chunk.odd = spot;
+    chunk.has_odd = true;
+    return;
+  }
+  if (!chunk.has_extremes || spot.value < chunk.min.value) chunk.min = spot;
+  if (!chunk.has_extremes || spot.value > chunk.max.value) chunk.max = spot;
+  chunk.has_extremes = true;
+}
+
+SamplePlan PlanSample(const std::vector<SeriesChunk>& all, const SampleQuery& query,
+                      const Resumes& resumes) {
+  SamplePlan plan;
+  std::vector<SeriesChunk> chunks = all;
+  const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
+  if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
+  plan.by_chunks = !chunks.empty() && IsPlain(chunks);
+  if (!plan.by_chunks) return plan;
+  plan.highest = HighestSteps(chunks, resumes);
+  const bool ranged = query.from_step || query.to_step;
+  const int64_t low = query.from_step.value_or(std::numeric_limits<int64_t>::min());
+  const int64_t high = query.to_step.value_or(std::numeric_limits<int64_t>::max());
+  for (auto& chunk : chunks) {
+    const int64_t most = std::min(high, plan.highest.at(chunk.attempt));
+    const bool stepless = !chunk.first.step;
+    const bool stepped = chunk.first_step.has_value();
+    const bool none = (!stepped || *chunk.first_step > most || *chunk.last.step < low) &&
+                      (!stepless || ranged);
+    if (none) continue;
+    plan.points += chunk.count;
+    const bool whole = (!stepped || (*chunk.first_step >= low && *chunk.last.step <= most)) &&
+                       (!stepless || !ranged);
+    (whole ? plan.whole : plan.partly).push_back(std::move(chunk));
+  }
+  return plan;
+}
+
+bool Counts(const SamplePlan& plan, const SampleQuery& query, const SeriesPoint& point) {
+  if (!point.step) return !query.from_step && !query.to_step;
+  const auto bound = plan.highest.find(point.attempt);
+  return bound != plan.highest.end() && *point.step <= bound->second &&
+         (!query.from_step || *point.step >= *query.from_step) &&
+         (!query.to_step || *point.step <= *query.to_step);
+}
+
+std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t width) {
+  width = std::max<size_t>(width, 1);
+  if (points.size() <= 2 * width) return points;
+  std::vector<SeriesPoint> kept = {points.front()};
+  Extremes part;
+  size_t filled = 0;
+  for (size_t i = 0; i < points.size(); ++i) {
+    const size_t at = i * width / points.size();
+    if (at != filled) {
+      part.Flush(kept);
+      filled = at;
+    }
+    part.Add(points[i]);
+  }
+  part.Flush(kept);
+  if (!Same(kept.back(), points.back())) kept.push_back(points.back());
+  return kept;
+}
+
+std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
+                                    std::vector<SeriesPoint> read, size_t width) {
+  std::vector<SeriesPoint> found = Thin(read, width);
+  const SeriesChunk* first = nullptr;
+  const SeriesChunk* last = nullptr;
+  const size_t each = std::max<size_t>(1, whole.size() / std::max<size_t>(width, 1));
+  Extremes part;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const SeriesChunk& chunk = whole[i];
+    if (chunk.has_extremes) {
+      part.Add(PointOf(chunk, chunk.min));
+      part.Add(PointOf(chunk, chunk.max));
+    }
+    if (chunk.has_odd) part.Add(PointOf(chunk, chunk.odd));
+    if ((i + 1) % each == 0) part.Flush(found);
+    if (!first || InOrder(PointOf(chunk, chunk.first), PointOf(*first, first->first))) {
+      first = &chunk;
+    }
+    if (!last || InOrder(PointOf(*last, last->last), PointOf(chunk, chunk.last))) last = &chunk;
+  }
+  part.Flush(found);
+  if (first) found.push_back(PointOf(*first, first->first));
+  if (last) found.push_back(PointOf(*last, last->last));
+  std::sort(found.begin(), found.end(), InOrder);
+  found.erase(std::unique(found.begin(), found.end(), Same), found.end());
+  return found;
+}
+
+}  // namespace athanor

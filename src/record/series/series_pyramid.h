@@ -1,0 +1,76 @@
+// What is known of the points of one name without reading them: chunks of up to kChunkPoints
+// that arrived one after the other, each with its extremes and where its blocks lie. A chart
+// of a million points is drawn from two thousand chunks; only where a chunk counts in part are
+// its points read. Pure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "record/series/series_store.h"
+
+namespace athanor {
+
+inline constexpr uint32_t kChunkPoints = 512;
+
+struct SeriesChunk {
+  // A point of the series, without what all points of a chunk share.
+  struct Spot {
+    std::optional<int64_t> step;
+    int64_t wall_ns = 0;
+    double value = 0;
+    bool operator==(const Spot& other) const;  // bit by bit
+  };
+  uint32_t attempt = 1;
+  uint32_t rank = 0;
+  uint32_t count = 0;
+  // Whether its points came in the order that a reader gets: those without a step first, by
+  // time, then by rising steps.
+  bool ordered = true;
+  bool has_extremes = false;  // there is a finite value
+  bool has_odd = false;       // there is NaN or an infinity
+  uint64_t from = 0;          // bytes of the file that hold all its points: whole blocks
+  uint64_t to = 0;
+  std::optional<int64_t> first_step;
+  Spot first;
+  Spot last;
+  Spot min;
+  Spot max;
+  Spot odd;  // the first that is not finite
+};
+
+class SeriesPyramid {
+ public:
+  // In order of arrival; `from` and `to` are where its block lies.
+  void Add(const SeriesPoint& point, uint64_t from, uint64_t to);
+  const std::vector<SeriesChunk>& chunks() const { return chunks_; }
+  void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
+
+ private:
+  std::vector<SeriesChunk> chunks_;
+};
+
+// How a sample is made from chunks: some count whole, of some the points must be read.
+struct SamplePlan {
+  // False: the order of arrival tells too little, all points must be read and merged.
+  bool by_chunks = false;
+  std::vector<SeriesChunk> whole;
+  std::vector<SeriesChunk> partly;
+  uint64_t points = 0;                  // at most so many count
+  std::map<uint32_t, int64_t> highest;  // by attempt: the greatest step that counts
+};
+SamplePlan PlanSample(const std::vector<SeriesChunk>& chunks, const SampleQuery& query,
+                      const Resumes& resumes);
+// Whether a point of the plan's attempts counts and is asked for.
+bool Counts(const SamplePlan& plan, const SampleQuery& query, const SeriesPoint& point);
+
+// Of points in order: the lowest and the highest of each of `width` parts, the first and the
+// last of all, and the first of each part that is not finite. All of them when they are few.
+std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t width);
+// The same of chunks that count whole and of points that were read beside them.
+std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
+                                    std::vector<SeriesPoint> read, size_t width);
+
+}  // namespace athanor

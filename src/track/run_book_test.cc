@@ -1,0 +1,199 @@
+#include "track/run_book.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "base/files.h"
+#include "base/test_dir.h"
+
+namespace athanor {
+namespace {
+
+using Pairs = RunBook::Pairs;
+
+// A book over an empty store, and the changes it gave.
+struct Opened {
+  TestDir dir;
+  std::unique_ptr<SeriesStore> series = SeriesStore::Open(dir.path()).value();
+  RunBook book{*series};
+  uint64_t seq = 0;
+
+  Opened() {
+    RunBatch all;
+    all.experiments = {{0, "Default", "mlflow-artifacts:/0", false, 0, 0}};
+    book.Load(all);
+  }
+  JobId Run(const std::string& name, int64_t started_ms, int64_t experiment = 0) {
+    NewRun run{JobId::New(), experiment, name, "ann", started_ms, {}};
+    EXPECT_TRUE(book.AddRun(run));
+    return run.id;
+  }
+  void Log(JobId run, const std::string& metric, double value, int64_t step = 1) {
+    EXPECT_TRUE(series->Append(run, {1, 0, 0, {{++seq, {metric, step, step * 1'000'000, value}}}}));
+    book.Touch(run);
+  }
+  // Names of the runs found, in order.
+  std::string Find(const std::string& filter, const std::vector<std::string>& order = {},
+                   ViewType view = ViewType::kActive) {
+    RunQuery query;
+    auto clauses = ParseFilter(filter, Searched::kRuns);
+    EXPECT_TRUE(clauses) << clauses.error().what;
+    query.filter = *clauses;
+    query.order = *ParseOrder(order, Searched::kRuns);
+    query.view = view;
+    std::string names;
+    book.Look(book.Search(query).runs, [&](const RunEntry& run) { names += run.row.name + " "; });
+    return names;
+  }
+};
+
+TEST(RunBook, FindsRunsByMetricParamTagAndAttribute) {
+  Opened o;
+  const JobId a = o.Run("a", 1);
+  const JobId b = o.Run("b", 2);
+  const JobId c = o.Run("c", 3);
+  o.Log(a, "loss", 0.5);
+  o.Log(b, "loss", 0.25);
+  ASSERT_TRUE(o.book.LogParams(a, {{"opt", "adam"}}));
+  ASSERT_TRUE(o.book.LogParams(c, {{"opt", "SGD"}}));
+  ASSERT_TRUE(o.book.SetTags(b, {{"team", "vision"}}));
+  EXPECT_EQ(o.Find(""), "c b a ");
+  EXPECT_EQ(o.Find("metrics.loss < 0.4"), "b ");
+  // A run without the key never passes, also not a !=.
+  EXPECT_EQ(o.Find("metrics.loss != 7"), "b a ");
+  EXPECT_EQ(o.Find("params.opt != 'adam'"), "c ");
+  EXPECT_EQ(o.Find("params.opt ILIKE 's%'"), "c ");
+  EXPECT_EQ(o.Find("params.opt IS NULL"), "b ");
+  EXPECT_EQ(o.Find("tags.team = 'vision' AND metrics.loss > 0"), "b ");
+  EXPECT_EQ(o.Find("attributes.run_name IN ('a', 'c')"), "c a ");
+  EXPECT_EQ(o.Find("start_time >= 2", {"start_time ASC"}), "b c ");
+  EXPECT_EQ(o.Find("attributes.run_id = '" + b.value.ToHex() + "'"), "b ");
+  EXPECT_EQ(o.Find("metrics.unheard > 0"), "");
+}
+
+TEST(RunBook, SortsNumbersThenNaNThenWhatIsMissingBothWays) {
+  Opened o;
+  o.Log(o.Run("nan", 1), "m", std::nan(""));
+  o.Log(o.Run("two", 2), "m", 2);
+  o.Run("none", 3);
+  o.Log(o.Run("one", 4), "m", 1);
+  o.Log(o.Run("inf", 5), "m", std::numeric_limits<double>::infinity());
+  EXPECT_EQ(o.Find("", {"metrics.m"}), "one two inf nan none ");
+  EXPECT_EQ(o.Find("", {"metrics.m DESC"}), "inf two one nan none ");
+  EXPECT_EQ(o.Find("", {"metrics.unheard", "attributes.run_name"}), "inf nan none one two ");
+}
+
+TEST(RunBook, SeesANewPointAtTheNextSearch) {
+  Opened o;
+  const JobId run = o.Run("a", 1);
+  o.Log(run, "loss", 5, 1);
+  EXPECT_EQ(o.Find("metrics.loss = 5"), "a ");
+  o.Log(run, "loss", 4, 2);
+  EXPECT_EQ(o.Find("metrics.loss = 5"), "");
+  EXPECT_EQ(o.Find("metrics.loss = 4"), "a ");
+}
+
+TEST(RunBook, PagesWithoutGapsOrRepeats) {
+  Opened o;
+  for (int i = 0; i < 25; ++i) o.Log(o.Run(std::to_string(i), 1), "m", i % 3);
+  RunQuery query;
+  query.order = *ParseOrder({"metrics.m DESC"}, Searched::kRuns);
+  const auto whole = o.book.Search(query).runs;
+  ASSERT_EQ(whole.size(), 25u);
+  std::vector<JobId> paged;
+  query.limit = 4;
+  for (query.offset = 0; query.offset < 25; query.offset += 4) {
+    const auto page = o.book.Search(query);
+    EXPECT_EQ(page.matched, 25u);
+    paged.insert(paged.end(), page.runs.begin(), page.runs.end());
+  }
+  EXPECT_EQ(paged, whole);
+}
+
+TEST(RunBook, AParamKeepsItsFirstValue) {
+  Opened o;
+  const JobId run = o.Run("a", 1);
+  ASSERT_TRUE(o.book.LogParams(run, {{"a", "1"}}));
+  const auto same = o.book.LogParams(run, {{"a", "1"}});
+  ASSERT_TRUE(same);
+  EXPECT_TRUE(same->empty());
+  const auto other = o.book.LogParams(run, {{"b", "2"}, {"a", "2"}});
+  ASSERT_FALSE(other);
+  EXPECT_NE(other.error().what.find("Param with key='a' was already logged with value='1'"),
+            std::string::npos);
+  // All or nothing.
+  EXPECT_EQ(o.Find("params.b = '2'"), "");
+  EXPECT_FALSE(o.book.LogParams(run, {{"c", "1"}, {"c", "2"}}));
+}
+
+TEST(RunBook, DeletingAnExperimentHidesItsRunsAndRestoringBringsThemBack) {
+  Opened o;
+  int64_t id = 0;
+  ASSERT_TRUE(o.book.AddExperiment("e", "", {}, 1, id));
+  EXPECT_EQ(o.book.AddExperiment("e", "", {}, 1, id).error().code, ErrorCode::kConflict);
+  const JobId run = o.Run("a", 1, id);
+  ASSERT_TRUE(o.book.SetExperimentDeleted(id, true, 2));
+  EXPECT_EQ(o.Find(""), "");
+  EXPECT_EQ(o.Find("", {}, ViewType::kDeleted), "a ");
+  EXPECT_EQ(o.book.SetTags(run, {{"k", "v"}}).error().code, ErrorCode::kInvalid);
+  EXPECT_FALSE(o.book.AddRun({JobId::New(), id, "b", "", 1, {}}));
+  ASSERT_TRUE(o.book.SetExperimentDeleted(id, false, 3));
+  EXPECT_EQ(o.Find(""), "a ");
+}
+
+TEST(RunBook, ComesBackAsItWasFromItsOwnChanges) {
+  Opened o;
+  RunBatch kept;
+  int64_t id = 0;
+  auto keep = [&](Result<RunBatch> batch) {
+    ASSERT_TRUE(batch) << batch.error().what;
+    for (auto& row : batch->experiments) kept.experiments.push_back(row);
+    for (auto& row : batch->runs) kept.runs.push_back(row);
+    for (auto& row : batch->labels) kept.labels.push_back(row);
+  };
+  keep(o.book.AddExperiment("e", "", {{"k", "v"}}, 1, id));
+  const JobId run = JobId::New();
+  keep(o.book.AddRun({run, id, "a", "ann", 5, {{"t", "1"}}}));
+  keep(o.book.LogParams(run, {{"lr", "0.1"}}));
+  keep(o.book.UpdateRun(run, {RunStatus::kFinished, 9, "renamed"}));
+  RunBook again(*o.series);
+  again.Load(kept);
+  int seen = 0;
+  again.Look({run}, [&](const RunEntry& entry) {
+    ++seen;
+    EXPECT_EQ(entry.row.status, RunStatus::kFinished);
+    EXPECT_EQ(entry.row.name, "renamed");
+    EXPECT_EQ(entry.params.size(), 1u);
+    EXPECT_EQ(entry.tags.size(), 2u);
+  });
+  EXPECT_EQ(seen, 1);
+  EXPECT_EQ(again.ExperimentNamed("e")->tags.at("k"), "v");
+  EXPECT_EQ(again.TagOf(run, "mlflow.runName"), "renamed");
+}
+
+TEST(RunBook, AJobIsARunWhoseStatusOnlyItsRecordChanges) {
+  Opened o;
+  JobRecord record;
+  record.id = JobId::New();
+  record.user = "ann";
+  record.spec.name = "brisk-heron";
+  record.spec.experiment = "digits";
+  record.spec.params = {{"lr", "0.1", Param::Kind::kNumber}};
+  record.created = {1000};
+  const auto batch = o.book.Mirror(record);
+  EXPECT_EQ(batch.experiments.size(), 1u);
+  EXPECT_EQ(batch.runs.size(), 1u);
+  EXPECT_TRUE(o.book.Mirror(record).empty());
+  EXPECT_EQ(o.Find("status = 'SCHEDULED' AND params.lr = '0.1'"), "brisk-heron ");
+  ASSERT_TRUE(o.book.UpdateRun(record.id, {RunStatus::kFinished, 5, std::nullopt}));
+  EXPECT_EQ(o.Find("status = 'FINISHED'"), "");
+  record.state = JobState::kCompleted;
+  record.ended = {2000};
+  EXPECT_EQ(o.book.Mirror(record).runs.size(), 1u);
+  EXPECT_EQ(o.Find("status = 'FINISHED'"), "brisk-heron ");
+}
+
+}  // namespace
+}  // namespace athanor
