@@ -1,0 +1,84 @@
+// EventFiles finds the event files (TensorBoard's) that a script writes anywhere below its own
+// folders, keeps them with the job, and reads their scalars as they grow. All files of an attempt
+// are one run. A file's folder is its sub-run, which stands before its tags ("val/loss"):
+//
+//   - the first folder with event files is the run itself: no prefix
+//   - a folder below it: the path from there; folders named by a time are left out
+//   - train, val, validation, eval, test, dev: that name, wherever it lies
+//   - any other folder: its own name
+//
+// A point is numbered by its place in its file, and a file by the order in which it was found,
+// which is kept: an agent that starts anew makes the same numbers.
+//
+// Not followed: links, files older than the script's start (they came with the source, the data
+// or a checkpoint), and what lies below input/.
+// Threads: one. It looks for new files about once a second, and less often where that takes long.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "record/series/series_store.h"
+#include "run/event_keeper.h"
+
+namespace athanor {
+
+class EventFiles {
+ public:
+  struct Options {
+    std::string root;    // what the script sees as /opt/ml, as the agent does
+    std::string index;   // where the numbers of files are kept
+    std::string marker;  // a file last written just before the script's start
+    std::string keep_dir;
+    uint32_t attempt = 1;
+    std::function<void()> first_kept;                  // there is something to show
+    std::function<void(const std::string&)> problem;   // for a person; once each
+  };
+  struct Found {
+    uint32_t file = 0;  // number
+    uint64_t seq = 0;   // rises within a file
+    Point point;
+  };
+
+  explicit EventFiles(Options options);
+  ~EventFiles();
+
+  // Reads what is new, until about `most` points were found. `last`: the script is gone, so look
+  // once more for files and bring everything to an end.
+  void Poll(Millis now, bool last, size_t most, std::vector<Found>& found);
+  // After Poll(last): nothing more will come.
+  bool finished() const { return finished_; }
+
+  // The sub-run of a folder, given those known so far, by path; see above.
+  static std::string SubRunOf(const std::string& folder,
+                              const std::map<std::string, std::string>& known);
+
+ private:
+  struct File;
+
+  void LoadIndex();
+  void Look();
+  void Follow(const std::string& path);  // below the root
+  void Take(File& file, uint64_t offset, std::string_view payload, std::vector<Found>& found);
+  bool Read(size_t most, std::vector<Found>& found);  // true: there is more
+  void Problem(const std::string& key, const std::string& text);
+
+  Options options_;
+  EventKeeper keeper_;
+  std::vector<std::unique_ptr<File>> files_;
+  std::map<std::string, uint32_t> numbers_;        // of paths below the root
+  std::map<std::string, std::string> sub_runs_;    // of folders
+  std::map<std::string, bool> told_;
+  Millis next_look_{0};
+  Millis next_settle_{0};
+  bool looked_last_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace athanor

@@ -1,0 +1,46 @@
+// EventKeeper keeps the event files of a job's attempts where they outlive them, each as a link
+// to the file that the script writes, so that they are there while it runs and cost nothing:
+//
+//   <dir>/<sub-run>/<file>                               what counts, over all attempts
+//   <dir>/abandoned/attempt-1-by-2/<sub-run>/<file>      what attempt 2 did again
+//
+// So a TensorBoard that reads <dir> has one value per step of the run, and the abandoned branches
+// as runs of their own. What an earlier attempt wrote of a tag at or behind the first step of this
+// one is moved there by Settle(), in both places whole at any moment.
+//
+// Threads: one. Errors are logged and tried again by the next call; nothing here stops a job.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "record/eventfile/event_split.h"
+
+namespace athanor {
+
+class EventKeeper {
+ public:
+  EventKeeper(std::string dir, uint32_t attempt);
+
+  // Links the open file in. Again for the same file: nothing happens.
+  Status Keep(int fd, const std::string& sub_run, const std::string& name);
+  // This attempt has a value of that tag at that step.
+  void Saw(const std::string& sub_run, std::string_view tag, int64_t step);
+  bool unsettled() const { return !changed_.empty(); }
+  Status Settle();
+
+ private:
+  Status Part(const std::string& path, uint32_t attempt, const StepCuts& cuts);
+
+  std::string dir_;
+  uint32_t attempt_;
+  std::map<std::string, StepCuts> cuts_;  // by sub-run
+  std::set<std::string> changed_;         // sub-runs whose cuts were not applied yet
+};
+
+}  // namespace athanor
