@@ -21,7 +21,7 @@ import tempfile
 import time
 
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build")
+BUILD = os.path.abspath(os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build"))
 ATH = os.path.join(BUILD, "ath")
 PATIENCE = 120  # seconds until something that should have happened counts as broken
 CACHE = os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"),

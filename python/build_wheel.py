@@ -38,7 +38,8 @@ def _compile_core(folder):
     command = shlex.split(compiler) + [
         "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden",
         *("-I" + path for path in _include_dirs()),
-        os.path.join(HERE, "src", "core.cc"), "-o", output, "-Wl,-s"]
+        os.path.join(HERE, "src", "core.cc"),
+        os.path.join(HERE, os.pardir, "src", "base", "crc32c.cc"), "-o", output, "-Wl,-s"]
     try:
         subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:

@@ -21,7 +21,7 @@ import time
 import unittest
 
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build")
+BUILD = os.path.abspath(os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build"))
 ATH = os.path.join(BUILD, "ath")
 PATIENCE = float(os.environ.get("ATHANOR_TEST_PATIENCE", "90"))  # seconds until a wait gives up
 SOAK = os.environ.get("ATHANOR_TEST_SOAK", "") not in ("", "0")
@@ -46,7 +46,7 @@ def has_verb(verb):
     """Whether `ath --help` lists the verb: none stands there before it works."""
     if not has_verb.known:
         text = subprocess.run([ATH, "--help"], stdout=subprocess.PIPE, text=True).stdout
-        for line in text.partition("Subcommands:")[2].splitlines():
+        for line in text.partition("Subcommands:")[2].partition("\n\n")[0].splitlines():
             if line.startswith("  ") and line.strip():
                 has_verb.known.add(line.split()[0])
     return verb in has_verb.known
@@ -79,6 +79,15 @@ def alive(pid):
             return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
     except OSError:
         return False
+
+
+def name_of(pid):
+    """As `ps` shows it; None when it is gone."""
+    try:
+        with open("/proc/%d/comm" % pid) as file:
+            return file.read().strip()
+    except OSError:
+        return None
 
 
 def kill(pid, number=signal.SIGKILL):
@@ -294,6 +303,10 @@ class Server:
 
     def points(self, job, name):
         out = self.ath("metrics", job, name, "--json", check=0).stdout
+        return [json.loads(line) for line in out.splitlines()]
+
+    def events(self, job):
+        out = self.ath("events", job, "--json", check=0).stdout
         return [json.loads(line) for line in out.splitlines()]
 
     # --- its checkpoints

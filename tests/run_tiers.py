@@ -149,7 +149,8 @@ def units(tier):
     tier.step("pages", [PYTHON, "-B", os.path.join(TREE, "tests", "pages.py")])
     both([lambda b=b: tier.gtest(b) for b in unit_tests("release")])
     env = {"PYTHONPATH": os.path.join(BUILD, "python"),
-           "ATHANOR_SPOOL_DUMP": os.path.join(BUILD, "release", "tests", "spool_dump")}
+           "ATHANOR_SPOOL_DUMP": os.path.join(BUILD, "release", "tests", "spool_dump"),
+           "ATHANOR_EVENT_DUMP": os.path.join(BUILD, "release", "tests", "event_dump")}
     both([lambda p=p: tier.suite(p, env) for p in
           sorted(glob.glob(os.path.join(TREE, "python", "tests", "test_*.py")))])
 

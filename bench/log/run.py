@@ -11,21 +11,16 @@ this machine, with SQLite, as `mlflow server` comes. MLflow lies in a virtual en
 made once.
 """
 
-import contextlib
 import os
 import shutil
-import signal
-import socket
 import struct
-import subprocess
 import sys
 import tempfile
-import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import BUILD, CACHE, Broken, check, main, median, scratch, until  # noqa: E402
+from common import BUILD, Broken, check, main, median  # noqa: E402
+from mlflow_peer import MLFLOW, mlflow_python, mlflow_server  # noqa: E402
 
-MLFLOW = "3.15.2"
 PACKAGE = os.path.join(BUILD, "python")
 
 LOOP = """
@@ -163,52 +158,6 @@ def costs(report, repeats, calls):
         report.row(what, median(taken[what]), unit, values=taken[what], bar=bar)
 
 
-def mlflow_python():
-    """The interpreter that has MLflow; installed when it is not there yet."""
-    folder = os.path.join(CACHE, "mlflow-" + MLFLOW)
-    if not os.path.exists(os.path.join(folder, "complete")):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(CACHE, exist_ok=True)
-        check([sys.executable, "-m", "venv", folder])
-        check([os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet",
-               "mlflow==" + MLFLOW])
-        with open(os.path.join(folder, "complete"), "w"):
-            pass
-    return os.path.join(folder, "bin", "python")
-
-
-@contextlib.contextmanager
-def mlflow_server(python):
-    """The address of an `mlflow server` on an empty SQLite store."""
-    with scratch() as folder, socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        free.close()
-        with open(os.path.join(folder, "log"), "wb") as log:
-            server = subprocess.Popen(
-                [python, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port),
-                 "--backend-store-uri", "sqlite:///%s/mlflow.db" % folder,
-                 "--default-artifact-root", os.path.join(folder, "artifacts")],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=folder,
-                start_new_session=True)
-        url = "http://127.0.0.1:%d" % port
-
-        def healthy():
-            if server.poll() is not None:
-                with open(os.path.join(folder, "log"), errors="replace") as log:
-                    raise Broken("mlflow server ended: " + log.read()[-500:])
-            with contextlib.suppress(OSError):
-                return urllib.request.urlopen(url + "/health", timeout=5).status == 200
-        try:
-            until(healthy, "mlflow server answers", patience=600, pause=0.2)
-            yield url
-        finally:
-            # Its workers are in the session it leads.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(server.pid, signal.SIGKILL)
-            server.wait()
-
-
 def against_mlflow(report, repeats, calls):
     what = "athanor.log over mlflow.log_metric, rate"
     try:
@@ -217,7 +166,7 @@ def against_mlflow(report, repeats, calls):
         return report.skip(what, "MLflow %s cannot be installed: %s"
                            % (MLFLOW, str(broken).strip().splitlines()[-1][:200]))
     ours, theirs = [], []
-    with mlflow_server(python) as url:
+    with mlflow_server(python) as (url, _):
         environment = dict(os.environ, MLFLOW_TRACKING_URI=url)
         for _ in range(repeats):
             ours.append(measure(RATE, [calls], False, calls))

@@ -22,7 +22,7 @@ from ._checkpoint import latest_checkpoint, make_checkpoint, open_advice
 from ._job import channel, checkpoint_dir, job_id, notice, rank, secret, world_size
 
 __version__ = "0.1.0"
-__all__ = ["JobFailed", "Run", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
+__all__ = ["JobFailed", "Run", "SummaryWriter", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
            "in_job", "job_id", "latest_checkpoint", "log", "notice", "params", "progress", "rank",
            "replaying", "run", "secret", "should_checkpoint", "should_stop", "stats", "world_size"]
 
@@ -106,7 +106,9 @@ def __getattr__(name):
     elif name in ("capture", "replaying"):
         from . import _capture
         value = getattr(_capture, name)
-    elif name in ("replay", "torch"):
+    elif name == "SummaryWriter":
+        from .tensorboard import SummaryWriter as value
+    elif name in ("replay", "tensorboard", "torch"):
         __import__("athanor." + name)
         return globals()[name]  # the import put it there
     elif name in ("run", "Run", "JobFailed"):

@@ -10,7 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
+#include "base/crc32c.h"
 #include "link/spool_writer.h"
 
 namespace py = pybind11;
@@ -271,6 +273,9 @@ PYBIND11_MODULE(_core, module) {
       "Write to the spool in this directory from now on.");
   module.def("mark", [](uint32_t code) {
     if (core.writer != nullptr) core.writer->AppendMark(code, NowNs());
+  });
+  module.def("crc32c", [](const py::bytes& bytes) {
+    return athanor::Crc32c(static_cast<std::string_view>(bytes));
   });
   module.def(
       "stats",

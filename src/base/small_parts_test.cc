@@ -19,6 +19,7 @@
 #include "base/hash.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/rfc3339.h"
 #include "base/sim_executor.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
@@ -47,6 +48,24 @@ TEST(Clock, Rfc3339HoldsAllOfTime) {
   EXPECT_EQ(Rfc3339(WallTime{951'782'400'000}), "2000-02-29T00:00:00.000Z");
   EXPECT_FALSE(Rfc3339(WallTime{INT64_MAX}).empty());
   EXPECT_FALSE(Rfc3339(WallTime{INT64_MIN}).empty());
+}
+
+TEST(Clock, ReadsBackTheTimesItWrites) {
+  for (int64_t ms : {int64_t{0}, int64_t{1'794'774'353'120}, int64_t{-1}, int64_t{951'782'400'000},
+                     int64_t{253'402'300'799'999}}) {
+    ASSERT_TRUE(ParseRfc3339(Rfc3339({ms}))) << ms;
+    EXPECT_EQ(ParseRfc3339(Rfc3339({ms}))->ms, ms);
+  }
+  EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00Z")->ms, 951'782'400'000);
+  EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00.5Z")->ms, 951'782'400'500);
+  EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00.123456Z")->ms, 951'782'400'123);
+  for (const char* bad : {"", "2000", "2000-02-30T00:00:00Z", "2000-13-01T00:00:00Z",
+                          "2000-02-29T24:00:00Z", "2000-02-29T00:00:61Z", "2000-02-29T00:00:00",
+                          "2000-02-29T00:00:00.Z", "2000-02-29T00:00:00+01:00",
+                          "2000-02-29 00:00:00Z", "-200-02-29T00:00:00Z",
+                          "2000-02-29T00:00:00Z ", "2000-2-29T00:00:00Z"}) {
+    EXPECT_FALSE(ParseRfc3339(bad)) << bad;
+  }
 }
 
 TEST(Clock, SystemClockNeverGoesBack) {

@@ -78,8 +78,10 @@ std::optional<double> BytesOfUnit(std::string_view given) {
   return std::nullopt;
 }
 
-tl::unexpected<Error> Refuse(std::string what, std::string_view text, std::string hint) {
+tl::unexpected<Error> Refuse(const char* id, std::string what, std::string_view text,
+                             std::string hint) {
   Error error;
+  error.id = id;
   error.code = ErrorCode::kInvalid;
   error.what = std::move(what);
   error.why = "got '" + Printable(text.substr(0, 80)) + "'";
@@ -184,7 +186,8 @@ std::string ReplaceAll(std::string text, std::string_view from, std::string_view
 
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
   const auto refuse = [&] {
-    return Refuse("not a duration", text, "write it like 90s, 10m, 1h30m, 250ms or 2d");
+    return Refuse("ATH-C0014", "not a duration", text,
+                  "write it like 90s, 10m, 1h30m, 250ms or 2d");
   };
   std::string_view rest = Trim(text);
   if (rest.empty()) return refuse();
@@ -208,7 +211,7 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
 
 Result<uint64_t> ParseBytes(std::string_view text) {
   const auto refuse = [&] {
-    return Refuse("not a size", text, "write it like 512, 64KB, 1.5GiB or 2G");
+    return Refuse("ATH-C0015", "not a size", text, "write it like 512, 64KB, 1.5GiB or 2G");
   };
   std::string_view rest = Trim(text);
   // Plain counts stay exact beyond 2^53.

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/result.h"
+#include "base/text.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "run/agent.h"
@@ -25,6 +26,8 @@ struct Values {
   LogOptions logs;
   ServeOptions serve;
   ReplayOptions replay;
+  ExportOptions exported;
+  RunsOptions runs;
   std::string job;
   std::string name;
   std::string text;
@@ -97,11 +100,13 @@ void AddRun(CLI::App& app, Values& v) {
   run->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
   run->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
   run->add_flag("--dry-run", v.run.dry_run, "Check everything, submit nothing");
+  run->add_option("--sagemaker", v.run.sagemaker,
+                  "A CreateTrainingJob request (JSON) instead of a job file; - reads it");
   run->add_option("--key", v.run.key, "Idempotency key: the same key never makes two jobs");
-  auto* preflight = run->add_flag("--preflight", v.run.preflight,
-                                  "A few steps here, on a sample of the data; then what to expect");
-  run->add_flag("--no-preflight", v.run.no_preflight, "None, also before a dear type")
-      ->excludes(preflight);
+  run->add_flag("--preflight", v.run.preflight,
+                "A few steps here, on a sample of the data; then what to expect");
+  run->add_flag("--no-preflight", v.run.no_preflight,
+                "No preflight, also where the settings ask for one");
   run->add_option("--preflight-time", v.run.preflight_time, "... for so long at most (30s)");
   run->add_option("--preflight-sample", v.run.preflight_sample,
                   "... on so much of each channel (64 files, 64MB)");
@@ -117,8 +122,9 @@ void AddLooking(CLI::App& app, Values& v) {
   ps->add_option("--state", v.list.state, "Only these states: Running,Failed");
   ps->add_option("--experiment", v.list.experiment, "Only this experiment");
 
-  auto* show = Verb(app, v, "show", "Everything about a job", [&v] { return ShowVerb(v.common, v.job); });
+  auto* show = Verb(app, v, "show", "Everything about a job", [&v] { return ShowVerb(v.common, v.job, v.flag); });
   show->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  show->add_flag("--sagemaker", v.flag, "As DescribeTrainingJob shows it (JSON)");
 
   auto* logs = Verb(app, v, "logs", "What a job printed", [&v] { return LogsVerb(v.common, v.logs); });
   logs->add_option("job", v.logs.job, "Id, prefix, name, @last or @last-failed")->required();
@@ -135,9 +141,26 @@ void AddLooking(CLI::App& app, Values& v) {
   why->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
 
   auto* metrics = Verb(app, v, "metrics", "Metrics of a job",
-                       [&v] { return MetricsVerb(v.common, v.job, v.name); });
+                       [&v] { return MetricsVerb(v.common, v.job, v.name, v.flag); });
   metrics->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
   metrics->add_option("name", v.name, "One metric: its points");
+  metrics->add_flag("--plot", v.flag, "Draw it");
+
+  auto* runs = Verb(app, v, "runs", "List runs with their params and metrics",
+                    [&v] { return RunsVerb(v.common, v.runs); });
+  runs->add_option("--filter", v.runs.filter, "\"metrics.loss < 0.5 AND params.opt = 'adam'\"");
+  runs->add_option("--sort", v.runs.sort, "By a metric, params.NAME or start_time; -NAME: highest first")
+      ->expected(1)->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  runs->add_option("-c,--column", v.runs.columns, "Show these: a metric, or params.NAME")
+      ->expected(1)->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  runs->add_option("--experiment", v.runs.experiment, "Only this experiment");
+  runs->add_option("-n,--limit", v.runs.limit, "How many");
+
+  auto* compare = Verb(app, v, "compare", "Params and metrics of runs, side by side",
+                       [&v] { return CompareVerb(v.common, v.jobs); });
+  compare->add_option("runs", v.jobs, "Two runs or more: ids or names")->required()->expected(2, 16);
 
   auto* events = Verb(app, v, "events", "What happened, in order",
                       [&v] { return EventsVerb(v.common, v.job, v.flag); });
@@ -185,6 +208,8 @@ void AddActing(CLI::App& app, Values& v) {
                       [&v] { return ReplayVerb(v.common, v.replay); });
   replay->add_option("job", v.replay.job, "Id, prefix, name, @last or @last-failed")->required();
   replay->add_option("--step", v.replay.step, "One of the captured steps; the last when not given");
+  replay->add_option("--rank", v.replay.rank, "Captured by this rank; by any when not given")
+      ->check(CLI::NonNegativeNumber);
   replay->add_flag("--pdb", v.replay.debug, "Open the debugger on what it raises");
   replay->add_option("--dir", v.replay.dir, "Lay everything out here and leave it");
 
@@ -200,6 +225,16 @@ void AddActing(CLI::App& app, Values& v) {
                   [&v] { return CpVerb(v.common, v.job, v.name); });
   cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")->required();
   cp->add_option("to", v.name, "Local path")->required();
+
+  auto* exported = Verb(app, v, "export", "Write a job's metrics as event files, CSV or JSON lines",
+                        [&v] { return ExportVerb(v.common, v.exported); });
+  exported->add_option("format", v.exported.format, "tb, csv or jsonl")
+      ->required()
+      ->check(CLI::IsMember({"tb", "csv", "jsonl"}));
+  exported->add_option("job", v.exported.job, "Id, prefix, name, @last or @last-failed")->required();
+  exported->add_option("-o,--output", v.exported.to, "Where to: a file; for tb an empty folder "
+                                                     "(tb-JOB)");
+  exported->add_flag("--abandoned", v.exported.abandoned, "Also points that a later attempt made again");
 
   auto* rm = Verb(app, v, "rm", "Remove finished jobs with their logs and metrics",
                   [&v] { return RmVerb(v.common, v.jobs); });
@@ -222,13 +257,20 @@ void AddKeeping(CLI::App& app, Values& v) {
   auto* forget = Verb(*secret, v, "rm", "Forget one", [&v] { return SecretRemoveVerb(v.common, v.name); });
   forget->add_option("name", v.name, "NAME")->required();
 
+  auto* env = app.add_subcommand("env", "Variables that lead other programs to this server");
+  env->require_subcommand(1);
+  auto* aws = Verb(*env, v, "aws", "For boto3, the aws CLI, the SageMaker SDK: eval \"$(ath env aws)\"",
+                   [&v] { return EnvAwsVerb(v.common, v.flag); });
+  aws->add_flag("--unset", v.flag, "Put back what was before");
+
   auto* token = app.add_subcommand("token", "Tokens for callers from elsewhere");
   token->require_subcommand(1);
   auto* create = Verb(*token, v, "create", "Make one; it is shown once",
-                      [&v] { return TokenCreateVerb(v.common, v.name, v.scope, v.job); });
+                      [&v] { return TokenCreateVerb(v.common, v.name, v.scope, v.job, v.flag); });
   create->add_option("--note", v.name, "What it is for");
   create->add_option("--scope", v.scope, "read, submit or admin (submit)");
   create->add_option("--expires", v.job, "Life time: 30d");
+  create->add_flag("--aws", v.flag, "An access key and its secret, for S3 and other AWS clients");
   Verb(*token, v, "ls", "List them", [&v] { return TokenListVerb(v.common); });
   auto* revoke = Verb(*token, v, "revoke", "Make one void", [&v] { return TokenRevokeVerb(v.common, v.job); });
   revoke->add_option("id", v.job, "Id")->required();
@@ -298,6 +340,61 @@ void AddServer(CLI::App& app, Values& v) {
 
 namespace {
 
+std::string NameOfVerb(const CLI::App& verb) {
+  const auto* parent = verb.get_parent();
+  return parent == nullptr ? "ath" : NameOfVerb(*parent) + " " + verb.get_name();
+}
+
+// The parser's own words say neither which verb it was nor what would be right. `file` is what
+// it took for the job file of `run`.
+Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
+                    const std::vector<std::string>& args, const std::string& file) {
+  const CLI::App* verb = &app;
+  size_t at = 0;
+  for (; at < args.size(); ++at) {
+    const auto named = verb->get_subcommands(
+        [&](const CLI::App* each) { return each->get_name() == args[at]; });
+    if (named.empty()) break;
+    verb = named.front();
+  }
+  Error error{ErrorCode::kInvalid, "", NameOfVerb(*verb) + " --help", "", "ATH-C0010", ""};
+  const auto suggest = [&](const std::string& given, const std::vector<std::string>& known) {
+    if (const auto near = Nearest(given, known)) {
+      error.hint = "did you mean " + *near + "?\n" + error.hint;
+    }
+  };
+  const auto verbs =
+      verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
+  if (!verbs.empty()) {
+    error.what = NameOfVerb(*verb) + " needs a verb";
+    if (at == args.size()) return error;
+    error.what = NameOfVerb(*verb) + " has no verb '" + Printable(args[at]) + "'";
+    std::vector<std::string> names;
+    for (const auto* each : verbs) names.push_back(each->get_name());
+    suggest(args[at], names);
+    return error;
+  }
+  error.what = NameOfVerb(*verb) + ": " + e.what();
+  const std::string words = e.what();
+  if (e.get_name() != "ExtrasError" || words.find(": ") == std::string::npos) return error;
+  const auto extra = Split(words.substr(words.find(": ") + 2), ' ').front();
+  error.what = NameOfVerb(*verb) + " does not know '" + Printable(extra) + "'";
+  if (const auto command = std::find(args.begin(), args.end(), file);
+      verb->get_name() == "run" && !file.empty() && command != args.end() &&
+      !EndsWith(file, ".yaml") && !EndsWith(file, ".yml")) {
+    error.why = "a command stands after --";
+    error.hint = "ath run --";
+    for (auto word = command; word != args.end(); ++word) error.hint += " " + ShellQuote(*word);
+    return error;
+  }
+  std::vector<std::string> names;
+  for (const auto* option : verb->get_options()) {
+    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  suggest(extra, names);
+  return error;
+}
+
 // Every job waits for this role to start: it does not pay for the whole command line.
 std::optional<int> MainOfAgent(int argc, char** argv) {
   if (argc < 4 || std::string_view(argv[1]) != "agent" || std::string_view(argv[2]) != "--dir") {
@@ -330,18 +427,20 @@ int Main(int argc, char** argv) {
   AddKeeping(app, v);
   AddHelping(app, v);
   AddServer(app, v);
+  // After the verbs, which would inherit it.
+  app.footer("Start here:\n  ath run -- python train.py    runs it as a managed job\n"
+             "  ath why @last                 says how it went, and what to type next");
   // Known before the parser is, so that its own complaints obey it too.
   bool json = std::find(args.begin(), args.end(), "--json") != args.end();
-  std::reverse(args.begin(), args.end());
+  if (args.empty() && v.run.command.empty()) {
+    std::fputs(app.help().c_str(), stdout);
+    return 0;
+  }
   try {
-    app.parse(std::move(args));
+    app.parse(std::vector<std::string>(args.rbegin(), args.rend()));
   } catch (const CLI::ParseError& e) {
     if (e.get_exit_code() == 0) return app.exit(e);
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = e.what();
-    error.hint = "ath --help";
-    error.id = "ATH-C0010";
+    const Error error = Misunderstood(app, e, args, v.run.file);
     PrintError(error, json);
     return RowOf(error.code).exit_status;
   }

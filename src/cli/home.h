@@ -10,6 +10,7 @@ namespace athanor {
 
 struct Home : StoreLayout {
   std::string cache() const { return root + "/cache"; }
+  std::string aws() const { return root + "/aws"; }  // for AWS clients: `ath env aws`
   std::string socket() const { return root + "/server.sock"; }
   std::string server_log() const { return root + "/server.log"; }
 };

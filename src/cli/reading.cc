@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/rfc3339.h"
 
 namespace athanor {
 
@@ -20,16 +21,7 @@ int64_t Number(const Json& json, const char* key) {
 }
 
 int64_t TimeOf(const Json& json, const char* key) {
-  auto text = Text(json, key);
-  std::tm tm{};
-  int millis = 0;
-  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) < 6) {
-    return 0;
-  }
-  tm.tm_year -= 1900;
-  tm.tm_mon -= 1;
-  return static_cast<int64_t>(::timegm(&tm)) * 1000 + millis;
+  return ParseRfc3339(Text(json, key)).value_or(WallTime{}).ms;
 }
 
 std::string Local(int64_t ms) {

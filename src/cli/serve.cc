@@ -1,6 +1,7 @@
 #include "cli/serve.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <pwd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 
@@ -22,17 +24,24 @@
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/version.h"
+#include "door/aws/aws_front.h"
+#include "door/cloudwatch/cloudwatch.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/sagemaker/register.h"
 #include "launch/process/process_backend.h"
+#include "link/aws_environment.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "record/db/database.h"
+#include "record/objects/directory_object_store.h"
 
 namespace athanor {
 namespace {
 
 constexpr Millis kSyncEvery{100};
+constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
+constexpr Millis kGiveBackEvery{2'000};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
 constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
@@ -60,6 +69,7 @@ class Server {
     auto status = Open();
     if (!status) {
       PrintError(status.error(), options_.json);
+      run_writes_.Stop();
       return RowOf(status.error().code).exit_status;
     }
     Announce();
@@ -68,7 +78,10 @@ class Server {
     engine_->Stop();
     http_->Stop();
     readers_.Stop();
+    transfers_.Stop();
+    hashers_.Stop();
     syncer_.Stop();
+    run_writes_.Stop();
     SyncNow();
     ::unlink(home_.socket().c_str());
     return failed_ ? 1 : 0;
@@ -106,12 +119,16 @@ class Server {
                                       : "there is room again: recording goes on");
     });
     losses_ = std::make_unique<LossStore>(*database_);
+    documents_ = std::make_unique<DocumentStore>(*database_);
     tokens_ = std::make_unique<TokenStore>(*database_);
     ATHANOR_TRY(secrets_, SecretStore::Open(*database_, home_.secret_key()));
+    access_keys_ = std::make_unique<AccessKeys>(*database_, *secrets_);
+    ATHANOR_TRY(objects_, OpenObjectDirectory(home_.objects(), clock_, &hashers_));
     ATHANOR_TRY(auto blobs, BlobStore::Open(home_.blobs()));
     blobs_ = std::make_unique<BlobStore>(std::move(blobs));
     ATHANOR_TRY(series_, SeriesStore::Open(home_.series()));
     ATHANOR_TRY(logs_, LogStore::Open(home_.logs()));
+    ATHANOR_CHECK_OK(OpenRuns());
     ATHANOR_TRY(ingest_key_, KeyFrom(home_.ingest_key()));
     ATHANOR_TRY(catalogue_, LoadCatalogue(home_.root + "/types.csv"));
     backend_ = std::make_unique<ProcessBackend>(
@@ -123,6 +140,38 @@ class Server {
       ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
     }
     loop_.After(kSyncEvery, [this] { SyncTick(); });
+    return Ok();
+  }
+
+  // Jobs of before there were runs, and those whose end came when this was not running, are
+  // brought in line.
+  Status OpenRuns() {
+    run_store_ = std::make_unique<RunStore>(*database_);
+    run_writer_ = std::make_unique<RunWriter>(*run_store_, run_writes_, loop_, [this] {
+      log_.Log(LogLevel::kError, "a change of runs could not be kept");
+      auto kept = run_store_->Load();
+      if (!kept) return;
+      runs_->Load(*kept);
+      models_.Load(*kept);
+    });
+    runs_ = std::make_unique<RunBook>(*series_);
+    ATHANOR_TRY(const auto known, run_store_->Load());
+    runs_->Load(known);
+    models_.Load(known);
+    std::map<JobId, RunStatus> seen;
+    for (const auto& run : known.runs) seen.emplace(run.id, run.status);
+    JobQuery all;
+    all.limit = SIZE_MAX;
+    ATHANOR_TRY(const auto jobs, jobs_->List(all));
+    for (const auto& job : jobs) {
+      const auto at = seen.find(job.id);
+      if (at != seen.end() && IsTerminal(job.state) && at->second != RunStatus::kRunning &&
+          at->second != RunStatus::kScheduled && job.attempts < 2) {
+        continue;
+      }
+      ATHANOR_TRY(const auto record, jobs_->Find(job.id));
+      run_writer_->Write(runs_->Mirror(record), {});
+    }
     return Ok();
   }
 
@@ -157,8 +206,10 @@ class Server {
     info.simulate = parts.simulate;
     info.rates = settings_.rates;
     context_ = std::make_unique<DoorContext>(
-        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *logs_, *series_, *blobs_, *tokens_,
-                    *secrets_, *catalogue_, parts.inventory, hub_, readers_, ingest_key_,
+        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
+                    *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
+                    *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
+                    transfers_, home_.artifacts(), ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
   }
 
@@ -172,6 +223,8 @@ class Server {
     plan.placement = attempt.placement;
     plan.dir = home_.attempts() + "/" + attempt.id.ToString();
     plan.server = "unix:" + home_.socket();
+    plan.url = context_->info.url;
+    plan.aws_dir = home_.aws();
     plan.token = IngestToken(ingest_key_, attempt.id);
     plan.blob_dir = home_.blobs();
     plan.cache_dir = home_.cache();
@@ -188,7 +241,17 @@ class Server {
       plan.resume_from = record.resume_from;
     }
     AddLossRate(record, plan);
+    AddTracking(record, plan);
     return plan;
+  }
+
+  // A script that logs with MLflow logs to its job's run, unless it is told another server.
+  void AddTracking(const JobRecord& record, AttemptPlan& plan) const {
+    const auto& url = context_->info.url;
+    if (url.empty() || record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
+    plan.spec.env["MLFLOW_TRACKING_URI"] = url;
+    plan.spec.env["MLFLOW_RUN_ID"] = record.id.value.ToHex();
+    plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
   }
 
   // How often this kind of machine is lost: measured here, else assumed, and said so.
@@ -226,6 +289,7 @@ class Server {
 
   void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
     hub_.Tell(record.id, News::kState);
+    run_writer_->Write(runs_->Mirror(record), {});
     CountLosses(record, events);
     if (!IsTerminal(record.state)) return;
     hub_.Drop(record.id);
@@ -236,10 +300,16 @@ class Server {
   Status Listen() {
     ATHANOR_TRY(auto router, MakeRouter(*context_));
     router_ = std::make_unique<Router>(std::move(router));
+    aws_ = std::make_unique<AwsFront>(*context_);
+    RegisterSageMaker(*context_, *aws_);
+    RegisterCloudWatch(*aws_, *context_);
     http_ = std::make_unique<HttpServer>(loop_, [this](Request request, Responder responder) {
+      if (aws_->Takes(request)) return aws_->Handle(std::move(request), responder);
       router_->Dispatch(std::move(request), responder);
     });
-    http_->SetBodyPolicy([this](const Request& head) { return PolicyFor(*context_, *router_, head); });
+    http_->SetBodyPolicy([this](const Request& head) {
+      return aws_->Takes(head) ? aws_->PolicyFor(head) : PolicyFor(*context_, *router_, head);
+    });
     ATHANOR_CHECK_OK(http_->ListenUnix(home_.socket(), 0600));
     bool loopback = options_.address == "127.0.0.1" || options_.address == "::1";
     bool tls = !options_.tls_cert.empty();
@@ -271,6 +341,11 @@ class Server {
                                                                 : "[" + options_.address + "]";
     context_->info.url =
         std::string(tls ? "https://" : "http://") + host + ":" + std::to_string(*port);
+    // Jobs and shells that were led here before find the new address. Nothing else needs it.
+    if (auto written = WriteAwsOverlay(home_.aws(), context_->info.url); !written) {
+      log_.Log(LogLevel::kWarning, "AWS clients may not find this server",
+               {{"why", written.error().what}});
+    }
     return Ok();
   }
 
@@ -285,6 +360,13 @@ class Server {
     std::fflush(stdout);
   }
 
+  // What ten thousand submits used is given back to the system, not kept for the next ones.
+  void GiveBackMemory() {
+    if (::mallinfo2().fordblks < kIdleHeap || clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
+    ::malloc_trim(1 << 20);
+    gave_back_ = clock_.Monotonic();
+  }
+
   void SyncNow() {
     auto logs = logs_->Sync();
     auto series = series_->Sync();
@@ -296,12 +378,14 @@ class Server {
   void SyncTick() {
     bool taken = syncer_.Submit([this] {
       SyncNow();
+      GiveBackMemory();
       loop_.Post([this] { loop_.After(kSyncEvery, [this] { SyncTick(); }); });
     });
     if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
   }
 
   ServeOptions options_;
+  Millis gave_back_{0};  // the syncing thread's
   Home home_;
   SystemClock clock_;
   Logger log_;
@@ -312,14 +396,24 @@ class Server {
   ThreadPool effects_{1};
   ThreadPool readers_{2};
   ThreadPool syncer_{1};
+  ThreadPool transfers_{8};  // they wait for the disk, not for a processor
+  ThreadPool hashers_{2};
+  ThreadPool run_writes_{1};
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<LossStore> losses_;
+  std::unique_ptr<DocumentStore> documents_;
   std::unique_ptr<TokenStore> tokens_;
   std::unique_ptr<SecretStore> secrets_;
+  std::unique_ptr<AccessKeys> access_keys_;
+  std::unique_ptr<ObjectStore> objects_;
   std::unique_ptr<BlobStore> blobs_;
   std::unique_ptr<SeriesStore> series_;
   std::unique_ptr<LogStore> logs_;
+  std::unique_ptr<RunStore> run_store_;
+  std::unique_ptr<RunWriter> run_writer_;
+  std::unique_ptr<RunBook> runs_;
+  ModelBook models_;
   std::optional<Catalogue> catalogue_;
   std::string ingest_key_;
   Hub hub_;
@@ -327,6 +421,7 @@ class Server {
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DoorContext> context_;
   std::unique_ptr<Router> router_;
+  std::unique_ptr<AwsFront> aws_;
   std::unique_ptr<HttpServer> http_;
   bool failed_ = false;
 };

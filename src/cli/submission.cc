@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/ids.h"
 #include "base/text.h"
+#include "job/object_uri.h"
 #include "job/codec.h"
 #include "job/command.h"
 #include "submit/bundle.h"
@@ -57,9 +58,19 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
   JobSpec spec;
   auto base = CurrentDir();
   if (!options.file.empty()) {
+    // What people type before they have read anything: the script itself.
+    for (auto [end, program] : {std::pair{".py", "python3"}, {".sh", "sh"}}) {
+      if (!EndsWith(options.file, end)) continue;
+      return Fail(Error{ErrorCode::kInvalid,
+                        Printable(options.file) + " is a script, not a job file", std::string("ath run -- ") + program + " " + ShellQuote(options.file),
+                        "a command stands after --", "ATH-S0100", ""});
+    }
     auto text = ReadFile(options.file, 16 << 20);
     if (!text) {
       Error error = text.error();
+      if (error.code == ErrorCode::kNotFound) {
+        error.what = "there is no job file '" + Printable(options.file) + "'";
+      }
       error.hint = "ath init            writes a job file from what is in this folder\n"
                    "ath run -- CMD      runs a command without one";
       error.id = "ATH-S0100";
@@ -76,7 +87,7 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
   spec.source.dir = Absolute(base, spec.source.dir);
   for (auto& channel : spec.data) {
     // Channels by flag are relative to the shell, those of a file to the file.
-    if (!channel.from.empty() && channel.from[0] != '/') {
+    if (!channel.from.empty() && channel.from[0] != '/' && !IsObjectUri(channel.from)) {
       auto here = Absolute(base, channel.from);
       channel.from = Exists(here) ? here : Absolute(CurrentDir(), channel.from);
     }

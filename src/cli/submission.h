@@ -16,6 +16,7 @@ namespace athanor {
 
 struct RunOptions {
   std::string file;                  // a job file; empty: none
+  std::string sagemaker;             // a CreateTrainingJob body instead; empty: none
   std::vector<std::string> command;  // after `--`
   std::vector<std::pair<std::string, std::string>> flags;  // "--memory", "2GB": see ApplyFlag
   std::string key;

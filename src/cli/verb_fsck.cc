@@ -53,7 +53,7 @@ Json ReportView(const FsckReport& report) {
           {"left", report.left()},       {"jobs", report.jobs},
           {"events", report.events},     {"blobs", report.blobs},
           {"series", report.series},     {"logs", report.logs},
-          {"checkpoints", report.checkpoints}, {"bytes", report.bytes},
+          {"checkpoints", report.checkpoints}, {"objects", report.objects}, {"bytes", report.bytes},
           {"schema", report.version}};
 }
 

@@ -1,4 +1,5 @@
 // ath logs: what a job printed.
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
 
@@ -63,7 +64,8 @@ Result<std::string> LogQuery(const LogOptions& options) {
   if (!options.rank.empty()) query += "&rank=" + UrlEncode(options.rank);
   if (!options.since.empty()) {
     ATHANOR_TRY(auto span, ParseDuration(options.since));
-    query += "&since_ms=" + std::to_string(SystemClock().Wall().ms - span.count());
+    const auto since = std::max<int64_t>(SystemClock().Wall().ms - span.count(), 0);
+    query += "&since_ms=" + std::to_string(since);
   }
   return query;
 }

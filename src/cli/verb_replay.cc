@@ -3,11 +3,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -41,9 +43,28 @@ std::string StepsOf(const Json& captures) {
   return Join(all, ", ");
 }
 
-// The newest capture, or the newest that holds `step`.
-Result<Picked> Pick(const Json& captures, const std::string& job, const std::string& step) {
+std::string RanksOf(const Json& captures) {
+  std::set<int64_t> ranks;
+  for (const auto& one : captures) ranks.insert(Number(one, "rank"));
+  std::vector<std::string> all;
+  for (const auto rank : ranks) all.push_back(std::to_string(rank));
+  return Join(all, ", ");
+}
+
+// The newest capture, or the newest that holds `step`; of one rank when `rank` is not negative.
+Result<Picked> Pick(const Json& all, const std::string& job, const std::string& step,
+                    int64_t rank) {
+  Json captures = Json::array();
+  for (const auto& one : all) {
+    if (rank < 0 || Number(one, "rank") == rank) captures.push_back(one);
+  }
   Error error{ErrorCode::kNotFound, job + " kept no captured step", "", "", "ATH-R0015", ""};
+  if (captures.empty() && !all.empty()) {
+    error.what = job + " kept no captured step of rank " + std::to_string(rank);
+    error.why = "ranks that captured: " + RanksOf(all);
+    error.hint = "ath replay " + job + " --rank " + std::to_string(Number(all.front(), "rank"));
+    return Fail(std::move(error));
+  }
   if (captures.empty()) {
     error.why = "its script did not call athanor.capture(), or neither an exception, a rule nor a "
                 "hang ended it";
@@ -57,9 +78,11 @@ Result<Picked> Pick(const Json& captures, const std::string& job, const std::str
       if (std::to_string(each.get<int64_t>()) == step) return Picked{one, each.get<int64_t>()};
     }
   }
-  error.what = job + " did not capture step " + Printable(step);
+  error.what = job + " did not capture step " + Printable(step) +
+               (rank < 0 ? "" : " on rank " + std::to_string(rank));
   error.why = "captured: " + StepsOf(captures);
   error.hint = "ath replay " + job + " --step " + std::to_string(Number(captures.front(), "step"));
+  if (rank >= 0) error.hint += " --rank " + std::to_string(rank);
   return Fail(std::move(error));
 }
 
@@ -84,6 +107,7 @@ class Stage {
       ATHANOR_CHECK_OK(FetchSource(client_, plan_.spec.source.bundle, code()));
     }
     capture_ = JoinPath(JoinPath(dir_, "capture"), Text(capture, "name"));
+    rank_ = static_cast<uint32_t>(std::clamp<int64_t>(Number(capture, "rank"), 0, UINT32_MAX));
     ATHANOR_CHECK_OK(CheckRelativeName(Text(capture, "name")));
     ATHANOR_CHECK_OK(MakeDirs(capture_));
     for (const auto& file : capture["files"]) {
@@ -112,7 +136,7 @@ class Stage {
       std::fwrite(bytes.data(), 1, bytes.size(), stderr);
     };
     ATHANOR_TRY(auto built, BuildEnvironment(plan_.spec, options));
-    auto env = ContractEnvironment(plan_, paths_, 0);
+    auto env = ContractEnvironment(plan_, paths_, rank_);
     for (const auto& [name, value] : built.variables) env[name] = value;
     // A replay reports to nobody and captures nothing.
     for (const char* name : {"ATHANOR_SPOOL", "ATHANOR_NOTICE_FILE", "ATHANOR_STACKS",
@@ -163,6 +187,7 @@ class Stage {
   JobRecord record_;
   std::string dir_;
   std::string capture_;
+  uint32_t rank_ = 0;  // that captured it
   ContractPaths paths_;
   AttemptPlan plan_;
 };
@@ -261,7 +286,7 @@ int ReplayVerb(const Common& common, const ReplayOptions& options) {
   const auto id = record->id.ToString();
   auto kept = client->Get("/api/v1/jobs/" + id + "/capture");
   if (!kept) return Refuse(kept.error(), common.json);
-  auto picked = Pick((*kept)["captures"], record->spec.name, options.step);
+  auto picked = Pick((*kept)["captures"], record->spec.name, options.step, options.rank);
   if (!picked) {
     if (!IsTerminal(record->state)) {
       picked.error().why = "it is " + std::string(NameOf(record->state)) +

@@ -3,9 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/ids.h"
 #include "base/text.h"
 #include "cli/attach.h"
+#include "cli/client.h"
 #include "cli/output.h"
 #include "cli/preflight.h"
 #include "cli/refuse.h"
@@ -14,6 +16,8 @@
 
 namespace athanor {
 namespace {
+
+constexpr uint64_t kMostRequest = 4u << 20;
 
 // Two lines before the job starts: what, from what, on what.
 void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Terminal& terminal) {
@@ -60,9 +64,48 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
   return 0;
 }
 
+// A request of SageMaker's API in place of a job file: the server reads it.
+int RunRequest(const Common& common, const RunOptions& options) {
+  auto text = options.sagemaker == "-" ? ReadFile("/dev/stdin", kMostRequest)
+                                       : ReadFile(options.sagemaker, kMostRequest);
+  if (!text) return Refuse(text.error(), common.json);
+  auto request = ParseJson(*text);
+  if (!request) {
+    Error error = request.error();
+    error.what = options.sagemaker + " is no JSON: " + error.what;
+    error.hint = "aws sagemaker create-training-job --generate-cli-skeleton   prints one";
+    error.id = "ATH-C0043";
+    return Refuse(error, common.json);
+  }
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto made = client->Post("/api/v1/sagemaker/training-jobs", *text);
+  if (!made) return Refuse(made.error(), common.json);
+  const auto name = made->value("name", "");
+  auto job = client->Get("/api/v1/jobs/" + UrlEncode(name));
+  if (!job) return Refuse(job.error(), common.json);
+  const auto id = job->value("id", "");
+  if (options.detach) {
+    if (common.json) {
+      std::printf("%s\n", DumpJson({{"id", id}, {"name", name}, {"state", "Queued"}}).c_str());
+    } else {
+      std::printf("%s\n", id.c_str());
+      PrintHint("ath logs -f " + name + " · ath show " + name + " --sagemaker", common.quiet);
+    }
+    return 0;
+  }
+  if (!common.json && !common.quiet) {
+    for (const auto& note : (*job)["spec"].value("notes", Json::array())) {
+      std::fprintf(stderr, "  note    %s\n", Printable(note.get<std::string>()).c_str());
+    }
+  }
+  return FollowJob(common, *client, id, name);
+}
+
 }  // namespace
 
 int RunVerb(const Common& common, const RunOptions& options) {
+  if (!options.sagemaker.empty()) return RunRequest(common, options);
   if (options.file.empty() && options.command.empty()) {
     Error error;
     error.code = ErrorCode::kInvalid;
@@ -71,6 +114,11 @@ int RunVerb(const Common& common, const RunOptions& options) {
     error.hint = "ath run -- python train.py\nath run job.yaml";
     error.id = "ATH-C0011";
     return Refuse(error, common.json);
+  }
+  if (options.preflight && options.no_preflight) {
+    return Refuse(Error{ErrorCode::kInvalid, "--preflight and --no-preflight exclude each other",
+                        "ath run --help", "", "ATH-C0010", ""},
+                  common.json);
   }
   auto prepared = PrepareJob(common.home, options);
   if (!prepared) return Refuse(prepared.error(), common.json);

@@ -40,8 +40,24 @@ struct LogOptions {
 struct ReplayOptions {
   std::string job;
   std::string step;  // empty: the last captured
+  int64_t rank = -1;  // < 0: whichever captured last
   std::string dir;   // empty: a temporary one
   bool debug = false;
+};
+
+struct ExportOptions {
+  std::string format;  // tb, csv or jsonl
+  std::string job;
+  std::string to;      // empty: stdout; for tb a folder named after the job
+  bool abandoned = false;
+};
+
+struct RunsOptions {
+  std::string filter;
+  std::vector<std::string> sort;     // "metrics.loss", "loss", "-acc"
+  std::vector<std::string> columns;  // the same names
+  std::string experiment;
+  size_t limit = 20;
 };
 
 // Shows a submitted job until its end; the exit status is the job's.
@@ -50,12 +66,16 @@ int FollowJob(const Common& common, Client& client, const std::string& id,
 
 int RunVerb(const Common& common, const RunOptions& options);
 int PsVerb(const Common& common, const ListOptions& options);
-int ShowVerb(const Common& common, const std::string& job);
+int ShowVerb(const Common& common, const std::string& job, bool sagemaker);
 int LogsVerb(const Common& common, const LogOptions& options);
 int WhyVerb(const Common& common, const std::string& job);
 int StopVerb(const Common& common, const std::vector<std::string>& jobs, bool now);
 int WaitVerb(const Common& common, const std::vector<std::string>& jobs, const std::string& timeout);
-int MetricsVerb(const Common& common, const std::string& job, const std::string& name);
+int ExportVerb(const Common& common, const ExportOptions& options);
+// `plot`: the one metric, or each of them, as a chart.
+int MetricsVerb(const Common& common, const std::string& job, const std::string& name, bool plot);
+int RunsVerb(const Common& common, const RunsOptions& options);
+int CompareVerb(const Common& common, const std::vector<std::string>& runs);
 int EventsVerb(const Common& common, const std::string& job, bool follow);
 int ServerStatusVerb(const Common& common);
 int ServerStopVerb(const Common& common);
@@ -84,7 +104,9 @@ int SecretSetVerb(const Common& common, const std::string& name);
 int SecretListVerb(const Common& common);
 int SecretRemoveVerb(const Common& common, const std::string& name);
 int TokenCreateVerb(const Common& common, const std::string& note, const std::string& scope,
-                    const std::string& expires);
+                    const std::string& expires, bool aws);
+// Prints exports for a shell, or what undoes them.
+int EnvAwsVerb(const Common& common, bool unset);
 int TokenListVerb(const Common& common);
 int TokenRevokeVerb(const Common& common, const std::string& id);
 

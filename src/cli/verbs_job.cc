@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/plot.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
@@ -141,19 +142,24 @@ int PsVerb(const Common& common, const ListOptions& options) {
               {Ink::kBold, Ink::kGrey, InkOf(state)});
   }
   if (table.empty()) {
-    std::puts("no jobs yet");
-    PrintHint("ath run -- python train.py", common.quiet);
+    const bool chosen = !options.state.empty() || !options.experiment.empty();
+    std::puts(chosen ? "no such jobs" : "no jobs yet");
+    PrintHint(chosen ? "ath ps -a" : "ath run -- python train.py", common.quiet);
     return 0;
   }
   std::fputs(table.Format(terminal).c_str(), stdout);
   return 0;
 }
 
-int ShowVerb(const Common& common, const std::string& job) {
+int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  auto body = client->Get("/api/v1/jobs/" + UrlEncode(job));
+  auto body = client->Get("/api/v1/jobs/" + UrlEncode(job) + (sagemaker ? "/sagemaker" : ""));
   if (!body) return Refuse(body.error(), common.json);
+  if (sagemaker && !common.json) {
+    std::printf("%s\n", DumpJsonPretty(*body).c_str());
+    return 0;
+  }
   if (common.json) {
     std::printf("%s\n", DumpJson(*body).c_str());
     return 0;
@@ -165,6 +171,9 @@ int ShowVerb(const Common& common, const std::string& job) {
               Text(*body, "id").c_str(), Paint(terminal, InkOf(state), state).c_str(),
               body->value("simulated", false) ? "  (simulated)" : "");
   if (body->contains("cause")) Field("why", Text((*body)["cause"], "text"));
+  for (const auto& note : spec.value("notes", Json::array())) {
+    Field("note", Printable(note.get<std::string>()));
+  }
   Field("command", Printable(CommandText(spec)));
   Field("experiment", Text(spec, "experiment"));
   if (spec.contains("params")) {
@@ -252,7 +261,7 @@ int WhyVerb(const Common& common, const std::string& job) {
     print("what", state == "Running" ? "it is running" : "nothing has gone wrong so far");
   }
   print("what", Text(cause, "text"));
-  print("where", Text(cause, "detail"));
+  if (Text(cause, "detail") != Text(cause, "text")) print("where", Text(cause, "detail"));
   print("next", Text(cause, "hint"));
   if (!Text(cause, "code").empty()) {
     print("code", Text(cause, "code") + "   ath explain " + Text(cause, "code"));
@@ -260,9 +269,60 @@ int WhyVerb(const Common& common, const std::string& job) {
   return 0;
 }
 
-int MetricsVerb(const Common& common, const std::string& job, const std::string& name) {
+namespace {
+
+constexpr size_t kTrendWidth = 16;
+
+int PlotMetric(const Common& common, Client& client, const std::string& job,
+               const std::string& name) {
+  std::vector<std::string> parts;
+  for (const auto& part : Split(name, '/')) parts.push_back(UrlEncode(part));
+  const Terminal terminal = DetectTerminal();
+  auto text = client.GetText(fmt::format("/api/v1/runs/{}/metrics/{}?width={}", UrlEncode(job),
+                                         Join(parts, "/"), terminal.columns * 2));
+  if (!text) return Refuse(text.error(), common.json);
+  std::vector<PlotPoint> points;
+  for (const auto& line : Split(*text, '\n')) {
+    auto point = ParseJson(line);
+    if (!point || !point->is_object()) continue;
+    const auto& value = (*point)["value"];
+    const double x = point->contains("step") ? static_cast<double>(Number(*point, "step"))
+                                             : static_cast<double>(points.size());
+    points.push_back({x, value.is_number() ? value.get<double>() : NAN});
+  }
+  std::printf("%s\n%s", Printable(name).c_str(),
+              PlotText(points, terminal.columns, kPlotRows, terminal.ascii).c_str());
+  return 0;
+}
+
+std::string TrendOf(const Json& metric, const Terminal& terminal) {
+  std::vector<double> values;
+  for (const auto& value : metric.value("trend", Json::array())) {
+    values.push_back(value.is_number() ? value.get<double>() : NAN);
+  }
+  return Sparkline(values, kTrendWidth, terminal.ascii);
+}
+
+int PlotAll(const Common& common, Client& client, const std::string& job) {
+  auto body = client.Get("/api/v1/jobs/" + UrlEncode(job) + "/metrics");
+  if (!body) return Refuse(body.error(), common.json);
+  for (const auto& metric : (*body)["metrics"]) {
+    if (const int status = PlotMetric(common, client, job, Text(metric, "name")); status != 0) {
+      return status;
+    }
+  }
+  return 0;
+}
+
+}  // namespace
+
+int MetricsVerb(const Common& common, const std::string& job, const std::string& name,
+                bool plot) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
+  if (plot && !common.json) {
+    return name.empty() ? PlotAll(common, *client, job) : PlotMetric(common, *client, job, name);
+  }
   auto ref = "/api/v1/jobs/" + UrlEncode(job) + "/metrics";
   if (!name.empty()) {
     std::vector<std::string> parts;
@@ -283,18 +343,19 @@ int MetricsVerb(const Common& common, const std::string& job, const std::string&
     std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
     return 0;
   }
-  auto body = client->Get(ref);
+  auto body = client->Get(common.json ? ref : fmt::format("{}?trend={}", ref, kTrendWidth));
   if (!body) return Refuse(body.error(), common.json);
   if (common.json) {
     std::printf("%s\n", DumpJson(*body).c_str());
     return 0;
   }
-  Table table({"METRIC", "LAST", "STEP", "MIN", "MAX", "POINTS"});
+  const Terminal terminal = DetectTerminal();
+  Table table({"METRIC", "LAST", "STEP", "MIN", "MAX", "POINTS", "TREND"});
   for (const auto& metric : (*body)["metrics"]) {
     table.Add({Printable(Text(metric, "name")), NumberText(metric["last"]),
                metric.contains("last_step") ? std::to_string(Number(metric, "last_step")) : "-",
                NumberText(metric["min"]), NumberText(metric["max"]),
-               std::to_string(Number(metric, "count"))});
+               std::to_string(Number(metric, "count")), TrendOf(metric, terminal)});
   }
   if (table.empty()) {
     std::puts("no metrics");

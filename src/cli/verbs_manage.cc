@@ -251,14 +251,22 @@ int SecretRemoveVerb(const Common& common, const std::string& name) {
 }
 
 int TokenCreateVerb(const Common& common, const std::string& note, const std::string& scope,
-                    const std::string& expires) {
+                    const std::string& expires, bool aws) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
   Json ask = {{"note", note}, {"scope", scope}};
   if (!expires.empty()) ask["expires_in"] = expires;
+  if (aws) ask["kind"] = "aws";
   auto body = client->Post("/api/v1/tokens", DumpJson(ask));
   if (!body) return Refuse(body.error(), common.json);
   if (common.json) return PrintJson(*body);
+  if (aws) {
+    std::printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n",
+                Text(*body, "access_key_id").c_str(), Text(*body, "secret_access_key").c_str());
+    PrintHint("the secret is shown this once   ath token revoke " + Text(*body, "id"),
+              common.quiet);
+    return 0;
+  }
   std::printf("%s\n", Text(*body, "token").c_str());
   PrintHint("shown this once: export ATHANOR_TOKEN=...   ath token revoke " + Text(*body, "id"),
             common.quiet);

@@ -2,8 +2,13 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
+#include <unordered_map>
+#include <vector>
+
 #include "base/hash.h"
 #include "base/text.h"
+#include "door/mlflow/mlflow.h"
 
 namespace athanor {
 namespace {
@@ -18,6 +23,8 @@ constexpr Permission kPermissions[] = {
     {"server.backup", Access::kAdmin},
     {"server.gc", Access::kAdmin},
     {"jobs.submit", Access::kSubmit},
+    {"sagemaker.create", Access::kSubmit},
+    {"sagemaker.show", Access::kRead},
     {"jobs.list", Access::kRead},
     {"jobs.show", Access::kRead},
     {"jobs.events", Access::kRead},
@@ -37,6 +44,9 @@ constexpr Permission kPermissions[] = {
     {"jobs.file", Access::kRead},
     {"jobs.exec", Access::kAdmin},
     {"jobs.diff", Access::kRead},
+    {"runs.list", Access::kRead},
+    {"runs.show", Access::kRead},
+    {"runs.points", Access::kRead},
     {"events.stream", Access::kRead},
     {"blobs.missing", Access::kSubmit},
     {"blobs.put", Access::kSubmit},
@@ -51,13 +61,30 @@ constexpr Permission kPermissions[] = {
     {"agent.report", Access::kAgent},
     {"agent.commands", Access::kAgent},
     {"agent.secrets", Access::kAgent},
+    {"agent.objects", Access::kAgent},
+    {"agent.object", Access::kAgent},
+    {"agent.put", Access::kAgent},
 };
 
+// All doors' rows, in one table.
+const std::vector<Permission>& Table() {
+  static const auto mlflow = MlflowPermissions();
+  static const auto table = [] {
+    std::vector<Permission> rows(std::begin(kPermissions), std::end(kPermissions));
+    for (const auto& [route, need] : mlflow) rows.push_back({route, need});
+    return rows;
+  }();
+  return table;
+}
+
 Access AccessOf(std::string_view route) {
-  for (const auto& row : kPermissions) {
-    if (row.route == route) return row.need;
-  }
-  return Access::kNobody;
+  static const auto by_route = [] {
+    std::unordered_map<std::string_view, Access> rows;
+    for (const auto& row : Table()) rows.emplace(row.route, row.need);
+    return rows;
+  }();
+  const auto at = by_route.find(route);
+  return at == by_route.end() ? Access::kNobody : at->second;
 }
 
 tl::unexpected<Error> Refuse(std::string what, std::string hint, std::string id) {
@@ -81,20 +108,49 @@ bool Enough(Scope held, Access need) {
   return false;
 }
 
+// The attempt that a token of the form PREFIX_ATTEMPT_SIGNATURE was made for, by `make`.
+std::optional<AttemptId> AttemptOf(const DoorContext& context, std::string_view token,
+                                   std::string_view prefix,
+                                   std::string (*make)(const std::string&, AttemptId)) {
+  auto parts = StartsWith(token, prefix) ? Split(token.substr(prefix.size()), '_')
+                                         : std::vector<std::string>();
+  auto attempt = parts.size() == 2 ? AttemptId::Parse(parts[0]) : std::nullopt;
+  if (!attempt) return std::nullopt;
+  auto right = make(context.ingest_key, *attempt);
+  if (right.size() != token.size() ||
+      CRYPTO_memcmp(right.data(), token.data(), right.size()) != 0) {
+    return std::nullopt;
+  }
+  return attempt;
+}
+
 Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token) {
-  constexpr std::string_view kPrefix = "athjob_";
-  auto parts = StartsWith(token, kPrefix) ? Split(token.substr(kPrefix.size()), '_')
-                                          : std::vector<std::string>();
-  if (parts.size() == 2) {
-    if (auto attempt = AttemptId::Parse(parts[0])) {
-      auto right = IngestToken(context.ingest_key, *attempt);
-      if (right.size() == token.size() &&
-          CRYPTO_memcmp(right.data(), token.data(), right.size()) == 0) {
-        return Caller{"agent", std::nullopt, *attempt};
-      }
-    }
+  if (auto attempt = AttemptOf(context, token, "athjob_", IngestToken)) {
+    return Caller{"agent", std::nullopt, *attempt};
   }
   return Refuse("not an agent's token", "", "ATH-A0001");
+}
+
+// A script in a job logs with a token of its attempt, good as long as that lives, and for
+// nothing but MLflow's calls.
+Result<Caller> AuthorizeScript(const DoorContext& context, std::string_view token) {
+  const auto attempt = AttemptOf(context, token, "athrun_", RunToken);
+  const auto job = attempt ? context.engine.JobOf(*attempt) : std::nullopt;
+  if (!job) return Refuse("this job's token is void: its attempt is over", "", "ATH-A0002");
+  const auto* live = context.engine.Live(*job);
+  return Caller{live ? live->user : "job", Scope::kSubmit, *attempt};
+}
+
+bool IsMlflow(std::string_view route) {
+  return StartsWith(route, "mlflow.") || StartsWith(route, "ajax.mlflow.");
+}
+
+// The token of a request. MLflow's clients may send it as a password, too.
+std::string TokenOf(std::string_view authorization, std::string_view route) {
+  if (StartsWith(authorization, "Bearer ")) return std::string(authorization.substr(7));
+  if (!StartsWith(authorization, "Basic ") || !IsMlflow(route)) return "";
+  const auto pair = FromBase64(authorization.substr(6));
+  return pair ? pair->substr(std::min(pair->find(':'), pair->size() - 1) + 1) : "";
 }
 
 // A browser sends at least one of these with anything but a plain navigation.
@@ -110,7 +166,7 @@ std::string HostName(std::string_view host) {
 
 }  // namespace
 
-std::span<const Permission> Permissions() { return kPermissions; }
+std::span<const Permission> Permissions() { return Table(); }
 
 std::string CsrfToken(const DoorContext& context) {
   return Sha256Hex(context.ingest_key + Sha256Hex(context.ingest_key + "csrf"));
@@ -142,10 +198,11 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
     return Refuse("route " + std::string(route) + " is in no permission table", "", "ATH-A0005");
   }
   std::string_view authorization = request.headers.Get("Authorization");
-  std::string_view token =
-      StartsWith(authorization, "Bearer ") ? authorization.substr(7) : std::string_view();
+  const std::string token = TokenOf(authorization, route);
   if (need == Access::kAgent) return AuthorizeAgent(context, token);
   if (need == Access::kPublic) return Caller{"anyone", std::nullopt, std::nullopt};
+
+  if (StartsWith(token, "athrun_") && IsMlflow(route)) return AuthorizeScript(context, token);
 
   Caller caller;
   if (!authorization.empty()) {

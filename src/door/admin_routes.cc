@@ -172,8 +172,14 @@ Json TokenView(const TokenInfo& info) {
 void ListTokens(DoorContext& context, const Call& call) {
   auto tokens = context.tokens.List();
   if (!tokens) return call.Refuse(tokens.error());
+  auto keys = context.access_keys.List();
+  if (!keys) return call.Refuse(keys.error());
   Json all = Json::array();
   for (const auto& token : *tokens) all.push_back(TokenView(token));
+  for (const auto& key : *keys) {
+    all.push_back(TokenView(key));
+    all.back()["kind"] = "aws";
+  }
   call.Json(200, DumpJson(Json{{"tokens", std::move(all)}}));
 }
 
@@ -197,6 +203,15 @@ void CreateToken(DoorContext& context, const Call& call) {
     if (!span) return call.Refuse(span.error());
     expires.ms = now.ms + span->count();
   }
+  if (text("kind") == "aws") {
+    auto key = context.access_keys.Create(text("note"), *scope, now, expires);
+    if (!key) return call.Refuse(key.error());
+    Json out = TokenView(key->info);
+    out["kind"] = "aws";
+    out["access_key_id"] = key->info.id;
+    out["secret_access_key"] = key->secret;
+    return call.Json(201, DumpJson(out));
+  }
   auto made = context.tokens.Create(text("note"), *scope, now, expires);
   if (!made) return call.Refuse(made.error());
   Json out = TokenView(made->info);
@@ -206,6 +221,9 @@ void CreateToken(DoorContext& context, const Call& call) {
 
 void RevokeToken(DoorContext& context, const Call& call) {
   auto status = context.tokens.Revoke(call.captures["id"]);
+  if (!status && status.error().code == ErrorCode::kNotFound) {
+    status = context.access_keys.Revoke(call.captures["id"]);
+  }
   if (!status) return call.Refuse(status.error());
   call.Json(200, DumpJson(Json{{"revoked", call.captures["id"]}}));
 }

@@ -81,6 +81,13 @@ class ReportTaker {
     return 1;
   }
 
+  // What a replaced attempt says of itself now is not what the job does now.
+  bool IsCurrent() const {
+    const auto* live = context_.engine.Live(job_);
+    return live && live->current() && live->current()->id == attempt_ &&
+           live->current()->ended.ms == 0;
+  }
+
   Happened On(HelloFrame&) { return AgentUp{attempt_}; }
   Happened On(LogFrame& f) {
     LogChunk chunk{number(), f.host, f.rank, f.stream, f.offset, f.wall_ms, f.bytes};
@@ -110,23 +117,26 @@ class ReportTaker {
     } else if (!added) {
       error_ = added.error();
     } else if (*added > 0) {
+      context_.runs.Touch(job_);
       context_.hub.Tell(job_, News::kPoints);
     }
     return std::nullopt;
   }
   Happened On(UsageFrame& f) {
     context_.engine.Touch(attempt_, f.held_ms);
+    if (!IsCurrent()) return std::nullopt;
     context_.hub.Stats(job_).usage = f;
     context_.hub.Tell(job_, News::kUsage);
     return std::nullopt;
   }
   Happened On(ProgressFrame& f) {
+    if (!IsCurrent()) return std::nullopt;
     context_.hub.Stats(job_).progress = f;
     context_.hub.Tell(job_, News::kUsage);
     return std::nullopt;
   }
   Happened On(StartedFrame& f) {
-    context_.hub.Stats(job_).supervisor_pid = f.supervisor_pid;
+    if (IsCurrent()) context_.hub.Stats(job_).supervisor_pid = f.supervisor_pid;
     return ScriptStarted{attempt_, f.setup_ms, f.off};
   }
   Happened On(PrepareFailedFrame& f) { return PrepareFailed{attempt_, f.cause}; }

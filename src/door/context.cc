@@ -12,10 +12,23 @@ Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference
   return context.jobs.Find(id);
 }
 
+Resumes ResumesOf(const JobRecord& record) {
+  Resumes resumes;
+  for (const auto& attempt : record.attempts) {
+    if (attempt.resumed_step) resumes[attempt.number] = *attempt.resumed_step;
+  }
+  return resumes;
+}
+
 std::string IngestToken(const std::string& key, AttemptId attempt) {
   // Keyed twice, so that a token cannot be extended into another one's.
   auto id = attempt.ToString();
   return "athjob_" + id + "_" + Sha256Hex(key + Sha256Hex(key + id));
+}
+
+std::string RunToken(const std::string& key, AttemptId attempt) {
+  auto id = attempt.ToString();
+  return "athrun_" + id + "_" + Sha256Hex(key + Sha256Hex(key + "run" + id));
 }
 
 }  // namespace athanor

@@ -17,14 +17,21 @@
 #include "net/router.h"
 #include "price/catalogue.h"
 #include "price/price.h"
+#include "record/documents/document_store.h"
 #include "record/jobs/job_store.h"
 #include "record/jobs/loss_store.h"
+#include "record/keys/access_keys.h"
 #include "record/keys/secret_store.h"
 #include "record/keys/token_store.h"
 #include "record/logs/log_store.h"
 #include "record/objects/blob_store.h"
+#include "record/objects/object_store.h"
+#include "record/runs/run_store.h"
+#include "record/runs/run_writer.h"
 #include "record/series/series_store.h"
 #include "steer/engine.h"
+#include "track/model_book.h"
+#include "track/run_book.h"
 
 namespace athanor {
 
@@ -49,15 +56,24 @@ struct DoorContext {
   Engine& engine;
   JobStore& jobs;
   LossStore& losses;
+  DocumentStore& documents;
   LogStore& logs;
   SeriesStore& series;
+  RunStore& run_store;
+  RunBook& runs;
+  RunWriter& run_writer;
+  ModelBook& models;
   BlobStore& blobs;
   TokenStore& tokens;
   SecretStore& secrets;
+  AccessKeys& access_keys;
+  ObjectStore& objects;
   const Catalogue& catalogue;
   Inventory inventory;
   Hub& hub;
   ThreadPool& readers;      // for reads that may take long
+  ThreadPool& transfers;    // for work on objects
+  std::string artifacts;    // folder of what runs keep
   std::string ingest_key;   // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;
@@ -66,8 +82,13 @@ struct DoorContext {
 // A job by any reference (id, prefix, name, @last): the live record, else the stored one.
 Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference);
 
+// The steps that its attempts resumed from: what is beyond them counts no more.
+Resumes ResumesOf(const JobRecord& record);
+
 // The agent's token: made from the attempt, verified without a look-up, void when
 // the attempt is over.
 std::string IngestToken(const std::string& key, AttemptId attempt);
+// The same for the script itself, which may log to runs and nothing else.
+std::string RunToken(const std::string& key, AttemptId attempt);
 
 }  // namespace athanor

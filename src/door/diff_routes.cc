@@ -24,7 +24,8 @@ Result<RunFacts> FactsOf(const DoorContext& context, const std::string& referenc
     facts.source = std::move(*manifest);
   }
   if (!facts.record.packages.empty()) facts.packages = text(facts.record.packages);
-  if (auto metrics = context.series.Summaries(facts.record.id)) facts.metrics = std::move(*metrics);
+  auto metrics = context.series.Summaries(facts.record.id, ResumesOf(facts.record));
+  if (metrics) facts.metrics = std::move(*metrics);
   return facts;
 }
 

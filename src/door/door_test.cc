@@ -14,7 +14,7 @@
 namespace athanor {
 namespace {
 
-TEST(OpenApi, DescribesEveryRouteOfThePermissionTableButTheAgents) {
+TEST(OpenApi, DescribesEveryRouteOfThePermissionTableButTheAgentsAndMlflows) {
   auto document = ParseJson(OpenApiDocument());
   ASSERT_TRUE(document) << document.error().what;
   std::set<std::string> described;
@@ -25,7 +25,8 @@ TEST(OpenApi, DescribesEveryRouteOfThePermissionTableButTheAgents) {
   }
   std::set<std::string> permitted;
   for (const auto& row : Permissions()) {
-    if (row.need != Access::kAgent) permitted.insert(std::string(row.route));
+    const bool mlflow = row.route.find("mlflow.") != std::string_view::npos;
+    if (row.need != Access::kAgent && !mlflow) permitted.insert(std::string(row.route));
   }
   EXPECT_EQ(described, permitted);
 }

@@ -3,6 +3,8 @@
 #include <fcntl.h>
 
 #include "base/files.h"
+#include "base/text.h"
+#include "door/mlflow/mlflow.h"
 
 namespace athanor {
 namespace {
@@ -10,6 +12,7 @@ namespace {
 constexpr uint64_t kMostReport = 64ull << 20;
 constexpr uint64_t kMostBlob = 64ull << 30;
 constexpr uint64_t kMostSpec = 4ull << 20;
+constexpr uint64_t kMostCall = 32ull << 20;  // a data set's profile may have 16 MB
 
 Response Denied(const Error& error) {
   // 401 asks for a credential, 403 says that this one is not enough.
@@ -20,8 +23,8 @@ Response Denied(const Error& error) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, SweepRoutes,
-                    AdminRoutes, AgentRoutes}) {
+  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, RunRoutes,
+                    SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes, SageMakerRoutes, MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
@@ -49,13 +52,21 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.refuse = Denied(caller.error());
     return policy;
   }
-  if (match.route->name == "blobs.put") {
+  if (match.route->name == "blobs.put" || match.route->name == "agent.put") {
     policy.max_bytes = kMostBlob;
     auto dir = JoinPath(context.blobs.dir(), "tmp");
     policy.spool.reset(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+  } else if (EndsWith(match.route->name, "mlflow.artifacts.put")) {
+    policy.max_bytes = kMostBlob;
+    if (MakeDirs(context.artifacts).ok()) {
+      policy.spool.reset(::open(context.artifacts.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    }
+  } else if (StartsWith(match.route->name, "mlflow.") ||
+             StartsWith(match.route->name, "ajax.mlflow.")) {
+    policy.max_bytes = kMostCall;
   } else if (match.route->name == "agent.report") {
     policy.max_bytes = kMostReport;
-  } else if (match.route->name == "jobs.submit" || match.route->name == "blobs.missing") {
+  } else if (match.route->name == "jobs.submit" || match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
     policy.max_bytes = kMostSpec;
   }
   return policy;

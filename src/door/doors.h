@@ -42,9 +42,16 @@ std::vector<DoorRoute> StreamRoutes(DoorContext& context);
 std::vector<DoorRoute> FileRoutes(DoorContext& context);
 std::vector<DoorRoute> AdminRoutes(DoorContext& context);
 std::vector<DoorRoute> AgentRoutes(DoorContext& context);
+std::vector<DoorRoute> ObjectRoutes(DoorContext& context);
+std::vector<DoorRoute> SageMakerRoutes(DoorContext& context);
 std::vector<DoorRoute> SurviveRoutes(DoorContext& context);
 std::vector<DoorRoute> CaptureRoutes(DoorContext& context);
 std::vector<DoorRoute> SweepRoutes(DoorContext& context);
 std::vector<DoorRoute> DiffRoutes(DoorContext& context);
+std::vector<DoorRoute> RunRoutes(DoorContext& context);
+
+// A run by its id in either form, a job's reference, a name (the newest of it), or a part of
+// an id of at least four digits.
+Result<JobId> ResolveRun(const DoorContext& context, const std::string& reference);
 
 }  // namespace athanor

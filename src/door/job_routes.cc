@@ -8,6 +8,7 @@
 #include "door/drafts.h"
 #include "door/hub.h"
 #include "door/names.h"
+#include "door/removal.h"
 #include "door/views.h"
 #include "job/codec.h"
 #include "place/need.h"
@@ -15,6 +16,8 @@
 
 namespace athanor {
 namespace {
+
+constexpr size_t kMostTrends = 200;  // sparklines of one answer
 
 void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
@@ -124,38 +127,39 @@ void Retry(DoorContext& context, const Call& call) {
 void Remove(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  context.engine.Forget(record->id, [&context, call, id = record->id](const Status& status) {
+  RemoveJob(context, record->id, [call, id = record->id](const Status& status) {
     if (!status) return call.Refuse(status.error());
-    auto logs = context.logs.Remove(id);
-    auto series = context.series.Remove(id);
-    if (!logs) return call.Refuse(logs.error());
-    if (!series) return call.Refuse(series.error());
-    // Checkpoints may be many and large: not on the control thread.
-    auto dir = JoinPath(JoinPath(context.info.home, "jobs"), id.ToString());
-    bool taken = context.readers.Submit([call, id, dir] {
-      auto removed = RemoveTree(dir);
-      if (!removed && Exists(dir)) return call.Refuse(removed.error());
-      call.Json(200, "{\"removed\":\"" + id.ToString() + "\"}");
-    });
-    if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+    call.Json(200, "{\"removed\":\"" + id.ToString() + "\"}");
   });
 }
 
 void Metrics(DoorContext& context, const Call& call) {
-  auto record = FindJob(context, call.captures["job"]);
-  if (!record) return call.Refuse(record.error());
-  auto summaries = context.series.Summaries(record->id);
+  auto run = ResolveRun(context, call.captures["job"]);
+  if (!run) return call.Refuse(run.error());
+  auto resumes = context.runs.ResumesOf(*run);
+  auto summaries = context.series.Summaries(*run, resumes);
   if (!summaries) return call.Refuse(summaries.error());
   Json out = Json::object();
   out["metrics"] = MetricsView(*summaries);
+  const auto trend = std::strtoull(call.request.Query("trend").value_or("0").c_str(), nullptr, 10);
+  for (size_t i = 0; trend > 0 && i < std::min(summaries->size(), kMostTrends); ++i) {
+    SampleQuery query;
+    query.width = std::min<size_t>(trend, 1000);
+    auto points = context.series.Sample(*run, (*summaries)[i].name, query, resumes);
+    if (!points) continue;
+    Json values = Json::array();
+    for (const auto& point : *points) values.push_back(point.value);
+    out["metrics"][i]["trend"] = std::move(values);
+  }
   call.Json(200, DumpJson(out));
 }
 
 void Points(DoorContext& context, const Call& call) {
-  auto record = FindJob(context, call.captures["job"]);
-  if (!record) return call.Refuse(record.error());
+  auto run = ResolveRun(context, call.captures["job"]);
+  if (!run) return call.Refuse(run.error());
   bool abandoned = call.request.Query("abandoned").value_or("") == "true";
-  auto points = context.series.Read(record->id, call.captures["name"], abandoned);
+  auto points = context.series.Read(*run, call.captures["name"], abandoned,
+                                    context.runs.ResumesOf(*run));
   if (!points) return call.Refuse(points.error());
   Response response;
   response.headers.Add("Content-Type", "application/x-ndjson");

@@ -1,5 +1,6 @@
 // The native door's streams: logs as bytes, and what happens as server-sent events.
 #include <algorithm>
+#include <charconv>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -31,14 +32,28 @@ struct LogFilter {
   }
 };
 
-LogFilter FilterOf(const Request& request) {
+// A whole number from 0 up; nothing when it is not given.
+Result<std::optional<int64_t>> NumberOf(const Request& request, const char* name) {
+  const auto text = request.Query(name);
+  if (!text) return std::optional<int64_t>();
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
+  if (error != std::errc() || end != text->data() + text->size() || number < 0) {
+    return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a number",
+                      "give a whole number, such as 10",
+                      "got '" + Printable(std::string_view(*text).substr(0, 80)) + "'", "ATH-R0014",
+                      ""});
+  }
+  return std::optional(number);
+}
+
+Result<LogFilter> FilterOf(const Request& request) {
   LogFilter filter;
   auto phase = request.Query("phase").value_or("run");
   filter.setup = phase == "setup" || phase == "all";
   filter.run = phase == "run" || phase == "all";
-  if (auto rank = request.Query("rank")) {
-    filter.rank = static_cast<uint32_t>(std::strtoul(rank->c_str(), nullptr, 10));
-  }
+  ATHANOR_TRY(const auto rank, NumberOf(request, "rank"));
+  if (rank) filter.rank = static_cast<uint32_t>(std::min<int64_t>(*rank, UINT32_MAX));
   return filter;
 }
 
@@ -91,11 +106,11 @@ Result<LogStart> StartOf(const DoorContext& context, JobId job, LogFilter filter
   if (last.empty()) last = request.Query("cursor").value_or("");
   if (auto cursor = LogCursor::Parse(last)) return LogStart{*cursor};
   auto start = [&]() -> Result<LogStart> {
-    if (auto tail = request.Query("tail")) {
-      return TailOf(context, job, filter, std::strtoull(tail->c_str(), nullptr, 10));
-    }
-    if (auto since = request.Query("since_ms")) {
-      ATHANOR_TRY(auto cursor, context.logs.Since(job, std::strtoll(since->c_str(), nullptr, 10)));
+    ATHANOR_TRY(const auto tail, NumberOf(request, "tail"));
+    if (tail) return TailOf(context, job, filter, static_cast<uint64_t>(*tail));
+    ATHANOR_TRY(const auto since, NumberOf(request, "since_ms"));
+    if (since) {
+      ATHANOR_TRY(auto cursor, context.logs.Since(job, *since));
       return LogStart{cursor};
     }
     return LogStart{};
@@ -136,12 +151,13 @@ void Logs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   auto filter = FilterOf(call.request);
-  auto start = StartOf(context, record->id, filter, call.request);
+  if (!filter) return call.Refuse(filter.error());
+  auto start = StartOf(context, record->id, *filter, call.request);
   if (!start) return call.Refuse(start.error());
   Response head;
   head.headers.Add("Content-Type", "application/octet-stream");
   head.headers.Add("X-Content-Type-Options", "nosniff");
-  auto download = std::make_shared<LogDownload>(context, record->id, filter, *start,
+  auto download = std::make_shared<LogDownload>(context, record->id, *filter, *start,
                                                 call.responder.BeginStream(head));
   download->Go();
 }
@@ -256,8 +272,10 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   }
 
   void SendMetrics() {
-    auto summaries = context_.series.Summaries(job_);
-    if (!summaries || summaries->empty() || !stream_.open()) return;
+    auto record = FindJob(context_, job_.ToString());
+    if (!record || !stream_.open()) return;
+    auto summaries = context_.series.Summaries(job_, ResumesOf(*record));
+    if (!summaries || summaries->empty()) return;
     Json data = Json::object();
     data["metrics"] = MetricsView(*summaries);
     Event("metrics", data);
@@ -299,9 +317,10 @@ void FollowJob(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   auto filter = FilterOf(call.request);
-  auto start = StartOf(context, record->id, filter, call.request);
+  if (!filter) return call.Refuse(filter.error());
+  auto start = StartOf(context, record->id, *filter, call.request);
   if (!start) return call.Refuse(start.error());
-  std::make_shared<JobStream>(context, record->id, filter, *start,
+  std::make_shared<JobStream>(context, record->id, *filter, *start,
                               call.responder.BeginStream(SseHead()))
       ->Start(call.request.Query("follow").value_or("true") == "true");
 }

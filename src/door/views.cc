@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/json_writer.h"
 #include "door/hub.h"
 #include "job/causes.h"
 #include "job/codec.h"
@@ -86,6 +87,28 @@ Json SpotView(const JobRecord& record) {
           {"on_demand_micros", CostMicros(ordinary)}};
 }
 
+// Rfc3339 for many times that are near each other: within a second only the fraction differs.
+class TimeText {
+ public:
+  const std::string& Of(int64_t ms) {
+    if (ms < 0 || text_.empty() || ms / 1000 != second_) {
+      text_ = Rfc3339({ms});
+      second_ = ms < 0 ? -1 : ms / 1000;
+      return text_;
+    }
+    const auto fraction = static_cast<int>(ms % 1000);
+    const size_t at = text_.size() - 4;  // "120Z"
+    text_[at] = static_cast<char>('0' + fraction / 100);
+    text_[at + 1] = static_cast<char>('0' + fraction / 10 % 10);
+    text_[at + 2] = static_cast<char>('0' + fraction % 10);
+    return text_;
+  }
+
+ private:
+  int64_t second_ = -1;
+  std::string text_;
+};
+
 }  // namespace
 
 std::string ShownState(const DoorContext& context, const JobRecord& record) {
@@ -121,7 +144,8 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
     out["cause"]["code"] = std::string(row->code);
     out["cause"]["title"] = std::string(row->title);
   }
-  if (auto summaries = context.series.Summaries(record.id); summaries && !summaries->empty()) {
+  auto summaries = context.series.Summaries(record.id, ResumesOf(record));
+  if (summaries && !summaries->empty()) {
     out["metrics"] = MetricsView(*summaries);
   }
   const auto* stats = context.hub.FindStats(record.id);
@@ -174,22 +198,25 @@ Json MetricsView(const std::vector<SeriesSummary>& summaries) {
 
 std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& points) {
   std::string out;
-  std::string quoted = DumpJson(Json(name));
+  out.reserve(points.size() * (80 + name.size()));
+  std::string quoted;
+  AppendJsonText(quoted, name);
+  TimeText time;
   for (const auto& point : points) {
-    out += "{\"name\":" + quoted;
-    if (point.step) out += fmt::format(",\"step\":{}", *point.step);
-    if (std::isfinite(point.value)) {
-      auto text = fmt::format("{}", point.value);
-      // With a fraction, so that readers keep -0.0 and take 3.0 for the float it is.
-      if (text.find_first_of(".e") == std::string::npos) text += ".0";
-      out += ",\"value\":" + text;
-    } else {
-      out += ",\"value\":" + DumpJson(Number(point.value));
+    JsonWriter json(out);
+    json.BeginObject();
+    json.Key("name");
+    json.Raw(quoted);
+    if (point.step) json.Int("step", *point.step);
+    json.Double("value", point.value);
+    json.Text("time", time.Of(point.wall_ns / 1'000'000));
+    if (point.attempt != 1) json.Int("attempt", point.attempt);
+    if (point.abandoned) {
+      json.Key("abandoned");
+      json.Bool(true);
     }
-    out += ",\"time\":\"" + Rfc3339({point.wall_ns / 1'000'000}) + "\"";
-    if (point.attempt != 1) out += fmt::format(",\"attempt\":{}", point.attempt);
-    if (point.abandoned) out += ",\"abandoned\":true";
-    out += "}\n";
+    json.EndObject();
+    out += '\n';
   }
   return out;
 }

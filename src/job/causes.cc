@@ -60,7 +60,8 @@ constexpr CauseRow kCauses[] = {
      true, 0},
     {"log_capped", "ATH-J0205", "the log was cut",
      "The script printed more than limits.log_size to one stream. What came after was read and "
-     "dropped, so that neither the script nor the disk suffered.",
+     "dropped, so that neither the script nor the disk suffered. Or it was stopped while it waited "
+     "for room on a full disk.",
      false, 0},
     {"metric_unmatched", "ATH-J0206", "a metric's regex matched nothing",
      "The expression of a metric found no line among the first thousand, or none at all. Group 1 "
@@ -86,6 +87,16 @@ constexpr CauseRow kCauses[] = {
     {"rule_retry", "ATH-J0211", "a rule asked for another attempt",
      "A rule of the job file fired and its action is to go back to the last whole checkpoint and "
      "try again.",
+     false, 0},
+    {"waiting_disk", "ATH-J0212", "waits for disk space",
+     "The disk that holds the job's log is full. What the script prints is neither kept nor lost: "
+     "the script waits in its write until there is room, then goes on by itself. Time limits and "
+     "`ath stop` work meanwhile. Free some space; `ath rm` removes old jobs with their outputs.",
+     false, 0},
+    {"webhook", "ATH-J0213", "a rule's webhook was not delivered",
+     "A rule of the job file fired, and the address it names could not be told: it did not answer, "
+     "answered with an error, or is not public. The job itself is not touched by that. `ath events "
+     "JOB` has the host's answer.",
      false, 0},
     {"restore_failed", "ATH-J0305", "a checkpoint could not be restored",
      "The checkpoint that was asked for is not whole any more, or the disk is full. `ath "

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
+#include "base/rfc3339.h"
 #include "base/text.h"
 #include "job/fields.h"
 
@@ -31,18 +32,6 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
                      std::same_as<T, IntervalAdvice> || std::same_as<T, Firing>);
 
 constexpr std::string_view kKinds[] = {"string", "number", "bool", "null", "json"};
-
-std::optional<WallTime> ParseTime(const std::string& text) {
-  std::tm tm{};
-  int millis = 0;
-  if (std::sscanf(text.c_str(), "%d-%d-%dT%d:%d:%d.%dZ", &tm.tm_year, &tm.tm_mon, &tm.tm_mday,
-                  &tm.tm_hour, &tm.tm_min, &tm.tm_sec, &millis) != 7) {
-    return std::nullopt;
-  }
-  tm.tm_year -= 1900;
-  tm.tm_mon -= 1;
-  return WallTime{static_cast<int64_t>(timegm(&tm)) * 1000 + millis};
-}
 
 // Writes members; what is empty, and a group that is all default, is left out, so that stored records stay small.
 class Writer {
@@ -134,7 +123,7 @@ class Reader {
       return error_.empty();
     } else if constexpr (std::same_as<T, WallTime>) {
       if (!value.is_string()) return false;
-      auto time = ParseTime(value.get_ref<const std::string&>());
+      auto time = ParseRfc3339(value.get_ref<const std::string&>());
       if (time) field = *time;
       return time.has_value();
     } else if constexpr (std::same_as<T, JobId> || std::same_as<T, AttemptId>) {

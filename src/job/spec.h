@@ -84,8 +84,9 @@ struct LimitSpec {
 // A data channel: a folder or file given to the script under input/data/<name>.
 struct ChannelSpec {
   std::string name;
-  std::string from;
+  std::string from;  // a path of this machine, or s3://bucket/prefix of the object store
   std::string mode = "file";  // file: copied before the start; shared: used in place
+  bool manifest = false;      // `from` is an object that lists the objects, as SageMaker's ManifestFile
   bool operator==(const ChannelSpec&) const = default;
 };
 
@@ -114,6 +115,9 @@ struct CheckpointSpec {
   uint32_t keep_best = 0;
   std::string best_metric;        // for keep_best
   std::string best_goal = "min";  // min or max
+  // s3://bucket/prefix that the files are also put to, and that a job without a checkpoint of
+  // its own starts from; empty: none.
+  std::string uri;
   bool operator==(const CheckpointSpec&) const = default;
 };
 
@@ -165,7 +169,12 @@ struct JobSpec {
   RetrySpec retry;
   int32_t priority = 0;  // higher runs first
   bool debug = false;
+  // s3://bucket/prefix: outputs are also put to <prefix>/<name>/output/; empty: kept by the job alone.
+  std::string output_to;
+  bool output_plain = false;  // there as single files instead of an archive
   std::string origin = "native";  // the door it came through
+  std::string request;            // what that door was asked, as it came, to be given back
+  std::vector<std::string> notes;  // what is not as was asked, said when it was accepted
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -79,6 +79,7 @@ void Fields(V& v, T& x) {
   v("name", x.name);
   v("from", x.from);
   v("mode", x.mode);
+  v("manifest", x.manifest);
 }
 
 template <class V, Of<MetricSpec> T>
@@ -105,6 +106,7 @@ void Fields(V& v, T& x) {
   v("keep_best", x.keep_best);
   v("best_metric", x.best_metric);
   v("best_goal", x.best_goal);
+  v("uri", x.uri);
 }
 
 template <class V, Of<RuleSpec> T>
@@ -154,7 +156,11 @@ void Fields(V& v, T& x) {
   v("retry", x.retry);
   v("priority", x.priority);
   v("debug", x.debug);
+  v("output_to", x.output_to);
+  v("output_plain", x.output_plain);
   v("origin", x.origin);
+  v("request", x.request);
+  v("notes", x.notes);
 }
 
 }  // namespace athanor

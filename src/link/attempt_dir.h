@@ -17,6 +17,7 @@ inline constexpr char kSupervisorStatus[] = "supervisor.status";
 inline constexpr char kStarted[] = "started";
 inline constexpr char kExit[] = "exit";
 inline constexpr char kPackages[] = "packages";  // names the blob of what is installed
+inline constexpr char kEventIndex[] = "events.index";  // numbers of the script's event files
 inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
 inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged

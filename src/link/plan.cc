@@ -15,6 +15,8 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["placement"] = ToJson(plan.placement);
   json["dir"] = plan.dir;
   json["server"] = plan.server;
+  json["url"] = plan.url;
+  json["aws_dir"] = plan.aws_dir;
   json["token"] = plan.token;
   json["blob_dir"] = plan.blob_dir;
   json["cache_dir"] = plan.cache_dir;
@@ -45,6 +47,8 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     ATHANOR_TRY(plan.placement, PlacementFromJson(json.at("placement")));
     plan.dir = json.at("dir").get<std::string>();
     plan.server = json.at("server").get<std::string>();
+    plan.url = json.value("url", "");
+    plan.aws_dir = json.value("aws_dir", "");
     plan.token = json.at("token").get<std::string>();
     plan.blob_dir = json.at("blob_dir").get<std::string>();
     plan.cache_dir = json.at("cache_dir").get<std::string>();

@@ -18,12 +18,14 @@ struct AttemptPlan {
   Placement placement;
   std::string dir;          // the attempt's folder: everything of it lies below
   std::string server;       // unix:/… or http://…
+  std::string url;          // of the server's TCP port, for the script's own clients; empty: none
   std::string token;        // ingest, bound to this attempt
   std::string blob_dir;     // the object store's blobs, readable and writable
   std::string cache_dir;    // environments and data caches, shared by jobs
   std::string job_dir;      // kept over the job's attempts: checkpoints and their manifests
   std::string hide_dir;     // not to be seen by the script (the server's data); empty: none
   std::string supervisor;   // path of athanor-supervisor
+  std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
   std::string python_path;  // where the athanor package lies; empty: none
   std::string resume_dir;     // job_dir of the job to go on from while this one has no checkpoint
   std::string resume_from;    // the checkpoint there; empty: the newest whole one

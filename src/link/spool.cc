@@ -290,40 +290,69 @@ void SpoolSegments::Look(uint32_t serial, Segment& segment) {
 
 void SpoolSegments::Read(uint32_t serial, Segment& segment, const Callback& callback,
                          size_t& left) {
-  if (segment.position != segment.committed) {
+  Cursor& taken = segment.taken;
+  if (taken.position != segment.committed) {
     const auto fd = OpenSegment(serial, segment);
     if (!fd) return;
-    if (!ReadRecords(fd->get(), serial, segment, callback, left)) {
+    const uint64_t unknown = taken.parser.unknown();
+    const uint64_t points = taken.parser.points();
+    bool sense = true;
+    if (segment.ahead && taken.position < segment.ahead->position) {
+      sense = ReadRecords(fd->get(), serial, segment, taken, segment.ahead->position, true,
+                          callback, left);
+    }
+    if (sense && left > 0) {
+      sense = ReadRecords(fd->get(), serial, segment, taken, segment.committed, false, callback,
+                          left);
+    }
+    if (segment.ahead && taken.position >= segment.ahead->position) segment.ahead.reset();
+    counts_.points += taken.parser.points() - points;
+    counts_.unknown_records += taken.parser.unknown() - unknown;
+    if (!sense) {
       // Two looks before a verdict on a live writer: pread does not promise that
       // `committed` was copied in one piece.
-      if (segment.gone || segment.suspect == segment.position) {
+      if (segment.gone || segment.suspect == taken.position) {
         return GiveUp(segment, counts_.corrupt_segments);
       }
-      segment.suspect = segment.position;
+      segment.suspect = taken.position;
       return;
     }
   }
-  segment.done = segment.gone && segment.position == segment.committed;
+  segment.done = segment.gone && taken.position == segment.committed;
 }
 
-// False: the bytes from segment.position on make no sense.
-bool SpoolSegments::ReadRecords(int fd, uint32_t serial, Segment& segment, const Callback& callback,
-                                size_t& left) {
-  if (segment.committed > segment.bytes - sizeof(SegmentHeader) ||
-      segment.committed < segment.position) {
-    return false;
+void SpoolSegments::LookAhead(const Callback& callback) {
+  for (auto& [serial, segment] : segments_) {
+    if (segment.done || segment.free || segment.ahead_bad) continue;
+    if (!segment.ahead) {
+      if (segment.taken.position == segment.committed) continue;
+      segment.ahead = segment.taken;
+    }
+    if (segment.ahead->position == segment.committed) continue;
+    const auto fd = OpenSegment(serial, segment);
+    if (!fd) continue;
+    size_t left = SIZE_MAX;
+    // A verdict on what makes no sense is left to Poll.
+    segment.ahead_bad = !ReadRecords(fd->get(), serial, segment, *segment.ahead, segment.committed,
+                                     false, callback, left);
   }
+}
+
+bool SpoolSegments::ReadRecords(int fd, uint32_t serial, const Segment& segment, Cursor& at,
+                                uint64_t end, bool seen, const Callback& callback, size_t& left) {
+  if (end > segment.bytes - sizeof(SegmentHeader) || end < at.position) return false;
   SpoolBatch batch{.serial = serial,
                    .writer_pid = segment.writer_pid,
                    .dropped = segment.dropped,
+                   .seen = seen,
                    .points = {},
                    .marks = {},
                    .progress = {},
                    .checkpoints = {}};
   std::string bytes;
-  while (segment.position < segment.committed && left > 0) {
-    bytes.resize(std::min<uint64_t>(kChunkBytes, segment.committed - segment.position));
-    if (!ReadExactly(fd, bytes.data(), bytes.size(), sizeof(SegmentHeader) + segment.position)) {
+  while (at.position < end && left > 0) {
+    bytes.resize(std::min<uint64_t>(kChunkBytes, end - at.position));
+    if (!ReadExactly(fd, bytes.data(), bytes.size(), sizeof(SegmentHeader) + at.position)) {
       return false;
     }
     batch.points.clear();
@@ -331,12 +360,9 @@ bool SpoolSegments::ReadRecords(int fd, uint32_t serial, Segment& segment, const
     batch.progress.clear();
     batch.checkpoints.clear();
     size_t used = 0;
-    const uint64_t unknown = segment.parser.unknown();
-    const SpoolParser::Stop stop = segment.parser.Parse(bytes, batch, used);
-    const bool last = segment.position + bytes.size() == segment.committed;
-    segment.position += used;
-    counts_.points += batch.points.size();
-    counts_.unknown_records += segment.parser.unknown() - unknown;
+    const SpoolParser::Stop stop = at.parser.Parse(bytes, batch, used);
+    const bool last = at.position + bytes.size() == end;
+    at.position += used;
     left -= std::min(left, batch.points.size());
     if (!batch.points.empty() || !batch.marks.empty() || !batch.progress.empty() ||
         !batch.checkpoints.empty()) {
@@ -365,7 +391,7 @@ void SpoolSegments::RemoveFinished() {
   for (auto at = segments_.begin(); at != segments_.end();) {
     const Segment& segment = at->second;
     // The last one stays: its name is how a restarted agent knows which serials are used up.
-    if (!segment.done || segment.acknowledged < segment.parser.points() ||
+    if (!segment.done || segment.acknowledged < segment.taken.parser.points() ||
         at->first == last_serial_) {
       ++at;
       continue;

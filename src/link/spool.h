@@ -56,6 +56,7 @@ struct SpoolBatch {
   uint32_t serial = 0;  // the channel of exactly-once delivery
   uint32_t writer_pid = 0;
   uint64_t dropped = 0;  // by this writer before this segment; the same in each batch of it
+  bool seen = false;     // all of it was shown by LookAhead before
   std::vector<SpoolPoint> points;
   std::vector<SpoolMark> marks;
   std::vector<SpoolProgress> progress;
@@ -109,6 +110,11 @@ class SpoolSegments {
   // top-up alone; reading was done.
   Status Poll(const Callback& callback, size_t max_points = SIZE_MAX);
 
+  // Shows what was committed as of the last Poll and neither Poll nor an earlier call gave, and
+  // leaves it for Poll, which gives it again, marked `seen`: for those who must not wait until
+  // it can be shipped.
+  void LookAhead(const Callback& callback);
+
   // Points up to `seq` of segment `serial` are stored by the server. A segment is
   // removed once its writer is done or dead and all of it is read and acknowledged.
   void Acknowledge(uint32_t serial, uint64_t seq);
@@ -120,10 +126,16 @@ class SpoolSegments {
   size_t segments() const { return segments_.size(); }
 
  private:
+  struct Cursor {
+    uint64_t position = 0;  // read so far, behind the header
+    SpoolParser parser;
+  };
   struct Segment {
     uint64_t bytes = 0;      // of the file
     uint64_t committed = 0;  // as last seen
-    uint64_t position = 0;   // read so far, behind the header
+    Cursor taken;            // by Poll
+    std::optional<Cursor> ahead;  // of LookAhead, while it is before `taken`
+    bool ahead_bad = false;
     uint64_t suspect = UINT64_MAX;
     uint64_t acknowledged = 0;
     uint64_t dropped = 0;
@@ -131,7 +143,6 @@ class SpoolSegments {
     bool free = false;
     bool gone = false;  // its writer: closed it, or died
     bool done = false;  // gone and all read, or given up
-    SpoolParser parser;
   };
 
   SpoolSegments() = default;
@@ -141,8 +152,9 @@ class SpoolSegments {
   Result<UniqueFd> OpenSegment(uint32_t serial, Segment& segment);
   void Look(uint32_t serial, Segment& segment);
   void Read(uint32_t serial, Segment& segment, const Callback& callback, size_t& left);
-  bool ReadRecords(int fd, uint32_t serial, Segment& segment, const Callback& callback,
-                   size_t& left);
+  // From `at`, which is a cursor of the segment, up to `end`; false: nonsense.
+  bool ReadRecords(int fd, uint32_t serial, const Segment& segment, Cursor& at, uint64_t end,
+                   bool seen, const Callback& callback, size_t& left);
   void GiveUp(Segment& segment, uint64_t& counter);
   void RemoveFinished();
 

@@ -95,6 +95,41 @@ TEST_F(SpoolTest, HandsOverEachPointOnceWithItsSequence) {
   EXPECT_EQ(segments.counts().points, 3u);
 }
 
+// Planted bug: a look ahead that moves what Poll reads, or that Poll's batches do not tell of.
+TEST_F(SpoolTest, ALookAheadShowsEachPointOnceAndLeavesItForPoll) {
+  auto segments = OpenSegments({.segment_bytes = 8192});
+  SpoolWriter writer(dir_);
+  std::vector<double> shown;
+  const auto show = [&](const SpoolBatch& batch) {
+    EXPECT_FALSE(batch.seen);
+    for (const auto& point : batch.points) shown.push_back(point.value);
+  };
+  std::vector<double> taken;
+  size_t fresh = 0;
+  const auto take = [&](const SpoolBatch& batch) {
+    for (const auto& point : batch.points) taken.push_back(point.value);
+    if (!batch.seen) show(batch);
+    fresh += batch.seen ? 0 : batch.points.size();
+  };
+  std::vector<double> all;
+  for (int round = 0; round < 60; ++round) {
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_NE(Log(writer, "loss", round, static_cast<double>(all.size())), 0u);
+      all.push_back(static_cast<double>(all.size()));
+    }
+    // Now and then there is room to take some.
+    ASSERT_TRUE(segments.Poll(take, round % 7 == 0 ? 15 : 0).ok());
+    if (round % 5 != 0) segments.LookAhead(show);
+  }
+  segments.LookAhead(show);
+  EXPECT_EQ(shown, all);
+  ASSERT_TRUE(segments.Poll(take).ok());
+  EXPECT_EQ(taken, all);
+  EXPECT_LT(fresh, all.size());
+  EXPECT_EQ(segments.counts().points, all.size());
+  EXPECT_EQ(segments.counts().corrupt_segments, 0u);
+}
+
 TEST_F(SpoolTest, KeepsNanAndInfinityAndAllBitsOfANumber) {
   auto segments = OpenSegments();
   SpoolWriter writer(dir_);

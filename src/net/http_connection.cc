@@ -65,7 +65,7 @@ void AppendHeader(std::string& out, std::string_view name, std::string_view valu
 bool IsHeaderName(std::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
-           c == '_';
+           c == '_' || c == '.';
   });
 }
 

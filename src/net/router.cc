@@ -185,13 +185,17 @@ Response Router::Refusal(const Match& match) {
   if (match.status == 400) {
     error.code = ErrorCode::kInvalid;
     error.what = match.what;
+    error.id = "ATH-R0018";
   } else if (match.status == 405) {
     error.code = ErrorCode::kInvalid;
     error.what = "this method is not allowed here";
     error.hint = "use one of: " + match.allow;
+    error.id = "ATH-R0017";
   } else {
     error.code = ErrorCode::kNotFound;
     error.what = "there is nothing at this path";
+    error.hint = "GET /api/v1/openapi.json lists what there is";
+    error.id = "ATH-R0016";
   }
   Response response = ErrorResponse(match.status, error);
   if (match.status == 405) response.headers.Set("Allow", match.allow);

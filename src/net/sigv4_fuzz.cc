@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "net/request_parser.h"
+#include "net/sigv2.h"
 #include "net/sigv4.h"
 
 // Whatever a request claims can be read or refused; nothing verifies without the secret.
@@ -12,6 +13,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   parser.Feed({reinterpret_cast<const char*>(data), size}, {});
   if (!parser.head_done() || parser.problem()) return 0;
   const athanor::Request& head = parser.request();
+  if (athanor::HasSigV2(head)) {
+    const auto claim = athanor::ParseSigV2(head, "us-west-2");
+    const athanor::WallTime start{0};
+    if (claim && athanor::VerifySigV2(*claim, head, "not guessed", start)) std::abort();
+  }
   if (!athanor::HasSigV4(head)) return 0;
   const auto claim = athanor::ParseSigV4(head);
   if (!claim) return 0;

@@ -17,6 +17,7 @@ struct StoreLayout {
   std::string blobs() const { return root + "/blobs"; }
   std::string objects() const { return root + "/objects"; }
   std::string object_index() const { return root + "/objects/index.db"; }
+  std::string artifacts() const { return root + "/artifacts"; }  // of runs
   std::string attempts() const { return root + "/attempts"; }
   std::string jobs() const { return root + "/jobs"; }
   std::string settings() const { return root + "/settings.yaml"; }

@@ -30,6 +30,7 @@
 #include "run/launch_supervisor.h"
 #include "run/outputs.h"
 #include "run/preparation.h"
+#include "run/publish.h"
 #include "run/shipper.h"
 #include "run/survival.h"
 #include "run/usage.h"
@@ -80,6 +81,17 @@ bool EndedCleanly(const std::optional<ExitRecord>& record) {
          });
 }
 
+Cause CauseOfCutLog(const ExitInfo& exit) {
+  const std::string bytes = HumanBytes(exit.log_dropped);
+  if (exit.disk_full) {
+    return {"log_capped", "the log was cut: there was no room on the disk for the last " + bytes,
+            "df -h", ""};
+  }
+  return {"log_capped",
+          "the log was cut: " + bytes + " were printed beyond its limit and not kept",
+          "print less, or raise limits.log_size", ""};
+}
+
 class Agent {
  public:
   Agent(std::string dir, AttemptPlan plan)
@@ -112,6 +124,7 @@ class Agent {
   void Wake();
   int WatchTimeout() const;
   void CheckLimits();
+  void TellOfFullDisk();
   std::string FailureWords();
   int Finish();
   int Leave(const Cause& cause);
@@ -139,6 +152,7 @@ class Agent {
   std::mutex mutex_;
   std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
   bool stop_done_ = false;
+  std::optional<bool> waits_for_room_;  // unknown after an earlier agent: said anew
   std::optional<Millis> kill_at_;  // the grace of the stop is over then
   std::atomic<bool> fenced_{false};
   std::atomic<bool> leaving_{false};
@@ -248,7 +262,7 @@ bool Agent::Adopt() {
   // Found or not: it was started once and never will be again. Reported anew, in
   // case the server never heard of it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
-  FollowScript(*shipper_, dir_);
+  FollowScript(*shipper_, dir_, plan_);
   if (auto status = shipper_->FollowSpool(0, SpoolDir(Path(attempt_dir::kMl), 0)); !status) {
     log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
   }
@@ -276,11 +290,12 @@ Status Agent::Launch() {
   if (!launched) return Fail(launched.error());
   pidfd_ = std::move(launched->pidfd);
   supervisor_pid_ = launched->pid;
+  waits_for_room_ = false;
   // The script is on its way; what follows costs it nothing.
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
-  FollowScript(*shipper_, dir_);
+  FollowScript(*shipper_, dir_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
   // The plan in memory may go once the supervisor has started its ranks, or has ended.
@@ -323,6 +338,21 @@ void Agent::CheckLimits() {
   }
 }
 
+// Neither the script nor anybody who looks at it could tell why it stands still.
+void Agent::TellOfFullDisk() {
+  const bool waits = WaitsForRoom(supervisor_pid_.load());
+  if (waits_for_room_ == waits) return;
+  waits_for_room_ = waits;
+  Cause cause{"disk_room", "there is room on the disk again: the script goes on", "", ""};
+  if (waits) {
+    cause = {"waiting_disk",
+             "waits for disk space: there is no room for what it prints; nothing is lost, and it "
+             "goes on by itself once there is",
+             "df -h " + ShellQuote(dir_), ""};
+  }
+  shipper_->Send(NoteFrame{std::move(cause)});
+}
+
 void Agent::Watch() {
   auto next_tick = clock_.Monotonic() + Millis(1'000);
   while (pidfd_) {
@@ -337,7 +367,8 @@ void Agent::Watch() {
     CarryOutStop();
     if (clock_.Monotonic() >= next_tick) {
       next_tick = clock_.Monotonic() + Millis(1'000);
-      survival_.Tick(last_cpu_ns_.load());
+      TellOfFullDisk();
+      survival_.Tick(last_cpu_ns_.load(), waits_for_room_.value_or(false));
     }
   }
   // Ours, if we started it; else init's.
@@ -399,21 +430,22 @@ int Agent::Finish() {
   survival_.FinishWebhooks();
   survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
-  if (exit.log_dropped > 0) {
-    shipper_->Send(NoteFrame{{"log_capped",
-                              "the log was cut: " + HumanBytes(exit.log_dropped) +
-                                  " were printed beyond its limit and not kept",
-                              "print less, or raise limits.log_size", ""}});
-  }
+  if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
   shipper_->Send(EndedFrame{exit, cause});
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   auto blobs = BlobStore::Open(plan_.blob_dir);
   Result<std::vector<Output>> outputs = blobs ? KeepOutputs(Path(attempt_dir::kMl), *blobs)
                                               : Result<std::vector<Output>>(Fail(blobs.error()));
-  if (outputs) {
-    uploaded.outputs = std::move(*outputs);
-  } else {
+  Status published = Ok();
+  if (outputs) published = PublishOutputs(plan_, Path(attempt_dir::kMl), *blobs, *outputs);
+  if (outputs) uploaded.outputs = std::move(*outputs);
+  if (!published) {
+    uploaded.failure = {"upload_failed",
+                        "outputs could not be put to " + plan_.spec.output_to + ": " +
+                            published.error().what,
+                        "ath cp " + plan_.spec.name + ":model.tar.gz .", published.error().why};
+  } else if (!outputs) {
     uploaded.failure = {"upload_failed", "outputs could not be kept: " + outputs.error().what,
                         outputs.error().hint, outputs.error().why};
   }

@@ -92,6 +92,22 @@ std::string ParentOf(const std::string& dir) {
   return dir.substr(0, dir.rfind('/'));
 }
 
+// What a v2 directory may enable in its children.
+std::vector<std::string> Offered(const std::string& dir) {
+  std::vector<std::string> controllers;
+  const auto text = CgroupDriver::Read(dir, "cgroup.controllers").value_or("");
+  for (auto& name : Split(Trim(text), ' ')) {
+    if (!name.empty()) controllers.push_back(std::move(name));
+  }
+  return controllers;
+}
+
+bool LacksKnown(const std::vector<std::string>& ours, const std::vector<std::string>& theirs) {
+  return std::any_of(std::begin(kKnown), std::end(kKnown), [&](std::string_view name) {
+    return Contains(theirs, name) && !Contains(ours, name);
+  });
+}
+
 }  // namespace
 
 CgroupDriver CgroupDriver::Detect(const std::string& root) {
@@ -103,9 +119,14 @@ CgroupDriver CgroupDriver::Detect(const std::string& root) {
     hierarchy.mount_point = root + mount.point;
     if (mount.type == "cgroup2") {
       hierarchy.own_dir = OwnDir(hierarchy.mount_point, mount.root, OwnPath(cgroup, ""));
-      const auto offered = Read(hierarchy.own_dir, "cgroup.controllers");
-      for (auto& name : Split(Trim(offered.value_or("")), ' ')) {
-        if (!name.empty()) hierarchy.controllers.push_back(std::move(name));
+      hierarchy.controllers = Offered(hierarchy.own_dir);
+      // What a session's cgroup was not given the root may still have, for those who may
+      // make cgroups there.
+      auto above = Offered(hierarchy.mount_point);
+      if (LacksKnown(hierarchy.controllers, above) &&
+          ::access((hierarchy.mount_point + "/cgroup.subtree_control").c_str(), W_OK) == 0) {
+        hierarchy.own_dir = hierarchy.mount_point;
+        hierarchy.controllers = std::move(above);
       }
       // v2 counts CPU time of every cgroup, as part of "cpu".
       if (Contains(hierarchy.controllers, "cpu")) hierarchy.controllers.emplace_back("cpuacct");

@@ -18,7 +18,9 @@ namespace athanor {
 struct CgroupHierarchy {
   int version = 2;
   std::string mount_point;
-  std::string own_dir;                   // the directory of this process's cgroup
+  // The directory of this process's cgroup. v2: the mount's root instead, where that one may
+  // be written and gives controllers that ours was not given.
+  std::string own_dir;
   std::vector<std::string> controllers;  // v2: what the own directory may enable
 };
 

@@ -44,6 +44,28 @@ TEST(CgroupDriver, FindsControllersOnAPureV2Machine) {
   EXPECT_EQ(memory, driver.Unified());
 }
 
+// Planted bug: looking only into the own folder, which a session is often given nothing in.
+TEST(CgroupDriver, TakesTheRootOfAV2MachineWhereOnlyThatGivesControllers) {
+  const FakeMachine machine;
+  machine.Put("/proc/self/mountinfo",
+              "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+  machine.Put("/proc/self/cgroup", "0::/user.slice/session-1.scope\n");
+  machine.Put("/sys/fs/cgroup/user.slice/session-1.scope/cgroup.controllers", "pids\n");
+  machine.Put("/sys/fs/cgroup/cgroup.controllers", "cpu memory pids io\n");
+  // Nobody may make cgroups at the root: what there is stays ours.
+  EXPECT_EQ(nullptr, CgroupDriver::Detect(machine.root).Find("memory"));
+  machine.Put("/sys/fs/cgroup/cgroup.subtree_control", "\n");
+  const auto driver = CgroupDriver::Detect(machine.root);
+  ASSERT_NE(nullptr, driver.Find("memory"));
+  EXPECT_EQ(machine.root + "/sys/fs/cgroup", driver.Find("memory")->own_dir);
+  EXPECT_EQ(driver.Find("memory"), driver.Find("pids"));
+  EXPECT_EQ(driver.Find("memory"), driver.Find("cpuacct"));
+  // Not for what is of no use to us.
+  machine.Put("/sys/fs/cgroup/user.slice/session-1.scope/cgroup.controllers", "cpu memory pids\n");
+  EXPECT_EQ(machine.root + "/sys/fs/cgroup/user.slice/session-1.scope",
+            CgroupDriver::Detect(machine.root).Find("memory")->own_dir);
+}
+
 TEST(CgroupDriver, FindsEachControllerOfAHybridMachineWhereItLives) {
   const FakeMachine machine;
   machine.Put("/proc/self/mountinfo",

@@ -1,19 +1,26 @@
 #include "run/contract.h"
 
 #include <algorithm>
+#include <iterator>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "job/command.h"
 #include "link/job_dir.h"
+#include "run/contract_request.h"
 
 namespace athanor {
 namespace {
 
 // Sorted keys and compact, as the training toolkit writes them.
 using Sorted = nlohmann::json;
+
+constexpr char kDefaultRegion[] = "us-west-2";
+constexpr char kGroup[] = "homogeneousCluster";
 
 Sorted ParamValue(const Param& param) {
   switch (param.kind) {
@@ -36,10 +43,66 @@ std::string Text(const Sorted& value) {
   return value.dump();
 }
 
-Sorted HyperParameters(const JobSpec& spec) {
+Sorted Params(const JobSpec& spec) {
   Sorted all = Sorted::object();
   for (const auto& param : spec.params) all[param.name] = ParamValue(param);
   return all;
+}
+
+// What is meant for the platform and not for the script.
+bool IsPlatforms(std::string_view name) {
+  return StartsWith(name, "sagemaker_") || name == "_tuning_objective_metric";
+}
+
+Sorted HyperParameters(const JobSpec& spec) {
+  Sorted all = Sorted::object();
+  for (const auto& param : spec.params) {
+    if (!IsPlatforms(param.name)) all[param.name] = ParamValue(param);
+  }
+  return all;
+}
+
+// Of the platform's parameters those that the toolkit itself has no use for.
+Sorted FrameworkParams(const JobSpec& spec) {
+  static constexpr std::string_view kToolkits[] = {
+      "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
+      "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
+  Sorted all = Sorted::object();
+  for (const auto& param : spec.params) {
+    if (StartsWith(param.name, "sagemaker_") &&
+        std::find(std::begin(kToolkits), std::end(kToolkits), param.name) == std::end(kToolkits)) {
+      all[param.name] = ParamValue(param);
+    }
+  }
+  return all;
+}
+
+// What the script finds behind its own name in argv.
+Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
+  Sorted args = Sorted::array();
+  const auto script = std::find_if(
+      spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
+        return !spec.entry.empty() && (word == spec.entry || EndsWith(word, "/" + spec.entry));
+      });
+  if (spec.shell || script == spec.command.end()) return args;
+  const auto command = SubstituteCommand(spec, [&paths](std::string_view name) {
+    return std::optional(paths.inside + "/input/data/" + std::string(name));
+  });
+  if (!command) return args;  // said when the script is started
+  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
+    args.push_back((*command)[at]);
+  }
+  return args;
+}
+
+// Where AWS clients of the script think they are.
+std::string RegionOf(const std::map<std::string, std::string>& env) {
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+    if (const auto found = env.find(name); found != env.end() && !found->second.empty()) {
+      return found->second;
+    }
+  }
+  return kDefaultRegion;
 }
 
 Sorted ResourceConfig(const AttemptPlan& plan) {
@@ -47,10 +110,10 @@ Sorted ResourceConfig(const AttemptPlan& plan) {
   Sorted config = Sorted::object();
   config["current_host"] = host;
   config["current_instance_type"] = plan.instance_type;
-  config["current_group_name"] = "homogeneousCluster";
+  config["current_group_name"] = kGroup;
   config["hosts"] = {host};
   config["instance_groups"] = Sorted::array(
-      {{{"instance_group_name", "homogeneousCluster"}, {"instance_type", plan.instance_type},
+      {{{"instance_group_name", kGroup}, {"instance_type", plan.instance_type},
         {"hosts", {host}}}});
   config["network_interface_name"] = "lo";
   return config;
@@ -59,19 +122,79 @@ Sorted ResourceConfig(const AttemptPlan& plan) {
 Sorted InputDataConfig(const JobSpec& spec) {
   Sorted config = Sorted::object();
   for (const auto& channel : spec.data) {
-    config[channel.name] = {{"TrainingInputMode", "File"},
+    // A folder that is used in place is a file system to the script, which is mode File too.
+    const char* mode = channel.mode == "fastfile" ? "FastFile"
+                       : channel.mode == "pipe"   ? "Pipe"
+                                                  : "File";
+    config[channel.name] = {{"TrainingInputMode", mode},
                             {"S3DistributionType", "FullyReplicated"},
                             {"RecordWrapperType", "None"}};
   }
   return config;
 }
 
-void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
-                  std::map<std::string, std::string>& env) {
+Sorted GroupsDict(const AttemptPlan& plan, const std::string& host) {
+  return {{kGroup,
+           {{"instance_group_name", kGroup},
+            {"instance_type", plan.instance_type},
+            {"hosts", {host}}}}};
+}
+
+uint32_t WholeCpus(const AttemptPlan& plan) { return (plan.placement.cpu_millis + 999) / 1000; }
+
+std::string ModuleName(const JobSpec& spec) {
+  return EndsWith(spec.entry, ".py") ? spec.entry.substr(0, spec.entry.size() - 3) : spec.entry;
+}
+
+// Everything in one variable, under the names the toolkit has for it.
+Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   const auto& spec = plan.spec;
-  auto host = HostName(plan);
+  const auto host = HostName(plan);
   auto in = [&paths](const char* below) { return paths.inside + below; };
-  auto hyper = HyperParameters(spec);
+  Sorted all = Sorted::object();
+  all["additional_framework_parameters"] = FrameworkParams(spec);
+  all["channel_input_dirs"] = Sorted::object();
+  for (const auto& channel : spec.data) {
+    all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
+  }
+  all["current_host"] = host;
+  all["current_instance_group"] = kGroup;
+  all["current_instance_group_hosts"] = {host};
+  all["current_instance_type"] = plan.instance_type;
+  all["distribution_hosts"] = Sorted::array();
+  all["distribution_instance_groups"] = Sorted::array();
+  all["framework_module"] = nullptr;
+  all["hosts"] = {host};
+  all["hyperparameters"] = HyperParameters(spec);
+  all["input_config_dir"] = in("/input/config");
+  all["input_data_config"] = InputDataConfig(spec);
+  all["input_dir"] = in("/input");
+  all["instance_groups"] = {kGroup};
+  all["instance_groups_dict"] = GroupsDict(plan, host);
+  all["is_hetero"] = false;
+  all["is_master"] = true;
+  all["is_modelparallel_enabled"] = nullptr;
+  all["job_name"] = spec.name;
+  all["log_level"] = spec.debug ? 10 : 20;
+  all["master_hostname"] = host;
+  all["model_dir"] = in("/model");
+  all["module_dir"] = in("/code");
+  all["module_name"] = ModuleName(spec);
+  all["network_interface_name"] = "lo";
+  all["num_cpus"] = WholeCpus(plan);
+  all["num_gpus"] = plan.placement.gpus.size();
+  all["num_neurons"] = 0;
+  all["output_data_dir"] = in("/output/data");
+  all["output_dir"] = in("/output");
+  all["output_intermediate_dir"] = in("/output/intermediate");
+  all["resource_config"] = ResourceConfig(plan);
+  all["user_entry_point"] = spec.entry;
+  return all;
+}
+
+void AddPaths(const AttemptPlan& plan, const ContractPaths& paths,
+              std::map<std::string, std::string>& env) {
+  auto in = [&paths](const char* below) { return paths.inside + below; };
   env["SM_MODEL_DIR"] = in("/model");
   env["SM_INPUT_DIR"] = in("/input");
   env["SM_INPUT_CONFIG_DIR"] = in("/input/config");
@@ -83,8 +206,9 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_CHECKPOINT_DIR"] = PlaceOfCheckpoints(plan, paths).inside;
   env["SM_MODULE_DIR"] = in("/code");
   env["SM_SOURCE_DIR"] = in("/code");
+  if (paths.inside != "/opt/ml") env["SAGEMAKER_BASE_DIR"] = paths.inside;
   Sorted channels = Sorted::array();
-  for (const auto& channel : spec.data) {
+  for (const auto& channel : plan.spec.data) {
     channels.push_back(channel.name);
     auto path = paths.inside + "/input/data/" + channel.name;
     env["SM_CHANNEL_" + ToUpper(channel.name)] = path;
@@ -92,64 +216,47 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   }
   std::sort(channels.begin(), channels.end());
   env["SM_CHANNELS"] = channels.dump();
+}
+
+void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
+                  std::map<std::string, std::string>& env) {
+  const auto& spec = plan.spec;
+  const auto host = HostName(plan);
+  const auto region = RegionOf(env);
+  AddPaths(plan, paths, env);
+  const auto hyper = HyperParameters(spec);
   env["SM_HPS"] = hyper.dump();
   for (const auto& [name, value] : hyper.items()) env["SM_HP_" + ToUpper(name)] = Text(value);
-  env["SM_USER_ARGS"] = "[]";
-  env["SM_USER_ENTRY_POINT"] = spec.entry;
-  env["SM_MODULE_NAME"] =
-      EndsWith(spec.entry, ".py") ? spec.entry.substr(0, spec.entry.size() - 3) : spec.entry;
+  env["SM_USER_ARGS"] = UserArgs(spec, paths).dump();
+  env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
+  env["SM_MODULE_NAME"] = ModuleName(spec);
+  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework's stands between
+  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
+  env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
-  env["SM_CURRENT_HOST"] = host;
+  env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = env["SM_MASTER_ADDR"] = host;
   env["SM_HOSTS"] = Sorted::array({host}).dump();
   env["SM_HOST_COUNT"] = "1";
   env["SM_CURRENT_HOST_RANK"] = "0";
-  env["SM_MASTER_ADDR"] = host;
   env["SM_MASTER_PORT"] = "7777";
   env["SM_NETWORK_INTERFACE_NAME"] = "lo";
-  env["SM_NUM_CPUS"] = std::to_string((plan.placement.cpu_millis + 999) / 1000);
+  env["SM_NUM_CPUS"] = std::to_string(WholeCpus(plan));
   env["SM_NUM_GPUS"] = std::to_string(plan.placement.gpus.size());
   env["SM_NUM_NEURONS"] = "0";
   env["SM_CURRENT_INSTANCE_TYPE"] = plan.instance_type;
-  env["SM_CURRENT_INSTANCE_GROUP"] = "homogeneousCluster";
+  env["SM_CURRENT_INSTANCE_GROUP"] = kGroup;
   env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Sorted::array({host}).dump();
-  env["SM_INSTANCE_GROUPS"] = Sorted::array({"homogeneousCluster"}).dump();
+  env["SM_INSTANCE_GROUPS"] = Sorted::array({kGroup}).dump();
+  env["SM_DISTRIBUTION_INSTANCE_GROUPS"] = "[]";
   env["SM_IS_HETERO"] = "false";
-  env["SM_INSTANCE_GROUPS_DICT"] =
-      Sorted({{"homogeneousCluster",
-               {{"instance_group_name", "homogeneousCluster"},
-                {"instance_type", plan.instance_type},
-                {"hosts", {host}}}}})
-          .dump();
+  env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan, host).dump();
   env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
   env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
-  env["TRAINING_JOB_NAME"] = spec.name;
-  env["SAGEMAKER_JOB_NAME"] = spec.name;
-  env["CURRENT_HOST"] = host;
-  if (paths.inside != "/opt/ml") env["SAGEMAKER_BASE_DIR"] = paths.inside;
-  Sorted all = Sorted::object();
-  all["channel_input_dirs"] = Sorted::object();
-  for (const auto& channel : spec.data) {
-    all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
-  }
-  all["current_host"] = host;
-  all["hosts"] = {host};
-  all["hyperparameters"] = hyper;
-  all["input_config_dir"] = in("/input/config");
-  all["input_data_config"] = InputDataConfig(spec);
-  all["input_dir"] = in("/input");
-  all["job_name"] = spec.name;
-  all["log_level"] = spec.debug ? 10 : 20;
-  all["master_hostname"] = host;
-  all["model_dir"] = in("/model");
-  all["module_dir"] = in("/code");
-  all["network_interface_name"] = "lo";
-  all["num_cpus"] = (plan.placement.cpu_millis + 999) / 1000;
-  all["num_gpus"] = plan.placement.gpus.size();
-  all["output_data_dir"] = in("/output/data");
-  all["output_dir"] = in("/output");
-  all["resource_config"] = ResourceConfig(plan);
-  all["user_entry_point"] = spec.entry;
-  env["SM_TRAINING_ENV"] = all.dump();
+  env["SM_TRAINING_ENV"] = TrainingEnv(plan, paths).dump();
+  env["TRAINING_JOB_NAME"] = env["SAGEMAKER_JOB_NAME"] = spec.name;
+  env["SAGEMAKER_REGION"] = region;
+  env["TRAINING_JOB_ARN"] =
+      "arn:aws:sagemaker:" + region + ":000000000000:training-job/" + spec.name;
 }
 
 }  // namespace
@@ -191,7 +298,8 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   const auto& root = paths.outside;
   for (const char* dir :
        {"/input/config", "/input/data", "/code", "/model", "/output/data", "/output/intermediate",
-        "/output/metrics", "/checkpoints", "/errors", "/.athanor/bin"}) {
+        "/output/metrics/sagemaker", "/output/profiler", "/output/tensorboard", "/output/tensors",
+        "/checkpoints", "/errors", "/metadata", "/.athanor/bin"}) {
     ATHANOR_CHECK_OK(MakeDirs(root + dir, 0755));
   }
   Sorted strings = Sorted::object();
@@ -203,8 +311,13 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
   ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
   ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
+  ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
+                         {{"LocalPath", paths.inside + "/output/tensorboard"}}));
+  for (const auto& [name, text] : RequestFiles(plan.spec)) {
+    ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
+  }
   // The same with their types, for athanor.params.
-  return ReplaceFile(root + "/.athanor/params.json", HyperParameters(plan.spec).dump(), 0644);
+  return ReplaceFile(root + "/.athanor/params.json", Params(plan.spec).dump(), 0644);
 }
 
 std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
@@ -224,6 +337,7 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   }
   for (const auto& [name, value] : spec.env) env[name] = value;
   AddSageMaker(plan, paths, env);
+  AddRequestVariables(spec, env);
   env["ATHANOR_JOB_ID"] = plan.job.ToString();
   env["ATHANOR_JOB_NAME"] = spec.name;
   env["ATHANOR_ATTEMPT"] = std::to_string(plan.number);
@@ -232,6 +346,7 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
   env["ATHANOR_PARAMS_FILE"] = paths.inside + "/.athanor/params.json";
   env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
+  env["ATHANOR_TENSORBOARD_DIR"] = paths.inside + "/output/tensorboard";
   env["ATHANOR_NOTICE_FILE"] = NoticeFile(paths.inside);
   env["ATHANOR_STACKS"] = StacksFile(paths.inside, rank);
   env["ATHANOR_CAPTURE_DIR"] = CaptureDir(paths.inside);

@@ -18,7 +18,7 @@ struct StreamEnd {
   int64_t written = 0;  // bytes of the file, notes of ours included
   int64_t dropped = 0;  // bytes the script wrote that are not in the file
   bool capped = false;
-  int64_t write_errno = 0;  // last failed write (ENOSPC...); 0: none
+  int64_t write_errno = 0;  // last failed write that lost bytes (ENOSPC...); 0: none
 
   bool operator==(const StreamEnd&) const = default;
 };
@@ -56,7 +56,7 @@ struct ExitRecord {
   CgroupEnd cgroup;
   int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
   int64_t orphans = 0;
-  bool disk_full = false;         // some log write met ENOSPC or EDQUOT
+  bool disk_full = false;         // a log had no room when a rank failed, or to the end
   int64_t stop_signal = 0;        // first stop asked of the supervisor: SIGTERM, SIGUSR2; 0: none
   int64_t stop_to_end_ms = -1;    // from it to the end of the last rank
   bool killed = false;            // we sent SIGKILL to a rank (grace over, or SIGUSR2)

@@ -279,6 +279,11 @@ Result<FoundSupervisor> FindSupervisor(const std::string& status_path) {
   return found;
 }
 
+bool WaitsForRoom(int64_t supervisor_pid) {
+  const auto name = ReadFile("/proc/" + std::to_string(supervisor_pid) + "/comm", 64);
+  return name && Trim(*name) == kWaitsForRoomName;
+}
+
 namespace {
 
 Status Signal(int pidfd, int number) {

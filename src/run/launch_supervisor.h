@@ -60,6 +60,10 @@ struct FoundSupervisor {
 // (or the machine was rebooted), so an exit record is there or never will be.
 Result<FoundSupervisor> FindSupervisor(const std::string& status_path);
 
+// Its ranks' output does not fit on the disk: they wait, or will as soon as their pipes
+// are full. False when it has ended.
+bool WaitsForRoom(int64_t supervisor_pid);
+
 // Both succeed when it has already ended.
 Status AskToStop(int pidfd);   // SIGTERM: its ranks are asked, its grace time runs
 Status KillAllNow(int pidfd);  // SIGUSR2: its ranks are killed, the exit record is written

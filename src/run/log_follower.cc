@@ -35,7 +35,28 @@ bool LogFollower::Read(size_t most, Millis now) {
     any = true;
     Take(scrubber_.Feed({buffer, static_cast<size_t>(n)}));
   }
+  if (ahead_ && ahead_->raw_offset <= raw_offset_) ahead_.reset();
   return any;
+}
+
+void LogFollower::LookAhead(size_t most, const Show& show) {
+  if (!fd_) return;
+  char buffer[64 << 10];
+  for (size_t looked = 0; looked < most;) {
+    const uint64_t from = ahead_ ? ahead_->raw_offset : raw_offset_;
+    const ssize_t n = ::pread(fd_.get(), buffer, sizeof buffer, static_cast<off_t>(from));
+    if (n <= 0) return;
+    if (!ahead_) ahead_ = Ahead{scrubber_, raw_offset_, produced_};
+    looked += static_cast<size_t>(n);
+    ahead_->raw_offset += static_cast<uint64_t>(n);
+    const auto made = ahead_->scrubber.Feed({buffer, static_cast<size_t>(n)});
+    const uint64_t start = ahead_->produced;
+    ahead_->produced += made.size();
+    const uint64_t known = std::max(seen_offset_, shown_offset_);
+    if (ahead_->produced <= known) continue;
+    show(made.substr(known > start ? known - start : 0));
+    shown_offset_ = ahead_->produced;
+  }
 }
 
 void LogFollower::Take(std::string_view made) {
@@ -44,7 +65,11 @@ void LogFollower::Take(std::string_view made) {
   if (produced_ > seen_offset_) {
     // After a restart from the beginning the first part was seen before.
     auto fresh = made.substr(seen_offset_ > start ? seen_offset_ - start : 0);
-    seen_(fresh);
+    const uint64_t first = produced_ - fresh.size();
+    const auto shown = std::min<uint64_t>(
+        shown_offset_ > first ? shown_offset_ - first : 0, fresh.size());
+    if (shown > 0) seen_(fresh.substr(0, shown), true);
+    if (shown < fresh.size()) seen_(fresh.substr(shown), false);
     seen_offset_ = produced_;
   }
   auto skipped = std::min<uint64_t>(skip_, made.size());

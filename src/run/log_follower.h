@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -17,12 +18,19 @@ namespace athanor {
 
 class LogFollower {
  public:
-  // `seen` gets every scrubbed byte once, in order.
-  using Seen = std::function<void(std::string_view bytes)>;
+  // `seen` gets every scrubbed byte once, in order, when it is read to be sent; `shown`: it was
+  // shown by LookAhead before.
+  using Seen = std::function<void(std::string_view bytes, bool shown)>;
+  using Show = std::function<void(std::string_view bytes)>;
   LogFollower(std::string path, std::shared_ptr<const SecretPatterns> patterns, Seen seen);
 
   // Reads what is new, while less than `most` bytes wait. True if there was anything.
   bool Read(size_t most, Millis now);
+  // Shows what neither Read nor an earlier call gave, and keeps nothing of it: Read makes it
+  // again. For those who must not wait until it can be sent. About `most` bytes a call.
+  void LookAhead(size_t most, const Show& show);
+  uint64_t seen() const { return seen_offset_; }  // bytes that Read gave
+  bool looks_ahead() const { return ahead_.has_value(); }
   // What to send now: whole lines, or everything once the last byte is older than
   // `patience` (a progress bar) or `all` is set.
   std::string_view Sendable(Millis now, Millis patience, bool all) const;
@@ -35,6 +43,12 @@ class LogFollower {
   bool drained() const;  // finished, all read and acknowledged
 
  private:
+  struct Ahead {
+    Scrubber scrubber;
+    uint64_t raw_offset;
+    uint64_t produced;
+  };
+
   void Take(std::string_view made);
   void StartAnew();
 
@@ -45,6 +59,8 @@ class LogFollower {
   UniqueFd fd_;
   uint64_t raw_offset_ = 0;
   uint64_t seen_offset_ = 0;     // handed to seen_ so far, over all restarts
+  uint64_t shown_offset_ = 0;    // shown by LookAhead so far
+  std::optional<Ahead> ahead_;   // while LookAhead is before Read
   uint64_t produced_ = 0;        // scrubbed bytes made since (re)start
   uint64_t acknowledged_ = 0;    // offset of pending_'s first byte
   uint64_t skip_ = 0;            // bytes that the server has but we have not made yet

@@ -15,9 +15,13 @@
 #include "base/process.h"
 #include "base/text.h"
 #include "feed/channel.h"
+#include "feed/object_channel.h"
 #include "job/command.h"
+#include "job/object_uri.h"
 #include "link/attempt_dir.h"
+#include "link/aws_environment.h"
 #include "link/job_dir.h"
+#include "link/tb_links.h"
 #include "net/http_client.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
@@ -38,6 +42,33 @@ T As(const char* kind, T result) {
     result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
   }
   return result;
+}
+
+// Whether the script is led to our own S3: not if it is told where another is, or brings keys.
+bool HasOwnServer(const AttemptPlan& plan) {
+  if (plan.url.empty() || plan.aws_dir.empty()) return false;
+  const auto theirs = [](const std::string& name) {
+    return StartsWith(name, "AWS_ENDPOINT_URL") || name == "AWS_ACCESS_KEY_ID" ||
+           name == "AWS_SECRET_ACCESS_KEY" || name == "AWS_PROFILE" ||
+           name == "AWS_WEB_IDENTITY_TOKEN_FILE";
+  };
+  const auto& spec = plan.spec;
+  return std::none_of(spec.env.begin(), spec.env.end(),
+                      [&](const auto& pair) { return theirs(pair.first); }) &&
+         std::none_of(spec.secrets.begin(), spec.secrets.end(),
+                      [&](const auto& secret) { return theirs(secret.name); });
+}
+
+// The list of hosts without proxy, ours among them; empty: there is no proxy, or they are.
+std::string WithoutProxy(const std::map<std::string, std::string>& env, const std::string& name) {
+  const auto value = [&](const char* of) {
+    const auto found = env.find(of);
+    return found == env.end() ? std::string() : found->second;
+  };
+  if (value("http_proxy").empty() && value("HTTP_PROXY").empty()) return {};
+  const std::string now = value(name.c_str());
+  if (now.find("127.0.0.1") != std::string::npos) return {};
+  return now + (now.empty() ? "" : ",") + "127.0.0.1,localhost";
 }
 
 class Preparer {
@@ -91,7 +122,7 @@ class Preparer {
     for (const auto& channel : p_.plan.spec.data) {
       auto to = paths_.outside + "/input/data/" + channel.name;
       if (channel.mode == "file") {
-        ATHANOR_TRY(auto use, CopyChannel(channel.from, to));
+        ATHANOR_TRY(auto use, FillChannel(channel, to));
         Say("channel " + channel.name + ": copied " + std::to_string(use.files) + " files, " +
             HumanBytes(use.bytes));
       } else if (out_.isolation.mount) {
@@ -102,6 +133,12 @@ class Preparer {
       }
     }
     return Ok();
+  }
+
+  Result<ChannelUse> FillChannel(const ChannelSpec& channel, const std::string& to) {
+    if (!IsObjectUri(channel.from)) return CopyChannel(channel.from, to);
+    ObjectsClient objects(p_.plan);
+    return FetchChannel(objects, channel, to);
   }
 
   Result<CheckpointStore> StoreIn(const std::string& job_dir, const std::string& shared) {
@@ -115,7 +152,7 @@ class Preparer {
     out_.checkpoint_dir = place_.outside;
     ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
     const bool first = p_.plan.number == 1 && p_.plan.resume_dir.empty();
-    if (first) return Ok();
+    if (first) return RestoreFromObjects();
     ATHANOR_TRY(auto store, StoreIn(p_.plan.job_dir, place_.shared ? place_.outside : ""));
     // An earlier agent of this attempt may have been killed while it restored.
     if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
@@ -130,7 +167,7 @@ class Preparer {
     }
     if (!restored.checkpoint) {
       Say("no whole checkpoint: starting from the beginning");
-      return Ok();
+      return RestoreFromObjects();
     }
     const auto& checkpoint = *restored.checkpoint;
     Say("restored checkpoint " + checkpoint.id +
@@ -138,6 +175,21 @@ class Preparer {
         HumanBytes(checkpoint.bytes) + " in " + HumanDuration(p_.clock.Monotonic() - began));
     out_.resumed_step = checkpoint.step;
     p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
+    return Ok();
+  }
+
+  // What other jobs left where this one puts its checkpoints.
+  Status RestoreFromObjects() {
+    const auto& uri = p_.plan.spec.checkpoints.uri;
+    if (uri.empty()) return Ok();
+    ATHANOR_TRY(const auto from, ObjectUri::Parse(uri));
+    ObjectsClient objects(p_.plan);
+    if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
+    ATHANOR_TRY(const auto use, FetchPrefix(objects, from, place_.outside));
+    if (use.files > 0) {
+      Say("checkpoints of " + uri + ": " + std::to_string(use.files) + " files, " +
+          HumanBytes(use.bytes));
+    }
     return Ok();
   }
 
@@ -214,6 +266,22 @@ class Preparer {
     return Ok();
   }
 
+  // What leads AWS clients in the script here, unless the job brings an account of its own.
+  void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
+    if (!HasOwnServer(p_.plan)) return;
+    for (const char* name : kAwsInTheWay) env.erase(name);
+    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token);
+    for (const auto& [name, value] : AwsVariables(p_.plan.url, p_.plan.aws_dir, key)) {
+      env[name] = value;
+      if (value != key.secret) plain[name] = value;
+    }
+    // A proxy cannot reach this machine's own address.
+    for (const char* name : {"no_proxy", "NO_PROXY"}) {
+      const auto with = WithoutProxy(env, name);
+      if (!with.empty()) env[name] = plain[name] = with;
+    }
+  }
+
   // The plan carries the secrets, so it stays in memory: the supervisor reads it through
   // a link to our descriptor. From inside a user namespace the kernel forbids that; there
   // it is a 0600 file which is removed as soon as the supervisor has read it.
@@ -236,6 +304,7 @@ class Preparer {
     for (const auto& [name, value] : variables_) env[name] = value;
     OfferPython(env);
     auto plain = env;
+    GiveAws(env, plain);
     ATHANOR_CHECK_OK(GiveSecrets(env));
     plain["ATHANOR_SECRETS_DIR"] = env["ATHANOR_SECRETS_DIR"];
     ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
@@ -355,6 +424,10 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
       return Fail(std::move(error));
     }
   }
+  // Given by Prepare; here so that it is scrubbed from what the script prints.
+  if (HasOwnServer(plan)) {
+    values.push_back({"AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret});
+  }
   return values;
 }
 
@@ -364,9 +437,25 @@ Cause CauseOf(const std::string& kind, const Error& error) {
   return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
 }
 
-void FollowScript(Shipper& shipper, const std::string& dir) {
+void FollowScript(Shipper& shipper, const std::string& dir, const AttemptPlan& plan) {
   shipper.Follow(0, LogStream::kStdout, JoinPath(dir, "logs/rank-0.stdout"));
   shipper.Follow(0, LogStream::kStderr, JoinPath(dir, "logs/rank-0.stderr"));
+  EventFiles::Options events;
+  events.root = JoinPath(dir, attempt_dir::kMl);
+  events.index = JoinPath(dir, attempt_dir::kEventIndex);
+  events.marker = JoinPath(dir, attempt_dir::kLaunching);
+  events.keep_dir = JoinPath(plan.job_dir, job_dir::kEvents);
+  events.attempt = plan.number;
+  events.problem = [&shipper](const std::string& text) {
+    shipper.Send(NoteFrame{{"event_files", text, "", ""}});
+  };
+  events.first_kept = [&shipper, &plan] {
+    const auto home = DirName(DirName(plan.job_dir));
+    if (auto link = LinkEvents(home, plan.job, plan.spec); !link) {
+      shipper.Send(NoteFrame{{"event_files", "not shown below tb/: " + link.error().what, "", ""}});
+    }
+  };
+  shipper.FollowEvents(std::move(events));
 }
 
 }  // namespace athanor

@@ -47,11 +47,12 @@ struct Prepared {
 // "restore_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 
-// Values of the job's secrets, from wherever each comes; kNotFound names the secret.
+// Values of the job's secrets, from wherever each comes, and that of the script's own access
+// key to this server; kNotFound names the secret.
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
 
 Cause CauseOf(const std::string& kind, const Error& error);
-// Lets the shipper follow the script's streams.
-void FollowScript(Shipper& shipper, const std::string& dir);
+// Lets the shipper follow the script's streams and event files.
+void FollowScript(Shipper& shipper, const std::string& dir, const AttemptPlan& plan);
 
 }  // namespace athanor

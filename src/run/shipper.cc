@@ -7,6 +7,7 @@
 #include <deque>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "net/http_client.h"
@@ -18,7 +19,9 @@ namespace athanor {
 namespace {
 
 constexpr size_t kReadAhead = 1 << 20;       // scrubbed bytes of a stream that may wait
-constexpr size_t kMostPoints = 20'000;       // in one batch
+constexpr size_t kMostPoints = 20'000;       // in one batch; more wait in the spool
+constexpr size_t kLookAhead = 64 << 20;      // bytes of a log that are looked at in one go
+constexpr Millis kAwayTick{250};             // between looks while the server is away
 constexpr size_t kSpareSegments = 8;         // about 100,000 points
 constexpr size_t kTailBytes = 64 << 10;
 constexpr Millis kPatience{60};              // before an unfinished line is shown
@@ -33,6 +36,17 @@ void KeepTail(std::string& tail, std::string_view bytes) {
   if (tail.size() > 2 * kTailBytes) tail.erase(0, tail.size() - kTailBytes);
 }
 
+PointBatch PointsOf(const SpoolBatch& batch, uint32_t rank) {
+  PointBatch points;
+  points.rank = rank;
+  points.channel = batch.serial;
+  for (const auto& point : batch.points) {
+    points.items.push_back(
+        {point.seq, {std::string(point.name), point.step, point.wall_ns, point.value}});
+  }
+  return points;
+}
+
 }  // namespace
 
 struct Shipper::Parts {
@@ -45,6 +59,7 @@ struct Shipper::Parts {
     uint32_t rank = 0;
     LogStream stream = LogStream::kStdout;
     std::unique_ptr<LogFollower> follower;
+    std::optional<RegexMetrics> ahead;  // reads what LookAhead shows
   };
   struct Spool {
     uint32_t rank = 0;
@@ -60,10 +75,15 @@ struct Shipper::Parts {
   void SetControlPages();  // with the mutex held
   void Gather(bool all);
   void ReadSpools();
+  void LookAhead();
+  void LookAheadIn(Stream& stream);
+  void See(const SpoolBatch& batch, const PointBatch& points);
+  void ReadEvents(bool all);
   void AddSpareSegments();
   void Handle(const std::vector<ReplyFrame>& replies);
-  void Seen(const Stream& stream, std::string_view bytes);
-  void AddPoints(std::vector<MetricPoint> found);
+  void Seen(const Stream& stream, std::string_view bytes, bool shown);
+  void AddPoints(std::vector<MetricPoint> found, bool shown);
+  void WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause);
   void WarnUnmatched();
   bool AllSent();
 
@@ -72,6 +92,11 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<std::unique_ptr<Spool>> spools;
   std::vector<PointsFrame> points;  // read, not acknowledged
+  size_t unsent = 0;                // points in them
+  std::unique_ptr<EventFiles> events;
+  size_t event_points = 0;           // of `points`, from event files
+  std::set<std::string, std::less<>> sdk_names;    // athanor.log has them
+  std::set<std::string, std::less<>> event_names;  // an event file has them
   std::optional<RegexMetrics> metrics;
   ProgressTracker tracker;
   std::optional<ProgressFrame> progress;
@@ -89,6 +114,7 @@ struct Shipper::Parts {
   std::deque<ReportFrame> controls;      // GUARDED_BY(mutex)
   std::vector<std::unique_ptr<Stream>> new_streams;  // GUARDED_BY(mutex)
   std::vector<std::unique_ptr<Spool>> new_spools;    // GUARDED_BY(mutex)
+  std::unique_ptr<EventFiles> new_events;            // GUARDED_BY(mutex)
   std::map<LogStream, std::string> tails;            // GUARDED_BY(mutex)
   ControlState control;                  // GUARDED_BY(mutex)
   bool control_changed = false;          // GUARDED_BY(mutex)
@@ -113,7 +139,7 @@ void Shipper::Follow(uint32_t rank, LogStream stream, std::string path) {
   auto* raw = added.get();
   added->follower = std::make_unique<LogFollower>(
       std::move(path), p.options.secrets,
-      [&p, raw](std::string_view bytes) { p.Seen(*raw, bytes); });
+      [&p, raw](std::string_view bytes, bool shown) { p.Seen(*raw, bytes, shown); });
   std::lock_guard lock(p.mutex);
   p.new_streams.push_back(std::move(added));
 }
@@ -137,6 +163,12 @@ Status Shipper::FollowSpool(uint32_t rank, const std::string& dir) {
   std::lock_guard lock(parts_->mutex);
   parts_->new_spools.push_back(std::move(added));
   return Ok();
+}
+
+void Shipper::FollowEvents(EventFiles::Options options) {
+  auto added = std::make_unique<EventFiles>(std::move(options));
+  std::lock_guard lock(parts_->mutex);
+  parts_->new_events = std::move(added);
 }
 
 void Shipper::Send(ReportFrame frame) {
@@ -215,7 +247,7 @@ void Shipper::Parts::Loop() {
     if (failures > 0) {
       int64_t pause = std::min<int64_t>(5'000, int64_t{100} << std::min(failures - 1, 6));
       pause = pause / 2 + static_cast<int64_t>(jitter() % static_cast<uint64_t>(pause));
-      wake.wait_for(lock, Millis(pause), [this] { return stopping; });
+      WaitWhileAway(lock, Millis(pause));
     } else if (draining && !drained) {
       wake.wait_for(lock, Millis(1), [this] { return stopping; });  // the end is near
     } else {
@@ -224,6 +256,20 @@ void Shipper::Parts::Loop() {
         return stopping || controls.size() > had || (draining && !drained);
       });
     }
+  }
+}
+
+// Rules and the watch for hangs see what is new all the same.
+void Shipper::Parts::WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause) {
+  const auto until = options.clock.Monotonic() + pause;
+  for (auto now = options.clock.Monotonic(); now < until && !stopping;
+       now = options.clock.Monotonic()) {
+    lock.unlock();
+    ReadSpools();
+    Gather(false);
+    LookAhead();
+    lock.lock();
+    wake.wait_for(lock, std::min(kAwayTick, until - now), [this] { return stopping; });
   }
 }
 
@@ -249,6 +295,7 @@ bool Shipper::Parts::Turn() {
     for (auto& stream : new_streams) streams.push_back(std::move(stream));
     for (auto& spool : new_spools) spools.push_back(std::move(spool));
     fresh_spools = !new_spools.empty();
+    if (new_events) events = std::move(new_events);
     new_streams.clear();
     new_spools.clear();
     if (fresh_spools) AddSpareSegments();
@@ -269,6 +316,7 @@ bool Shipper::Parts::Turn() {
   }
   ReadSpools();  // first: a script that logs by itself needs no guesses
   Gather(all);
+  ReadEvents(all);
   auto now = options.clock.Monotonic();
   bool data = false;
   for (auto& stream : streams) {
@@ -284,7 +332,7 @@ bool Shipper::Parts::Turn() {
   if (!frames.empty() && !Post(std::move(frames), taken)) return true;
   if (AllSent()) {
     std::lock_guard lock(mutex);
-    if (draining && controls.empty() && new_streams.empty()) {
+    if (draining && controls.empty() && new_streams.empty() && !new_events) {
       drained = true;
       wake.notify_all();
     }
@@ -296,7 +344,7 @@ void Shipper::Parts::Gather(bool all) {
   auto now = options.clock.Monotonic();
   bool ended = all && !streams.empty();
   for (auto& stream : streams) {
-    if (points.size() < kMostPoints) stream->follower->Read(kReadAhead, now);
+    if (unsent < kMostPoints) stream->follower->Read(kReadAhead, now);
     if (all) stream->follower->Finish();
     ended = ended && stream->follower->finished();
   }
@@ -304,7 +352,7 @@ void Shipper::Parts::Gather(bool all) {
     finished = true;
     std::vector<MetricPoint> found;
     metrics->Finish(found);
-    AddPoints(std::move(found));
+    AddPoints(std::move(found), false);
   }
   WarnUnmatched();
   if (auto at = tracker.At(now); at && at->total > 0) {
@@ -328,58 +376,129 @@ void Shipper::Parts::AddSpareSegments() {
 }
 
 void Shipper::Parts::ReadSpools() {
-  if (points.size() >= kMostPoints) return;
   for (auto& spool : spools) {
     auto status = spool->segments.Poll(
         [&](const SpoolBatch& batch) {
           PointsFrame frame;
-          frame.batch.rank = spool->rank;
-          frame.batch.channel = batch.serial;
-          for (const auto& point : batch.points) {
-            frame.batch.items.push_back(
-                {point.seq, {std::string(point.name), point.step, point.wall_ns, point.value}});
-          }
-          if (!frame.batch.items.empty()) {
-            sdk_used = true;
-            if (options.on_points) options.on_points(frame.batch);
-            points.push_back(std::move(frame));
-          }
-          for (const auto& mark : batch.marks) {
-            if (mark.code == 1) done_called = true;
-          }
-          for (const auto& saved : batch.checkpoints) {
-            if (options.on_checkpoint) options.on_checkpoint(saved);
-          }
-          for (const auto& step : batch.progress) {
-            tracker.Mark(static_cast<double>(step.done), static_cast<double>(step.total), "step",
-                         options.clock.Monotonic());
-          }
+          frame.batch = PointsOf(batch, spool->rank);
+          if (!batch.seen) See(batch, frame.batch);
+          if (frame.batch.items.empty()) return;
+          unsent += frame.batch.items.size();
+          points.push_back(std::move(frame));
         },
-        kMostPoints);
+        unsent < kMostPoints ? kMostPoints - unsent : 0);
     if (!status) {
       options.log.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
     }
   }
 }
 
-void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes) {
+void Shipper::Parts::See(const SpoolBatch& batch, const PointBatch& read) {
+  if (!read.items.empty()) {
+    sdk_used = true;
+    for (const auto& item : read.items) {
+      if (!sdk_names.contains(item.point.name)) sdk_names.insert(item.point.name);
+    }
+    if (options.on_points) options.on_points(read);
+  }
+  for (const auto& mark : batch.marks) {
+    if (mark.code == 1) done_called = true;
+  }
+  for (const auto& saved : batch.checkpoints) {
+    if (options.on_checkpoint) options.on_checkpoint(saved);
+  }
+  for (const auto& step : batch.progress) {
+    tracker.Mark(static_cast<double>(step.done), static_cast<double>(step.total), "step",
+                 options.clock.Monotonic());
+  }
+}
+
+// While the server is away, what there is no room for in memory stays on disk; those who
+// act on it see it now.
+void Shipper::Parts::LookAhead() {
+  for (auto& spool : spools) {
+    spool->segments.LookAhead(
+        [&](const SpoolBatch& batch) { See(batch, PointsOf(batch, spool->rank)); });
+  }
+  for (auto& stream : streams) {
+    if (stream->stream != LogStream::kSetup) LookAheadIn(*stream);
+  }
+}
+
+void Shipper::Parts::LookAheadIn(Stream& stream) {
+  if (!stream.follower->looks_ahead()) stream.ahead.reset();
+  const auto source = static_cast<uint32_t>(stream.stream);
+  stream.follower->LookAhead(kLookAhead, [&](std::string_view bytes) {
+    if (options.on_output) options.on_output(bytes.size());
+    if (!metrics) return;
+    std::vector<MetricPoint> found;
+    if (!stream.ahead) {
+      auto made = RegexMetrics::Make(options.plan.spec.metrics);
+      if (!made) return;
+      stream.ahead.emplace(std::move(*made));
+      // It begins in the middle of a line, the rest of which was read before.
+      const auto open = stream.follower->seen() - metrics->LineStart(Rank{stream.rank}, source);
+      std::lock_guard lock(mutex);
+      const std::string_view tail = tails[stream.stream];
+      stream.ahead->Feed(Rank{stream.rank}, source,
+                         tail.substr(tail.size() - std::min<size_t>(open, tail.size())), found);
+    }
+    stream.ahead->Feed(Rank{stream.rank}, source, bytes, found);
+    if (!options.on_points) return;
+    PointBatch batch;
+    batch.rank = stream.rank;
+    for (auto& point : found) {
+      if (point.guessed && sdk_used) continue;
+      batch.items.push_back({point.seq,
+                             {std::move(point.name), point.step,
+                              options.clock.Wall().ms * 1'000'000, point.value}});
+    }
+    if (!batch.items.empty()) options.on_points(batch);
+  });
+}
+
+void Shipper::Parts::ReadEvents(bool all) {
+  if (!events || event_points >= kMostPoints) return;
+  std::vector<EventFiles::Found> found;
+  events->Poll(options.clock.Monotonic(), all, kMostPoints - event_points, found);
+  const auto& defined = options.plan.spec.metrics;
+  std::map<uint32_t, PointsFrame> frames;
+  for (auto& one : found) {
+    const auto& name = one.point.name;
+    if (sdk_names.contains(name)) continue;
+    if (std::any_of(defined.begin(), defined.end(), [&](const auto& m) { return m.name == name; })) {
+      continue;
+    }
+    if (!event_names.contains(name)) event_names.insert(name);
+    auto& batch = frames[one.file].batch;
+    batch.channel = kEventChannel | one.file;
+    batch.items.push_back({one.seq, std::move(one.point)});
+  }
+  for (auto& [file, frame] : frames) {
+    event_points += frame.batch.items.size();
+    if (options.on_points) options.on_points(frame.batch);
+    points.push_back(std::move(frame));
+  }
+}
+
+void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes, bool shown) {
   {
     std::lock_guard lock(mutex);
     KeepTail(tails[stream.stream], bytes);
   }
   if (stream.stream == LogStream::kSetup) return;
-  if (options.on_output) options.on_output(bytes.size());
+  if (options.on_output && !shown) options.on_output(bytes.size());
   if (stream.rank == 0) tracker.Feed(bytes, options.clock.Monotonic());
   if (!metrics) return;
   std::vector<MetricPoint> found;
   metrics->Feed(Rank{stream.rank}, static_cast<uint32_t>(stream.stream), bytes, found);
-  AddPoints(std::move(found));
+  AddPoints(std::move(found), shown);
 }
 
-void Shipper::Parts::AddPoints(std::vector<MetricPoint> found) {
+void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
   int64_t now_ns = options.clock.Wall().ms * 1'000'000;
   for (auto& point : found) {
-    if (point.guessed && sdk_used) continue;
+    if (point.guessed && (sdk_used || event_names.contains(point.name))) continue;
     uint32_t channel = kRegexChannel | point.stream;
     if (points.empty() || points.back().batch.channel != channel ||
         points.back().batch.rank != point.rank.value) {
@@ -387,9 +506,10 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found) {
       points.back().batch.rank = point.rank.value;
       points.back().batch.channel = channel;
     }
+    ++unsent;
     points.back().batch.items.push_back(
         {point.seq, {std::move(point.name), point.step, now_ns, point.value}});
-    if (options.on_points) {
+    if (options.on_points && !shown) {
       PointBatch seen;
       seen.rank = point.rank.value;
       seen.items.push_back(points.back().batch.items.back());
@@ -412,7 +532,7 @@ void Shipper::Parts::WarnUnmatched() {
 }
 
 bool Shipper::Parts::AllSent() {
-  if (!points.empty()) return false;
+  if (!points.empty() || (events && !events->finished())) return false;
   for (auto& stream : streams) {
     if (!stream->follower->drained()) return false;
   }
@@ -457,7 +577,7 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
   greeted = true;
   last_taken_ms = options.clock.Monotonic().count();
   for (const auto& frame : points) {
-    if (frame.batch.channel & kRegexChannel) continue;
+    if (frame.batch.channel & (kRegexChannel | kEventChannel)) continue;
     for (auto& spool : spools) {
       if (spool->rank == frame.batch.rank) {
         spool->segments.Acknowledge(frame.batch.channel, frame.batch.items.back().seq);
@@ -465,6 +585,8 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
     }
   }
   points.clear();
+  unsent = 0;
+  event_points = 0;
   progress.reset();
   {
     std::lock_guard lock(mutex);

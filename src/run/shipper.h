@@ -21,9 +21,14 @@
 #include "link/plan.h"
 #include "link/spool.h"
 #include "link/wire.h"
+#include "run/event_files.h"
 #include "watch/scrub/scrubber.h"
 
 namespace athanor {
+
+// Points of event files come in channels of their own: this bit and the file's number. They may be
+// minutes late, since writers hold them back.
+inline constexpr uint32_t kEventChannel = 0x4000'0000u;
 
 class Shipper {
  public:
@@ -34,7 +39,8 @@ class Shipper {
     std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from logs
     std::function<UsageFrame()> usage;           // asked about once a second
     std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
-    // What was read, as it is read and before it is sent; on the shipper's thread. May be empty.
+    // What was read, as it is read and before it is sent, also what waits on disk for a server
+    // that is away; each once, on the shipper's thread. May be empty.
     std::function<void(const PointBatch&)> on_points;
     std::function<void(uint64_t bytes)> on_output;
     std::function<void(const SpoolCheckpoint&)> on_checkpoint;
@@ -46,6 +52,9 @@ class Shipper {
   void Follow(uint32_t rank, LogStream stream, std::string path);
   // Follows the spool of a rank, in `dir`, and keeps free segments there.
   Status FollowSpool(uint32_t rank, const std::string& dir);
+  // Follows the event files that the script writes. A metric of the job file (by regex) or of
+  // athanor.log keeps its name to itself: an event file's scalars of that name are not sent.
+  void FollowEvents(EventFiles::Options options);
   // Queues a report, in order with those before it.
   void Send(ReportFrame frame);
   void Start();

@@ -43,6 +43,10 @@ struct StartedRecord {
   bool operator==(const StartedRecord&) const = default;
 };
 
+// What the supervisor is called (/proc/PID/comm) while a log waits for room on the disk:
+// a full disk takes no file that could say so. At most 15 bytes.
+inline constexpr char kWaitsForRoomName[] = "ath-disk-full";
+
 Result<std::string> SerializeStatus(const SupervisorStatus& status);
 Result<SupervisorStatus> ParseStatus(std::string_view bytes);
 Result<std::string> SerializeStarted(const StartedRecord& record);

@@ -96,6 +96,12 @@ void Survival::Start(const std::string& checkpoint_dir, std::optional<int64_t> r
     for (const auto& process : DescendantsOf(ListProcesses(), pid)) pids.push_back(process.pid);
     return pids;
   };
+  sync.running = [pid = static_cast<int>(supervisor_pid)] {
+    const auto all = ListProcesses();
+    return std::any_of(all.begin(), all.end(), [pid](const ProcessInfo& process) {
+      return process.ppid == pid && process.state != 'Z';
+    });
+  };
   sync.last_step = [this] { return watcher_.last_step(); };
   sync.held_ms = options_.held_ms;
   if (sync.spec.keep_best > 0) {
@@ -112,12 +118,13 @@ void Survival::Start(const std::string& checkpoint_dir, std::optional<int64_t> r
                             opened.error().hint, opened.error().why}});
     return;
   }
+  if (!plan.spec.checkpoints.uri.empty()) publisher_ = std::make_unique<CheckpointPublisher>(plan);
   sync_ = std::move(*opened);
   open_sync_ = sync_.get();
   sync_->Start();
 }
 
-void Survival::Tick(uint64_t cpu_ns) { watcher_.Tick(cpu_ns); }
+void Survival::Tick(uint64_t cpu_ns, bool held_up) { watcher_.Tick(cpu_ns, held_up); }
 
 void Survival::Kept(const CheckpointInfo& checkpoint) {
   const auto& plan = options_.plan;
@@ -129,6 +136,13 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   }
   shipper_->AdviseCheckpoints(Millis(advice.every_ms));
   shipper_->Send(CheckpointFrame{checkpoint, advice});
+  if (!publisher_) return;
+  if (auto status = publisher_->Publish(checkpoint.id); !status) {
+    shipper_->Send(NoteFrame{{"checkpoint", "checkpoint " + checkpoint.id + " was not put to " +
+                                                plan.spec.checkpoints.uri + ": " +
+                                                status.error().what,
+                              status.error().hint, status.error().why}});
+  }
 }
 
 // A later attempt did not see what the metric was when an earlier one saved.

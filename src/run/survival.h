@@ -20,6 +20,7 @@
 #include "link/spool.h"
 #include "link/wire.h"
 #include "run/checkpoint/checkpoint_sync.h"
+#include "run/publish.h"
 #include "run/shipper.h"
 #include "run/watcher.h"
 #include "run/webhook.h"
@@ -45,8 +46,8 @@ class Survival {
   // The script runs (or is found running) under this supervisor.
   void Start(const std::string& checkpoint_dir, std::optional<int64_t> resumed_step,
              int64_t supervisor_pid);
-  // About once a second.
-  void Tick(uint64_t cpu_ns);
+  // About once a second. `held_up`: the script waits for us and is not to blame.
+  void Tick(uint64_t cpu_ns, bool held_up);
   // The notice was given just now: writes the file for those who are not Python.
   void Noticed(const StopFrame& stop);
 
@@ -74,6 +75,7 @@ class Survival {
   std::unique_ptr<Webhooks> webhooks_;
   int64_t supervisor_pid_ = 0;
   std::optional<WallTime> noticed_;
+  std::unique_ptr<CheckpointPublisher> publisher_;  // the sync's thread alone
   std::unique_ptr<CheckpointSync> sync_;
   std::atomic<CheckpointSync*> open_sync_{nullptr};  // sync_, for the shipper's thread
   std::map<int64_t, double> values_;  // of keep.metric at kept steps; the sync's thread alone

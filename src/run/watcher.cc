@@ -1,6 +1,7 @@
 #include "run/watcher.h"
 
 #include "base/text.h"
+#include "run/shipper.h"
 
 namespace athanor {
 namespace {
@@ -33,13 +34,14 @@ void Watcher::OnPoints(const PointBatch& batch) {
     points_ += batch.items.size();
     for (const auto& item : batch.items) {
       const auto& point = item.point;
-      if (point.step) step_ = point.step;
+      // What comes from event files is late: not where the script is now.
+      if (point.step && !(batch.channel & kEventChannel)) step_ = point.step;
       if (point.step && batch.rank == 0 && point.name == plan_.spec.checkpoints.best_metric) {
         values_[*point.step] = point.value;
         if (values_.size() > kMostValues) values_.erase(values_.begin());
       }
       if (!rules_) continue;
-      rules_->Feed({point.name, Rank{batch.rank}, point.step, point.value, clock_.Monotonic(),
+      rules_->Feed({point.name, Rank{batch.rank}, point.step, point.value, Watched(),
                     WallTime{point.wall_ns / 1'000'000}},
                    firings);
     }
@@ -52,13 +54,16 @@ void Watcher::OnOutput(uint64_t bytes) {
   bytes_ += bytes;
 }
 
-void Watcher::Tick(uint64_t cpu_ns) {
+void Watcher::Tick(uint64_t cpu_ns, bool held_up) {
   std::vector<Firing> firings;
   std::optional<Hang> hang;
   {
     std::lock_guard lock(mutex_);
-    if (rules_) rules_->Tick(clock_.Monotonic(), firings);
-    hang = hang_.Sample({clock_.Monotonic(), bytes_, points_, cpu_ns, step_});
+    const auto now = clock_.Monotonic();
+    if (held_up_since_) held_up_ += now - *held_up_since_;
+    held_up_since_ = held_up ? std::optional(now) : std::nullopt;
+    if (rules_) rules_->Tick(Watched(), firings);
+    hang = hang_.Sample({Watched(), bytes_, points_, cpu_ns, step_});
   }
   Act(firings);
   if (hang) actions_.hung(*hang);

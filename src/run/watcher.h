@@ -32,8 +32,9 @@ class Watcher {
 
   void OnPoints(const PointBatch& batch);
   void OnOutput(uint64_t bytes);
-  // About once a second while the script runs.
-  void Tick(uint64_t cpu_ns);
+  // About once a second while the script runs. While it is `held_up` by a full disk no time
+  // passes for rules and hangs.
+  void Tick(uint64_t cpu_ns, bool held_up);
 
   std::optional<int64_t> last_step() const;  // the newest any metric had
   // Of checkpoints.keep.metric, the last at or before the step; this attempt's only.
@@ -41,6 +42,7 @@ class Watcher {
 
  private:
   void Act(const std::vector<Firing>& firings);
+  Millis Watched() const { return clock_.Monotonic() - held_up_; }  // with the mutex held
 
   const AttemptPlan& plan_;
   const Clock& clock_;
@@ -48,6 +50,8 @@ class Watcher {
   mutable std::mutex mutex_;
   std::optional<RuleSet> rules_;  // GUARDED_BY(mutex_)
   HangWatch hang_;                // GUARDED_BY(mutex_)
+  Millis held_up_{0};             // GUARDED_BY(mutex_): time that does not count
+  std::optional<Millis> held_up_since_;  // GUARDED_BY(mutex_): not added to it yet
   uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
   uint64_t points_ = 0;           // GUARDED_BY(mutex_)
   std::optional<int64_t> step_;   // GUARDED_BY(mutex_)

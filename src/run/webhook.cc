@@ -89,7 +89,7 @@ Result<WebhookTarget> ParseWebhook(const std::string& url) {
   if (!StartsWith(target.target, "/")) target.target.insert(0, "/");
   // Also refuses user names: '@' is in no host.
   ATHANOR_TRY([[maybe_unused]] auto endpoint, Endpoint::Parse(target.endpoint));
-  for (const char c : target.target) {
+  for (const char c : target.endpoint + target.target) {
     if (static_cast<unsigned char>(c) <= 0x20 || c == 0x7f) {
       return Fail(ErrorCode::kInvalid, "a webhook's address has blanks in it");
     }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "job/causes.h"
 #include "run/webhook.h"
 
 namespace athanor {
@@ -19,9 +20,15 @@ TEST(Webhook, OnlyHttpsAddressesAreTaken) {
   EXPECT_EQ(ParseWebhook("https://h")->target, "/");
   EXPECT_EQ(ParseWebhook("https://h?x=1")->target, "/?x=1");
   for (const char* bad : {"", "http://h/", "https://", "https:///x", "https://u:p@h/", "ftp://h",
-                          "https://h/a b", "https://h/a\r\nHost: x", "file:///etc/passwd"}) {
+                          "https://h/a b", "https://h/a\r\nHost: x", "https://h\x0b/", "https://h\x7f",
+                          "file:///etc/passwd"}) {
     EXPECT_FALSE(ParseWebhook(bad)) << bad;
   }
+}
+
+TEST(Webhook, WhatIsNotedOfItCanBeExplained) {
+  ASSERT_NE(FindCause("webhook"), nullptr);
+  EXPECT_FALSE(FindCause("webhook")->infrastructure);
 }
 
 TEST(Webhook, SaysWhoWhatAndWhere) {

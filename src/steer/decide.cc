@@ -321,6 +321,13 @@ class Decider {
 
   Status On(const Noted& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
+    // What holds a running script up is the job's reason for as long as it does.
+    if (e.cause.kind == "waiting_disk" || e.cause.kind == "disk_room") {
+      const bool begins = e.cause.kind == "waiting_disk";
+      const bool known = record().cause.kind == "waiting_disk";
+      if (record().state != JobState::kRunning || begins == known) return Ok();
+      record().cause = begins ? e.cause : Cause{};
+    }
     Note("noted", e.cause);
     return Ok();
   }

@@ -11,8 +11,6 @@ namespace {
 // An agent needs a moment to take its lock before its absence means anything.
 constexpr Millis kSettle{3'000};
 constexpr Millis kPollEvery{1'000};
-// Agents that die again and again are not worth a sixth try.
-constexpr int kMostRelaunches = 5;
 
 }  // namespace
 
@@ -162,6 +160,7 @@ void Engine::Touch(AttemptId attempt, int64_t held_ms) {
   auto& current = *record.current();
   // What an older attempt held is not the current one's to pay.
   if (current.id != attempt || current.ended.ms != 0) return;
+  agent_lives_[attempt].Heard(parts_.clock.Monotonic());
   record.last_seen = parts_.clock.Wall();
   current.held_ms = std::max(current.held_ms, held_ms);
 }
@@ -210,7 +209,7 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
     // Memory may be ahead of what was just written; only a written end is an end.
     if (it != live_.end() && IsTerminal(record.state)) {
       for (const auto& attempt : record.attempts) {
-        relaunches_.erase(attempt.id);
+        agent_lives_.erase(attempt.id);
         launched_at_.erase(attempt.id);
         rests_until_.erase(attempt.id);
         armed_.erase(attempt.id);
@@ -272,6 +271,7 @@ void Engine::Release(const std::string& handle, std::function<void(const Status&
 void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
   auto plan = std::make_shared<AttemptPlan>(parts_.plan(record));
   launched_at_[plan->attempt] = parts_.clock.Monotonic();
+  agent_lives_[plan->attempt].Launched(parts_.clock.Monotonic());
   bool taken = parts_.effects.Submit([this, plan, effect] {
     auto handle = parts_.backend.Launch(*plan);
     parts_.executor.Post([this, plan, effect, handle] { LaunchAnswered(*plan, effect, handle); });
@@ -338,8 +338,7 @@ void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
   if (!job) return;
   const auto& record = live_.at(*job);
   if (!HoldsRoom(record.state) || record.current()->id != attempt) return;
-  if (status.state == HostStatus::State::kAgentGone &&
-      relaunches_[attempt]++ < kMostRelaunches) {
+  if (status.state == HostStatus::State::kAgentGone && agent_lives_[attempt].Another()) {
     parts_.log.Log(LogLevel::kWarning, "agent gone, starting another",
                    {{"job", job->ToString()}, {"why", status.detail}});
     return Launch(record, std::nullopt);

@@ -27,6 +27,7 @@
 #include "launch/backend.h"
 #include "price/catalogue.h"
 #include "record/jobs/job_store.h"
+#include "steer/agent_lives.h"
 
 namespace athanor {
 
@@ -114,7 +115,7 @@ class Engine {
   std::map<JobId, JobRecord> live_;
   std::map<AttemptId, JobId> attempts_;
   std::map<std::string, JobId> pending_keys_;
-  std::map<AttemptId, int> relaunches_;
+  std::map<AttemptId, AgentLives> agent_lives_;
   std::map<JobId, uint32_t> overtaken_;
   std::map<AttemptId, Millis> launched_at_;
   std::map<AttemptId, Millis> rests_until_;  // monotonic; after which attempt

@@ -206,5 +206,22 @@ TEST(Survive, NothingIsAddedToAHistoryAfterItsEnd) {
   }
 }
 
+TEST(Survive, AFullDiskIsTheReasonOfARunningJobForAsLongAsItIsFull) {
+  const auto record = Running();
+  const auto attempt = record.current()->id;
+  const Noted full{attempt, {"waiting_disk", "waits for disk space", "df -h", ""}};
+  const Noted room{attempt, {"disk_room", "there is room again", "", ""}};
+  EXPECT_TRUE(Decide(record, room, {3'000})->events.empty());  // nothing was wrong
+  const auto waits = Decide(record, full, {3'000});
+  ASSERT_TRUE(waits);
+  EXPECT_EQ(waits->record.cause.kind, "waiting_disk");
+  ASSERT_EQ(waits->events.size(), 1u);
+  EXPECT_TRUE(Decide(waits->record, full, {3'001})->events.empty());  // said twice
+  const auto goes_on = Decide(waits->record, room, {3'002});
+  EXPECT_EQ(goes_on->record.cause, Cause{});
+  EXPECT_EQ(goes_on->events.size(), 1u);
+  EXPECT_EQ(Ended(waits->record, ExitInfo{0}, "completed").cause.kind, "completed");
+}
+
 }  // namespace
 }  // namespace athanor

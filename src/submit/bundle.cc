@@ -394,6 +394,7 @@ Result<SourceTree> ScanSource(const std::string& dir, const ScanOptions& options
   const int failure = errno;
   if (!real) {
     auto error = FailErrno("open the source folder " + Printable(dir), failure).value();
+    if (failure == ENOENT) error.what = "the source folder '" + Printable(dir) + "' is not there";
     return Fail(WithId(std::move(error), "ATH-S0120", "check source.dir in the job file"));
   }
   SourceTree tree;

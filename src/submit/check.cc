@@ -11,6 +11,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "job/command.h"
+#include "job/object_uri.h"
 #include "submit/errors.h"
 #include "submit/spec_check.h"
 
@@ -241,6 +242,7 @@ void CheckScript(const SourceTree& tree, const std::vector<std::string>& words,
 }
 
 void CheckData(const ChannelSpec& channel, std::vector<Error>& errors) {
+  if (IsObjectUri(channel.from)) return;  // the server's to know
   struct stat info {};
   const auto refuse = [&](int failure) {
     errors.push_back(

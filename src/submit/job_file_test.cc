@@ -176,7 +176,7 @@ constexpr Bad kBad[] = {
     {"environment: {index: {url: 'https://u:p@x/y'}}\n", "job.yaml:1:14", "ATH-S0113", "password"},
     {"environment: {index: {url: ftp://x}}\n", "job.yaml:1:14", "ATH-S0113", "web address"},
     {"environment: {index: {auth: hunter2}}\n", "job.yaml:1:29", "ATH-S0114", "secret:NAME"},
-    {"data: {train: s3://b/k}\n", "job.yaml:1:8", "ATH-S0108", "not available yet"},
+    {"data: {train: gs://b/k}\n", "job.yaml:1:8", "ATH-S0108", "not available yet"},
     {"data: {train: {from: /d, mode: fastfile}}\n", "job.yaml:1:8", "ATH-S0108",
      "'fastfile' is not available yet"},
     {"data: {train: {from: /d, mode: fle}}\n", "job.yaml:1:8", "ATH-S0115", "'fle'"},

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "job/causes.h"
+#include "job/object_uri.h"
 #include "job/rules.h"
 #include "submit/errors.h"
 
@@ -255,11 +256,19 @@ Status CheckChannel(const ChannelSpec& channel) {
   if (channel.from.find('\0') != std::string::npos) {
     return Refuse("ATH-S0115", what, "got " + Quoted(channel.from), "remove the NUL byte");
   }
-  if (channel.from.find("://") != std::string::npos) {
-    return Refuse(
-        "ATH-S0108", what,
-        fmt::format("{}: sources other than folders are not available yet", Quoted(channel.from)),
-        "copy the data to a folder and name that");
+  if (IsObjectUri(channel.from)) {
+    if (auto uri = ObjectUri::Parse(channel.from); !uri) {
+      return Refuse("ATH-S0115", what, uri.error().what, uri.error().hint);
+    }
+    if (channel.mode == "shared") {
+      return Refuse("ATH-S0115", what, "objects are no folder that could be used in place",
+                    "use  mode: file");
+    }
+  } else if (channel.from.find("://") != std::string::npos) {
+    return Refuse("ATH-S0108", what,
+                  fmt::format("{}: sources other than folders and s3:// are not available yet",
+                              Quoted(channel.from)),
+                  "copy the data to a folder and name that");
   }
   for (const std::string_view later : {"fastfile", "pipe", "mount"}) {
     if (channel.mode != later) continue;

@@ -87,6 +87,12 @@ class Streams(Case):
                          b"".join(b"%d\n" % i for i in range(90, 100)))
         self.assertNotIn(b"100", self.server.logs(job, "--phase", "setup"))
         self.assertEqual(self.server.logs(job, "--since", "1h").count(b"\n"), 100)
+        self.assertEqual(self.server.logs(job, "--since", "0s"), b"")
+        self.assertEqual(self.server.logs(job, "--rank", "0").count(b"\n"), 100)
+        self.assertEqual(self.server.logs(job, "--rank", "1"), b"")
+        for flag in ("--rank", "--tail"):
+            error = self.server.json("logs", job, flag, "many", check=2)["error"]
+            self.assertTrue(error["hint"], error)
 
     def test_logs_follow_knows_grep_too(self):
         job = self.server.submit("seq", "1", "30")
@@ -152,6 +158,20 @@ class Json(Case):
             with self.subTest(verb=verb):
                 out = self.server.ath(*verb, "--json", check=0)
                 lines = out.stdout.splitlines()
+                self.assertTrue(lines)
+                for line in lines:
+                    json.loads(line)
+
+    def test_so_does_every_other(self):
+        job = self.server.submit("true", flags=["--name", "spoken"])
+        self.ended(job)
+        for verb in (["types"], ["types", "--spot"], ["secret", "ls"], ["token", "ls"], ["check"],
+                     ["explain", "ATH-J0137"], ["schema"], ["completion", "bash"],
+                     ["diff", job, job], ["checkpoints", job], ["gc", "--dry-run"],
+                     ["cp", "spoken:code/", "taken"], ["init", "--force"],
+                     ["retry", job], ["rm", job]):
+            with self.subTest(verb=verb):
+                lines = self.server.ath(*verb, "--json", check=0).stdout.splitlines()
                 self.assertTrue(lines)
                 for line in lines:
                     json.loads(line)
@@ -394,8 +414,11 @@ class Contract(Case):
                               "host": socket.gethostname(), "cwd": os.getcwd()}))
         """)
         job = self.server.submit(
-            "python3", "dump.py", flags=["-p", "lr=0.5", "-p", "epochs=3", "-p", "tag=b",
-                                         "-i", "train=data/train", "--name", "contract"])
+            "python3", "dump.py", "--lr", "${lr}",
+            # What is the platform's own is no parameter of the script's.
+            flags=["-p", "sagemaker_mpi_enabled=true", "-p", "sagemaker_program=dump.py",
+                   "-p", "lr=0.5", "-p", "epochs=3", "-p", "tag=b",
+                   "-i", "train=data/train", "--name", "contract"])
         self.ended(job)
         return json.loads(self.server.logs(job))
 
@@ -411,13 +434,19 @@ class Contract(Case):
             "SM_HP_EPOCHS": "3", "SM_HP_TAG": "b", "SM_CURRENT_HOST": "algo-1",
             "SM_USER_ENTRY_POINT": "dump.py", "SM_MODULE_NAME": "dump", "SM_NUM_GPUS": "0",
             "TRAINING_JOB_NAME": "contract", "SAGEMAKER_JOB_NAME": "contract",
-            "CURRENT_HOST": "algo-1", "PYTHONUNBUFFERED": "1"}
+            "CURRENT_HOST": "algo-1", "PYTHONUNBUFFERED": "1", "SM_ENTRY_SCRIPT": "dump.py",
+            "SM_FRAMEWORK_MODULE": "", "SAGEMAKER_REGION": "us-west-2",
+            "TRAINING_JOB_ARN":
+                "arn:aws:sagemaker:us-west-2:000000000000:training-job/contract"}
         self.assertEqual({name: env.get(name) for name in plain}, plain)
         parsed = {
             "SM_CHANNELS": ["train"], "SM_HOSTS": ["algo-1"],
             "SM_HPS": {"lr": 0.5, "epochs": 3, "tag": "b"},
             "SM_IS_HETERO": False, "SM_INSTANCE_GROUPS": ["homogeneousCluster"],
-            "SM_CURRENT_INSTANCE_GROUP_HOSTS": ["algo-1"]}
+            "SM_CURRENT_INSTANCE_GROUP_HOSTS": ["algo-1"],
+            "SM_DISTRIBUTION_INSTANCE_GROUPS": [], "SM_DISTRIBUTED_CONFIG": {},
+            "SM_FRAMEWORK_PARAMS": {"sagemaker_mpi_enabled": True},
+            "SM_USER_ARGS": ["--lr", "0.5"]}
         self.assertEqual({name: json.loads(env[name]) for name in parsed}, parsed)
         for name in ("SM_HPS", "SM_RESOURCE_CONFIG", "SM_INPUT_DATA_CONFIG", "SM_TRAINING_ENV"):
             again = json.dumps(json.loads(env[name]), sort_keys=True, separators=(",", ":"))
@@ -425,14 +454,23 @@ class Contract(Case):
         self.assertEqual(seen["host"], "algo-1")
         self.assertEqual(seen["cwd"], "/opt/ml/code")
         self.assertEqual(seen["config"]["hyperparameters.json"],
-                         {"lr": "0.5", "epochs": "3", "tag": "b"})
+                         {"lr": "0.5", "epochs": "3", "tag": "b",
+                          "sagemaker_mpi_enabled": "true", "sagemaker_program": "dump.py"})
+        self.assertEqual([name for name in env if name.startswith("SM_HP_SAGEMAKER")], [])
+        everything = json.loads(env["SM_TRAINING_ENV"])
+        for name in ("current_instance_type", "distribution_instance_groups", "framework_module",
+                     "instance_groups_dict", "is_hetero", "module_name", "num_neurons",
+                     "output_intermediate_dir"):
+            self.assertIn(name, everything)
         resource = seen["config"]["resourceconfig.json"]
         self.assertEqual((resource["current_host"], resource["hosts"]), ("algo-1", ["algo-1"]))
         self.assertEqual(resource["instance_groups"][0]["hosts"], ["algo-1"])
         self.assertEqual(seen["config"]["inputdataconfig.json"]["train"]["TrainingInputMode"],
                          "File")
         for path in ("/opt/ml/code/dump.py", "/opt/ml/input/data/train/a.txt", "/opt/ml/model",
-                     "/opt/ml/output/data", "/opt/ml/checkpoints"):
+                     "/opt/ml/output/data", "/opt/ml/checkpoints", "/opt/ml/metadata",
+                     "/opt/ml/output/metrics/sagemaker", "/opt/ml/output/tensors",
+                     "/opt/ml/output/profiler", "/opt/ml/output/tensorboard"):
             self.assertIn(path, seen["tree"])
         self.assertEqual([name for name in env if name.startswith(("ATHANOR_HOME",
                                                                    "ATHANOR_TOKEN"))], [])

@@ -37,6 +37,20 @@ DIVERGE = """
 """
 
 
+# Two processes of one job, each a rank of its own, as a launcher in the job would start them.
+RANKS = """
+    import os
+    if os.environ["ATHANOR_RANK"] == "0" and "ATHANOR_SPOOL" in os.environ:  # not in a replay
+        if os.fork() == 0: os.environ["ATHANOR_RANK"] = "1"
+        else: os.wait()
+    import athanor
+    for step in range(3):
+        # In a replay the batch is the captured one, whichever step the loop is at.
+        last = athanor.capture(step, batch=step == 2)
+        if last: raise RuntimeError("rank %d" % athanor.rank())
+"""
+
+
 class Replay(Case):
     def crashed(self):
         self.server.script("crash.py", CRASH)
@@ -92,6 +106,20 @@ class Replay(Case):
         self.assertEqual(record["cause"]["kind"], "rule_stop")
         out = self.server.ath("replay", job, check=0)
         self.assertIn("logged loss = nan", out.stderr)
+
+    def test_of_one_rank(self):
+        """Red if --rank is not looked at, or the script does not run as the rank that captured."""
+        job = self.server.python(RANKS, name="ranks.py")
+        self.ended(job, "Failed")
+        for rank in (0, 1):
+            out = self.server.ath("replay", job, "--rank", rank, check=1)
+            self.assertIn("RuntimeError: rank %d" % rank, out.stderr)
+            self.assertNotIn("rank %d" % (1 - rank), out.stderr)
+        error = self.server.json("replay", job, "--rank", "2", check=3)["error"]
+        self.assertEqual((error["id"], error["why"]),
+                         ("ATH-R0015", "ranks that captured: 0, 1"))
+        error = self.server.json("replay", job, "--rank", "1", "--step", "9", check=3)["error"]
+        self.assertIn("--rank 1", error["hint"])
 
     def test_no_capture_says_how_to_get_one(self):
         job = self.server.python("print('fine')", name="fine.py")

@@ -4,6 +4,7 @@ real command line and a real server."""
 import json
 import os
 import shutil
+import struct
 import subprocess
 import sys
 import unittest
@@ -173,6 +174,23 @@ def planned(seed, every, jitter, attempt):
     z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9 & mask
     z = (z ^ z >> 27) * 0x94d049bb133111eb & mask
     return every + (z ^ z >> 31) % (2 * jitter + 1) - jitter
+
+
+class Replaced(Survive):
+    def test_what_a_replaced_attempt_uses_is_not_shown_as_the_jobs(self):
+        """Red if usage is taken from any attempt of the job instead of its newest."""
+        job = self.start("while True:\n  if told: sys.exit(0)\n  time.sleep(0.01)\n")
+        with open(os.path.join(self.server.attempt_dir(job), "plan.json")) as file:
+            token = json.load(file)["token"]
+        self.server.ath("interrupt", job, check=0)
+        self.server.until_log(job, "attempt 2 from")
+        until(lambda: self.server.show(job).get("usage"), "the second attempt reports")
+        far = 1 << 50
+        usage = struct.pack("<qIQQ", 1, 7, far, far)
+        self.server.http("POST", "/agent/v1/report", struct.pack("<BI", 4, len(usage)) + usage,
+                         {"Authorization": "Bearer " + token}, unix=True)
+        self.assertLess(self.server.show(job)["usage"]["memory_bytes"], far)
+        self.server.ath("stop", job, check=0)
 
 
 class Spot(Survive):
@@ -395,6 +413,8 @@ class Metrics(Survive):
         job = self.start("""
 for step in range(start, 13):
     athanor.log(loss=100 * ATTEMPT + step, step=step)
+    if step in (3, 8) and ATTEMPT == 1:
+        athanor.log(rare=step, step=step)
     if step == 4 and ATTEMPT == 1:
         save(step)
         wait("four is kept")
@@ -418,6 +438,11 @@ for step in range(start, 13):
         self.assertEqual(len(points), 18)
         self.assertEqual([(p["step"], p["value"]) for p in points if p.get("abandoned")],
                          [(i, 100 + i) for i in range(5, 10)])
+        # Logged by the first attempt only: what lies beyond the resume counts no more, either.
+        self.assertEqual([(p["step"], p["value"]) for p in self.server.points(job, "rare")],
+                         [(3, 3)])
+        (rare,) = [m for m in record["metrics"] if m["name"] == "rare"]
+        self.assertEqual((rare["count"], rare["last"]), (1, 3))
 
 
 class Retries(Survive):

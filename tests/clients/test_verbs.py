@@ -387,7 +387,14 @@ class Helpers(Case):
                 (["secret", "set", "SHORT"], 2, "ATH-K0002"),
                 (["secret", "rm", "NOT_SET"], 3, "ATH-K0003"),
                 (["token", "create", "--scope", "all"], 2, "ATH-K0004"),
-                (["token", "revoke", "none"], 3, "ATH-K0005")]:
+                (["token", "revoke", "none"], 3, "ATH-K0005"),
+                (["wait", "held", "--timeout", "soon"], 2, "ATH-C0014"),
+                (["interrupt", "held", "--grace", "1h30"], 2, "ATH-C0014"),
+                (["logs", "over", "--since", "yesterday"], 2, "ATH-C0014"),
+                (["gc", "--older", "1 moon"], 2, "ATH-C0014"),
+                (["run", "--preflight", "--preflight-sample", "lots", "--", "true"], 2,
+                 "ATH-C0015"),
+                (["run", "--preflight", "--no-preflight", "--", "true"], 2, "ATH-C0010")]:
             with self.subTest(" ".join(arguments)):
                 at = arguments.index("--") if "--" in arguments else len(arguments)
                 out = self.server.ath(*arguments[:at], "--json", *arguments[at:], input="abc",

@@ -8,7 +8,6 @@ import contextlib
 import http.client
 import itertools
 import os
-import re
 import shutil
 import sqlite3
 import stat
@@ -37,21 +36,21 @@ PATIENT = """
 """
 
 
-# Prints in three parts, each when the test says so.
+# Prints in three parts, each when the test says so. The middle one is more than a pipe and what
+# the server's reserve gives back can hold.
 THREE_PARTS = """
     import os, sys, time
-    def part(word):
-        for i in range(2000):
-            print("%s %04d" % (word, i))
+    def part(word, lines):
+        for i in range(lines):
+            print("%s %06d" % (word, i))
         sys.stdout.flush()
     def wait(word):
         while not os.path.exists(sys.argv[1] + word): time.sleep(0.01)
-    part("before")
+    part("before", 2000)
     wait("-during")
-    part("during")
+    part("during", 600000)
     open(sys.argv[1] + "-printed", "w").close()
-    wait("-after")
-    part("after")
+    part("after", 2000)
     print("the end")
 """
 
@@ -393,12 +392,13 @@ class DiskFull(unittest.TestCase):
 
     def test_submits_are_refused_jobs_go_on_and_nothing_needs_a_restart(self):
         """Red if a submit is taken without room for its job's states; if a commit that finds the
-        disk full ends the server; if output that could not be kept is lost without a count; or if
-        the agent ships on from the wrong offset afterwards."""
+        disk full ends the server; if OutputStream::Drain drops what does not fit instead of
+        leaving it in the pipe; if nobody says that the script waits; or if the agent ships on
+        from the wrong offset afterwards."""
         server = self.server
         go = os.path.join(server.root, "go")
         job = server.python(THREE_PARTS, go)
-        server.until_log(job, "before 1999\n")
+        server.until_log(job, "before 001999\n")
         other = server.submit("sh", "-c", "while [ ! -e %s-during ]; do sleep 0.05; done" % go)
         server.until_state(other, "Running")
         spec = server.spec("true")
@@ -414,39 +414,38 @@ class DiskFull(unittest.TestCase):
         out = server.ath("run", "-d", "--", "true")
         self.assertEqual(out.returncode, 8, out.stderr)
         self.assertIn("disk", out.stderr)
-        # Reads work and the scripts go on: one prints what there is no room for, one ends.
+        # Reads work and the scripts are unharmed: one waits where it prints, one ends.
         self.assertEqual(server.state(job), "Running")
         touch(go + "-during")
-        until(lambda: os.path.exists(go + "-printed"), "the script printed on")
+        (supervisor,) = server.supervisor_pids(job)
+        until(lambda: harness.name_of(supervisor) == "ath-disk-full", "the script waits")
         self.fill_store("B")  # what the reserve gave
+        until(lambda: server.show(job).get("cause", {}).get("kind") == "waiting_disk",
+              "the wait has a reason")
+        until(lambda: {"waits for disk space", "df -h"} <= {
+            words for words in ("waits for disk space", "df -h")
+            if words in server.ath("why", job, check=0).stdout}, "`ath why` says so")
+        self.assertFalse(os.path.exists(go + "-printed"))
         self.assertEqual(server.http("GET", "/healthz").status, 200)
 
         self.disk.free()
-        touch(go + "-after")
         record = server.wait(job)
         self.assertEqual(record["state"], "Completed", record["cause"])
         self.assertEqual(len(record["attempts"]), 1)
-        self.check_log(server.logs(job), record["attempts"][0]["exit"].get("log_dropped", 0))
+        self.assertEqual(server.logs(job), "".join(
+            "%s %06d\n" % (word, i) for word, lines in
+            (("before", 2000), ("during", 600000), ("after", 2000)) for i in range(lines)
+        ).encode() + b"the end\n")
+        self.assertEqual(record["attempts"][0]["exit"]["log_dropped"], 0)
+        notes = [event["cause"]["kind"] for event in server.events(job)
+                 if event["name"] == "noted"]
+        self.assertEqual((notes[0], notes[-1]), ("waiting_disk", "disk_room"))
         self.assertIn(server.wait(other)["state"], ("Completed", "Failed"))
         self.assertEqual(server.wait(server.submit("true"))["state"], "Completed")
         self.assertEqual((server.process.poll(), server.pid), (None, pid))
         server.kill()
         report = server.json("fsck", "--deep")
         self.assertTrue(report["clean"], report)
-
-    def check_log(self, log, dropped):
-        """What was printed before and after is whole; in between a script does not wait for a
-        disk, so bytes may be lost, but each one is counted and the place is marked."""
-        before, during, after = (
-            "".join("%s %04d\n" % (word, i) for i in range(2000)).encode()
-            for word in ("before", "during", "after"))
-        self.assertTrue(log.startswith(before), log[-300:])
-        self.assertTrue(log.endswith(after + b"the end\n"), log[-300:])
-        middle = log[len(before):-len(after + b"the end\n")]
-        notes = re.findall(rb"\n\[athanor\] (\d+) bytes of output lost here: [^\n]*\n", middle)
-        kept = re.sub(rb"\n\[athanor\] \d+ bytes of output lost here: [^\n]*\n", b"", middle)
-        self.assertEqual(sum(map(int, notes)), dropped)
-        self.assertEqual(len(kept) + dropped, len(during))
 
     def fill_store(self, prefix):
         """Also what room SQLite's own files still have."""
@@ -457,6 +456,28 @@ class DiskFull(unittest.TestCase):
                 if self.server.http("PUT", "/api/v1/secrets/" + name, "s" * size,
                                     unix=True).status == 507:
                     break
+
+    def test_a_script_that_waits_for_room_can_be_stopped(self):
+        """Red if the supervisor waits for room for what is in the pipe although a stop was asked
+        for (kRoomAtEndMs taken out), or if its signals are not read while a stream waits."""
+        server = self.server
+        job = server.python(THREE_PARTS, os.path.join(server.root, "go"))
+        server.until_log(job, "before 001999\n")
+        (supervisor,) = server.supervisor_pids(job)
+        self.fill_store("A")
+        touch(os.path.join(server.root, "go-during"))
+        until(lambda: harness.name_of(supervisor) == "ath-disk-full", "the script waits")
+        self.assertEqual(server.http("POST", "/api/v1/jobs/%s/stop" % job, unix=True).status, 200)
+        until(lambda: not harness.alive(supervisor), "it ended on the full disk")
+        self.disk.free()
+        record = server.wait(job)
+        self.assertEqual((record["state"], record["cause"]["kind"]), ("Stopped", "user_stop"))
+        # What found no room is missing at the end; what is there is what was printed.
+        printed = "".join("%s %06d\n" % (word, i) for word, lines in
+                          (("before", 2000), ("during", 600000)) for i in range(lines)).encode()
+        kept = server.logs(job)
+        self.assertGreater(len(kept), len("before 000000\n") * 2000)
+        self.assertTrue(printed.startswith(kept), kept[-200:])
 
     def test_a_server_on_a_full_disk_can_be_stopped(self):
         """Red if a commit that waits for room cannot be given up (no GiveUpWaiting before the

@@ -106,6 +106,54 @@ SAVES = """
 """
 
 
+# Logs and prints more than an agent holds for a server, then what a rule waits for.
+GOES_WRONG = """
+    import athanor, math, os, sys, time
+    print("ready", flush=True)
+    while not os.path.exists(os.path.join(sys.argv[1], "go")): time.sleep(0.01)
+    for i in range(60000):
+        athanor.log(loss=1 / (i + 1), step=i)
+        if i % 1000 == 0: time.sleep(0.01)  # a burst beyond the spare segments is dropped
+    for i in range(40000):
+        print("printed=%d and enough words that a megabyte is soon full of them" % i)
+    sys.stdout.flush()
+    if sys.argv[2] == "logged": athanor.log(loss=math.nan, step=60000)
+    else: print("printed=nan", flush=True)
+    time.sleep(600)
+"""
+
+
+class RulesWhileAway(unittest.TestCase):
+    def test_a_rule_acts_on_what_could_not_be_sent_yet(self):
+        """Red if the agent shows rules only what it has room to hold for the server
+        (Shipper::Parts::LookAhead taken out), or sends what was only looked at never or twice."""
+        for how in ("logged", "printed"):
+            with self.subTest(how=how), Server() as server:
+                server.script("train.py", GOES_WRONG)
+                job = server.file("""
+                    run: python3 train.py %s %s
+                    metrics: [{name: printed, regex: 'printed=(\\S+)'}]
+                    rules: [{rule: nan, metric: '*', action: stop}]
+                """ % (server.root, how))
+                server.until_log(job, "ready")
+                (supervisor,) = server.supervisor_pids(job)
+                server.kill()
+                server.go("go")
+                until(lambda: not harness.alive(supervisor), "the rule ended the script")
+                server.start()
+                record = server.wait(job)
+                self.assertEqual((record["state"], record["cause"]["kind"]),
+                                 ("Stopped", "rule_stop"))
+                self.assertEqual(len(record["firings"]), 1)
+                losses = server.points(job, "loss")
+                self.assertEqual([p["step"] for p in losses][:60000], list(range(60000)))
+                self.assertEqual(len(losses), 60001 if how == "logged" else 60000)
+                values = [p["value"] for p in server.points(job, "printed")]
+                self.assertEqual(values[:40000], list(range(40000)))
+                self.assertEqual(len(values), 40000 if how == "logged" else 40001)
+
+
+
 class KilledWhileKeeping(unittest.TestCase):
     def setUp(self):
         self.server = Server()

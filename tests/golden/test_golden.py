@@ -66,9 +66,9 @@ class Normaliser:
         # Columns are as wide as their widest cell, which has just changed.
         lines = []
         for line in text.split("\n"):
-            plain = re.sub(r"\x1b\[\d*m", "", line)
+            plain = re.sub(r"(\x1b|\\e)\[\d*m", "", line)
             if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or plain.startswith(
-                    ("JOB ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ")):
+                    ("JOB ", "RUN ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ")):
                 line = re.sub(r"(?<=\S)  +", "  ", line)
             # Where the last column is cut depends on the width of the others.
             line = re.sub(r"(\$0\.00  ).*~$", r"\1<cut>~", line)
@@ -224,6 +224,14 @@ class Looking(Golden):
         self.screen("metrics_points", "metrics", "good", "loss")
         self.screen("metrics_none", "metrics", "bad")
         self.screen("metrics_unknown", "metrics", "good", "nothing", status=3)
+        self.screen("metrics_plot", "metrics", "good", "loss", "--plot")
+
+    def test_runs(self):
+        self.screen("runs", "runs")
+        self.screen("runs_filter", "runs", "--filter", "metrics.loss < 0.5", "-c", "loss")
+        self.screen("runs_none", "runs", "--filter", "metrics.loss > 5")
+        self.screen("runs_wrong", "runs", "--filter", "metrics.loss <", status=2)
+        self.screen("compare", "compare", "good", "bad")
 
     def test_events(self):
         self.screen("events", "events", "good")
@@ -237,6 +245,13 @@ class Looking(Golden):
         self.screen("cp", "cp", "good:model/", "copied")
         self.screen("cp_nothing", "cp", "good:model/no", "copied", status=3)
         self.screen("cp_where", "cp", "good", "copied", status=2)
+
+    @unittest.skipUnless(has_verb("export"), "no export")
+    def test_export(self):
+        self.screen("export", "export", "csv", "good")
+        self.screen("export_tb", "export", "tb", "good", "-o", "exported")
+        self.screen("export_tb_again", "export", "tb", "good", "-o", "exported", status=4)
+        self.screen("export_format", "export", "xml", "good", status=2)
 
     @unittest.skipUnless(has_verb("exec"), "no exec")
     def test_exec(self):
@@ -285,7 +300,11 @@ class Errors(Golden):
         self.screen("error_nothing_to_run", "run", status=2)
         self.screen("error_unknown_flag", "ps", "--colour", status=2)
         self.screen("error_unknown_verb", "frobnicate", status=2)
-        self.screen("error_no_verb", status=2)
+        self.screen("no_verb")
+        self.screen("error_near_verb", "runn", status=2)
+        self.screen("error_no_server_verb", "server", status=2)
+        self.screen("error_no_dashes", "run", "-d", "python3", "train.py", "--lr", "1", status=2)
+        self.screen("error_script_as_file", "run", "train.py", status=2)
         self.screen("error_missing_argument", "show", status=2)
 
     def test_before_the_start(self):
@@ -469,6 +488,7 @@ class NoServer(Golden):
 class Help(Golden):
     def test_help(self):
         self.screen("help", "--help")
+        self.screen("env_of_nobody", "env", "gcp", status=2)
         for verb in sorted(has_verb.known):
             self.screen("help_" + verb, verb, "--help")
         for verb in ("backup", "restore", "status", "stop"):

@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "base/text.h"
 #include "job/ids.h"
 #include "record/append_file.h"
+#include "record/backup/backup_objects.h"
 #include "record/backup/copy_tree.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/db/database.h"
@@ -96,6 +98,7 @@ class Copier {
   Status Run() {
     ATHANOR_CHECK_OK(MakeDirs(to_.server()));
     ATHANOR_CHECK_OK(CopyDatabase());
+    ATHANOR_CHECK_OK(ListSeries());
     for (const auto& [from, to] : {std::pair(from_.secret_key(), to_.secret_key()),
                                    std::pair(from_.ingest_key(), to_.ingest_key()),
                                    std::pair(from_.settings(), to_.settings()),
@@ -106,9 +109,13 @@ class Copier {
     for (const JobId job : jobs_) {
       ATHANOR_CHECK_OK(CopyCheckpoints(job));
       ATHANOR_CHECK_OK(CopyLog(job));
-      ATHANOR_CHECK_OK(CopySeries(job));
+    }
+    for (const JobId run : series_) ATHANOR_CHECK_OK(CopySeries(run));
+    if (Exists(from_.artifacts())) {
+      ATHANOR_CHECK_OK(CopyBlobs(from_.artifacts(), to_.artifacts()));
     }
     ATHANOR_CHECK_OK(CopyBlobs(from_.blobs(), to_.blobs()));
+    ATHANOR_CHECK_OK(CopyObjects(from_, to_, copy_));
     info_.files = copy_.files();
     info_.bytes = copy_.bytes();
     info_.linked = copy_.linked();
@@ -134,6 +141,21 @@ class Copier {
         ++info_.jobs;
         info_.live += static_cast<uint64_t>(rows->Int(1));
         if (const auto job = JobId::Parse(rows->Text(0))) jobs_.push_back(*job);
+      }
+    });
+  }
+
+  // Of every run, job or not; a store of before version 4 knows jobs only.
+  Status ListSeries() {
+    series_.insert(jobs_.begin(), jobs_.end());
+    if (info_.schema < 4) return Ok();
+    ATHANOR_TRY(auto copy, Database::OpenToLook(to_.database(), ServerMigrations()));
+    return copy->Read([&](Connection& connection) -> Status {
+      ATHANOR_TRY(auto* rows, connection.Prepare("SELECT id FROM runs"));
+      while (true) {
+        ATHANOR_TRY(const bool row, rows->Step());
+        if (!row) return Ok();
+        if (const auto run = JobId::Parse(rows->Text(0))) series_.insert(*run);
       }
     });
   }
@@ -180,7 +202,7 @@ class Copier {
     std::vector<std::string> manifests;
     bool in_place = false;
     for (const auto& name : names) {
-      if (name == "checkpoints") continue;
+      if (name == "checkpoints" || name == "events") continue;
       ATHANOR_TRY(const auto inner, copy_.Names(JoinPath(from, name)));
       for (const auto& file : inner) {
         const std::string path = JoinPath(name, file);
@@ -216,6 +238,7 @@ class Copier {
   BackupInfo& info_;
   TreeCopy copy_{TreeCopy::Blobs::kLink};
   std::vector<JobId> jobs_;
+  std::set<JobId> series_;
 };
 
 Status CheckTarget(const StoreLayout& layout, const std::string& target) {

@@ -1,6 +1,6 @@
 // A backup is a copy of everything a server keeps, made while it runs or not: a folder,
 // or one archive (.tar, .tar.gz, .tar.zst). It holds the database, the keys, settings,
-// logs, series, blobs and checkpoints; not the attempts' folders, since what runs
+// logs, series, blobs, objects and checkpoints; not the attempts' folders, since what runs
 // belongs to the server that started it, and not the cache.
 //
 // Consistent without stopping anything: the database is copied first, as one moment's

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/ids.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -25,7 +26,10 @@ bool IsLowerHex(std::string_view text) {
 bool IsBlob(const std::string& path) {
   const std::string name = BaseName(path);
   const std::string shard = BaseName(DirName(path));
-  return name.size() == 64 && IsLowerHex(name) && shard == name.substr(0, 2);
+  if (name.size() == 64 && IsLowerHex(name)) return shard == name.substr(0, 2);
+  // Bytes of objects: data/ab/<id that ends in ab>.
+  return BaseName(DirName(DirName(path))) == "data" && Ulid::Parse(name) && name.size() == 26 &&
+         shard == name.substr(24);
 }
 
 Status CopyBytes(int from, int to, uint64_t size, const std::string& path) {

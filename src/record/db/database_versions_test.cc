@@ -13,6 +13,7 @@
 #include "record/db/fault_vfs.h"
 #include "record/jobs/loss_store.h"
 #include "record/keys/token_store.h"
+#include "record/runs/run_store.h"
 #include "record/testing.h"
 
 namespace athanor {
@@ -23,6 +24,7 @@ const std::map<int, std::string> kPinned = {
     {1, "60524acbf05fe070a279e4d4c3237959cc0e9ecda728a63e4abd9a97607a7fb8"},
     {2, "41548feb610e6ee61246f6f1a18348fac017e9e397f557896d052dfd331faf00"},
     {3, "f09c9b43feb0a3077420a27108a8932807a3841ce957b5bcc1fd9eb9a80a70d7"},
+    {4, "a8061f93fc43a03eee949f0d176facd64cd68ec3c8ad42f7cd2ffd646403eb23"},
 };
 
 int Newest() { return ServerMigrations().back().version; }
@@ -104,6 +106,11 @@ TEST(SchemaVersions, EveryReleasedOneIsMigratedAndRead) {
     ASSERT_TRUE(database) << database.error().what << ": " << database.error().why;
     ExpectTheJobs(**database);
     EXPECT_TRUE(LossStore(**database).Add("local", true, 1, true).ok());
+    const auto runs = RunStore(**database).Load();
+    ASSERT_TRUE(runs) << runs.error().what;
+    EXPECT_EQ(runs->experiments.front().name, "Default");
+    EXPECT_EQ(runs->runs.size(), version >= 4 ? 1u : 0u);
+    EXPECT_EQ(runs->labels.size(), version >= 4 ? 3u : 0u);
     JobStore jobs(**database);
     EXPECT_TRUE(jobs.Commit(SubmitOf(SampleJob(1))).ok());
     // Looked at beside it, as fsck and backups do.

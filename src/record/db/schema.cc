@@ -117,6 +117,111 @@ CREATE TABLE access_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_keys_bound ON access_keys (bound) WHERE bound <> '';
 )sql"},
+    // What doors keep beside the jobs; experiments, runs and models. `labels` holds what is said about them in a key and a value:
+    // parameters, tags, aliases (record/runs/run_rows.h has the kinds).
+    {4, R"sql(
+CREATE TABLE documents (
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  json TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE experiments (
+  id INTEGER PRIMARY KEY,
+  name TEXT NOT NULL UNIQUE,
+  location TEXT NOT NULL,
+  deleted INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL
+) STRICT;
+INSERT INTO experiments VALUES (0, 'Default', 'mlflow-artifacts:/0', 0, 0, 0);
+
+CREATE TABLE runs (
+  id TEXT PRIMARY KEY,
+  experiment INTEGER NOT NULL REFERENCES experiments (id),
+  name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  status INTEGER NOT NULL,
+  started INTEGER NOT NULL,
+  ended INTEGER NOT NULL,
+  deleted INTEGER NOT NULL,
+  deleted_at INTEGER NOT NULL,
+  is_job INTEGER NOT NULL,
+  artifacts TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE labels (
+  kind INTEGER NOT NULL,
+  owner TEXT NOT NULL,
+  key TEXT NOT NULL,
+  value TEXT NOT NULL,
+  PRIMARY KEY (kind, owner, key)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE datasets (
+  experiment INTEGER NOT NULL REFERENCES experiments (id),
+  name TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  source_type TEXT NOT NULL,
+  source TEXT NOT NULL,
+  schema TEXT NOT NULL,
+  profile TEXT NOT NULL,
+  PRIMARY KEY (experiment, name, digest)
+) STRICT;
+
+CREATE TABLE run_inputs (
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  name TEXT NOT NULL,
+  digest TEXT NOT NULL,
+  tags TEXT NOT NULL,
+  PRIMARY KEY (run, name, digest)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE run_models (
+  run TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+  model TEXT NOT NULL,
+  output INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  PRIMARY KEY (run, model, output)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE models (
+  name TEXT PRIMARY KEY,
+  description TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE model_versions (
+  name TEXT NOT NULL REFERENCES models (name) ON DELETE CASCADE,
+  version INTEGER NOT NULL,
+  stage TEXT NOT NULL,
+  description TEXT NOT NULL,
+  source TEXT NOT NULL,
+  run TEXT NOT NULL,
+  run_link TEXT NOT NULL,
+  model TEXT NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  PRIMARY KEY (name, version)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE logged_models (
+  id TEXT PRIMARY KEY,
+  experiment INTEGER NOT NULL REFERENCES experiments (id),
+  name TEXT NOT NULL,
+  type TEXT NOT NULL,
+  run TEXT NOT NULL,
+  artifacts TEXT NOT NULL,
+  status INTEGER NOT NULL,
+  deleted INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+)sql"},
 };
 
 }  // namespace

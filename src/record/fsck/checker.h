@@ -57,6 +57,7 @@ class Checker {
   void NameBlobs(const JobRecord& record);
   void NameBlob(const std::string& sha256, std::optional<uint64_t> size, const std::string& by);
   void NameBundle(const std::string& sha256, const std::string& by);
+  Status ReadRuns(Database& database);
   void CheckBlobs();
   void CheckBlob(const std::string& sha256, const Named& named);
   Status CheckSeries();
@@ -65,6 +66,7 @@ class Checker {
   void CheckLog(JobId job, const std::string& folder);
   Status CheckCheckpoints();
   void CheckManifestFile(const std::string& path, const std::vector<std::string>& folders);
+  Status CheckObjects();  // fsck_objects.cc
   Status CheckLeftovers();
   void Leftover(const std::string& path, const std::string& what);
 
@@ -75,6 +77,7 @@ class Checker {
   std::vector<int64_t> mend_outbox_;      // effects to drop
   bool jobs_known_ = false;               // every job was read: leftovers can be told
   std::set<JobId> jobs_;
+  std::set<JobId> runs_;                  // jobs or not
   std::map<AttemptId, JobId> attempts_;   // all of them
   std::set<AttemptId> live_attempts_;     // and those that may have a folder
   std::map<JobId, uint64_t> event_seq_;

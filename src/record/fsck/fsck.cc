@@ -68,6 +68,7 @@ Result<FsckReport> Checker::Run() {
   CheckBlobs();
   ATHANOR_CHECK_OK(CheckSeries());
   ATHANOR_CHECK_OK(CheckLogs());
+  ATHANOR_CHECK_OK(CheckObjects());
   ATHANOR_CHECK_OK(CheckLeftovers());
   return std::move(report_);
 }

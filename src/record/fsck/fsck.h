@@ -20,7 +20,7 @@ namespace athanor {
 
 struct Finding {
   std::string part;  // "database", "job", "event", "outbox", "key", "secret", "blob", "series",
-                     // "log", "checkpoint", "leftover"
+                     // "log", "checkpoint", "object", "leftover"
   std::string what;  // one line
   std::string why;   // the value seen
   std::string hint;  // what to type
@@ -41,6 +41,7 @@ struct FsckReport {
   uint64_t series = 0;
   uint64_t logs = 0;
   uint64_t checkpoints = 0;
+  uint64_t objects = 0;
   uint64_t bytes = 0;  // of what was read whole
   int64_t version = 0;  // of the schema
 

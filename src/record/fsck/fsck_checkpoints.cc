@@ -77,7 +77,7 @@ Status Checker::CheckCheckpoints() {
     std::vector<std::string> folders;
     for (const auto& name : ListDir(folder).value_or(std::vector<std::string>())) {
       // What the script itself wrote is not ours to judge.
-      if (name != "checkpoints" && IsFolder(JoinPath(folder, name))) {
+      if (name != "checkpoints" && name != "events" && IsFolder(JoinPath(folder, name))) {
         folders.push_back(JoinPath(folder, name));
       }
     }

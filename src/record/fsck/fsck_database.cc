@@ -164,8 +164,21 @@ Status Checker::CheckJobs(Database& database) {
           NameBlobs(*record);
         });
   });
-  jobs_known_ = read.ok();
+  jobs_known_ = read.ok() && ReadRuns(database).ok();
   return read;
+}
+
+// Those that are no jobs have series of their own. A store of before has none.
+Status Checker::ReadRuns(Database& database) {
+  return database.Read([&](Connection& connection) -> Status {
+    bool there = false;
+    ATHANOR_CHECK_OK(EachRow(connection, "SELECT 1 FROM sqlite_master WHERE name = 'runs'",
+                             [&](const Statement&) { there = true; }));
+    if (!there) return Ok();
+    return EachRow(connection, "SELECT id FROM runs", [&](const Statement& row) {
+      if (const auto run = JobId::Parse(row.Text(0))) runs_.insert(*run);
+    });
+  });
 }
 
 Status Checker::CheckEvents(Database& database) {

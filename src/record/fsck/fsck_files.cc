@@ -154,6 +154,8 @@ void Checker::CheckSeriesFile(JobId job, const std::string& path) {
       kRepair, path);
   if (!options_.repair) return;
   auto kept = CopyAside(path);
+  // What an index knows of the file holds no more.
+  if (kept.ok()) kept = RemoveTree(path.substr(0, path.size() - 7) + ".index");
   if (kept.ok()) kept = WriteWithout(path, *scan);
   Settle(finding, kept);
 }
@@ -169,7 +171,7 @@ Status Checker::CheckSeries() {
                            ? JobId::Parse(name.substr(0, name.size() - kEnd.size()))
                            : std::nullopt;
       if (!job) continue;
-      if (jobs_known_ && !jobs_.contains(*job)) {
+      if (jobs_known_ && !jobs_.contains(*job) && !runs_.contains(*job)) {
         Leftover(JoinPath(path, name), "metrics of job " + job->ToString());
       } else {
         CheckSeriesFile(*job, JoinPath(path, name));

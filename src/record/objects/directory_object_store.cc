@@ -59,15 +59,15 @@ Result<std::vector<Segment>> SegmentsOf(Connection& connection, std::string_view
 class DirectoryReader final : public ObjectReader {
  public:
   // Either `fd` is the whole object, or its content is pinned and lies in `segments`.
-  DirectoryReader(ObjectIndex& index, ObjectInfo info, std::string content, UniqueFd fd,
+  DirectoryReader(std::shared_ptr<ObjectIndex> index, ObjectInfo info, std::string content, UniqueFd fd,
                   std::vector<Segment> segments)
-      : index_(index),
+      : index_(std::move(index)),
         info_(std::move(info)),
         content_(std::move(content)),
         fd_(std::move(fd)),
         segments_(std::move(segments)) {}
   ~DirectoryReader() override {
-    if (!fd_) index_.Unpin(content_);
+    if (!fd_) index_->Unpin(content_);
   }
 
   const ObjectInfo& info() const override { return info_; }
@@ -102,7 +102,7 @@ class DirectoryReader final : public ObjectReader {
       const Segment& segment = segments_[next_++];
       if (segment.at + segment.size <= at_) continue;
       if (segment.at > at_) break;
-      const std::string path = ObjectFilePath(index_.dir(), segment.file);
+      const std::string path = ObjectFilePath(index_->dir(), segment.file);
       range.fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
       if (!range.fd) return FailErrno("open " + path, errno, ErrorCode::kCorrupt);
       range.offset = at_ - segment.at;
@@ -114,7 +114,7 @@ class DirectoryReader final : public ObjectReader {
   }
 
  private:
-  ObjectIndex& index_;
+  const std::shared_ptr<ObjectIndex> index_;  // an answer on its way may outlive the store
   const ObjectInfo info_;
   const std::string content_;
   const UniqueFd fd_;
@@ -241,7 +241,7 @@ class DirectoryObjectStore final : public ObjectStore {
   Status Change(std::string_view bucket, const InBucket& body);
   Result<ObjectRow> FindObject(std::string_view bucket, std::string_view key) const;
 
-  const std::unique_ptr<ObjectIndex> index_;
+  const std::shared_ptr<ObjectIndex> index_;  // shared with readers
   const std::unique_ptr<MultipartUploads> uploads_;
 };
 
@@ -416,7 +416,7 @@ Result<std::unique_ptr<ObjectReader>> DirectoryObjectStore::Open(std::string_vie
     }
     auto info = row.Info(key);
     return std::unique_ptr<ObjectReader>(std::make_unique<DirectoryReader>(
-        *index_, std::move(info), std::move(row.content), std::move(fd), std::move(segments)));
+        index_, std::move(info), std::move(row.content), std::move(fd), std::move(segments)));
   }
   return Fail(ErrorCode::kCorrupt, "the bytes of an object are missing", "ath fsck");
 }

@@ -129,6 +129,11 @@ Status Choose(const std::vector<PartRow>& stored, const std::vector<NamedPart>& 
       return ObjectFail(ErrorCode::kInvalid, kInvalidPart,
                         fmt::format("part {} was not sent, or has another ETag", part.number));
     }
+    if (!part.checksum.empty() && !found->info.checksum.empty() &&
+        part.checksum != found->info.checksum) {
+      return ObjectFail(ErrorCode::kInvalid, kInvalidPart,
+                        fmt::format("part {} has another checksum", part.number));
+    }
     chosen.push_back(*found);
   }
   for (size_t i = 0; i + 1 < chosen.size(); ++i) {
@@ -137,6 +142,19 @@ Status Choose(const std::vector<PartRow>& stored, const std::vector<NamedPart>& 
                         fmt::format("part {} has {} bytes; all but the last need {}",
                                     chosen[i].info.number, chosen[i].info.size, kSmallestPart));
     }
+  }
+  return Ok();
+}
+
+Status CheckWhole(const WholeObject& whole, const ObjectRow& made) {
+  if (whole.size && *whole.size != made.size) {
+    return ObjectFail(ErrorCode::kInvalid, kBadDigest,
+                      fmt::format("the parts have {} bytes, not {}", made.size, *whole.size));
+  }
+  if (whole.checksum && made.stored.checksum != whole.checksum) {
+    return ObjectFail(ErrorCode::kInvalid, kBadDigest,
+                      fmt::format("the {} you specified did not match the calculated checksum",
+                                  NameOf(whole.checksum->kind)));
   }
   return Ok();
 }
@@ -160,7 +178,7 @@ class DirectoryUploads final : public MultipartUploads {
                                        size_t most) override;
   Result<ObjectInfo> Complete(std::string_view bucket, std::string_view key,
                               std::string_view upload, const std::vector<NamedPart>& parts,
-                              const WriteCondition& condition) override;
+                              const WriteCondition& condition, const WholeObject& whole) override;
   Status Abort(std::string_view bucket, std::string_view key, std::string_view upload) override;
 
  private:
@@ -344,7 +362,8 @@ Status DirectoryUploads::DropUnused(Connection& connection, const std::vector<Pa
 Result<ObjectInfo> DirectoryUploads::Complete(std::string_view bucket, std::string_view key,
                                               std::string_view upload,
                                               const std::vector<NamedPart>& named,
-                                              const WriteCondition& condition) {
+                                              const WriteCondition& condition,
+                                              const WholeObject& whole) {
   ObjectRow made;
   Status outcome;
   ATHANOR_CHECK_OK(index_.Write([&](Connection& connection) -> Status {
@@ -383,6 +402,8 @@ Result<ObjectInfo> DirectoryUploads::Complete(std::string_view bucket, std::stri
     made.stored = found->stored;
     made.stored.upload = upload;
     made.stored.checksum = WholeChecksum(found->info, chosen);
+    outcome = CheckWhole(whole, made);
+    if (!outcome.ok()) return Ok();
     // A single part is an object's file as it is.
     made.content = chosen.size() == 1 ? chosen[0].file : index_.NewId();
     if (chosen.size() > 1) ATHANOR_CHECK_OK(Segment(connection, made.content, chosen));

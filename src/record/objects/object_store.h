@@ -39,6 +39,7 @@ inline constexpr char kInvalidPart[] = "InvalidPart";
 inline constexpr char kInvalidPartOrder[] = "InvalidPartOrder";
 inline constexpr char kPartTooSmall[] = "EntityTooSmall";
 inline constexpr char kPreconditionFailed[] = "PreconditionFailed";
+inline constexpr char kBadDigest[] = "BadDigest";
 
 inline constexpr uint32_t kMostParts = 10'000;
 inline constexpr uint64_t kSmallestPart = 5 << 20;  // but the last one
@@ -137,6 +138,13 @@ struct UploadInfo {
 struct NamedPart {
   uint32_t number = 0;
   std::string etag;
+  std::string checksum = {};  // base64, as PartInfo has it; empty: not compared
+};
+
+// What the whole of an upload must come to, if the client knows.
+struct WholeObject {
+  std::optional<uint64_t> size;
+  std::optional<ObjectChecksum> checksum;
 };
 
 // Objects made of parts that are sent apart. An upload is done by one Complete: a second
@@ -159,10 +167,12 @@ class MultipartUploads {
   virtual Result<std::vector<UploadInfo>> List(std::string_view bucket, std::string_view prefix,
                                                std::string_view after_key,
                                                std::string_view after_id, size_t most) = 0;
-  // kInvalidPartOrder, kInvalidPart, kPartTooSmall, kPreconditionFailed: the upload stays.
+  // kInvalidPartOrder, kInvalidPart, kPartTooSmall, kBadDigest (not `whole`),
+  // kPreconditionFailed: the upload stays.
   virtual Result<ObjectInfo> Complete(std::string_view bucket, std::string_view key,
                                       std::string_view upload, const std::vector<NamedPart>& parts,
-                                      const WriteCondition& condition) = 0;
+                                      const WriteCondition& condition,
+                                      const WholeObject& whole = {}) = 0;
   virtual Status Abort(std::string_view bucket, std::string_view key, std::string_view upload) = 0;
 };
 

@@ -221,6 +221,8 @@ class Scanner {
       }
       case Kind::kBlock:
         good = DecodeBlock(cursor, block_);
+        block_.from = at;
+        block_.to = at + kFrameHead + payload.size();
         if (good && visitor_.block) visitor_.block(block_);
         break;
     }

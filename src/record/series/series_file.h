@@ -33,6 +33,8 @@ struct SeriesBlock {
     double value = 0;
   };
   std::vector<Item> items;  // 1 to kMaxBlockItems
+  uint64_t from = 0;        // where its frame lies in the file; set by ScanSeries
+  uint64_t to = 0;
 };
 
 void AddHeaderFrame(std::string& out, JobId job);

@@ -13,6 +13,13 @@ auto OrderOf(const SeriesPoint& p) {
   return std::tie(p.step, p.wall_ns, p.attempt, p.rank);
 }
 
+// Points mostly come in order: looking first costs less than sorting.
+void SortPoints(std::vector<SeriesPoint>& points) {
+  const auto below = [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); };
+  if (std::is_sorted(points.begin(), points.end(), below)) return;
+  std::stable_sort(points.begin(), points.end(), below);
+}
+
 bool HasRankZero(const std::vector<SeriesPoint>& points) {
   return std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rank == 0; });
 }
@@ -28,7 +35,13 @@ std::map<uint32_t, int64_t> FirstSteps(const std::vector<SeriesPoint>& points) {
   return first;
 }
 
-void MarkAbandoned(std::vector<SeriesPoint>& points) {
+// Whether a later attempt went on from a step before that of the point.
+bool LeftBehind(const SeriesPoint& point, const Resumes& resumes) {
+  return point.step && std::any_of(resumes.upper_bound(point.attempt), resumes.end(),
+                                   [&](const auto& resume) { return *point.step > resume.second; });
+}
+
+void MarkAbandoned(std::vector<SeriesPoint>& points, const Resumes& resumes) {
   // From "first step of each attempt" to "least first step of all later attempts".
   std::map<uint32_t, int64_t> bound;
   std::optional<int64_t> least;
@@ -40,15 +53,18 @@ void MarkAbandoned(std::vector<SeriesPoint>& points) {
   for (auto& point : points) {
     if (!point.step) continue;
     const auto at = bound.find(point.attempt);
-    point.abandoned = at != bound.end() && *point.step >= at->second;
+    point.abandoned =
+        (at != bound.end() && *point.step >= at->second) || LeftBehind(point, resumes);
   }
 }
 
 // Needs the order of arrival; keeps the last of each (step, attempt, rank).
 void DropReplaced(std::vector<SeriesPoint>& points) {
   const auto key = [](const SeriesPoint& p) { return std::tie(p.step, p.attempt, p.rank); };
-  std::stable_sort(points.begin(), points.end(),
-                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  const auto below = [&](const auto& a, const auto& b) { return key(a) < key(b); };
+  if (!std::is_sorted(points.begin(), points.end(), below)) {
+    std::stable_sort(points.begin(), points.end(), below);
+  }
   size_t kept = 0;
   for (size_t i = 0; i < points.size(); ++i) {
     const bool replaced =
@@ -60,79 +76,102 @@ void DropReplaced(std::vector<SeriesPoint>& points) {
 
 }  // namespace
 
-std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned) {
+std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned,
+                                     const Resumes& resumes) {
   if (HasRankZero(arrived)) {
     std::erase_if(arrived, [](const auto& p) { return p.rank != 0; });
   }
-  MarkAbandoned(arrived);
+  MarkAbandoned(arrived, resumes);
   if (!with_abandoned) {
     std::erase_if(arrived, [](const auto& p) { return p.abandoned; });
   }
   DropReplaced(arrived);
-  std::stable_sort(arrived.begin(), arrived.end(),
-                   [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); });
+  SortPoints(arrived);
   return arrived;
 }
 
-RunningSummary RunningSummary::Of(std::vector<SeriesPoint> arrived) {
+std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const Resumes& resumes) {
+  if (HasRankZero(arrived)) {
+    std::erase_if(arrived, [](const auto& p) { return p.rank != 0; });
+  }
+  MarkAbandoned(arrived, resumes);
+  std::erase_if(arrived, [](const auto& p) { return p.abandoned; });
+  SortPoints(arrived);
+  return arrived;
+}
+
+RunningSummary RunningSummary::Of(std::vector<SeriesPoint> arrived, const Resumes& resumes) {
   RunningSummary summary;
-  summary.any_ = !arrived.empty();
-  summary.rank_zero_ = HasRankZero(arrived);
-  for (const auto& point : MergePoints(std::move(arrived), false)) {
+  summary.s_.any = !arrived.empty();
+  summary.s_.rank_zero = HasRankZero(arrived);
+  for (const auto& point : MergePoints(std::move(arrived), false, resumes)) {
     summary.Count(point);
     if (!point.step) continue;
-    if (!summary.attempt_ || point.attempt > *summary.attempt_) {
-      summary.attempt_ = point.attempt;
-      summary.first_step_ = *point.step;
-      summary.last_step_.clear();
+    if (!summary.s_.attempt || point.attempt > *summary.s_.attempt) {
+      summary.s_.attempt = point.attempt;
+      summary.s_.first_step = *point.step;
+      summary.s_.last_step.clear();
     }
-    if (point.attempt == *summary.attempt_) summary.last_step_[point.rank] = *point.step;
+    if (point.attempt == *summary.s_.attempt) summary.s_.last_step[point.rank] = *point.step;
   }
   return summary;
 }
 
 void RunningSummary::Count(const SeriesPoint& point) {
   constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
-  if (value_.count == 0) value_.min = value_.max = kNone;
-  if (value_.count == 0 || OrderOf(point) >= OrderOf(last_)) {
-    last_ = point;
-    value_.last = point.value;
-    value_.last_step = point.step;
-    value_.last_wall_ns = point.wall_ns;
+  if (s_.value.count == 0) s_.value.min = s_.value.max = kNone;
+  if (s_.value.count == 0 || OrderOf(point) >= OrderOf(s_.last)) {
+    s_.last = point;
+    s_.value.last = point.value;
+    s_.value.last_step = point.step;
+    s_.value.last_wall_ns = point.wall_ns;
   }
-  ++value_.count;
+  ++s_.value.count;
   if (!std::isfinite(point.value)) return;
-  if (!(point.value >= value_.min)) value_.min = point.value;
-  if (!(point.value <= value_.max)) value_.max = point.value;
+  if (!(point.value >= s_.value.min)) s_.value.min = point.value;
+  if (!(point.value <= s_.value.max)) s_.value.max = point.value;
 }
 
-void RunningSummary::Add(const SeriesPoint& point) {
-  if (stale_ || (point.rank != 0 && rank_zero_)) return;
-  if (point.rank == 0 && !rank_zero_) {
-    rank_zero_ = true;
-    if (any_) {
-      stale_ = true;
+void RunningSummary::Heed(const Resumes& before, const Resumes& now) {
+  if (!std::includes(now.begin(), now.end(), before.begin(), before.end())) s_.stale = s_.any;
+  // The last point has the greatest step; of which attempts those below it are is not known.
+  for (const auto& [attempt, step] : now) {
+    if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step) s_.stale = true;
+  }
+}
+
+void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
+  if (s_.stale || (point.rank != 0 && s_.rank_zero)) return;
+  if (point.rank == 0 && !s_.rank_zero) {
+    s_.rank_zero = true;
+    if (s_.any) {
+      s_.stale = true;
       return;
     }
   }
-  any_ = true;
+  s_.any = true;
   if (!point.step) {
     Count(point);
     return;
   }
-  if (attempt_ && point.attempt == *attempt_) {
-    const auto last = last_step_.find(point.rank);
-    stale_ = *point.step < first_step_ || (last != last_step_.end() && *point.step <= last->second);
-  } else if (attempt_) {
-    stale_ = point.attempt < *attempt_ || *point.step <= *value_.last_step;
+  if (LeftBehind(point, resumes)) {
+    // It does not count, but as its attempt's first step it may make others not count, either.
+    s_.stale = true;
+    return;
   }
-  if (stale_) return;
-  if (!attempt_ || point.attempt > *attempt_) {
-    attempt_ = point.attempt;
-    first_step_ = *point.step;
-    last_step_.clear();
+  if (s_.attempt && point.attempt == *s_.attempt) {
+    const auto last = s_.last_step.find(point.rank);
+    s_.stale = *point.step < s_.first_step || (last != s_.last_step.end() && *point.step <= last->second);
+  } else if (s_.attempt) {
+    s_.stale = point.attempt < *s_.attempt || *point.step <= *s_.value.last_step;
   }
-  last_step_[point.rank] = *point.step;
+  if (s_.stale) return;
+  if (!s_.attempt || point.attempt > *s_.attempt) {
+    s_.attempt = point.attempt;
+    s_.first_step = *point.step;
+    s_.last_step.clear();
+  }
+  s_.last_step[point.rank] = *point.step;
   Count(point);
 }
 

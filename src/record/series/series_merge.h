@@ -2,13 +2,15 @@
 //
 // Rank 0 speaks for the job; the other ranks only where it is silent. When an
 // attempt has points with steps, those of earlier attempts at or beyond its first
-// step are abandoned. Of several points of one (attempt, rank, step) the last to
+// step are abandoned; so are those beyond the step it resumed from, also of a name
+// that it never logs. Of several points of one (attempt, rank, step) the last to
 // arrive counts. Points without a step always count.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "record/series/series_store.h"
@@ -16,32 +18,46 @@
 namespace athanor {
 
 // From the order of arrival to the order of step (without one: first), then time.
-std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned);
+std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned,
+                                     const Resumes& resumes = {});
+
+// The same, but each point that was sent counts, also several of one (attempt, rank, step).
+std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const Resumes& resumes);
 
 // The summary of MergePoints(all added so far), kept up point by point where that
 // is exact. A point that may replace or abandon others makes it `stale`: then it
 // must be made anew from all points.
 class RunningSummary {
  public:
-  RunningSummary() = default;
-  static RunningSummary Of(std::vector<SeriesPoint> arrived);
+  // All it holds, for keeping it.
+  struct State {
+    SeriesSummary value;  // without the name
+    SeriesPoint last;
+    bool stale = false;
+    bool any = false;
+    bool rank_zero = false;
+    // Of the newest attempt that has steps:
+    std::optional<uint32_t> attempt;
+    int64_t first_step = 0;
+    std::map<uint32_t, int64_t> last_step;  // by rank
+  };
 
-  void Add(const SeriesPoint& point);
-  bool stale() const { return stale_; }
-  const SeriesSummary& value() const { return value_; }  // without the name
+  RunningSummary() = default;
+  explicit RunningSummary(State state) : s_(std::move(state)) {}
+  static RunningSummary Of(std::vector<SeriesPoint> arrived, const Resumes& resumes = {});
+
+  // `resumes` are those that it was made with, or was last told by Heed.
+  void Add(const SeriesPoint& point, const Resumes& resumes = {});
+  // From now on `now` holds, where `before` did: stale if that may change what counts.
+  void Heed(const Resumes& before, const Resumes& now);
+  bool stale() const { return s_.stale; }
+  const SeriesSummary& value() const { return s_.value; }  // without the name
+  const State& state() const { return s_; }
 
  private:
   void Count(const SeriesPoint& point);
 
-  SeriesSummary value_;
-  SeriesPoint last_;
-  bool stale_ = false;
-  bool any_ = false;
-  bool rank_zero_ = false;
-  // Of the newest attempt that has steps:
-  std::optional<uint32_t> attempt_;
-  int64_t first_step_ = 0;
-  std::map<uint32_t, int64_t> last_step_;  // by rank
+  State s_;
 };
 
 }  // namespace athanor

@@ -41,6 +41,20 @@ TEST(SeriesMerge, AnAttemptFromTheStartAbandonsAllEarlierOnes) {
             (V{1, 4}));
 }
 
+TEST(SeriesMerge, WhatLiesBeyondTheStepOfAResumeIsAbandonedAlsoWhenItIsNotLoggedAgain) {
+  const std::vector<SeriesPoint> points = {At(1, 3, 13), At(1, 4, 14), At(1, 5, 15), At(1, 9, 19),
+                                           At(1, {}, 10)};
+  EXPECT_EQ(Values(MergePoints(points, false, {{2, 4}})), (V{10, 13, 14}));
+  const auto all = MergePoints(points, true, {{2, 4}});
+  ASSERT_EQ(all.size(), 5u);
+  for (const auto& point : all) EXPECT_EQ(point.abandoned, point.step && *point.step > 4);
+  // Only attempts before the one that resumed are left behind, by the least step of any.
+  EXPECT_EQ(Values(MergePoints({At(1, 2, 12), At(2, 5, 25), At(3, 9, 39)}, false, {{3, 4}})),
+            (V{12, 39}));
+  EXPECT_EQ(Values(MergePoints({At(1, 2, 12), At(1, 3, 13)}, false, {{2, 9}, {3, 2}})), (V{12}));
+  EXPECT_EQ(Values(MergePoints({At(2, 5, 25)}, false, {{2, 4}})), (V{25}));
+}
+
 TEST(SeriesMerge, LatePointsOfAnOldAttemptBringNothingBack) {
   EXPECT_EQ(Values(MergePoints({At(2, 3, 23), At(1, 2, 12), At(1, 3, 13)}, false)), (V{12, 23}));
 }
@@ -77,6 +91,7 @@ TEST(SeriesMerge, MinAndMaxAreOfFiniteValuesOnly) {
 
 void ExpectSame(const SeriesSummary& found, const std::vector<SeriesPoint>& merged) {
   ASSERT_EQ(found.count, merged.size());
+  if (merged.empty()) return;
   EXPECT_EQ(found.last, merged.back().value);
   EXPECT_EQ(found.last_step, merged.back().step);
   EXPECT_EQ(found.last_wall_ns, merged.back().wall_ns);
@@ -90,13 +105,15 @@ void ExpectSame(const SeriesSummary& found, const std::vector<SeriesPoint>& merg
   EXPECT_EQ(found.max, max);
 }
 
-// Turns red if, for one, Add forgets that a newer attempt may abandon points.
+// Turns red if, for one, Add forgets that a newer attempt may abandon points, or Heed
+// that a resume does.
 TEST(SeriesMerge, ARunningSummaryIsStaleOrEqualsTheOneMadeFromAllPoints) {
   Dice dice(TestSeed());
   size_t kept_up = 0;
   for (int round = 0; round < 2000; ++round) {
     std::vector<SeriesPoint> points;
     RunningSummary running;
+    Resumes resumes;
     const uint64_t ranks = 1 + dice.Below(3);
     const uint32_t first_rank = static_cast<uint32_t>(dice.Below(2));
     uint32_t attempt = 1;
@@ -105,6 +122,12 @@ TEST(SeriesMerge, ARunningSummaryIsStaleOrEqualsTheOneMadeFromAllPoints) {
       if (dice.Once(8)) {
         ++attempt;
         step -= static_cast<int64_t>(dice.Below(4));
+        if (dice.Once(2)) {
+          const Resumes before = resumes;
+          if (dice.Once(10)) resumes.clear();
+          resumes[attempt] = step;
+          running.Heed(before, resumes);
+        }
       }
       if (!dice.Once(5)) ++step;
       const uint32_t from = dice.Once(12) && attempt > 1 ? attempt - 1 : attempt;
@@ -112,14 +135,14 @@ TEST(SeriesMerge, ARunningSummaryIsStaleOrEqualsTheOneMadeFromAllPoints) {
                           static_cast<double>(dice.Below(1000)),
                           static_cast<int64_t>(dice.Below(8)),
                           first_rank + static_cast<uint32_t>(dice.Below(ranks))));
-      running.Add(points.back());
+      running.Add(points.back(), resumes);
       if (running.stale()) {
-        running = RunningSummary::Of(points);
+        running = RunningSummary::Of(points, resumes);
       } else {
         ++kept_up;
       }
       ASSERT_FALSE(running.stale());
-      ExpectSame(running.value(), MergePoints(points, false));
+      ExpectSame(running.value(), MergePoints(points, false, resumes));
       if (HasFatalFailure() || HasNonfatalFailure()) return;
     }
   }

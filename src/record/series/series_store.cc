@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -12,13 +13,16 @@
 #include <unordered_map>
 #include <utility>
 
+#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "record/append_file.h"
 #include "record/open_jobs.h"
 #include "record/series/series_file.h"
+#include "record/series/series_index.h"
 #include "record/series/series_merge.h"
+#include "record/series/series_pyramid.h"
 
 namespace athanor {
 namespace {
@@ -27,6 +31,9 @@ constexpr size_t kIdleJobs = 256;
 constexpr size_t kMaxNames = 100'000;
 // Five digits of an id stand for nine hours: the folders stay small.
 constexpr size_t kFolderDigits = 5;
+constexpr uint64_t kIndexEvery = 1 << 20;        // bytes of growth
+constexpr size_t kMostIndexBytes = 1u << 30;
+constexpr uint64_t kExactPoints = 16 * 1024;     // a sample of no more is made from the points
 
 using Channel = std::tuple<uint32_t, uint32_t, uint32_t>;  // attempt, rank, channel
 
@@ -34,6 +41,12 @@ struct Series {
   std::string name;
   uint32_t id = 0;  // by which new points name it
   RunningSummary summary;
+  SeriesPyramid pyramid;
+
+  void Add(const SeriesPoint& point, const Resumes& resumes, uint64_t from, uint64_t to) {
+    summary.Add(point, resumes);
+    pyramid.Add(point, from, to);
+  }
 };
 
 // What is held in memory for one job.
@@ -46,6 +59,8 @@ struct JobSeries {
   std::unordered_map<uint32_t, size_t> by_id;          // to `series`
   uint32_t next_id = 0;
   std::map<Channel, uint64_t> last_seq;
+  Resumes resumes;       // that the summaries heed
+  uint64_t indexed = 0;  // length that the index beside the file knows
   std::set<std::pair<uint64_t, uint64_t>> reported;  // damage: offset, bytes
 
   void Forget() {
@@ -56,7 +71,13 @@ struct JobSeries {
     by_id.clear();
     next_id = 0;
     last_seq.clear();
+    resumes.clear();
+    indexed = 0;
     reported.clear();
+  }
+  void Heed(const Resumes& now) {
+    for (auto& one : series) one.summary.Heed(resumes, now);
+    resumes = now;
   }
   // An id that was defined before keeps its first name.
   void Define(uint32_t id, std::string_view name) {
@@ -64,7 +85,7 @@ struct JobSeries {
     auto at = by_name.find(name);
     if (at == by_name.end()) {
       at = by_name.emplace(name, series.size()).first;
-      series.push_back({std::string(name), id, {}});
+      series.push_back({std::string(name), id, {}, {}});
     }
     by_id.emplace(id, at->second);
     next_id = std::max(next_id, id + 1);
@@ -166,10 +187,18 @@ struct SeriesStore::Parts {
     }
   }
 
+  std::string IndexOf(JobId job) const { return FolderOf(job) + "/" + job.ToString() + ".index"; }
+
   Status Open(JobId job, JobSeries& state) const;
+  void TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const;
+  void KeepIndex(JobId job, JobSeries& state) const;
+  void KeepIndexIfDue(JobId job);
   Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
   Status Store(JobId job, JobSeries& state, const PointBatch& batch,
                const std::vector<const PointBatch::Item*>& items);
+  Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
+  Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
+                    std::vector<SeriesPoint>& points);
   Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
   Status Renew(JobId job, JobSeries& state, uint64_t length,
                std::map<std::string, RunningSummary, std::less<>>& made) const;
@@ -213,12 +242,13 @@ Status SeriesStore::Parts::Load(JobId job, JobSeries& state, int fd, uint64_t si
         state.next_id = std::max(state.next_id, item.name + 1);
         continue;
       }
-      state.series[at->second].summary.Add(PointOf(block, item));
+      state.series[at->second].Add(PointOf(block, item), state.resumes, block.from, block.to);
     }
     auto& last = state.last_seq[{block.attempt, block.rank, block.channel}];
     last = std::max(last, block.items.back().seq);
   };
-  ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd, 0, size, visitor));
+  TakeIndex(job, state, fd, size);
+  ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd, state.indexed, size, visitor));
   if (owner != job) {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("{} holds the metrics of job {}", PathOf(job), owner.ToString()));
@@ -237,6 +267,64 @@ Status SeriesStore::Parts::Load(JobId job, JobSeries& state, int fd, uint64_t si
   }
   state.length = scan.end;
   return Ok();
+}
+
+// The checksum that ties an index to its file.
+Result<uint32_t> TailCrc(int fd, uint64_t length) {
+  const uint64_t size = std::min<uint64_t>(length, kIndexTail);
+  ATHANOR_TRY(const std::string tail, ReadAt(fd, length - size, static_cast<size_t>(size)));
+  return Crc32c(tail);
+}
+
+// Fills an empty state from the index beside the file, if that fits; else leaves it empty.
+void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const {
+  const auto bytes = ReadFile(IndexOf(job), kMostIndexBytes);
+  if (!bytes) return;
+  auto index = DecodeIndex(*bytes);
+  if (!index || index->job != job || index->length > size) return;
+  const auto crc = TailCrc(fd, index->length);
+  if (!crc || *crc != index->tail_crc) return;
+  for (auto& kept : index->series) {
+    state.by_name.emplace(kept.name, state.series.size());
+    for (const uint32_t id : kept.ids) state.by_id.emplace(id, state.series.size());
+    state.series.push_back({kept.name, kept.ids.front(), RunningSummary(kept.summary), {}});
+    state.series.back().pyramid.Take(std::move(kept.chunks));
+  }
+  state.next_id = index->next_id;
+  state.last_seq = std::move(index->last_seq);
+  state.resumes = std::move(index->resumes);
+  state.indexed = index->length;
+}
+
+// Needs the state's mutex. An index that cannot be kept is none: the file says it all.
+void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state) const {
+  const auto fd = OpenToRead(PathOf(job));
+  const auto crc = fd ? TailCrc(fd->get(), state.length) : Result<uint32_t>(tl::unexpected(fd.error()));
+  if (!crc) return;
+  SeriesIndex index;
+  index.job = job;
+  index.length = state.length;
+  index.tail_crc = *crc;
+  index.next_id = state.next_id;
+  index.last_seq = state.last_seq;
+  index.resumes = state.resumes;
+  for (const auto& series : state.series) {
+    index.series.push_back({series.name, {series.id}, series.summary.state(),
+                            series.pyramid.chunks()});
+  }
+  for (const auto& [id, at] : state.by_id) {
+    if (id != index.series[at].ids.front()) index.series[at].ids.push_back(id);
+  }
+  if (ReplaceFile(IndexOf(job), EncodeIndex(index)).ok()) state.indexed = state.length;
+}
+
+// A file that has grown much is indexed anew, so that the next start reads little of it.
+void SeriesStore::Parts::KeepIndexIfDue(JobId job) {
+  const auto lease = jobs.Take(job);
+  const std::lock_guard lock(lease->mutex);
+  if (!lease->open || !lease->reported.empty()) return;
+  const uint64_t fresh = lease->length - lease->indexed;
+  if (fresh >= std::max(kIndexEvery, lease->indexed / 4)) KeepIndex(job, *lease);
 }
 
 // Writes the items as frames, and only then takes them into the state.
@@ -258,7 +346,7 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
       if (fresh) AddNameFrame(bytes, id, point.name);
     }
     if (blocks.empty() || blocks.back().items.size() == kMaxBlockItems) {
-      blocks.push_back({batch.attempt, batch.rank, batch.channel, {}});
+      blocks.push_back({batch.attempt, batch.rank, batch.channel, {}, 0, 0});
     }
     blocks.back().items.push_back({item->seq, id, point.step, point.wall_ns, point.value});
   }
@@ -267,7 +355,11 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
                 fmt::format("job {} has more than {} metric names", job.ToString(), kMaxNames),
                 "use one name and count by step, instead of numbers in names");
   }
-  for (const auto& block : blocks) AddBlockFrame(bytes, block);
+  for (auto& block : blocks) {
+    block.from = state.length + bytes.size();
+    AddBlockFrame(bytes, block);
+    block.to = state.length + bytes.size();
+  }
   if (auto wrote = AppendAt(PathOf(job), state.length, bytes); !wrote.ok()) {
     // Somebody changed the file behind us: what is there now counts.
     const auto code = wrote.error().code;
@@ -279,7 +371,8 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
   for (const auto& [name, id] : defined) state.Define(id, name);
   for (const auto& block : blocks) {
     for (const auto& item : block.items) {
-      state.series[state.by_id.at(item.name)].summary.Add(PointOf(block, item));
+      state.series[state.by_id.at(item.name)].Add(PointOf(block, item), state.resumes, block.from,
+                                                  block.to);
     }
   }
   state.last_seq[{batch.attempt, batch.rank, batch.channel}] = items.back()->seq;
@@ -313,6 +406,20 @@ Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
   return items.size();
 }
 
+Result<size_t> SeriesStore::Add(JobId job, PointBatch batch) {
+  uint64_t seq = 0;
+  {
+    const auto lease = parts_->jobs.Take(job);
+    const std::lock_guard lock(lease->mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+    const auto at = lease->last_seq.find({batch.attempt, batch.rank, batch.channel});
+    if (at != lease->last_seq.end()) seq = at->second;
+  }
+  // One thread appends: nobody takes these numbers meanwhile.
+  for (auto& item : batch.items) item.seq = ++seq;
+  return Append(job, batch);
+}
+
 Status SeriesStore::Sync() {
   std::map<JobId, bool> dirty;
   {
@@ -323,6 +430,7 @@ Status SeriesStore::Sync() {
   std::set<std::string> folders;
   for (const auto& [job, created] : dirty) {
     Status synced = SyncFileData(parts_->PathOf(job));
+    parts_->KeepIndexIfDue(job);
     if (synced.ok() && created && folders.insert(parts_->FolderOf(job)).second) {
       synced = SyncFolder(parts_->FolderOf(job));
       if (synced.ok()) synced = SyncFolder(parts_->dir);
@@ -351,7 +459,8 @@ Status SeriesStore::Parts::Collect(JobId job, JobSeries& state, uint64_t length,
   return Ok();
 }
 
-Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job) const {
+Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
+                                                          const Resumes& resumes) const {
   const auto lease = parts_->jobs.Take(job);
   JobSeries& state = *lease;
   std::vector<SeriesSummary> summaries;
@@ -361,6 +470,7 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job) const {
     const std::lock_guard lock(state.mutex);
     ATHANOR_CHECK_OK(parts_->Open(job, state));
     length = state.length;
+    if (state.resumes != resumes) state.Heed(resumes);
     for (const auto& [name, at] : state.by_name) {
       const RunningSummary& summary = state.series[at].summary;
       if (summary.stale()) stale.emplace(name, std::vector<SeriesPoint>());
@@ -371,7 +481,9 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job) const {
   if (!stale.empty()) {
     ATHANOR_CHECK_OK(parts_->Collect(job, state, length, stale));
     std::map<std::string, RunningSummary, std::less<>> made;
-    for (auto& [name, points] : stale) made.emplace(name, RunningSummary::Of(std::move(points)));
+    for (auto& [name, points] : stale) {
+      made.emplace(name, RunningSummary::Of(std::move(points), resumes));
+    }
     for (auto& summary : summaries) {
       const auto at = made.find(summary.name);
       if (at == made.end()) continue;
@@ -379,7 +491,7 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job) const {
       summary.name = at->first;
     }
     const std::lock_guard lock(state.mutex);
-    ATHANOR_CHECK_OK(parts_->Renew(job, state, length, made));
+    if (state.resumes == resumes) ATHANOR_CHECK_OK(parts_->Renew(job, state, length, made));
   }
   std::erase_if(summaries, [](const auto& summary) { return summary.count == 0; });
   return summaries;
@@ -398,7 +510,7 @@ Status SeriesStore::Parts::Renew(JobId job, JobSeries& state, uint64_t length,
         const auto at = state.by_id.find(item.name);
         if (at == state.by_id.end()) continue;
         const auto summary = made.find(state.series[at->second].name);
-        if (summary != made.end()) summary->second.Add(PointOf(block, item));
+        if (summary != made.end()) summary->second.Add(PointOf(block, item), state.resumes);
       }
     };
     ATHANOR_CHECK_OK(ScanSeries(fd.get(), length, state.length, visitor));
@@ -411,8 +523,89 @@ Status SeriesStore::Parts::Renew(JobId job, JobSeries& state, uint64_t length,
 }
 
 Result<std::vector<SeriesPoint>> SeriesStore::Read(JobId job, std::string_view name,
-                                                   bool with_abandoned) const {
-  const auto lease = parts_->jobs.Take(job);
+                                                   bool with_abandoned,
+                                                   const Resumes& resumes) const {
+  ATHANOR_TRY(auto points, parts_->Arrived(job, name));
+  return MergePoints(std::move(points), with_abandoned, resumes);
+}
+
+Result<std::vector<SeriesPoint>> SeriesStore::History(JobId job, std::string_view name,
+                                                      const Resumes& resumes) const {
+  ATHANOR_TRY(auto points, parts_->Arrived(job, name));
+  return KeepAllPoints(std::move(points), resumes);
+}
+
+Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view name,
+                                                     const SampleQuery& query,
+                                                     const Resumes& resumes) const {
+  std::vector<SeriesChunk> chunks;
+  {
+    const auto lease = parts_->jobs.Take(job);
+    const std::lock_guard lock(lease->mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+    const auto at = lease->by_name.find(name);
+    if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
+  }
+  SamplePlan plan = PlanSample(chunks, query, resumes);
+  if (!plan.by_chunks) {
+    ATHANOR_TRY(auto points, Read(job, name, false, resumes));
+    std::erase_if(points, [&](const SeriesPoint& p) {
+      return p.step ? (query.from_step && *p.step < *query.from_step) ||
+                          (query.to_step && *p.step > *query.to_step)
+                    : query.from_step || query.to_step;
+    });
+    return Thin(points, query.width);
+  }
+  if (plan.points <= std::max<uint64_t>(kExactPoints, 2 * query.width)) {
+    std::move(plan.whole.begin(), plan.whole.end(), std::back_inserter(plan.partly));
+    plan.whole.clear();
+  }
+  std::vector<SeriesPoint> read;
+  ATHANOR_CHECK_OK(parts_->ReadChunks(job, name, plan.partly, read));
+  std::erase_if(read, [&](const SeriesPoint& p) { return !Counts(plan, query, p); });
+  read = MergePoints(std::move(read), false, resumes);
+  return ThinChunks(plan.whole, std::move(read), query.width);
+}
+
+// The points of a name in the blocks of some of its chunks, in order of arrival.
+Status SeriesStore::Parts::ReadChunks(JobId job, std::string_view name,
+                                      const std::vector<SeriesChunk>& chunks,
+                                      std::vector<SeriesPoint>& points) {
+  if (chunks.empty()) return Ok();
+  std::set<uint32_t> ids;
+  {
+    const auto lease = jobs.Take(job);
+    const std::lock_guard lock(lease->mutex);
+    ATHANOR_CHECK_OK(Open(job, *lease));
+    const auto at = lease->by_name.find(name);
+    for (const auto& [id, series] : lease->by_id) {
+      if (at != lease->by_name.end() && series == at->second) ids.insert(id);
+    }
+  }
+  // Neighbours may share blocks: each block is read once.
+  std::vector<std::pair<uint64_t, uint64_t>> ranges;
+  for (const auto& chunk : chunks) ranges.emplace_back(chunk.from, chunk.to);
+  std::sort(ranges.begin(), ranges.end());
+  ATHANOR_TRY(const UniqueFd fd, OpenToRead(PathOf(job)));
+  SeriesVisitor visitor;
+  visitor.block = [&](const SeriesBlock& block) {
+    for (const auto& item : block.items) {
+      if (ids.contains(item.name)) points.push_back(PointOf(block, item));
+    }
+  };
+  uint64_t done = 0;
+  for (auto [from, to] : ranges) {
+    from = std::max(from, done);
+    if (from >= to) continue;
+    ATHANOR_CHECK_OK(ScanSeries(fd.get(), from, to, visitor));
+    done = to;
+  }
+  return Ok();
+}
+
+// All points of a name that there are, in order of arrival.
+Result<std::vector<SeriesPoint>> SeriesStore::Parts::Arrived(JobId job, std::string_view name) {
+  const auto lease = jobs.Take(job);
   JobSeries& state = *lease;
   PointsByName wanted;
   auto& points = wanted.emplace(name, std::vector<SeriesPoint>()).first->second;
@@ -420,16 +613,16 @@ Result<std::vector<SeriesPoint>> SeriesStore::Read(JobId job, std::string_view n
   uint64_t length = 0;
   {
     const std::lock_guard lock(state.mutex);
-    ATHANOR_CHECK_OK(parts_->Open(job, state));
+    ATHANOR_CHECK_OK(Open(job, state));
     length = state.length;
     if (!state.by_name.contains(name)) {
       for (const auto& series : state.series) names.push_back(series.name);
     }
   }
   if (length > 0 && names.empty()) {
-    ATHANOR_CHECK_OK(parts_->Collect(job, state, length, wanted));
+    ATHANOR_CHECK_OK(Collect(job, state, length, wanted));
   }
-  if (!points.empty()) return MergePoints(std::move(points), with_abandoned);
+  if (!points.empty()) return std::move(points);
   Error error;
   error.code = ErrorCode::kNotFound;
   error.what = fmt::format("no metric '{}' in this job", Printable(name.substr(0, 200)));
@@ -448,10 +641,12 @@ Status SeriesStore::Remove(JobId job) {
   const auto lease = parts_->jobs.Take(job);
   const std::lock_guard lock(lease->mutex);
   lease->Forget();
+  ATHANOR_CHECK_OK(RemoveTree(parts_->IndexOf(job)));
   return RemoveTree(parts_->PathOf(job));
 }
 
 void SeriesStore::Close(JobId job) {
+  parts_->KeepIndexIfDue(job);
   parts_->jobs.Drop(job);
 }
 

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,6 +56,15 @@ struct SeriesPoint {
   bool abandoned = false;
 };
 
+// The step that an attempt (by number) resumed from; those that began anew are not in it.
+using Resumes = std::map<uint32_t, int64_t>;
+
+struct SampleQuery {
+  std::optional<int64_t> from_step;  // inclusive; when either is given, points without a step
+  std::optional<int64_t> to_step;    // are left out
+  size_t width = 1000;               // pixels
+};
+
 struct SeriesSummary {
   std::string name;
   uint64_t count = 0;  // not abandoned
@@ -78,13 +88,28 @@ class SeriesStore {
   // is empty or longer than 1,024 bytes, or the job has 100,000 names already;
   // sending the batch again will not help.
   Result<size_t> Append(JobId job, const PointBatch& batch);
+  // The same for a sender that does not number its points (their seq is not looked at): each
+  // is new, and follows the last one of its attempt, rank and channel.
+  Result<size_t> Add(JobId job, PointBatch batch);
   // All that was appended so far. After an error it is tried again by the next one.
   Status Sync();
 
-  Result<std::vector<SeriesSummary>> Summaries(JobId job) const;  // by name; empty if none
+  // By name; empty if there are none. `resumes` are the job's: other ones than those of the
+  // call before cost a scan of the file.
+  Result<std::vector<SeriesSummary>> Summaries(JobId job, const Resumes& resumes = {}) const;
   // In order of step, then time; kNotFound names the nearest series.
   Result<std::vector<SeriesPoint>> Read(JobId job, std::string_view name,
-                                        bool with_abandoned = false) const;
+                                        bool with_abandoned = false,
+                                        const Resumes& resumes = {}) const;
+  // As Read, but every point that was sent, also when one came later for the same step.
+  Result<std::vector<SeriesPoint>> History(JobId job, std::string_view name,
+                                           const Resumes& resumes = {}) const;
+  // About two points for each of `query.width` pixels, for a chart: every one of them is a
+  // point that Read gives, and the lowest and highest of each part are among them. All points
+  // when they are few. kNotFound as Read.
+  Result<std::vector<SeriesPoint>> Sample(JobId job, std::string_view name,
+                                          const SampleQuery& query,
+                                          const Resumes& resumes = {}) const;
   Status Remove(JobId job);
   void Close(JobId job);  // drops what is held in memory for a finished job
 

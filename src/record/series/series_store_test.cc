@@ -204,6 +204,36 @@ TEST(SeriesStore, SummariesAgreeWithThePointsWhateverAttemptsDo) {
   }
 }
 
+// Planted bug: leave out the call of Heed in Summaries.
+TEST(SeriesStore, ASeriesThatWasNotLoggedAgainEndsWhereTheNextAttemptResumed) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  PointBatch first;
+  for (int64_t step = 1; step <= 9; ++step) {
+    first.items.push_back(Item(static_cast<uint64_t>(step), step % 3 == 0 ? "rare" : "loss", step,
+                               static_cast<double>(100 + step)));
+  }
+  ASSERT_TRUE(store->Append(job, first));
+  ASSERT_EQ(store->Summaries(job).value().at(1).last, 109);
+  const Resumes resumes = {{2, 4}};
+  for (const bool reopened : {false, true}) {
+    if (reopened) store = OpenSeries(dir.path());
+    const auto summaries = store->Summaries(job, resumes).value();
+    ASSERT_EQ(summaries.size(), 2u);
+    EXPECT_EQ(summaries[1].name, "rare");
+    EXPECT_EQ(summaries[1].count, 1u);
+    EXPECT_EQ(summaries[1].last, 103);
+    const auto points = store->Read(job, "rare", false, resumes).value();
+    ASSERT_EQ(points.size(), 1u);
+    EXPECT_EQ(points[0].step, 3);
+    EXPECT_EQ(store->Read(job, "rare", true, resumes).value().size(), 3u);
+  }
+  ASSERT_TRUE(store->Append(job, {2, 0, 0, {Item(1, "loss", 5, 205)}}));
+  EXPECT_EQ(store->Summaries(job, resumes).value().at(0).last, 205);
+  EXPECT_EQ(store->Summaries(job, resumes).value().at(1).count, 1u);
+}
+
 TEST(SeriesStore, NamesTheNearestSeriesWhenThereIsNone) {
   const TestDir dir;
   auto store = OpenSeries(dir.path());

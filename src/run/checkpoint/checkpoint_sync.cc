@@ -202,7 +202,8 @@ void CheckpointSync::Work::Choose(How how, const FolderScan& scan) {
     return;
   }
   auto whole = watch_.WholeState(now, told_at, committed_, Writers());
-  if (!whole) return;
+  // Who died in the middle of a file has closed it too: what was seen since is nothing sure.
+  if (!whole || (options_.running && !options_.running())) return;
   if (SameButJournals(*whole, committed_)) {
     pending_.reset();
   } else if (!pending_ || !SameButJournals(*whole, pending_->files)) {

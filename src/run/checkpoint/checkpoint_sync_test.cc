@@ -19,6 +19,7 @@ struct Syncing {
   TestDir dir;
   FakeClock clock;
   std::vector<int> pids;
+  bool running = true;
   std::optional<int64_t> last_step;
   std::vector<std::string> log;
   std::vector<CheckpointInfo> committed;
@@ -32,6 +33,7 @@ struct Syncing {
     options.parts_dir = dir / "parts";
     options.part_bytes = kPart;
     options.pids = [this] { return pids; };
+    options.running = [this] { return running; };
     options.last_step = [this] { return last_step; };
     options.held_ms = [this] { return clock.Monotonic().count(); };
     options.committed = [this](const CheckpointInfo& info) { committed.push_back(info); };
@@ -149,6 +151,24 @@ TEST(CheckpointSync, AFileThatAProcessHasOpenForWritingIsNotTaken) {
   EXPECT_EQ(on.Look(), "");
   EXPECT_EQ(on.Look(), "1-1");
   EXPECT_EQ(on.Newest().at("step_1.pt"), "first half, second half");
+}
+
+// Planted bug: a look between the script's death and FinalSync takes its files for closed.
+TEST(CheckpointSync, WhatIsSeenAfterTheScriptsDeathIsNothingSure) {
+  Syncing on;
+  on.Open();
+  Puppet script([&](const Puppet::Step& step) {
+    OpenAndWrite(on.File("step_1.pt"), "half");
+    step();
+  });
+  on.pids = script.pids();
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "");
+  script.Kill();
+  on.running = false;
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Look(), "");
+  EXPECT_EQ(on.Final(false), "");
 }
 
 // Planted bug: FinalSync(false) takes what lies there.

@@ -86,6 +86,10 @@ Result<RecordFile> RecordFile::Open(const std::string& path, int64_t reserve) {
   return file;
 }
 
+void RecordFile::ShrinkReserve(int64_t keep) {
+  if (reserved_) (void)!::ftruncate(reserved_.get(), static_cast<off_t>(keep));
+}
+
 Status RecordFile::Replace(std::string_view bytes, bool sync) {
   const std::string temporary = name_ + ".tmp";
   UniqueFd fd = std::move(reserved_);

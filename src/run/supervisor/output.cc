@@ -14,6 +14,8 @@ namespace {
 constexpr int kPipeSizes[] = {1 << 20, 1 << 18};  // 64 KiB is what it has anyway
 constexpr int64_t kChunk = 1 << 20;
 
+bool IsFullDisk(int error) { return error == ENOSPC || error == EDQUOT; }
+
 }  // namespace
 
 Result<OutputStream> OutputStream::Open(const std::string& path, int64_t cap, int64_t uid,
@@ -47,17 +49,24 @@ Result<OutputStream> OutputStream::Open(const std::string& path, int64_t cap, in
 
 int64_t OutputStream::Drain(int64_t limit) {
   int64_t taken = 0;
+  waits_for_room_ = false;
   while (open() && taken < limit) {
     const int64_t room = cap_ - kept_;
     const bool keep = room > 0;
     int64_t n = keep ? MoveToFile(std::min(room, kChunk)) : MoveToNowhere(kChunk);
     if (n < 0 && (errno == EAGAIN || errno == EINTR)) break;
     if (n < 0 && keep) {
-      // The script must not wait for a disk: what cannot be kept now is lost,
-      // and the next bytes try again.
       end_.write_errno = errno;
+      if (IsFullDisk(errno)) {
+        waits_for_room_ = true;
+        break;
+      }
+      // A disk that is broken does not come back by waiting: what cannot be kept now is
+      // lost, and the next bytes try again.
       n = MoveToNowhere(kChunk);
       if (n > 0) gap_ += n;
+    } else if (n > 0 && IsFullDisk(static_cast<int>(end_.write_errno))) {
+      end_.write_errno = 0;  // there is room again, and nothing was lost
     }
     if (n < 0) break;
     if (n == 0) {
@@ -72,6 +81,14 @@ int64_t OutputStream::Drain(int64_t limit) {
     }
   }
   return taken;
+}
+
+void OutputStream::GiveUpWaiting() {
+  waits_for_room_ = false;
+  end_.dropped += static_cast<int64_t>(held_.size());
+  held_.clear();
+  while (open() && MoveToNowhere(kChunk) > 0) {
+  }
 }
 
 int64_t OutputStream::MoveToFile(int64_t limit) {
@@ -99,26 +116,44 @@ int64_t OutputStream::MoveToFile(int64_t limit) {
 }
 
 int64_t OutputStream::CopyToFile(int64_t limit) {
-  char buffer[65536];
-  const size_t want = static_cast<size_t>(std::min<int64_t>(limit, sizeof buffer));
-  const ssize_t n = ::read(read_end_.get(), buffer, want);
-  if (n <= 0) return n;
-  ssize_t done = 0;
-  while (done < n) {
-    const ssize_t w = ::pwrite(file_.get(), buffer + done, static_cast<size_t>(n - done), offset_);
+  if (held_.empty()) {
+    held_.resize(static_cast<size_t>(std::min<int64_t>(limit, 65536)));
+    const ssize_t n = ::read(read_end_.get(), held_.data(), held_.size());
+    const int error = errno;
+    held_.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    if (n <= 0) return errno = error, n;
+  }
+  return WriteHeld();
+}
+
+int64_t OutputStream::WriteHeld() {
+  const auto size = static_cast<int64_t>(held_.size());
+  int64_t done = 0;
+  int error = 0;
+  while (done < size && error == 0) {
+    const ssize_t w =
+        ::pwrite(file_.get(), held_.data() + done, static_cast<size_t>(size - done), offset_);
     if (w < 0 && errno == EINTR) continue;
     if (w <= 0) {
-      end_.write_errno = w < 0 ? errno : EIO;
-      end_.dropped += n - done;
-      gap_ += n - done;
-      break;
+      error = w < 0 ? errno : EIO;
+      continue;
     }
     done += w;
     offset_ += w;
     kept_ += w;
     end_.written = offset_;
   }
-  return n;
+  if (error != 0 && IsFullDisk(error)) {
+    held_.erase(0, static_cast<size_t>(done));
+    return done > 0 ? done : (errno = error, -1);
+  }
+  if (error != 0) {
+    end_.write_errno = error;
+    end_.dropped += size - done;
+    gap_ += size - done;
+  }
+  held_.clear();
+  return size;
 }
 
 int64_t OutputStream::MoveToNowhere(int64_t limit) {

@@ -1,6 +1,9 @@
 // An OutputStream moves what a rank writes from its pipe into a file: byte for
-// byte, at most to a cap, and never so that the rank waits for a full disk. It
-// splices, so the bytes do not pass through this program.
+// byte, at most to a cap. It splices, so the bytes do not pass through this program.
+//
+// On a full disk nothing is lost: what does not fit stays in the pipe, the rank waits
+// in its write once the pipe is full too, and the next Drain() after there is room goes
+// on. What any other error keeps from the file is dropped, counted and marked.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +29,11 @@ class OutputStream {
   // Moves what is in the pipe now, at most about `limit` bytes. Closes the
   // stream at end of file. Returns the bytes taken from the pipe.
   int64_t Drain(int64_t limit);
+  // The last Drain() left bytes behind because the disk is full. The pipe is readable
+  // all the time then: it is to be tried again after a while, not polled for.
+  bool waits_for_room() const { return waits_for_room_; }
+  // Takes what is in the pipe now and drops it, counted: nobody waits for room any more.
+  void GiveUpWaiting();
   // Leaves a pipe that someone still holds open.
   void Close();
   void Sync();  // fdatasync
@@ -34,6 +42,7 @@ class OutputStream {
  private:
   int64_t MoveToFile(int64_t limit);  // bytes, 0 at end of file, -1 with errno
   int64_t CopyToFile(int64_t limit);  // the same where splice does not work
+  int64_t WriteHeld();                // the same, from what CopyToFile could not write
   int64_t MoveToNowhere(int64_t limit);
   void Note(const std::string& text);
 
@@ -46,6 +55,8 @@ class OutputStream {
   int64_t offset_ = 0;  // end of the file
   int64_t gap_ = 0;     // bytes lost to a failed write since the last good one
   bool splice_works_ = true;
+  bool waits_for_room_ = false;
+  std::string held_;  // read by CopyToFile, not written yet
   StreamEnd end_;
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 
 #include "base/files.h"
 #include "run/supervisor/test_attempt.h"
@@ -106,27 +107,119 @@ TEST(SupervisorOutput, AnOutputOfExactlyTheCapIsNotCapped) {
   EXPECT_FALSE(record.ranks[0].out.capped);
 }
 
-// Planted bug: giving up on ENOSPC (the script blocks), or writing the exit
-// record only into space taken at the end (there is none).
-TEST(SupervisorOutput, AFullDiskNeitherStopsTheScriptNorLosesTheRecord) {
+// A log of at most 1 MiB, and the exit record, on a disk of their own. Runs a script that
+// prints 50 MB until it waits.
+class FullDisk : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (!test::IsRoot()) GTEST_SKIP() << "needs root to mount a small tmpfs";
+    small_ = attempt_.path("small");
+    ASSERT_EQ(0, ::mkdir(small_.c_str(), 0700));
+    ASSERT_EQ(0, ::mount("tmpfs", small_.c_str(), "tmpfs", 0, "size=1m"));
+    attempt_.plan.ranks[0].stdout_path = small_ + "/out";
+    attempt_.plan.exit_path = small_ + "/exit";
+    attempt_.Python(std::string(kWriter) +
+                    "sys.stdout.flush()\nopen(os.environ['DIR'] + '/done', 'w').write('yes')\n");
+    attempt_.Launch();
+    ASSERT_TRUE(test::Eventually([&] { return WaitsForRoom(attempt_.pid()); }));
+    EXPECT_EQ("", attempt_.Content("done"));
+  }
+  void TearDown() override {
+    if (!small_.empty()) (void)::umount2(small_.c_str(), MNT_DETACH);
+  }
+
+  // What was dropped is counted; what was kept is the begin of what was printed.
+  void CheckCut(const ExitRecord& record) {
+    const std::string out = attempt_.out();
+    const StreamEnd& end = record.ranks[0].out;
+    EXPECT_TRUE(record.disk_full);
+    EXPECT_EQ(ENOSPC, end.write_errno);
+    EXPECT_EQ(static_cast<int64_t>(out.size()), end.written);
+    EXPECT_GT(end.dropped, 0);  // what the pipe held
+    EXPECT_EQ(ExpectedBlock(0).substr(0, out.size()), out);
+    EXPECT_EQ("", attempt_.Content("done"));
+  }
+
+  TestAttempt attempt_;
+  std::string small_;
+};
+
+// Planted bug: dropping what does not fit, as beyond the cap.
+TEST_F(FullDisk, HoldsTheScriptAndLosesNothingOnceThereIsRoom) {
+  ASSERT_EQ(0, ::mount("tmpfs", small_.c_str(), "tmpfs", MS_REMOUNT, "size=80m"));
+  attempt_.WaitForEnd();
+  const ExitRecord record = attempt_.record();
+  EXPECT_EQ("yes", attempt_.Content("done"));
+  EXPECT_EQ(0, record.ranks[0].exit_code);
+  EXPECT_EQ(0, record.ranks[0].out.dropped);
+  EXPECT_FALSE(record.disk_full);
+  const std::string block = ExpectedBlock(0);
+  const std::string out = attempt_.out();
+  ASSERT_EQ(50 * block.size(), out.size());
+  for (size_t i = 0; i < 50; ++i) {
+    ASSERT_EQ(0, out.compare(i * block.size(), block.size(), block)) << "block " << i;
+  }
+}
+
+// Planted bug: waiting for room although a stop was asked for, or writing the exit record
+// only into space taken at the end (there is none).
+TEST_F(FullDisk, AStopReachesAScriptThatWaits) {
+  ASSERT_TRUE(AskToStop(attempt_.pidfd()).ok());
+  attempt_.WaitForEnd();
+  const ExitRecord record = attempt_.record();
+  EXPECT_EQ(SIGTERM, record.ranks[0].signal);
+  EXPECT_FALSE(record.killed);
+  CheckCut(record);
+}
+
+TEST_F(FullDisk, AKillReachesAScriptThatWaits) {
+  ASSERT_TRUE(KillAllNow(attempt_.pidfd()).ok());
+  attempt_.WaitForEnd();
+  const ExitRecord record = attempt_.record();
+  EXPECT_EQ(SIGKILL, record.ranks[0].signal);
+  CheckCut(record);
+}
+
+// Planted bug: leaving the loop with what a script left in the pipe when it ended.
+TEST(SupervisorOutput, WhatAScriptPrintedLastWaitsForRoomAfterItsEnd) {
+  if (!test::IsRoot()) GTEST_SKIP() << "needs root to mount a small tmpfs";
+  TestAttempt attempt;
+  const std::string small = attempt.path("small");
+  ASSERT_EQ(0, ::mkdir(small.c_str(), 0700));
+  ASSERT_EQ(0, ::mount("tmpfs", small.c_str(), "tmpfs", 0, "size=256k"));
+  attempt.plan.ranks[0].stdout_path = small + "/out";
+  attempt.Python("import os\nos.write(1, b'x' * 500000)\n");
+  attempt.Launch();
+  ASSERT_TRUE(test::Eventually([&] { return WaitsForRoom(attempt.pid()); }));
+  ASSERT_EQ(0, ::mount("tmpfs", small.c_str(), "tmpfs", MS_REMOUNT, "size=8m"));
+  attempt.WaitForEnd();
+  const std::string out = attempt.out();
+  EXPECT_EQ(0, ::umount2(small.c_str(), MNT_DETACH));
+  EXPECT_EQ(std::string(500'000, 'x'), out);
+  EXPECT_EQ(0, attempt.record().ranks[0].exit_code);
+  EXPECT_EQ(0, attempt.record().ranks[0].out.dropped);
+}
+
+// Planted bug: waiting for room that a script which filled the disk itself will never give
+// back, or giving up without the reserve: what it said last is why it failed.
+TEST(SupervisorOutput, AScriptThatFilledTheDiskItselfFailsWithItsLastWordsKept) {
   if (!test::IsRoot()) GTEST_SKIP() << "needs root to mount a small tmpfs";
   TestAttempt attempt;
   const std::string small = attempt.path("small");
   ASSERT_EQ(0, ::mkdir(small.c_str(), 0700));
   ASSERT_EQ(0, ::mount("tmpfs", small.c_str(), "tmpfs", 0, "size=1m"));
   attempt.plan.ranks[0].stdout_path = small + "/out";
+  attempt.plan.ranks[0].stderr_path = small + "/err";
   attempt.plan.exit_path = small + "/exit";
-  attempt.Python(std::string(kWriter) + "open(os.environ['DIR'] + '/done', 'w').write('yes')\n");
+  attempt.Python(
+      "import os\nf = open(os.environ['DIR'] + '/small/big', 'wb', buffering=0)\n"
+      "while True: f.write(b'x' * 4096)\n");
   const ExitRecord record = attempt.Run();
-  const std::string out = attempt.out();
+  const std::string err = attempt.err();
   EXPECT_EQ(0, ::umount2(small.c_str(), MNT_DETACH));
-  EXPECT_EQ("yes", attempt.Content("done"));
-  EXPECT_EQ(0, record.ranks[0].exit_code);
-  EXPECT_TRUE(record.disk_full);
-  EXPECT_EQ(ENOSPC, record.ranks[0].out.write_errno);
-  EXPECT_EQ(static_cast<int64_t>(out.size()), record.ranks[0].out.written);
-  EXPECT_EQ(50 << 20, record.ranks[0].out.written + record.ranks[0].out.dropped);
-  EXPECT_EQ(ExpectedBlock(0).substr(0, out.size()), out);
+  EXPECT_EQ(1, record.ranks[0].exit_code);
+  EXPECT_NE(std::string::npos, err.find("No space left on device")) << err;
+  EXPECT_EQ(0, record.ranks[0].err.dropped);
 }
 
 // Planted bug: ending the attempt at the first end of file of a stream.

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -29,7 +30,13 @@ constexpr int64_t kRoundBytes = 4 << 20;
 // in the kernel), and of pipes that someone outside still holds.
 constexpr int64_t kKilledBoundMs = 5'000;
 constexpr int64_t kKillAgainMs = 50;
-constexpr int64_t kExitReserve = 64 << 10;
+// A full disk is looked at again after this, and waited for without a bound unless a
+// stop was asked for or a rank failed: then what it said last is worth the larger part of
+// what was reserved.
+constexpr int64_t kRoomPauseMs = 200;
+constexpr int64_t kRoomAtEndMs = 1'000;
+constexpr int64_t kExitReserve = 128 << 10;
+constexpr int64_t kRecordReserve = 32 << 10;
 constexpr int64_t kNever = INT64_MAX;
 
 }  // namespace
@@ -179,6 +186,7 @@ int64_t Supervisor::NextDeadline() const {
     if (kill_ranks_ms_ >= 0) next = std::min(next, kill_ranks_ms_);
     if (last_rank_ended_ms_ >= 0) next = std::min(next, last_rank_ended_ms_ + plan_.linger_ms);
   }
+  if (waits_for_room_) next = std::min(next, room_again_ms_);
   return next;
 }
 
@@ -207,12 +215,33 @@ void Supervisor::Loop() {
     ApplyDeadlines();
     if (killing_ && BoottimeMs() > killing_since_ms_ + kKilledBoundMs) break;
   }
-  // Nobody is left to write, so the pipes hold all there will be; a pipe that
-  // was handed to a process outside stays open, and is left with what it had.
+  FinishStreams();
+}
+
+// Nobody is left to write, so the pipes hold all there will be; a pipe that was handed to
+// a process outside stays open, and is left with what it had.
+void Supervisor::FinishStreams() {
   const int64_t until = BoottimeMs() + kKilledBoundMs;
-  for (auto& stream : streams_) {
-    while (stream.open() && stream.Drain(kRoundBytes) > 0 && BoottimeMs() < until) {
+  const auto drain = [&] {
+    for (auto& stream : streams_) {
+      while (stream.open() && stream.Drain(kRoundBytes) > 0 && BoottimeMs() < until) {
+      }
     }
+    SayWhetherItWaits();
+  };
+  for (drain(); waits_for_room_; drain()) {
+    const bool bounded = record_.stop_signal != 0 || record_.first_failed_rank >= 0;
+    if (bounded &&
+        BoottimeMs() > std::max(stop_asked_ms_, last_rank_ended_ms_) + kRoomAtEndMs) {
+      exit_file_->ShrinkReserve(kRecordReserve);
+      drain();
+      break;
+    }
+    WaitForSomething(false, BoottimeMs() + kRoomPauseMs);
+    TakeSignals();
+  }
+  for (auto& stream : streams_) {
+    if (stream.waits_for_room()) stream.GiveUpWaiting();
     stream.Close();
   }
 }
@@ -221,7 +250,9 @@ void Supervisor::WaitForSomething(bool streams, int64_t until_ms) {
   std::vector<pollfd> fds{{signal_fd_, POLLIN, 0}};
   if (streams) {
     for (const auto& stream : streams_) {
-      if (stream.open()) fds.push_back({stream.poll_fd(), POLLIN, 0});
+      if (stream.open() && !stream.waits_for_room()) {
+        fds.push_back({stream.poll_fd(), POLLIN, 0});
+      }
     }
   }
   const int64_t wait = until_ms == kNever ? -1 : std::max<int64_t>(0, until_ms - BoottimeMs());
@@ -230,10 +261,22 @@ void Supervisor::WaitForSomething(bool streams, int64_t until_ms) {
 
 void Supervisor::DrainAll(int64_t limit) {
   int64_t taken = 0;
+  const bool look = BoottimeMs() >= room_again_ms_;
   for (auto& stream : streams_) {
-    if (stream.open()) taken += stream.Drain(limit);
+    if (stream.open() && (look || !stream.waits_for_room())) taken += stream.Drain(limit);
   }
   if (taken > 0 && taken < kBusyBytes) drain_again_ms_ = BoottimeMs() + kDrainPauseMs;
+  SayWhetherItWaits();
+  if (waits_for_room_ && look) room_again_ms_ = BoottimeMs() + kRoomPauseMs;
+}
+
+void Supervisor::SayWhetherItWaits() {
+  const bool waits = std::any_of(streams_.begin(), streams_.end(), [](const OutputStream& stream) {
+    return stream.open() && stream.waits_for_room();
+  });
+  if (waits == waits_for_room_) return;
+  waits_for_room_ = waits;
+  (void)::prctl(PR_SET_NAME, waits ? kWaitsForRoomName : program_invocation_short_name, 0, 0, 0);
 }
 
 void Supervisor::TakeSignals() {
@@ -324,6 +367,7 @@ void Supervisor::RankEnded(size_t index, int status, const rusage& usage) {
   if (failed && record_.first_failed_rank < 0) {
     record_.first_failed_rank = static_cast<int64_t>(index);
   }
+  if (failed && waits_for_room_) record_.disk_full = true;
   if (!AnyRankRuns()) {
     last_rank_ended_ms_ = now;
     if (stop_asked_ms_ >= 0) record_.stop_to_end_ms = now - stop_asked_ms_;

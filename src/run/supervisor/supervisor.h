@@ -50,6 +50,8 @@ class Supervisor {
   void Reap();
   void RankEnded(size_t index, int status, const rusage& usage);
   void DrainAll(int64_t limit);
+  void SayWhetherItWaits();  // for room on the disk
+  void FinishStreams();
   void AskRanksToStop();
   void KillEverything();
   void ApplyDeadlines();
@@ -75,6 +77,8 @@ class Supervisor {
   bool have_children_ = false;
   bool killing_ = false;
   int64_t drain_again_ms_ = 0;  // streams are left alone until then
+  int64_t room_again_ms_ = 0;   // streams that wait for room are left alone until then
+  bool waits_for_room_ = false;
   int64_t stop_asked_ms_ = -1;
   int64_t kill_ranks_ms_ = -1;  // deadline of the grace
   int64_t last_rank_ended_ms_ = -1;

@@ -1,0 +1,31 @@
+// How the agents of one attempt fared, and whether another one is worth starting. Agents that
+// never say a word are given up soon; those that report but do not last, later; one that lasted
+// a while pays for all before it. Giving up ends a script that may still run, so it is the last
+// thing to do. Pure; times are monotonic. Not thread-safe.
+#pragma once
+
+#include <optional>
+
+#include "base/clock.h"
+
+namespace athanor {
+
+class AgentLives {
+ public:
+  static constexpr int kMostUnheard = 5;      // in a row, that never reported
+  static constexpr int kMostShort = 50;       // in a row, that did not last
+  static constexpr Millis kLasted = Seconds(60);  // from its start to its last report
+
+  void Launched(Millis now);
+  void Heard(Millis now);
+  // The newest one is gone: whether to start another.
+  bool Another();
+
+ private:
+  std::optional<Millis> launched_;
+  std::optional<Millis> heard_;
+  int unheard_ = 0;
+  int short_ = 0;
+};
+
+}  // namespace athanor
