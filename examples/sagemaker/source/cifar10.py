@@ -20,7 +20,8 @@ def load(root, *names):
     for name in names:
         with open(os.path.join(root, "cifar-10-batches-py", name), "rb") as file:
             batch = pickle.load(file)
-        images.append(torch.from_numpy(batch["data"]).view(-1, 3, 32, 32))
+        pixels = torch.frombuffer(bytearray(batch["data"]), dtype=torch.uint8)
+        images.append(pixels.view(-1, 3, 32, 32))
         labels += batch["labels"]
     return TensorDataset(torch.cat(images).float() / 127.5 - 1, torch.tensor(labels))
 

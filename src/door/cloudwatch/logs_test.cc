@@ -164,7 +164,9 @@ TEST_F(LogsTest, PagesBackwardMeetAndEndWithTheTokenThatWasGiven) {
     const auto answer = Events(StreamOf(job), request);
     const auto next = answer["nextBackwardToken"].get<std::string>();
     auto page = Messages(answer);
-    if (token.empty()) EXPECT_EQ(page, Numbers(2000 - 77, 2000)) << "the newest are the default";
+    if (token.empty()) {
+      EXPECT_EQ(page, Numbers(2000 - 77, 2000)) << "the newest are the default";
+    }
     page.insert(page.end(), found.begin(), found.end());
     found = std::move(page);
     if (next == token) break;

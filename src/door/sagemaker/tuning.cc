@@ -134,7 +134,16 @@ Json DescribeTuning(const Document& document, const std::string& region) {
                                        {"NonRetryableError", 0},
                                        {"Stopped", 0}};
   view["ObjectiveStatusCounters"] = {{"Succeeded", 0}, {"Pending", 0}, {"Failed", 0}};
-  if (view.contains("TrainingJobDefinition")) AddBothResources(view["TrainingJobDefinition"]);
+  if (view.contains("TrainingJobDefinition")) {
+    auto& definition = view["TrainingJobDefinition"];
+    AddBothResources(definition);
+    // The service tells the jobs what is optimised this way, and clients take it out again.
+    const auto config = view.value("HyperParameterTuningJobConfig", Json::object());
+    const auto objective = config.value("HyperParameterTuningJobObjective", Json::object());
+    if (definition.is_object() && objective.contains("MetricName")) {
+      definition["StaticHyperParameters"]["_tuning_objective_metric"] = objective["MetricName"];
+    }
+  }
   if (view.contains("TrainingJobDefinitions")) {
     for (auto& definition : view["TrainingJobDefinitions"]) AddBothResources(definition);
   }
