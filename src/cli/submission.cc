@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 
 #include <nlohmann/json.hpp>
@@ -101,9 +102,26 @@ std::string CacheFileFor(const Home& home, const std::string& dir) {
   return home.cache() + "/hashes/" + Sha256Hex(dir).substr(0, 32);
 }
 
+// The pattern that leaves a server's home out of a source folder it lies in: its files are not
+// the job's, and change all the time. Empty: it lies elsewhere.
+std::string HomeInside(const Home& home, const std::string& dir) {
+  std::error_code none;
+  const auto inside = std::filesystem::weakly_canonical(home.root, none)
+                          .lexically_relative(std::filesystem::weakly_canonical(dir, none))
+                          .string();
+  if (inside.empty() || inside == "." || StartsWith(inside, "..")) return "";
+  std::string pattern = "/";
+  for (const char c : inside) {
+    if (std::string_view("*?[]\\ ").find(c) != std::string_view::npos) pattern += '\\';
+    pattern += c;
+  }
+  return pattern + "/";
+}
+
 Result<SourceTree> Scan(const Home& home, const JobSpec& spec) {
   ScanOptions options;
   options.ignore = spec.source.ignore;
+  if (auto own = HomeInside(home, spec.source.dir); !own.empty()) options.ignore.push_back(own);
   options.max_size = spec.source.max_size;
   options.cache_file = CacheFileFor(home, spec.source.dir);
   options.now = SystemClock().Wall();

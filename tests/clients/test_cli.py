@@ -745,6 +745,14 @@ class JobFile(Case):
 
 
 class Source(Case):
+    def test_a_home_inside_the_source_is_not_part_of_it(self):
+        """ATHANOR_HOME=./home in the folder one works in."""
+        out = self.server.ath("run", "--json", "--", "sh", "-c", "ls", cwd=self.server.root,
+                              check=0).stdout
+        self.assertNotIn("server.sock", out)
+        job = self.server.show("@last")
+        self.assertLess(job["spec"]["source"]["files"], 20)
+
     def test_ignored_files_stay_out_and_git_is_recorded(self):
         with tempfile.TemporaryDirectory(dir=self.server.root) as folder:
             git = ["git", "-c", "user.name=t", "-c", "user.email=t@example.invalid"]
