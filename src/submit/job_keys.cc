@@ -561,7 +561,8 @@ constexpr KeyRow kRows[] = {
 
     {"data", KeyType::kGroupMap, "Data channels: folders or files given to the script.",
      "{train: /data/cifar}", "", SetChannels},
-    {"data.*.from", KeyType::kText, "The folder or file.", "/data/cifar", "",
+    {"data.*.from", KeyType::kText, "The folder or file, or s3://bucket/prefix of the built-in S3.",
+     "/data/cifar", "",
      ATHANOR_SET("data.*.from", Filled(s.data.back().from))},
     // Modes that come later are told apart from misspelt ones by CheckChannel.
     {"data.*.mode", KeyType::kText, "file: copied before the start; shared: used in place.",
