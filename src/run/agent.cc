@@ -412,6 +412,11 @@ int Agent::Finish() {
   if (auto text = ReadFile(Path(attempt_dir::kExit))) {
     if (auto record = ParseExit(*text)) ending.record = std::move(*record);
   }
+  // It ended by itself, so what it printed found room between two looks.
+  if (waits_for_room_ == true && ending.record && !ending.record->killed &&
+      ending.record->stop_signal == 0) {
+    TellOfFullDisk();
+  }
   // Before anything waits for the server: checkpoints do not need it.
   if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
   shipper_->Drain();
