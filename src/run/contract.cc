@@ -68,7 +68,9 @@ Sorted FrameworkParams(const JobSpec& spec) {
       "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
       "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
   Sorted all = Sorted::object();
-  for (const auto& param : spec.params) {
+  auto params = RequestPlatformParams(spec);
+  params.insert(params.end(), spec.params.begin(), spec.params.end());
+  for (const auto& param : params) {
     if (StartsWith(param.name, "sagemaker_") &&
         std::find(std::begin(kToolkits), std::end(kToolkits), param.name) == std::end(kToolkits)) {
       all[param.name] = ParamValue(param);
@@ -121,6 +123,10 @@ Sorted ResourceConfig(const AttemptPlan& plan) {
 
 Sorted InputDataConfig(const JobSpec& spec) {
   Sorted config = Sorted::object();
+  const auto sent = RequestFiles(spec);
+  if (const auto file = sent.find("inputdataconfig.json"); file != sent.end()) {
+    return Sorted::parse(file->second);
+  }
   for (const auto& channel : spec.data) {
     // A folder that is used in place is a file system to the script, which is mode File too.
     const char* mode = channel.mode == "fastfile" ? "FastFile"
@@ -337,7 +343,6 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   }
   for (const auto& [name, value] : spec.env) env[name] = value;
   AddSageMaker(plan, paths, env);
-  AddRequestVariables(spec, env);
   env["ATHANOR_JOB_ID"] = plan.job.ToString();
   env["ATHANOR_JOB_NAME"] = spec.name;
   env["ATHANOR_ATTEMPT"] = std::to_string(plan.number);

@@ -50,22 +50,17 @@ std::map<std::string, std::string> RequestFiles(const JobSpec& spec) {
   return files;
 }
 
-void AddRequestVariables(const JobSpec& spec, std::map<std::string, std::string>& env) {
+std::vector<Param> RequestPlatformParams(const JobSpec& spec) {
+  std::vector<Param> params;
   const auto request = Request(spec);
-  if (request.is_null()) return;
-  env["SM_INPUT_DATA_CONFIG"] = Channels(request).dump();
-  Sorted platform = Sorted::object();
-  const auto hyper = request.value("HyperParameters", Sorted::object());
-  for (const auto& [name, value] : hyper.items()) {
-    if (!StartsWith(name, "sagemaker_") || !value.is_string()) continue;
-    auto decoded = Sorted::parse(value.get<std::string>(), nullptr, false);
-    platform[name] = decoded.is_discarded() ? value : decoded;
+  if (request.is_null()) return params;
+  const auto sent = request.value("HyperParameters", Sorted::object());
+  for (const auto& [name, value] : sent.items()) {
+    if (StartsWith(name, "sagemaker_") && value.is_string()) {
+      params.push_back({name, value.get<std::string>(), Param::Kind::kJson});
+    }
   }
-  env["SM_FRAMEWORK_PARAMS"] = platform.dump();
-  if (platform.contains("sagemaker_submit_directory") &&
-      platform["sagemaker_submit_directory"].is_string()) {
-    env["SM_MODULE_DIR"] = platform["sagemaker_submit_directory"].get<std::string>();
-  }
+  return params;
 }
 
 }  // namespace athanor

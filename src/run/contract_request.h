@@ -5,6 +5,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "job/spec.h"
 
@@ -12,7 +13,7 @@ namespace athanor {
 
 // Files of input/config by name; they replace the contract's own.
 std::map<std::string, std::string> RequestFiles(const JobSpec& spec);
-// SM_FRAMEWORK_PARAMS and the like, over what `env` has.
-void AddRequestVariables(const JobSpec& spec, std::map<std::string, std::string>& env);
+// sagemaker_* as they were sent: the platform's, which the spec's own parameters leave out.
+std::vector<Param> RequestPlatformParams(const JobSpec& spec);
 
 }  // namespace athanor
