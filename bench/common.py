@@ -32,6 +32,20 @@ class Broken(Exception):
     """The measurement itself failed; a slow figure is never this."""
 
 
+def python_with(package, version):
+    """The interpreter of an environment with this package; installed when it is not there yet."""
+    folder = os.path.join(CACHE, package + "-" + version)
+    python = os.path.join(folder, "bin", "python")
+    if not os.path.exists(os.path.join(folder, "complete")):
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(CACHE, exist_ok=True)
+        check([sys.executable, "-m", "venv", folder])
+        check([python, "-m", "pip", "install", "--quiet", package + "==" + version])
+        with open(os.path.join(folder, "complete"), "w"):
+            pass
+    return python
+
+
 # --- statistics
 
 def percentile(values, percent):

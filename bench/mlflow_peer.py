@@ -3,30 +3,18 @@ SQLite store as `mlflow server` comes."""
 
 import contextlib
 import os
-import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 
-from common import CACHE, Broken, check, scratch, until
+from common import Broken, python_with, scratch, until
 
 MLFLOW = "3.15.2"
 
 
 def mlflow_python():
-    """The interpreter that has MLflow; installed when it is not there yet."""
-    folder = os.path.join(CACHE, "mlflow-" + MLFLOW)
-    if not os.path.exists(os.path.join(folder, "complete")):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(CACHE, exist_ok=True)
-        check([sys.executable, "-m", "venv", folder])
-        check([os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet",
-               "mlflow==" + MLFLOW])
-        with open(os.path.join(folder, "complete"), "w"):
-            pass
-    return os.path.join(folder, "bin", "python")
+    return python_with("mlflow", MLFLOW)
 
 
 @contextlib.contextmanager

@@ -14,12 +14,11 @@ the first look at the folder until one series of each run was asked for. TensorB
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import BUILD, CACHE, Broken, check, main, median, scratch  # noqa: E402
+from common import BUILD, Broken, check, main, median, python_with, scratch  # noqa: E402
 
 TENSORBOARD = "2.21.0"
 PYTHON_LOADER = """
@@ -36,17 +35,7 @@ SERVER = "import tensorboard_data_server; print(tensorboard_data_server.server_b
 
 
 def tensorboard_python():
-    """The interpreter that has TensorBoard; installed when it is not there yet."""
-    folder = os.path.join(CACHE, "tensorboard-" + TENSORBOARD)
-    if not os.path.exists(os.path.join(folder, "complete")):
-        shutil.rmtree(folder, ignore_errors=True)
-        os.makedirs(CACHE, exist_ok=True)
-        check([sys.executable, "-m", "venv", folder])
-        check([os.path.join(folder, "bin", "python"), "-m", "pip", "install", "--quiet",
-               "tensorboard==" + TENSORBOARD])
-        with open(os.path.join(folder, "complete"), "w"):
-            pass
-    return os.path.join(folder, "bin", "python")
+    return python_with("tensorboard", TENSORBOARD)
 
 
 def program():

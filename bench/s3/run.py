@@ -28,8 +28,8 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
-    os.path.abspath(__file__)))), "tests", "clients"))
-import aws_venv  # noqa: E402
+    os.path.abspath(__file__)))), "tests"))
+import venvs  # noqa: E402
 from common import Broken, Server, check, main, median, scratch, until  # noqa: E402
 
 SMALL = 100 << 10
@@ -99,7 +99,7 @@ def program(command, address, **more):
 
 @contextlib.contextmanager
 def moto():
-    python = aws_venv.venv("moto[server,s3]")
+    python = venvs.venv("moto[server,s3]")
     port = free_port()
     command = [os.path.join(os.path.dirname(python), "moto_server"), "-p", str(port)]
     with program(command, ("127.0.0.1", port)):

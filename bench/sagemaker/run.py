@@ -18,8 +18,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 from common import Broken, Server, TREE, check, main, median  # noqa: E402
 
-sys.path.insert(0, os.path.join(TREE, "tests", "clients"))
-import aws_venv  # noqa: E402
+sys.path.insert(0, os.path.join(TREE, "tests"))
+import venvs  # noqa: E402
 
 SECONDS = 10
 SDKS = {"sagemaker-2": "newest 2.x", "sagemaker-2.122": "2.122 on boto3 1.26"}
@@ -46,7 +46,7 @@ def run(report, options):
         for lock, called in SDKS.items():
             what = "fit() of a %d s job, SDK %s" % (SECONDS, called)
             try:
-                python = aws_venv.locked(lock)
+                python = venvs.locked(lock)
             except unittest.SkipTest as skip:
                 report.skip(what, str(skip))
                 continue

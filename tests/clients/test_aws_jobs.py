@@ -9,7 +9,7 @@ import urllib.request
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import aws_venv
+import venvs
 import sigv4
 from harness import Case, main, until
 
@@ -23,7 +23,7 @@ class Jobs(Case):
         return self.server.http(method, target, body, signer.sign(method, target, body=body))
 
     def test_boto3_in_a_script_reaches_this_server(self):
-        python = aws_venv.system("boto3")
+        python = venvs.system("boto3")
         self.assertEqual(self.s3("PUT", "/from-jobs").status, 200)
         kept = os.path.join(self.server.root, "kept.json")
         script = self.server.script("s3.py", """
@@ -64,8 +64,8 @@ class Jobs(Case):
         self.assertIn(b"['AWS_PROFILE']", self.server.logs(job))
 
     def test_a_summary_writer_writes_to_s3_and_tensorboard_reads_it(self):
-        aws_venv.system("torch")
-        python = aws_venv.venv("tensorboard", "boto3", "setuptools<80", inherit=True)
+        venvs.system("torch")
+        python = venvs.venv("tensorboard", "boto3", "setuptools<80", inherit=True)
         self.assertEqual(self.s3("PUT", "/boards").status, 200)
         script = self.server.script("board.py", """
             from torch.utils.tensorboard import SummaryWriter

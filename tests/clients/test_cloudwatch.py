@@ -9,7 +9,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import aws_venv
+import venvs
 from harness import Case
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -73,10 +73,10 @@ class CloudWatch(Case):
         self.ended(job)
 
     def test_debians_boto3(self):
-        self.checks(aws_venv.system("boto3"))
+        self.checks(venvs.system("boto3"))
 
     def test_current_boto3(self):
-        self.checks(aws_venv.venv("boto3"))
+        self.checks(venvs.venv("boto3"))
 
     @unittest.skipUnless(shutil.which("aws", path="/usr/local/bin:/usr/bin"), "no aws command")
     def test_the_aws_command(self):

@@ -279,7 +279,7 @@ class Real(Door):
     """What a user's script does, with the package as it comes."""
 
     def python(self, version, text, **environment):
-        python = venvs.python_with("mlflow-skinny==" + version)
+        python = venvs.venv("mlflow-skinny==" + version)
         done = subprocess.run([python, "-c", text], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               env={"HOME": self.server.root, "PATH": "/usr/bin:/bin",
                                    "MLFLOW_TRACKING_URI": self.server.url,
@@ -337,7 +337,7 @@ class Real(Door):
 
     def check_job(self, version):
         """A script in a job logs to the job's own run, whatever experiment it names."""
-        python = venvs.python_with("mlflow-skinny==" + version)
+        python = venvs.venv("mlflow-skinny==" + version)
         self.server.script("train.py", """
             import athanor, mlflow
             mlflow.set_experiment("from the script")

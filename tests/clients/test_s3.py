@@ -12,7 +12,7 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import aws_venv
+import venvs
 from harness import ATH, Case, main, until
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -66,7 +66,7 @@ class S3Case(Case):
 
     def presigned(self, method, key):
         """As boto3 makes them by default, in the bucket "big"."""
-        python = aws_venv.system("boto3")
+        python = venvs.system("boto3")
         return self.run_client(python, "-c", "import boto3; print(boto3.client('s3')."
                                "generate_presigned_url(%r, {'Bucket': 'big', 'Key': %r}), end='')"
                                % (method, key))
@@ -78,10 +78,10 @@ class Boto3(S3Case):
         self.assertIn("ok check_identity", text)
 
     def test_debians(self):
-        self.checks(aws_venv.system("boto3"))
+        self.checks(venvs.system("boto3"))
 
     def test_current(self):
-        self.checks(aws_venv.venv("boto3"))
+        self.checks(venvs.venv("boto3"))
 
 
 class OtherClients(S3Case):
@@ -125,7 +125,7 @@ class OtherClients(S3Case):
     @needs("s3fs")
     @unittest.skipUnless(os.access("/dev/fuse", os.R_OK | os.W_OK), "FUSE cannot be used here")
     def test_s3fs(self):
-        python = aws_venv.system("boto3")
+        python = venvs.system("boto3")
         self.run_client(python, "-c", "import boto3; boto3.client('s3').create_bucket(Bucket='fuse',"
                         "CreateBucketConfiguration={'LocationConstraint': 'us-west-2'})")
         point = os.path.join(self.server.work, "mount")
@@ -162,7 +162,7 @@ class Streaming(S3Case):
 
     def setUp(self):
         super().setUp()
-        self.run_client(aws_venv.system("boto3"), "-c",
+        self.run_client(venvs.system("boto3"), "-c",
                         "import boto3; s3 = boto3.client('s3')\n"
                         "if not s3.list_buckets()['Buckets']: s3.create_bucket(Bucket='big',"
                         "CreateBucketConfiguration={'LocationConstraint': 'us-west-2'})")
@@ -243,7 +243,7 @@ class Keys(S3Case):
         self.assertEqual(mode, 0o600)
 
     def test_scope_expiry_and_revocation_hold(self):
-        python = aws_venv.system("boto3")
+        python = venvs.system("boto3")
         key = self.server.json("token", "create", "--aws", "--scope", "read")
         self.assertEqual(len(key["access_key_id"]), 20)
         self.environment["AWS_ACCESS_KEY_ID"] = key["access_key_id"]

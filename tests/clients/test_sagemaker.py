@@ -12,7 +12,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-import aws_venv
+import venvs
 import harness
 from harness import until
 from sagemaker_server import SageMakerServer
@@ -25,7 +25,7 @@ COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def needs_torch():
-    aws_venv.system("torch")
+    venvs.system("torch")
 
 
 class Launchers:
@@ -34,7 +34,7 @@ class Launchers:
     @classmethod
     def setUpClass(cls):
         needs_torch()
-        cls.python = aws_venv.locked(cls.lock)
+        cls.python = venvs.locked(cls.lock)
         cls.server = SageMakerServer()
         cls.addClassCleanup(cls.server.close)
         cls.folder = os.path.join(cls.server.work, "sagemaker")
@@ -137,7 +137,7 @@ class Sdk2New(Launchers, unittest.TestCase):
 class Sdk3(unittest.TestCase):
     def test_model_trainer(self):
         needs_torch()
-        python = aws_venv.locked("sagemaker-3")
+        python = venvs.locked("sagemaker-3")
         server = SageMakerServer()
         self.addCleanup(server.close)
         folder = os.path.join(server.work, "sagemaker")
@@ -170,7 +170,7 @@ class AwsCommand(unittest.TestCase):
         self.launch("/usr/bin")
 
     def test_current(self):
-        self.launch(os.path.dirname(aws_venv.locked("awscli")))
+        self.launch(os.path.dirname(venvs.locked("awscli")))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(HERE))
 sys.path.insert(0, HERE)
-import aws_venv
+import venvs
 import harness
 from sagemaker_checks import CHECKS
 from sagemaker_server import SageMakerServer
@@ -50,14 +50,14 @@ def tests_of(cls):
 class Boto3OfDebian(Checks, unittest.TestCase):
     @staticmethod
     def python():
-        return aws_venv.system("boto3")
+        return venvs.system("boto3")
 
 
 @tests_of
 class Boto3Current(Checks, unittest.TestCase):
     @staticmethod
     def python():
-        return aws_venv.locked("sagemaker-2")
+        return venvs.locked("sagemaker-2")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@ one value per step; what we write is read by TensorBoard from PyPI, and what tor
 tensorboard write by us."""
 
 import csv
-import fcntl
 import glob
 import io
 import json
@@ -17,6 +16,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
+import venvs
 from harness import BUILD, Case, until
 
 PACKAGES = ["tensorboard==2.21.0", "tensorboardX==2.6.5"]
@@ -61,24 +61,8 @@ print(json.dumps(out))
 
 
 def python_with_tensorboard():
-    """An interpreter over the system's packages (torch) with TensorBoard; installed once."""
-    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    folder = os.path.join(base, "athanor-tests", "+".join(PACKAGES).replace("==", "-"))
-    python = os.path.join(folder, "bin", "python")
-    os.makedirs(os.path.dirname(folder), exist_ok=True)
-    with open(folder + ".lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not os.path.exists(os.path.join(folder, "complete")):
-            shutil.rmtree(folder, ignore_errors=True)
-            subprocess.run(["/usr/bin/python3", "-m", "venv", "--system-site-packages", folder],
-                           check=True)
-            done = subprocess.run([python, "-m", "pip", "install", "--quiet", *PACKAGES],
-                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-            if done.returncode != 0:
-                raise unittest.SkipTest("pip could not install tensorboard: " + done.stdout[-300:])
-            with open(os.path.join(folder, "complete"), "w"):
-                pass
-    return python
+    """An interpreter over the system's packages (torch) with TensorBoard."""
+    return venvs.venv(*PACKAGES, inherit=True)
 
 
 def tensorboard_reads(*folders):
