@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "base/time_slices.h"
 #include "cli/output.h"
 #include "cli/verbs.h"
 #include "run/agent.h"
@@ -407,6 +408,7 @@ std::optional<int> MainOfAgent(int argc, char** argv) {
 }  // namespace
 
 int Main(int argc, char** argv) {
+  TakeShortSlices();
   if (auto status = MainOfAgent(argc, argv)) return *status;
   Values v;
   v.common.home = HomeFromEnvironment();

@@ -289,7 +289,7 @@ class Server {
 
   void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
     hub_.Tell(record.id, News::kState);
-    run_writer_->Write(runs_->Mirror(record), {});
+    run_writer_->WriteSoon(runs_->Mirror(record));
     CountLosses(record, events);
     if (!IsTerminal(record.state)) return;
     hub_.Drop(record.id);

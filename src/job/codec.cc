@@ -11,6 +11,7 @@
 #include "base/rfc3339.h"
 #include "base/text.h"
 #include "job/fields.h"
+#include "job/record_text.h"
 
 namespace athanor {
 namespace {
@@ -250,15 +251,7 @@ Result<StoredEvent> EventFromJson(const Json& json) {
   return FromJson<StoredEvent>(json, "event");
 }
 
-std::string SpecHash(const JobSpec& spec) { return Sha256Hex(DumpJson(ToJson(spec))); }
-
-std::string SameRunHash(const JobSpec& spec) {
-  Json what = Json::object();
-  what["command"] = spec.command;
-  what["params"] = Writer::Value(spec.params);
-  what["bundle"] = spec.source.bundle;
-  what["data"] = Writer::Value(spec.data);
-  return Sha256Hex(DumpJson(what));
-}
+std::string SpecHash(const JobSpec& spec) { return Sha256Hex(SpecText(spec)); }
+std::string SameRunHash(const JobSpec& spec) { return Sha256Hex(SameRunText(spec)); }
 
 }  // namespace athanor

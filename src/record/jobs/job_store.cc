@@ -1,6 +1,7 @@
 #include "record/jobs/job_store.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
@@ -11,16 +12,18 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "job/codec.h"
+#include "job/record_text.h"
 #include "record/db/database.h"
 #include "record/db/disk_reserve.h"
-#include "record/jobs/record_text.h"
 #include "record/jobs/references.h"
+#include "record/jobs/seen_filter.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kListedCommand = 240;
 constexpr size_t kListedCause = 480;
+constexpr int64_t kMostFiltered = 200'000;  // jobs
 // The largest batches seen are far below; the log grows by what is written.
 constexpr uint64_t kReserveBytes = 4 << 20;
 constexpr std::chrono::milliseconds kLookForRoom{200};
@@ -109,7 +112,8 @@ void BindColumns(Statement& statement, const std::string& id, const JobRecord& r
   statement.Bind(10, int64_t{record.simulated});
 }
 
-Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record) {
+Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record,
+                 SeenFilter& seen) {
   ATHANOR_TRY(auto* job,
               connection.Prepare(
                   "INSERT INTO jobs (id, state, live, started, ended, cause_kind, cause_text, "
@@ -123,7 +127,11 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   job->Bind(14, record.user);
   job->Bind(15, record.spec.resources.type);
   job->Bind(16, Shorten(CommandLine(record.spec), kListedCommand));
-  job->Bind(17, SameRunHash(record.spec));
+  const std::string same = SameRunHash(record.spec);
+  job->Bind(17, same);
+  // Before the commit: who looks after it must find them, and a false "perhaps" costs nothing.
+  seen.Add(same);
+  seen.Add(record.key);
   ATHANOR_CHECK_OK(job->Step());
   if (record.key.empty()) return Ok();
 
@@ -140,7 +148,7 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   return Fail(std::move(error));
 }
 
-Status PutRecord(Connection& connection, const JobRecord& record) {
+Status PutRecord(Connection& connection, const JobRecord& record, SeenFilter& seen) {
   const std::string id = record.id.ToString();
   // What a submit fixed (name, command, hash, key) is written once; the rest each time.
   ATHANOR_TRY(auto* update,
@@ -152,7 +160,7 @@ Status PutRecord(Connection& connection, const JobRecord& record) {
   if (known) {
     ATHANOR_CHECK_OK(Finish(*update));
   } else {
-    ATHANOR_CHECK_OK(InsertJob(connection, id, record));
+    ATHANOR_CHECK_OK(InsertJob(connection, id, record, seen));
   }
   ATHANOR_TRY(auto* whole, connection.Prepare(known ? "UPDATE records SET json=?2 WHERE job=?1"
                                                     : "INSERT INTO records (job, json) "
@@ -297,7 +305,13 @@ struct JobStore::Parts {
     return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
   }
 
+  // Whether a key or a hash of a run may be in the store. The first call reads what is there.
+  bool Perhaps(std::string_view text);
+
   Database& database;
+  SeenFilter seen;  // keys and hashes of runs
+  std::once_flag read_seen;
+  std::atomic<bool> all_seen{false};  // else the filter knows nothing
   std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
   std::function<void(bool)> told;
   bool waiting = false;
@@ -309,9 +323,29 @@ struct JobStore::Parts {
 JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
+bool JobStore::Parts::Perhaps(std::string_view text) {
+  std::call_once(read_seen, [this] {
+    const Status read = database.Read([this](Connection& connection) -> Status {
+      ATHANOR_TRY(auto* most, connection.Prepare("SELECT max(rowid) FROM records"));
+      ATHANOR_TRY(const bool any, most->Step());
+      // Beyond this the filter would say "perhaps" of everything, and take long to read.
+      if (any && most->Int(0) > kMostFiltered) return Fail(ErrorCode::kExhausted, "too many jobs");
+      ATHANOR_TRY(auto* texts, connection.Prepare("SELECT key FROM keys UNION ALL "
+                                                  "SELECT same_hash FROM jobs"));
+      for (;;) {
+        ATHANOR_TRY(const bool row, texts->Step());
+        if (!row) return Ok();
+        seen.Add(texts->Text(0));
+      }
+    });
+    all_seen = read.ok();
+  });
+  return !all_seen || seen.Perhaps(text);
+}
+
 Status JobStore::Parts::Write(const JobBatch& batch) {
   return database.Write([&](Connection& connection) -> Status {
-    for (const auto& record : batch.records) ATHANOR_CHECK_OK(PutRecord(connection, record));
+    for (const auto& record : batch.records) ATHANOR_CHECK_OK(PutRecord(connection, record, seen));
     for (const auto& event : batch.events) ATHANOR_CHECK_OK(PutEvent(connection, event));
     for (const auto& effect : batch.effects) ATHANOR_CHECK_OK(PutEffect(connection, effect));
     for (const uint64_t id : batch.performed) {
@@ -402,6 +436,7 @@ Status JobStore::ForEach(const std::function<Status(const JobRecord&)>& visit) c
 
 Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {
   std::optional<KeyHit> hit;
+  if (!parts_->Perhaps(key)) return hit;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("SELECT job, spec_hash FROM keys WHERE key = ?1"));
@@ -417,6 +452,7 @@ Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) 
 
 Result<std::optional<JobId>> JobStore::FindSameRun(std::string_view hash) const {
   std::optional<JobId> found;
+  if (!parts_->Perhaps(hash)) return found;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement, connection.Prepare("SELECT id FROM jobs WHERE same_hash = ?1 "
                                                     "ORDER BY created DESC, id DESC LIMIT 1"));

@@ -1,11 +1,17 @@
 #include "record/runs/run_writer.h"
 
+#include <chrono>
 #include <utility>
 #include <vector>
 
 #include "record/runs/run_store.h"
 
 namespace athanor {
+namespace {
+
+constexpr std::chrono::milliseconds kSoon{200};
+
+}  // namespace
 
 struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   Parts(RunStore& kept_in, Pool& writes, Executor& loop, std::function<void()> loss)
@@ -22,6 +28,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   const std::function<void()> on_loss;
   std::vector<Waiting> next;
   bool writing = false;
+  bool soon = false;  // a timer will call Go
   bool lost = false;
 
   void Go() {
@@ -70,6 +77,18 @@ RunWriter::RunWriter(RunStore& store, Pool& pool, Executor& executor,
                      std::function<void()> on_loss)
     : parts_(std::make_shared<Parts>(store, pool, executor, std::move(on_loss))) {}
 RunWriter::~RunWriter() = default;
+
+void RunWriter::WriteSoon(RunBatch batch) {
+  if (batch.empty()) return;
+  parts_->next.push_back({std::move(batch), {}});
+  if (std::exchange(parts_->soon, true)) return;
+  parts_->executor.After(kSoon, [parts = std::weak_ptr(parts_)] {
+    const auto self = parts.lock();
+    if (!self) return;
+    self->soon = false;
+    self->Go();
+  });
+}
 
 void RunWriter::Write(RunBatch batch, Done done) {
   if (batch.empty() && !done) return;

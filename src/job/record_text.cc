@@ -1,4 +1,4 @@
-#include "record/jobs/record_text.h"
+#include "job/record_text.h"
 
 #include <charconv>
 #include <concepts>
@@ -150,6 +150,27 @@ std::string RecordText(const JobRecord& record) {
   std::string out;
   out.reserve(2'048);
   TextWriter(out).Put(record);
+  return out;
+}
+
+std::string SpecText(const JobSpec& spec) {
+  std::string out;
+  out.reserve(1'024);
+  TextWriter(out).Put(spec);
+  return out;
+}
+
+std::string SameRunText(const JobSpec& spec) {
+  std::string out = "{\"command\":";
+  TextWriter writer(out);
+  writer.Put(spec.command);
+  out += ",\"params\":";
+  writer.Put(spec.params);
+  out += ",\"bundle\":";
+  writer.Put(spec.source.bundle);
+  out += ",\"data\":";
+  writer.Put(spec.data);
+  out += '}';
   return out;
 }
 
