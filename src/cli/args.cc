@@ -28,6 +28,7 @@ struct Values {
   ServeOptions serve;
   ReplayOptions replay;
   ExportOptions exported;
+  ImportOptions imported;
   RunsOptions runs;
   std::string job;
   std::string name;
@@ -227,15 +228,22 @@ void AddActing(CLI::App& app, Values& v) {
   cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")->required();
   cp->add_option("to", v.name, "Local path")->required();
 
-  auto* exported = Verb(app, v, "export", "Write a job's metrics as event files, CSV or JSON lines",
+  auto* exported = Verb(app, v, "export", "Write a job's metrics as event files, CSV, JSON lines or for MLflow",
                         [&v] { return ExportVerb(v.common, v.exported); });
-  exported->add_option("format", v.exported.format, "tb, csv or jsonl")
+  exported->add_option("format", v.exported.format, "tb, csv, jsonl or mlflow")
       ->required()
-      ->check(CLI::IsMember({"tb", "csv", "jsonl"}));
+      ->check(CLI::IsMember({"tb", "csv", "jsonl", "mlflow"}));
   exported->add_option("job", v.exported.job, "Id, prefix, name, @last or @last-failed")->required();
-  exported->add_option("-o,--output", v.exported.to, "Where to: a file; for tb an empty folder "
+  exported->add_option("-o,--output", v.exported.to, "Where to: a file; for mlflow a folder (mlruns); for tb an empty one "
                                                      "(tb-JOB)");
   exported->add_flag("--abandoned", v.exported.abandoned, "Also points that a later attempt made again");
+
+  auto* imported = Verb(app, v, "import", "Bring the scalars of event files in as runs: ath import tb DIR",
+                        [&v] { return ImportVerb(v.common, v.imported); });
+  imported->add_option("format", v.imported.format, "tb")->required()->check(CLI::IsMember({"tb"}));
+  imported->add_option("from", v.imported.from, "A folder as for tensorboard --logdir, or s3://bucket/prefix")->required();
+  imported->add_option("--experiment", v.imported.experiment, "Whose runs they are (the folder's name)");
+  imported->add_flag("-f,--follow", v.imported.follow, "Go on reading what is written, until Ctrl-C");
 
   auto* rm = Verb(app, v, "rm", "Remove finished jobs with their logs and metrics",
                   [&v] { return RmVerb(v.common, v.jobs); });

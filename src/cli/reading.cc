@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/rfc3339.h"
+#include "base/text.h"
 
 namespace athanor {
 
@@ -44,6 +45,11 @@ std::string Ago(int64_t ms) {
 std::string NumberText(const Json& value) {
   if (value.is_number()) return fmt::format("{:.6g}", value.get<double>());
   return value.is_string() ? value.get<std::string>() : "-";
+}
+
+// As a parameter: a name may be anything, also what is no path ("../x").
+std::string PointsTarget(const std::string& base, const std::string& name) {
+  return base + "/points?name=" + UrlEncode(name);
 }
 
 void Field(const char* name, const std::string& value) {

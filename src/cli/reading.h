@@ -16,6 +16,8 @@ int64_t TimeOf(const Json& json, const char* key);
 std::string Local(int64_t ms);               // "2026-11-15 09:30:00", in this zone
 std::string Ago(int64_t ms);                 // "5m ago"
 std::string NumberText(const Json& value);   // six digits; NaN and infinities by name
+// Where the points of a metric are, below `base` (".../metrics"); more parameters follow with &.
+std::string PointsTarget(const std::string& base, const std::string& name);
 // "  name        value"; nothing when the value is empty.
 void Field(const char* name, const std::string& value);
 int PrintJson(const Json& body);

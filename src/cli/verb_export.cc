@@ -1,4 +1,4 @@
-// ath export tb|csv|jsonl JOB: a job's metrics for other programs.
+// ath export tb|csv|jsonl|mlflow JOB: a job's metrics for other programs.
 #include <unistd.h>
 
 #include <cstdio>
@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "cli/client.h"
+#include "cli/exported.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
@@ -19,35 +20,6 @@
 
 namespace athanor {
 namespace {
-
-struct ExportedPoint {
-  std::string name;
-  std::optional<int64_t> step;
-  int64_t time_ms = 0;
-  double value = 0;
-  std::string value_text;  // as the server wrote it; "NaN" and the like without quotes
-  int64_t attempt = 1;
-  bool abandoned = false;
-};
-
-Result<ExportedPoint> ReadPoint(const std::string& line) {
-  ATHANOR_TRY(const auto json, ParseJson(line));
-  ExportedPoint point;
-  point.name = Text(json, "name");
-  if (json.contains("step")) point.step = Number(json, "step");
-  point.time_ms = TimeOf(json, "time");
-  point.attempt = json.contains("attempt") ? Number(json, "attempt") : 1;
-  point.abandoned = json.contains("abandoned");
-  const auto& value = json.at("value");
-  if (value.is_number()) {
-    point.value = value.get<double>();
-    point.value_text = value.dump();
-  } else {
-    point.value_text = value.is_string() ? value.get<std::string>() : "NaN";
-    point.value = std::strtod(point.value_text.c_str(), nullptr);
-  }
-  return point;
-}
 
 std::string Quoted(const std::string& cell) {
   if (cell.find_first_of(",\"\r\n") == std::string::npos) return cell;
@@ -58,23 +30,6 @@ std::string CsvLine(const ExportedPoint& point, const std::string& time) {
   return Quoted(point.name) + "," + (point.step ? std::to_string(*point.step) : "") + "," + time +
          "," + point.value_text + "," + std::to_string(point.attempt) + "," +
          (point.abandoned ? "true" : "false") + "\n";
-}
-
-// Points of all metrics, metric by metric, as the lines of the API.
-Status ForEachLine(Client& client, const ExportOptions& options,
-                   const std::function<Status(const std::string& line)>& take) {
-  const auto base = "/api/v1/jobs/" + UrlEncode(options.job) + "/metrics";
-  ATHANOR_TRY(const auto all, client.Get(base));
-  for (const auto& metric : all["metrics"]) {
-    std::vector<std::string> parts;
-    for (const auto& part : Split(Text(metric, "name"), '/')) parts.push_back(UrlEncode(part));
-    ATHANOR_TRY(const auto lines, client.GetText(base + "/" + Join(parts, "/") +
-                                                 (options.abandoned ? "?abandoned=true" : "")));
-    for (const auto& line : Split(lines, '\n')) {
-      if (!line.empty()) ATHANOR_CHECK_OK(take(line));
-    }
-  }
-  return Ok();
 }
 
 // Event files: the run in the folder itself, abandoned branches below it.
@@ -206,6 +161,9 @@ int ExportVerb(const Common& common, const ExportOptions& options) {
                     common.json);
     }
     points = ExportEvents(*client, options, to);
+  } else if (options.format == "mlflow") {
+    if (to.empty()) to = "mlruns";
+    points = ExportMlflow(*client, options, to);
   } else if (to.empty()) {
     points = ExportText(*client, options, stdout);
   } else {
@@ -217,6 +175,9 @@ int ExportVerb(const Common& common, const ExportOptions& options) {
   std::printf("wrote %llu point%s to %s\n", static_cast<unsigned long long>(*points),
               *points == 1 ? "" : "s", Printable(to).c_str());
   if (options.format == "tb") PrintHint("tensorboard --logdir " + ShellQuote(to), common.quiet);
+  if (options.format == "mlflow") {
+    PrintHint("mlflow ui --backend-store-uri " + ShellQuote(to), common.quiet);
+  }
   return 0;
 }
 

@@ -46,10 +46,17 @@ struct ReplayOptions {
 };
 
 struct ExportOptions {
-  std::string format;  // tb, csv or jsonl
+  std::string format;  // tb, csv, jsonl or mlflow
   std::string job;
   std::string to;      // empty: stdout; for tb a folder named after the job
   bool abandoned = false;
+};
+
+struct ImportOptions {
+  std::string format;  // tb
+  std::string from;    // a folder, or s3://bucket/prefix
+  std::string experiment;  // empty: named after `from`
+  bool follow = false;
 };
 
 struct RunsOptions {
@@ -71,6 +78,7 @@ int LogsVerb(const Common& common, const LogOptions& options);
 int WhyVerb(const Common& common, const std::string& job);
 int StopVerb(const Common& common, const std::vector<std::string>& jobs, bool now);
 int WaitVerb(const Common& common, const std::vector<std::string>& jobs, const std::string& timeout);
+int ImportVerb(const Common& common, const ImportOptions& options);
 int ExportVerb(const Common& common, const ExportOptions& options);
 // `plot`: the one metric, or each of them, as a chart.
 int MetricsVerb(const Common& common, const std::string& job, const std::string& name, bool plot);

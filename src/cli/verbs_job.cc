@@ -275,11 +275,9 @@ constexpr size_t kTrendWidth = 16;
 
 int PlotMetric(const Common& common, Client& client, const std::string& job,
                const std::string& name) {
-  std::vector<std::string> parts;
-  for (const auto& part : Split(name, '/')) parts.push_back(UrlEncode(part));
   const Terminal terminal = DetectTerminal();
-  auto text = client.GetText(fmt::format("/api/v1/runs/{}/metrics/{}?width={}", UrlEncode(job),
-                                         Join(parts, "/"), terminal.columns * 2));
+  auto text = client.GetText(PointsTarget("/api/v1/runs/" + UrlEncode(job) + "/metrics", name) +
+                             fmt::format("&width={}", terminal.columns * 2));
   if (!text) return Refuse(text.error(), common.json);
   std::vector<PlotPoint> points;
   for (const auto& line : Split(*text, '\n')) {
@@ -325,9 +323,7 @@ int MetricsVerb(const Common& common, const std::string& job, const std::string&
   }
   auto ref = "/api/v1/jobs/" + UrlEncode(job) + "/metrics";
   if (!name.empty()) {
-    std::vector<std::string> parts;
-    for (const auto& part : Split(name, '/')) parts.push_back(UrlEncode(part));
-    auto points = client->GetText(ref + "/" + Join(parts, "/"));
+    auto points = client->GetText(PointsTarget(ref, name));
     if (!points) return Refuse(points.error(), common.json);
     if (common.json) {
       std::fwrite(points->data(), 1, points->size(), stdout);

@@ -23,7 +23,7 @@ Response Denied(const Error& error) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, RunRoutes,
+  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, RunRoutes, ImportRoutes,
                     SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes, SageMakerRoutes, MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}};
@@ -64,7 +64,7 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
   } else if (StartsWith(match.route->name, "mlflow.") ||
              StartsWith(match.route->name, "ajax.mlflow.")) {
     policy.max_bytes = kMostCall;
-  } else if (match.route->name == "agent.report") {
+  } else if (match.route->name == "agent.report" || match.route->name == "runs.add") {
     policy.max_bytes = kMostReport;
   } else if (match.route->name == "jobs.submit" || match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
     policy.max_bytes = kMostSpec;

@@ -158,12 +158,13 @@ void Points(DoorContext& context, const Call& call) {
   auto run = ResolveRun(context, call.captures["job"]);
   if (!run) return call.Refuse(run.error());
   bool abandoned = call.request.Query("abandoned").value_or("") == "true";
-  auto points = context.series.Read(*run, call.captures["name"], abandoned,
-                                    context.runs.ResumesOf(*run));
+  // A name that is no path, as "../x", comes as a parameter.
+  const std::string name = call.request.Query("name").value_or(call.captures["name"]);
+  auto points = context.series.Read(*run, name, abandoned, context.runs.ResumesOf(*run));
   if (!points) return call.Refuse(points.error());
   Response response;
   response.headers.Add("Content-Type", "application/x-ndjson");
-  response.body = PointsView(call.captures["name"], *points);
+  response.body = PointsView(name, *points);
   call.responder.Send(std::move(response));
 }
 

@@ -1,4 +1,4 @@
-// The agents' door to objects: what a job's channels, checkpoints and outputs name.
+// Objects for agents, what their job's channels, checkpoints and outputs name, and for users, all.
 #include <unistd.h>
 
 #include <memory>
@@ -36,19 +36,20 @@ bool MayWrite(const JobSpec& spec, const ObjectUri& uri) {
          (!spec.checkpoints.uri.empty() && Below(spec.checkpoints.uri, uri));
 }
 
-// The object a call is about, if its job names it; refused otherwise.
+// The object a call is about; for an agent only if its job names it. Refused otherwise.
 std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
                                bool (*may)(const JobSpec&, const ObjectUri&)) {
+  auto uri = ObjectUri::Parse(call.request.Query("uri").value_or(""));
+  if (!uri) {
+    call.Refuse(uri.error());
+    return std::nullopt;
+  }
+  if (!call.caller.attempt) return *uri;
   auto job = context.engine.JobOf(*call.caller.attempt);
   const auto* live = job ? context.engine.Live(*job) : nullptr;
   if (!live) {
     call.responder.Send(
         ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
-    return std::nullopt;
-  }
-  auto uri = ObjectUri::Parse(call.request.Query("uri").value_or(""));
-  if (!uri) {
-    call.Refuse(uri.error());
     return std::nullopt;
   }
   if (!may(live->spec, *uri)) {
@@ -102,7 +103,7 @@ void Get(DoorContext& context, const Call& call) {
     const auto wanted = call.request.headers.Get("If-Match");
     if (!wanted.empty() && wanted != "\"" + info.etag + "\"") {
       return call.Refuse(Error{ErrorCode::kConflict, "object " + Printable(uri.ToString()) +
-                                                         " was changed while the job was prepared",
+                                                         " was changed meanwhile",
                                "run it again", "", "", ""});
     }
     if (auto status = reader->Seek(0, info.size); !status) return call.Refuse(status.error());
@@ -156,6 +157,10 @@ std::vector<DoorRoute> ObjectRoutes(DoorContext& context) {
        [&context](const Call& call) { Get(context, call); }},
       {"PUT", "/agent/v1/object", "agent.put",
        [&context](const Call& call) { Put(context, call); }},
+      {"GET", "/api/v1/objects", "objects.list",
+       [&context](const Call& call) { List(context, call); }},
+      {"GET", "/api/v1/object", "objects.get",
+       [&context](const Call& call) { Get(context, call); }},
   };
 }
 

@@ -172,7 +172,7 @@ void Points(DoorContext& context, const Call& call) {
         *field = std::strtoll(text->c_str(), nullptr, 10);
       }
     }
-    const auto& name = call.captures["name"];
+    const std::string name = call.request.Query("name").value_or(call.captures["name"]);
     const auto resumes = context.runs.ResumesOf(id);
     auto points = query.width == 0 ? context.series.Read(id, name, false, resumes)
                                    : context.series.Sample(id, name, query, resumes);

@@ -335,6 +335,32 @@ class Real(Door):
         self.assertEqual(logged[1:], ["2", True])
         self.assertIn("READY", logged[0])
 
+    def test_exported_runs_are_read_by_mlflow_itself(self):
+        job = self.server.python("""
+            import athanor
+            for step in range(3): athanor.log({"deep/loss": step / 2, "inf": float("inf")}, step=step)
+            athanor.log({"../up": 1}, step=0)
+        """, flags=["-p", "lr=0.1", "--name", "exported", "--experiment", 'say: "it"'])
+        self.assertEqual(self.server.wait(job)["state"], "Completed")
+        folder = os.path.join(self.server.root, "mlruns-out")
+        done = self.server.ath("export", "mlflow", job, "-o", folder, check=0)
+        self.assertIn("left out", done.stderr)
+        self.assertEqual(self.server.ath("export", "mlflow", job, "-o", folder).returncode, 4)
+        out = self.python(OLD, """
+import json, mlflow
+client = mlflow.MlflowClient()
+found = [(e.name, r) for e in client.search_experiments() for r in client.search_runs([e.experiment_id])]
+name, run = found[0]
+print(json.dumps({"experiment": name, "runs": len(found), "name": run.info.run_name,
+                  "status": run.info.status, "params": run.data.params,
+                  "metrics": {k: str(v) for k, v in run.data.metrics.items()},
+                  "history": [[m.step, m.value] for m in client.get_metric_history(run.info.run_id, "deep/loss")]}))
+""", MLFLOW_TRACKING_URI=folder)
+        self.assertEqual(out, {
+            "experiment": 'say: "it"', "runs": 1, "name": "exported", "status": "FINISHED",
+            "params": {"lr": "0.1"}, "metrics": {"deep/loss": "1.0", "inf": "inf"},
+            "history": [[0, 0.0], [1, 0.5], [2, 1.0]]})
+
     def check_job(self, version):
         """A script in a job logs to the job's own run, whatever experiment it names."""
         python = venvs.venv("mlflow-skinny==" + version)

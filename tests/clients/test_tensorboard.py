@@ -376,5 +376,98 @@ class InJobs(Case):
                          list(range(4000)))
 
 
+class Import(Case):
+    """Event files of others, brought in by `ath import tb`."""
+
+    WRITE = """
+        import sys
+        from tensorboardX import SummaryWriter
+        for run in ("a", "b/deep"):
+            w = SummaryWriter(sys.argv[1] + "/" + run)
+            for step in range(300):
+                w.add_scalar("loss", 1 / (step + 1), step)
+            w.add_scalar("odd", float("nan"), 5)
+            w.add_text("notes", "not a number", 1)
+            w.close()
+    """
+
+    def setUp(self):
+        super().setUp()
+        self.folder = os.path.join(tempfile.mkdtemp(prefix="ath-import-"), "logs")
+        self.addCleanup(shutil.rmtree, os.path.dirname(self.folder), ignore_errors=True)
+
+    def write(self, text=WRITE):
+        subprocess.run([python_with_tensorboard(), "-B", "-c", textwrap.dedent(text), self.folder],
+                       check=True)
+
+    def points(self, run, name="loss"):
+        lines = self.server.http("GET", "/api/v1/runs/%s/metrics/%s" % (run, name)).body
+        return [json.loads(line) for line in lines.splitlines()]
+
+    def test_a_folder_is_runs_and_again_changes_nothing(self):
+        self.write()
+        first = self.server.json("import", "tb", self.folder, "--experiment", "theirs")
+        self.assertEqual([run["name"] for run in first["runs"]], ["a", "b/deep"])
+        self.assertEqual([run["stored"] for run in first["runs"]], [301, 301])
+        found = self.points(first["runs"][1]["id"])
+        self.assertEqual([(p["step"], round(p["value"], 5)) for p in found],
+                         [(step, round(1 / (step + 1), 5)) for step in range(300)])
+        self.assertEqual(self.points(first["runs"][0]["id"], "odd")[0]["value"], "NaN")
+        # Planted bug: number the points by a counter instead of their place in the file.
+        again = self.server.json("import", "tb", self.folder, "--experiment", "theirs")
+        self.assertEqual([run["id"] for run in again["runs"]], [run["id"] for run in first["runs"]])
+        self.assertEqual([(run["new"], run["stored"]) for run in again["runs"]], [(False, 0)] * 2)
+        runs = self.server.json("runs", "--experiment", "theirs")
+        self.assertEqual(sorted((run["name"], run["status"]) for run in runs["runs"]),
+                         [("a", "FINISHED"), ("b/deep", "FINISHED")])
+
+    def test_follow_reads_what_is_written(self):
+        self.write()
+        reading = self.server.popen("import", "tb", self.folder, "--follow", "--json",
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        def count():
+            listed = self.server.http("GET", "/api/v1/runs?limit=50").json()["runs"]
+            mine = [run for run in listed if run["tags"].get("athanor.source", "").endswith(
+                self.folder + "/a")]
+            return mine and len(self.points(mine[0]["id"])) or 0
+        until(lambda: count() == 300, "the first points are there")
+        self.write(self.WRITE.replace("range(300)", "range(300, 400)"))
+        until(lambda: count() == 400, "the second file is read too")
+        reading.send_signal(2)
+        out, err = reading.communicate()
+        self.assertEqual(reading.returncode, 0, err)
+        self.assertEqual(json.loads(out)["runs"][0]["stored"], 402)
+
+    def test_from_a_bucket(self):
+        self.write()
+        env = self.server.json("env", "aws")
+        aws = dict(os.environ, **env)
+        for command in (["mb", "s3://others"], ["cp", "--recursive", "--quiet", self.folder,
+                                                "s3://others/tb"]):
+            subprocess.run(["aws", "s3", *command], env=aws, check=True, stdout=subprocess.DEVNULL)
+        found = self.server.json("import", "tb", "s3://others/tb")
+        self.assertEqual([(run["name"], run["stored"]) for run in found["runs"]],
+                         [("a", 301), ("b/deep", 301)])
+        self.assertEqual(found["experiment"], "tb")
+        self.assertEqual(glob.glob("/tmp/ath-import-??????/*tfevents*"), [])
+
+    def test_refusals(self):
+        os.makedirs(self.folder)
+        for source, words in ((self.folder, "no event files below"),
+                              (self.folder + "/none", "there is no folder"),
+                              ("s3://none/x", "none")):
+            done = self.server.ath("import", "tb", source)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn(words, done.stderr)
+        job = self.server.python("print('loss=1')")
+        self.ended(job)
+        refused = self.server.http("POST", "/api/v1/runs/%s/points" % job, b"")
+        self.assertEqual(refused.status, 409)
+        made = self.server.http("POST", "/api/v1/runs", json.dumps({"name": "own"})).json()
+        self.assertEqual(self.server.http("POST", "/api/v1/runs/%s/points" % made["id"],
+                                          b"\x01\xff\xff").status, 400)
+        self.assertEqual(self.server.http("POST", "/api/v1/runs", json.dumps({"name": 5})).status, 400)
+
+
 if __name__ == "__main__":
     harness.main()

@@ -1,0 +1,71 @@
+// Event files in a folder that others write to: which runs are in it, and their scalars as they
+// come. Each folder that holds event files is a run, named by its path below the root.
+//
+// A point is numbered by its place in its file, and a file by its name: whoever reads the same
+// folder again makes the same numbers, so that a store which knows them drops them.
+//
+// Links inside the folder are not followed. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/result.h"
+#include "record/eventfile/event.h"
+#include "record/eventfile/event_reader.h"
+#include "record/series/series_store.h"
+
+namespace athanor {
+
+class EventSource {
+ public:
+  // kNotFound: no such folder.
+  static Result<EventSource> Open(std::string root);
+
+  struct Run {
+    std::string name;  // "." for the root itself
+    std::vector<PointBatch> points;
+    int64_t first_ms = 0;  // of the first point that was ever read; 0: none yet
+    int64_t last_ms = 0;
+  };
+  // Looks for new files, then reads all that is new, about `most` points of one run at a time.
+  // An error of `take` ends it; the points that it was given are then lost to this object.
+  using Take = std::function<Status(const Run& run)>;
+  Status Poll(size_t most, const Take& take);
+  // A file was replaced by another of the same name: it is read from its beginning.
+  void Again(const std::string& path);  // below the root
+  // What was passed over, for a person; each once.
+  std::vector<std::string> TakeProblems() { return std::exchange(problems_, {}); }
+  size_t files() const { return files_.size(); }
+
+ private:
+  struct File {
+    std::string run;
+    uint32_t channel = 0;
+    EventReader reader;
+    size_t damage = 0;
+  };
+  struct Times {
+    int64_t first_ms = 0;
+    int64_t last_ms = 0;
+  };
+
+  explicit EventSource(std::string root) : root_(std::move(root)) {}
+  void Look(const std::string& folder);
+  Status Read(const std::string& path, File& file, size_t most, const Take& take);
+  void TakeRecord(const File& file, uint64_t offset, std::string_view payload, PointBatch& batch);
+
+  std::string root_;
+  std::map<std::string, std::unique_ptr<File>> files_;  // by path below the root
+  std::map<std::string, TagKinds> kinds_;               // by run
+  std::map<std::string, Times> times_;                  // by run
+  std::vector<std::string> problems_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,261 @@
+// ath import tb FOLDER|s3://BUCKET/PREFIX: the scalars of event files that nobody runs here wrote.
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/client.h"
+#include "cli/event_source.h"
+#include "cli/reading.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+#include "job/object_uri.h"
+#include "link/wire.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kBatch = 20'000;  // points a request
+constexpr int kLookMillis = 1'000;
+constexpr int kListMillis = 5'000;  // of a bucket
+
+// A folder that goes with the verb.
+class Scratch {
+ public:
+  static Result<Scratch> Make() {
+    std::string path = "/tmp/ath-import-XXXXXX";
+    if (::mkdtemp(path.data()) == nullptr) return FailErrno("make " + path, errno);
+    return Scratch(std::move(path));
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  ~Scratch() {
+    if (!path_.empty()) (void)RemoveTree(path_);
+  }
+  const std::string& path() const { return path_; }
+
+ private:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+  std::string path_;
+};
+
+// Brings event files of a prefix into a folder, again when they change.
+class BucketCopy {
+ public:
+  BucketCopy(Client& client, ObjectUri prefix, std::string dir)
+      : client_(client), prefix_(std::move(prefix)), dir_(std::move(dir)) {}
+
+  // `changed` gets the name of each file that was brought.
+  Status Bring(const std::function<void(const std::string&)>& changed) {
+    std::string after;
+    do {
+      std::string target = "/api/v1/objects?uri=" + UrlEncode(prefix_.ToString());
+      if (!after.empty()) target += "&after=" + UrlEncode(after);
+      ATHANOR_TRY(const auto page, client_.Get(target));
+      for (const auto& object : page["objects"]) {
+        const auto key = Text(object, "key");
+        if (BaseName(key).find("tfevents") == std::string::npos) continue;
+        ATHANOR_TRY(const auto name, NameInChannel(prefix_.key, key));
+        auto& known = etags_[name];
+        if (name.empty() || known == Text(object, "etag")) continue;
+        ATHANOR_CHECK_OK(Fetch(key, name));
+        known = Text(object, "etag");
+        changed(name);
+      }
+      after = Text(page, "after");
+    } while (!after.empty());
+    return Ok();
+  }
+
+ private:
+  Status Fetch(const std::string& key, const std::string& name) {
+    const std::string path = JoinPath(dir_, name);
+    ATHANOR_CHECK_OK(MakeDirs(DirName(path)));
+    const std::string part = path + ".part";
+    UniqueFd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!fd) return FailErrno("write " + part, errno);
+    HttpCall call;
+    call.target = "/api/v1/object?uri=" + UrlEncode(ObjectUri{prefix_.bucket, key}.ToString());
+    call.body_to_fd = fd.get();
+    ATHANOR_CHECK_OK(client_.Do(std::move(call)));
+    if (::rename(part.c_str(), path.c_str()) != 0) return FailErrno("write " + path, errno);
+    return Ok();
+  }
+
+  Client& client_;
+  const ObjectUri prefix_;
+  const std::string dir_;
+  std::map<std::string, std::string> etags_;
+};
+
+// Sends what a source gives to runs of the server.
+class Importer {
+ public:
+  Importer(Client& client, std::string origin, std::string experiment)
+      : client_(client), origin_(std::move(origin)), experiment_(std::move(experiment)) {}
+
+  struct Brought {
+    std::string id;
+    bool made = false;
+    uint64_t read = 0;
+    uint64_t stored = 0;
+    int64_t last_ms = 0;
+  };
+
+  Status Take(const EventSource::Run& run) {
+    ATHANOR_TRY(Brought* const brought, RunOf(run));
+    std::vector<ReportFrame> frames;
+    for (const auto& batch : run.points) {
+      brought->read += batch.items.size();
+      frames.emplace_back(PointsFrame{batch});
+    }
+    brought->last_ms = run.last_ms;
+    HttpCall call;
+    call.method = "POST";
+    call.target = "/api/v1/runs/" + brought->id + "/points";
+    call.headers.Add("Content-Type", "application/octet-stream");
+    call.body = EncodeReport(frames);
+    call.idempotent = true;
+    ATHANOR_TRY(const auto reply, client_.Do(std::move(call)));
+    ATHANOR_TRY(const auto answer, ParseJson(reply.body));
+    brought->stored += static_cast<uint64_t>(Number(answer, "stored"));
+    return Ok();
+  }
+
+  Status Finish() {
+    for (const auto& [name, run] : runs_) {
+      const Json body = {{"status", "finished"}, {"ended_ms", run.last_ms}};
+      ATHANOR_CHECK_OK(client_.Post("/api/v1/runs/" + run.id + "/finish", DumpJson(body)));
+    }
+    return Ok();
+  }
+  const std::map<std::string, Brought>& runs() const { return runs_; }
+
+ private:
+  Result<Brought*> RunOf(const EventSource::Run& run) {
+    const auto known = runs_.find(run.name);
+    if (known != runs_.end()) return &known->second;
+    Json body = {{"name", run.name == "." ? BaseName(origin_) : run.name},
+                 {"experiment", experiment_},
+                 {"source", origin_ + "/" + run.name}};
+    if (run.first_ms > 0) body["started_ms"] = run.first_ms;
+    ATHANOR_TRY(const auto made, client_.Post("/api/v1/runs", DumpJson(body)));
+    Brought brought;
+    brought.id = Text(made, "id");
+    brought.made = made.value("new", false);
+    return &runs_.emplace(run.name, std::move(brought)).first->second;
+  }
+
+  Client& client_;
+  const std::string origin_;
+  const std::string experiment_;
+  std::map<std::string, Brought> runs_;
+};
+
+// Ctrl-C, as something to wait for.
+class Interrupt {
+ public:
+  Interrupt() {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    ::sigprocmask(SIG_BLOCK, &set, nullptr);
+    fd_.reset(::signalfd(-1, &set, SFD_CLOEXEC));
+  }
+  bool Within(int millis) const {
+    pollfd waited{fd_.get(), POLLIN, 0};
+    return ::poll(&waited, 1, millis) > 0;
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+std::string Origin(const std::string& from) {
+  if (IsObjectUri(from)) {
+    std::string origin = from;
+    while (origin.size() > 5 && origin.back() == '/') origin.pop_back();
+    return origin;
+  }
+  char real[PATH_MAX];
+  char host[256] = "localhost";
+  (void)::gethostname(host, sizeof(host) - 1);
+  return std::string("file://") + host +
+         (::realpath(from.c_str(), real) != nullptr ? std::string(real) : from);
+}
+
+Status ImportAll(Client& client, const ImportOptions& options, Importer& importer) {
+  std::optional<Scratch> scratch;
+  std::optional<BucketCopy> bucket;
+  std::string dir = options.from;
+  if (IsObjectUri(options.from)) {
+    ATHANOR_TRY(auto prefix, ObjectUri::Parse(options.from));
+    ATHANOR_TRY(auto made, Scratch::Make());
+    scratch.emplace(std::move(made));
+    dir = scratch->path();
+    bucket.emplace(client, std::move(prefix), dir);
+  }
+  ATHANOR_TRY(auto source, EventSource::Open(dir));
+  std::optional<Interrupt> interrupt;
+  if (options.follow) interrupt.emplace();
+  do {
+    if (bucket) {
+      ATHANOR_CHECK_OK(bucket->Bring([&](const std::string& name) { source.Again(name); }));
+    }
+    ATHANOR_CHECK_OK(source.Poll(kBatch, [&](const EventSource::Run& run) {
+      return importer.Take(run);
+    }));
+    for (const auto& problem : source.TakeProblems()) std::fprintf(stderr, "%s\n", problem.c_str());
+  } while (interrupt && !interrupt->Within(bucket ? kListMillis : kLookMillis));
+  if (source.files() == 0) {
+    return Fail(Error{ErrorCode::kNotFound, "no event files below " + Printable(options.from),
+                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
+                      "their names contain \"tfevents\"", "ATH-C0051", ""});
+  }
+  return importer.Finish();
+}
+
+}  // namespace
+
+int ImportVerb(const Common& common, const ImportOptions& options) {
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  const std::string origin = Origin(options.from);
+  const std::string experiment = options.experiment.empty() ? BaseName(origin) : options.experiment;
+  Importer importer(*client, origin, experiment);
+  if (auto done = ImportAll(*client, options, importer); !done.ok()) {
+    Error error = done.error();
+    if (error.hint.empty()) error.hint = "type the same again: what is there already is not doubled";
+    return Refuse(error, common.json);
+  }
+  Json runs = Json::array();
+  uint64_t read = 0;
+  uint64_t stored = 0;
+  for (const auto& [name, run] : importer.runs()) {
+    read += run.read;
+    stored += run.stored;
+    runs.push_back({{"id", run.id}, {"name", name}, {"new", run.made}, {"points", run.read}, {"stored", run.stored}});
+  }
+  if (common.json) return PrintJson(Json{{"experiment", experiment}, {"runs", std::move(runs)}});
+  std::printf("%zu run%s of experiment %s: %llu points, %llu of them new\n", importer.runs().size(),
+              importer.runs().size() == 1 ? "" : "s", Printable(experiment).c_str(),
+              static_cast<unsigned long long>(read), static_cast<unsigned long long>(stored));
+  PrintHint("ath runs --experiment " + ShellQuote(experiment), common.quiet);
+  return 0;
+}
+
+}  // namespace athanor
