@@ -49,6 +49,37 @@ def _compile_core(folder):
     return output
 
 
+def _compile_tune(folder):
+    """The path of the native search, or None: athanor.tune is then missing."""
+    source = os.path.join(HERE, os.pardir, "src")
+    room = os.path.join(source, "tune")
+    output = os.path.join(folder, "_tune" + sysconfig.get_config_var("EXT_SUFFIX"))
+    compiler = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
+    # As src/tune/sources.cmake has it: the same bytes on every machine.
+    options = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi",
+               "-DNDEBUG", "-fPIC", "-fvisibility=hidden",
+               *("-I" + path for path in _include_dirs())]
+    try:
+        files = [os.path.join(room, name) for name in sorted(os.listdir(room))
+                 if name.endswith(".cc") and not name.endswith(("_test.cc", "_fuzz.cc"))]
+        files += [os.path.join(source, "base", name + ".cc")
+                  for name in ("crc32c", "format", "json", "result", "text", "unicode")]
+        files.append(os.path.join(HERE, "src", "tune.cc"))
+        objects = []
+        for number, path in enumerate(files):
+            objects.append(os.path.join(folder, "tune-%d.o" % number))
+            wide = ["-mavx2", "-mno-fma"] if path.endswith("lanes_avx2.cc") else []
+            subprocess.run([*compiler, *options, *wide, "-c", path, "-o", objects[-1]],
+                           check=True, stdin=subprocess.DEVNULL)
+        subprocess.run([*compiler, "-shared", *objects, "-o", output, "-Wl,-s"], check=True,
+                       stdin=subprocess.DEVNULL)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print("the native search was not built (%s); athanor.tune will be missing" % error,
+              file=sys.stderr)
+        return None
+    return output
+
+
 def _metadata():
     with open(os.path.join(HERE, "README.md"), encoding="utf-8") as file:
         readme = file.read()
@@ -93,6 +124,7 @@ def _read(path):
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as folder:
         core = _compile_core(folder)
+        cores = [path for path in (core, _compile_tune(folder) if core else None) if path]
         tag = _tag(core is not None)
         name = "%s-%s-%s.whl" % (NAME, VERSION, tag)
         wheel = _Wheel(os.path.join(wheel_directory, name))
@@ -100,8 +132,8 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         for module in sorted(os.listdir(package)):
             if module.endswith(".py"):
                 wheel.add("%s/%s" % (NAME, module), _read(os.path.join(package, module)))
-        if core is not None:
-            wheel.add("%s/%s" % (NAME, os.path.basename(core)), _read(core))
+        for path in cores:
+            wheel.add("%s/%s" % (NAME, os.path.basename(path)), _read(path))
         wheel.add(INFO + "/METADATA", _metadata().encode())
         wheel.add(INFO + "/WHEEL", ("Wheel-Version: 1.0\nGenerator: athanor\n"
                                     "Root-Is-Purelib: %s\nTag: %s\n"

@@ -1,0 +1,42 @@
+// The journal of a search: one line per event, "crc json\n", where the checksum (CRC-32C, eight
+// hex digits) runs on from line to line, so that a changed, missing or moved line shows.
+// Append-only; the bytes of a journal depend on its events alone.
+//
+//   created   {"e":"created","version":1,"space":[...],"seed":7,"strategy":"auto","goal":"minimize"}
+//   asked     {"e":"asked","id":0,"params":{...}}
+//   told      {"e":"told","id":0,"value":0.3}          "value":null: failed
+//   imported  {"e":"imported","params":{...},"value":0.3}
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+
+namespace athanor::tune {
+
+class JournalWriter {
+ public:
+  // Goes on after `checksum`, that of the last line there is (0: none).
+  explicit JournalWriter(uint32_t checksum = 0) : checksum_(checksum) {}
+  std::string Line(const Json& event);
+
+ private:
+  uint32_t checksum_;
+};
+
+struct JournalText {
+  std::vector<std::string> events;  // JSON objects
+  size_t whole = 0;       // bytes of whole lines; what follows was torn by a crash
+  uint32_t checksum = 0;  // of the last whole line
+};
+
+// kCorrupt with the line's number when a whole line does not hold; a last line without its
+// newline is left out.
+Result<JournalText> ReadJournal(std::string_view text);
+
+}  // namespace athanor::tune

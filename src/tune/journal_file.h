@@ -1,0 +1,36 @@
+// A journal kept in a file by one process at a time. Lines go to the kernel before an ask or a
+// tell is answered: they survive the process, though not the machine.
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "tune/stdio.h"
+
+namespace athanor::tune {
+
+class JournalFile {
+ public:
+  // Made if it is not there; a torn last line is cut off. kConflict: another process has it.
+  // kCorrupt: a line does not hold.
+  static Result<std::unique_ptr<JournalFile>> Open(const std::string& path);
+
+  const JournalText& text() const { return text_; }
+  Status Append(std::string_view line);
+
+ private:
+  UniqueFd fd_;
+  off_t size_ = 0;  // whole lines
+  JournalText text_;
+};
+
+// A protocol over the file's search, or over a new one. `file` may be null (no journal) and
+// outlives the protocol.
+Result<std::unique_ptr<StdioProtocol>> ProtocolOver(JournalFile* file);
+
+}  // namespace athanor::tune

@@ -1,0 +1,27 @@
+// The search for the best point of an acquisition over a mixed space: random points and mutants
+// of good trials, rounds of shrinking mutation (category flips, steps of ints, Gaussian steps of
+// floats), gradient ascent on the floats, sweeps over neighbouring choices and ints.
+#pragma once
+
+#include <vector>
+
+#include "tune/acquisition.h"
+#include "tune/random.h"
+#include "tune/space.h"
+
+namespace athanor::tune {
+
+struct SearchSize {
+  size_t global = 256;   // random points
+  size_t mutants = 24;   // of each good trial
+  size_t rounds = 5;
+  size_t ascents = 5;    // gradient ascents
+  size_t evaluations = 30;  // of one ascent
+};
+
+// Points in order of acquisition, best first. `good` are points worth varying.
+std::vector<Point> SearchMixed(const Space& space, Acquisition& acquisition,
+                               const std::vector<Point>& good, Random& random,
+                               const SearchSize& size);
+
+}  // namespace athanor::tune
