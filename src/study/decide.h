@@ -1,0 +1,72 @@
+// What a tuning job does next, from what is known of it: pure. The controller stores the events it
+// decides on before it acts, and asks again after every one, so that a restart only needs the
+// journal.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "job/record.h"
+#include "study/record.h"
+
+namespace athanor {
+
+inline constexpr uint32_t kMostLosses = 10;  // of one trial, before the study gives up
+
+struct Plan {
+  std::optional<StudyEvent> event;  // to be stored now; then plan again
+  int64_t ask = 0;                  // so many new trials
+  std::vector<int64_t> submit;      // asked for, without a job
+  std::vector<int64_t> stop;        // running, and not to go on
+};
+
+// `spent_micros` is what the trials that run have cost so far.
+Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now);
+
+// How a trial's job ended, as the job tells it.
+struct TrialEnd {
+  JobState state = JobState::kCompleted;
+  Cause cause;
+  std::optional<double> value;  // of the objective; NaN counts as reported
+  std::optional<int64_t> step;
+  int64_t cost_micros = 0;
+  int64_t held_ms = 0;
+};
+// What that means for trial `number`, which is running: done, failed, stopped, or lost by the
+// platform and to be run again.
+StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& end, WallTime now);
+// Whether a trial that ended like this, the first to end, shows that the objective is never
+// reported.
+bool NeverReported(const StudyRecord& record, const StudyEvent& ended);
+
+// Whether the best has stopped getting better: the last third of the trials (ten at least) moved
+// it by less than a hundredth of what lies between it and the median. Not before 20 values.
+bool Converged(const StudyRecord& record);
+
+// Decides early stops from reports in the order of the journal; the same reports give the same
+// verdicts.
+class Referee {
+ public:
+  explicit Referee(const StudySpec& spec);
+  ~Referee();
+  Referee(Referee&&) noexcept;
+  Referee& operator=(Referee&&) noexcept;
+
+  bool looks() const { return spec_.early.rule != EarlyStopSpec::Rule::kNone; }
+  // The reason to stop the trial, if there is one.
+  std::optional<Cause> Report(int64_t trial, const tune::CurvePoint& point);
+  void Ended(int64_t trial, TrialState outcome, std::optional<double> value);
+  // Takes an event of the journal that was decided before.
+  void Replay(const StudyEvent& event);
+
+ private:
+  struct Parts;
+  StudySpec spec_;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,27 @@
+// What a study's trials say about its parameters: how much each matters, and what to change. Pure
+// and deterministic.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "study/record.h"
+
+namespace athanor {
+
+struct Importance {
+  std::string parameter;
+  double share = 0;  // all of them add up to 1, unless all are 0
+};
+// How far the best tenth of the trials (five at least) lies apart from all trials in each parameter
+// by itself: the Pearson divergence of two densities (PED-ANOVA). A parameter with one value has 0.
+// Empty below 8 finished trials.
+std::vector<Importance> ParameterImportance(const StudyRecord& record);
+
+struct StudyHint {
+  std::string text;
+  std::string next;  // what to change or type; may be empty
+};
+std::vector<StudyHint> HintsFor(const StudyRecord& record);
+
+}  // namespace athanor
