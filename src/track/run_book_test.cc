@@ -7,6 +7,7 @@
 
 #include "base/files.h"
 #include "base/test_dir.h"
+#include "track/run_names.h"
 
 namespace athanor {
 namespace {
@@ -193,6 +194,31 @@ TEST(RunBook, AJobIsARunWhoseStatusOnlyItsRecordChanges) {
   record.ended = {2000};
   EXPECT_EQ(o.book.Mirror(record).runs.size(), 1u);
   EXPECT_EQ(o.Find("status = 'FINISHED'"), "brisk-heron ");
+}
+
+TEST(RunBook, NamesAreCountedOverTheRunsThatAreThere) {
+  Opened o;
+  int64_t other = 0;
+  ASSERT_TRUE(o.book.AddExperiment("other", "x", {}, 1, other));
+  const JobId a = o.Run("a", 1);
+  const JobId b = o.Run("b", 2, other);
+  const JobId gone = o.Run("gone", 3);
+  for (const JobId run : {a, b, gone}) o.Log(run, "val/Loss", 1);
+  o.Log(a, "loss", 1);
+  o.Log(gone, "only-gone", 1);
+  ASSERT_TRUE(o.book.LogParams(a, {{"lr", "1"}}));
+  ASSERT_TRUE(o.book.SetRunDeleted(gone, true, 1));
+  const auto names = [&](const NameQuery& query) {
+    std::string text;
+    const auto page = CountNames(o.book, query);
+    for (const auto& row : page.names) text += row.name + "=" + std::to_string(row.runs) + " ";
+    return text + std::to_string(page.total);
+  };
+  EXPECT_EQ(names({}), "val/Loss=2 loss=1 2");
+  EXPECT_EQ(names({NameQuery::Of::kMetric, "LOSS", {}, 1}), "loss=1 2") << "that begins with it";
+  EXPECT_EQ(names({NameQuery::Of::kMetric, "", other, 9}), "val/Loss=1 1");
+  EXPECT_EQ(names({NameQuery::Of::kParam, "", {}, 9}), "lr=1 1");
+  EXPECT_EQ(names({NameQuery::Of::kTag, "no such", {}, 9}), "0");
 }
 
 }  // namespace

@@ -15,44 +15,17 @@
 #include "job/record_text.h"
 #include "record/db/database.h"
 #include "record/db/disk_reserve.h"
+#include "record/jobs/job_summary.h"
 #include "record/jobs/references.h"
 #include "record/jobs/seen_filter.h"
 
 namespace athanor {
 namespace {
 
-constexpr size_t kListedCommand = 240;
-constexpr size_t kListedCause = 480;
 constexpr int64_t kMostFiltered = 200'000;  // jobs
 // The largest batches seen are far below; the log grows by what is written.
 constexpr uint64_t kReserveBytes = 4 << 20;
 constexpr std::chrono::milliseconds kLookForRoom{200};
-
-// Cut between characters; a list has no room for more, and the record has it whole.
-std::string Shorten(std::string text, size_t limit) {
-  if (text.size() <= limit) return text;
-  while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
-  text.resize(limit);
-  return text + "…";
-}
-
-std::string CommandLine(const JobSpec& spec) {
-  if (spec.shell && spec.command.size() == 1) return spec.command[0];
-  std::string line;
-  for (const auto& word : spec.command) {
-    if (!line.empty()) line += ' ';
-    line += ShellQuote(word);
-    if (line.size() > kListedCommand) break;
-  }
-  return line;
-}
-
-WallTime FirstStart(const JobRecord& record) {
-  for (const auto& attempt : record.attempts) {
-    if (attempt.started.ms != 0) return attempt.started;
-  }
-  return {};
-}
 
 int64_t Clamped(size_t limit) {
   constexpr auto kMost = static_cast<size_t>(std::numeric_limits<int64_t>::max());
@@ -99,17 +72,17 @@ Status Finish(Statement& statement) {
   }
 }
 
-void BindColumns(Statement& statement, const std::string& id, const JobRecord& record) {
+void BindColumns(Statement& statement, const std::string& id, const JobSummary& job) {
   statement.Bind(1, id);
-  statement.Bind(2, NameOf(record.state));
-  statement.Bind(3, int64_t{!IsTerminal(record.state)});
-  statement.Bind(4, FirstStart(record).ms);
-  statement.Bind(5, record.ended.ms);
-  statement.Bind(6, record.cause.kind);
-  statement.Bind(7, Shorten(record.cause.text, kListedCause));
-  statement.Bind(8, static_cast<int64_t>(record.attempts.size()));
-  statement.Bind(9, CostMicros(record));
-  statement.Bind(10, int64_t{record.simulated});
+  statement.Bind(2, NameOf(job.state));
+  statement.Bind(3, int64_t{!IsTerminal(job.state)});
+  statement.Bind(4, job.started.ms);
+  statement.Bind(5, job.ended.ms);
+  statement.Bind(6, job.cause_kind);
+  statement.Bind(7, job.cause_text);
+  statement.Bind(8, static_cast<int64_t>(job.attempts));
+  statement.Bind(9, job.cost_micros);
+  statement.Bind(10, int64_t{job.simulated});
 }
 
 Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record,
@@ -120,13 +93,14 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
                   "attempts, cost_micros, simulated, created, name, experiment, owner, type, "
                   "command, same_hash) "
                   "VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)"));
-  BindColumns(*job, id, record);
-  job->Bind(11, record.created.ms);
-  job->Bind(12, record.spec.name);
-  job->Bind(13, record.spec.experiment);
-  job->Bind(14, record.user);
-  job->Bind(15, record.spec.resources.type);
-  job->Bind(16, Shorten(CommandLine(record.spec), kListedCommand));
+  const JobSummary summary = SummaryOf(record);
+  BindColumns(*job, id, summary);
+  job->Bind(11, summary.created.ms);
+  job->Bind(12, summary.name);
+  job->Bind(13, summary.experiment);
+  job->Bind(14, summary.user);
+  job->Bind(15, summary.type);
+  job->Bind(16, summary.command);
   const std::string same = SameRunHash(record.spec);
   job->Bind(17, same);
   // Before the commit: who looks after it must find them, and a false "perhaps" costs nothing.
@@ -155,7 +129,7 @@ Status PutRecord(Connection& connection, const JobRecord& record, SeenFilter& se
               connection.Prepare("UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
                                  "cause_kind=?6, cause_text=?7, attempts=?8, cost_micros=?9, "
                                  "simulated=?10 WHERE id=?1 RETURNING 1"));
-  BindColumns(*update, id, record);
+  BindColumns(*update, id, SummaryOf(record));
   ATHANOR_TRY(const bool known, update->Step());
   if (known) {
     ATHANOR_CHECK_OK(Finish(*update));

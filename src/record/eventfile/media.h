@@ -1,0 +1,66 @@
+// MediaBook finds what a run's event files hold besides scalars (histograms, images, audio, text,
+// curves, graphs) and where: what is kept in memory is places, their bytes stay in the files.
+// A folder is read once; what its files have gained is read when somebody asks again.
+//
+// Threads: safe from any; two that ask for the same folder take turns.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "record/eventfile/event.h"
+
+namespace athanor {
+
+struct MediaSeries {
+  std::string kind;  // histogram, image, audio, text, pr_curve, graph, hparams or tensor
+  std::string name;  // the tag, behind its sub-run: "val/confusion"
+  uint64_t count = 0;
+  int64_t last_step = 0;
+};
+
+struct MediaItem {
+  std::string key;  // for Read; letters, digits and '-'
+  int64_t step = 0;
+  int64_t wall_ms = 0;
+};
+
+// One record of a file, and the value in it that is meant.
+struct MediaRecord {
+  std::string payload;
+  uint32_t ordinal = 0;
+
+  // Views of `payload`. False: it is a graph, or nonsense; `event` has its body.
+  bool Value(EventView& event, SummaryValue& value) const;
+};
+
+class MediaBook {
+ public:
+  explicit MediaBook(size_t kept = 8);
+  ~MediaBook();
+
+  // Of the event files below `dir`, by kind and name; none when there is no such folder. What is
+  // below its folder "abandoned" does not count.
+  Result<std::vector<MediaSeries>> List(const std::string& dir);
+  // By step; of more than `most`, as many at even distances with the first and the last.
+  Result<std::vector<MediaItem>> Items(const std::string& dir, std::string_view kind,
+                                       std::string_view name, size_t most);
+  // kNotFound: no such record, or it is not there any more.
+  Result<MediaRecord> Read(const std::string& dir, std::string_view key);
+
+ private:
+  struct Folder;
+  std::shared_ptr<Folder> FolderOf(const std::string& dir);
+
+  const size_t kept_;
+  std::mutex mutex_;  // guards what follows
+  std::list<std::shared_ptr<Folder>> used_;  // newest first; shared with readers at work
+};
+
+}  // namespace athanor

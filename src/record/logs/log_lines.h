@@ -1,0 +1,77 @@
+// LogLines reads a job's log by line number: the lines of what `ath logs` prints, in the order
+// of arrival, from 0. Where lines begin is remembered (every 256th), so that any page of a
+// million lines is read by touching a few chunks; what the log has gained is added when somebody
+// asks. Kept for the few logs that were read last.
+//
+// Threads: safe from any; two that ask for the same log take turns.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "record/logs/log_store.h"
+
+namespace athanor {
+
+// Which part of a log; the numbers are of that part alone.
+struct LogPart {
+  bool setup = false;
+  bool run = true;
+  std::optional<uint32_t> rank;  // of the script; the setup has none
+
+  bool Has(const LogEntry& entry) const;
+  bool operator==(const LogPart&) const = default;
+};
+
+class LogLines {
+ public:
+  struct Page {
+    uint64_t from = 0;   // number of the first
+    uint64_t total = 0;  // a line that is still open counts
+    std::vector<std::string> lines;  // without line ends, cut at kMostLine
+    std::optional<uint64_t> first_error;
+  };
+  struct Match {
+    uint64_t line = 0;
+    std::string text;
+  };
+  struct Matches {
+    std::vector<Match> matches;  // the first ones
+    uint64_t total = 0;          // lines that match
+  };
+  static constexpr size_t kMostLine = 16 << 10;  // bytes
+
+  explicit LogLines(const LogStore& logs, size_t kept = 16);
+  ~LogLines();
+
+  // `from` none: the last `count`. A job that printed nothing has no lines.
+  Result<Page> Read(JobId job, const LogPart& part, std::optional<uint64_t> from, size_t count);
+  // Reads the whole log. `matches` is given lines without their ends.
+  Result<Matches> Search(JobId job, const LogPart& part,
+                         const std::function<bool(std::string_view)>& matches, size_t limit);
+
+ private:
+  struct Index;
+  std::shared_ptr<Index> IndexOf(JobId job, const LogPart& part);
+  Status Extend(Index& index) const;
+  Status Lines(const Index& index, uint64_t from, uint64_t end,
+               std::vector<std::string>& lines) const;
+
+  const LogStore& logs_;
+  const size_t kept_;
+  std::mutex mutex_;  // guards what follows
+  std::list<std::shared_ptr<Index>> used_;  // newest first; shared with readers at work
+};
+
+// Whether a line is where something went wrong: a traceback's head, an exception's last line, a
+// logger's ERROR, what the C library says when a program dies.
+bool LooksLikeError(std::string_view line);
+
+}  // namespace athanor

@@ -1,0 +1,27 @@
+// How much each parameter decides about a metric, by PED-ANOVA: where the best runs lie, compared
+// with where all runs lie. A parameter whose values are spread over the best runs as over all has
+// no weight. Deterministic, without a model; a constant parameter weighs 0. Pure.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace athanor {
+
+struct ParamColumn {
+  std::string name;
+  std::vector<std::optional<std::string>> values;  // by run; none: the run has no such param
+};
+
+struct ParamWeight {
+  std::string name;
+  double importance = 0;  // all sum to 1, unless none has any
+};
+
+// `losses` by run, smaller is better; NaN is worse than any number. Columns are as long.
+// Heaviest first, then by name. With fewer than four runs nothing can be said: all are 0.
+std::vector<ParamWeight> ParamWeights(const std::vector<double>& losses,
+                                      const std::vector<ParamColumn>& columns);
+
+}  // namespace athanor
