@@ -1,0 +1,36 @@
+// An address of the page: a path and a query behind the '#', so that it works under any prefix
+// and behind any proxy, and opening it again restores the view. Pure.
+
+export interface Route {
+  path: string[];
+  query: Record<string, string>;
+}
+
+export function parseRoute(hash: string): Route {
+  const text = hash.replace(/^#\/?/, '');
+  const mark = text.indexOf('?');
+  const where = mark < 0 ? text : text.slice(0, mark);
+  const query: Record<string, string> = {};
+  if (mark >= 0) {
+    for (const [key, value] of new URLSearchParams(text.slice(mark + 1))) query[key] = value;
+  }
+  return { path: where.split('/').filter(Boolean).map(decode), query };
+}
+
+export function formatRoute(path: string[], query: Record<string, string | undefined> = {}): string {
+  const params = new URLSearchParams();
+  for (const [key, value] of Object.entries(query)) {
+    if (value !== undefined && value !== '') params.set(key, value);
+  }
+  const text = params.toString();
+  return `#/${path.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
+}
+
+// A name that is not well-formed percent-encoding is taken as it stands.
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

@@ -1,0 +1,79 @@
+// The registry: models with their versions, stages and the runs they came from.
+import { Await, Empty } from '../parts/Box';
+import { Markdown } from '../parts/Markdown';
+import { Time } from '../parts/Time';
+import { api } from '../state/api';
+import { href } from '../state/router';
+import { useLoaded } from '../state/use';
+
+interface Version {
+  version: string | number;
+  run?: string;
+  run_id?: string;
+  stage?: string;
+  current_stage?: string;
+  status?: string;
+  created_ms?: number;
+  aliases?: string[];
+  description?: string;
+}
+
+interface Model {
+  name: string;
+  description?: string;
+  versions?: Version[];
+  aliases?: Record<string, string | number>;
+  tags?: Record<string, string>;
+}
+
+function Versions({ model }: { model: Model }) {
+  const aliases = Object.entries(model.aliases ?? {});
+  return (
+    <div class="scroll" tabIndex={0}>
+      <table class="plain-table">
+        <thead><tr><th>Version</th><th>Aliases</th><th>Stage</th><th>Status</th><th>Run</th><th class="right">Made</th></tr></thead>
+        <tbody>
+          {(model.versions ?? []).map((one) => {
+            const run = one.run ?? one.run_id;
+            const stage = one.stage ?? one.current_stage;
+            return (
+              <tr key={String(one.version)}>
+                <td>{one.version}</td>
+                <td>{[...(one.aliases ?? []), ...aliases.filter(([, v]) => String(v) === String(one.version)).map(([k]) => k)]
+                  .map((alias) => <span key={alias} class="tag">@{alias}</span>)}</td>
+                <td>{stage && stage !== 'None' ? stage : '–'}</td>
+                <td>{one.status ?? '–'}</td>
+                <td>{run ? <a class="mono" href={href(['job', run])}>{run.slice(0, 12)}</a> : '–'}</td>
+                <td class="right"><Time at={one.created_ms} /></td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+export function Models() {
+  const models = useLoaded('models', api.models);
+  return (
+    <div class="page">
+      <div class="page-head"><h1>Models</h1></div>
+      <Await of={models}>
+        {(reply) => reply.models.length === 0 ? (
+          <Empty title="No model is registered"><p>Register one from a run: <code>mlflow.register_model("runs:/RUN/model", "NAME")</code></p></Empty>
+        ) : (
+          <div class="stack">
+            {(reply.models as unknown as Model[]).map((model) => (
+              <section key={model.name} class="card flush">
+                <header><h2>{model.name}</h2><span class="dim">{model.versions?.length ?? 0} versions</span></header>
+                {model.description ? <div style={{ padding: '0 16px 8px' }}><Markdown text={model.description} /></div> : null}
+                <Versions model={model} />
+              </section>
+            ))}
+          </div>
+        )}
+      </Await>
+    </div>
+  );
+}

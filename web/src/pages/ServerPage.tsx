@@ -1,0 +1,67 @@
+// The server: version, machine, storage and health.
+import { bytes, count, duration, number } from '../lib/format';
+import { Await } from '../parts/Box';
+import { Command } from '../parts/Command';
+import { State } from '../parts/State';
+import { Time } from '../parts/Time';
+import { api } from '../state/api';
+import { isJobs, liveState } from '../state/live';
+import { useLoaded, useNews, useThrottled } from '../state/use';
+
+function show(key: string, value: unknown): string {
+  if (typeof value === 'number') return /bytes|memory|disk/.test(key) ? bytes(value) : /millis$/.test(key) ? number(value / 1000) : number(value);
+  return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+export function ServerPage() {
+  const server = useLoaded('server', api.server);
+  const again = useThrottled(server.reload, 5000);
+  useNews((news) => isJobs(news) && again());
+  return (
+    <div class="page">
+      <div class="page-head"><h1>Server</h1></div>
+      <Await of={server}>
+        {(info) => (
+          <div class="columns">
+            <div class="stack">
+              <section class="card">
+                <header><h2>Athanor {info.version}</h2><State state={liveState.value.online ? 'Running' : 'Unknown'} /></header>
+                <dl class="facts">
+                  <dt>Address</dt><dd class="mono">{info.url || '–'}</dd>
+                  <dt>Home</dt><dd class="mono">{info.home}</dd>
+                  <dt>Socket</dt><dd class="mono">{info.socket}</dd>
+                  <dt>User</dt><dd>{info.user}</dd>
+                  <dt>Process</dt><dd>{info.pid}</dd>
+                  <dt>Started</dt><dd><Time at={info.started} exact /> <span class="dim">up {duration(info.uptime_ms)}</span></dd>
+                  <dt>Instances</dt><dd>{info.instances}</dd>
+                </dl>
+              </section>
+              <section class="card">
+                <header><h2>Care</h2></header>
+                <div class="stack" style={{ gap: '8px' }}>
+                  <Command text="ath backup DIR" />
+                  <Command text="ath gc --dry-run" />
+                  <Command text="ath fsck" />
+                </div>
+              </section>
+            </div>
+            <div class="stack">
+              <section class="card">
+                <header><h2>Jobs</h2><span class="dim num">{count(info.jobs ?? 0)}</span></header>
+                <dl class="facts">
+                  {Object.entries(info.states ?? {}).map(([state, n]) => <><dt><State state={state} bare /></dt><dd class="num">{count(n)}</dd></>)}
+                </dl>
+              </section>
+              <section class="card">
+                <header><h2>Machine</h2></header>
+                <dl class="facts">
+                  {Object.entries(info.machine).map(([key, value]) => <><dt>{key.replace(/_/g, ' ')}</dt><dd>{show(key, value)}</dd></>)}
+                </dl>
+              </section>
+            </div>
+          </div>
+        )}
+      </Await>
+    </div>
+  );
+}

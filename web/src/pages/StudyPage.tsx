@@ -1,0 +1,130 @@
+// One study: how far it is, the best so far, which parameter matters, and every trial.
+import { useEffect, useMemo, useState } from 'preact/hooks';
+
+import { money, number, plural } from '../lib/format';
+import { Await } from '../parts/Box';
+import { Command } from '../parts/Command';
+import { Icon } from '../parts/Icon';
+import { State } from '../parts/State';
+import { Span } from '../parts/Time';
+import { api } from '../state/api';
+import { href } from '../state/router';
+import type { Run, Study, Trial } from '../state/types';
+import { isJobs } from '../state/live';
+import { useLoaded, useNews, useThrottled } from '../state/use';
+import { varying } from './compare/axes';
+import { BestSoFar } from './compare/BestSoFar';
+import { Bars } from './compare/Importance';
+import { Parallel, type Brushes } from './compare/Parallel';
+import { act } from './job/JobActions';
+
+const kStates: Record<string, string> = {
+  asked: 'Queued', running: 'Running', stopping: 'Stopping', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
+};
+
+// A trial seen as the run it is, for what draws runs.
+function asRun(study: Study, trial: Trial): Run {
+  const value = trial.value;
+  return {
+    id: trial.job ?? trial.name, run_id: '', name: trial.name, experiment: study.name, user: study.user,
+    status: trial.state, started: trial.asked, ended: trial.ended, job: true, tags: {},
+    metrics: value === undefined ? {} : { [study.metric]: { last: value, step: trial.step ?? 0, min: value, max: value, count: 1 } },
+    params: Object.fromEntries(Object.entries(trial.params).map(([name, one]) => [name, String(one)])),
+  };
+}
+
+function Trials({ study }: { study: Study }) {
+  const list = study.trials ?? [];
+  const names = [...new Set(list.flatMap((trial) => Object.keys(trial.params)))];
+  const sign = study.goal === 'minimize' ? 1 : -1;
+  const sorted = [...list].sort((a, b) => sign * (a.value ?? sign * Infinity) - sign * (b.value ?? sign * Infinity));
+  return (
+    <section class="card flush">
+      <header><h2>{plural(list.length, 'trial')}</h2><a href={href(['compare', 'charts'], { runs: sorted.flatMap((t) => t.job ?? []).slice(0, 10).join(',') })}>Charts of the best</a></header>
+      <div class="scroll" tabIndex={0}>
+        <table class="plain-table">
+          <thead><tr><th>#</th><th>State</th><th class="right">{study.metric}</th>{names.map((name) => <th key={name} class="right">{name}</th>)}<th class="right">Took</th></tr></thead>
+          <tbody>
+            {sorted.slice(0, 500).map((trial) => (
+              <tr key={trial.trial}>
+                <td>{trial.job ? <a href={href(['job', trial.job])}>{trial.trial}</a> : trial.trial}</td>
+                <td><State state={kStates[trial.state] ?? trial.state} bare />{trial.cause?.text ? <div class="dim">{trial.cause.text}</div> : null}</td>
+                <td class="right mono">{number(trial.value)}</td>
+                {names.map((name) => {
+                  const value = trial.params[name];
+                  return <td key={name} class="right mono">{typeof value === 'number' ? number(value) : value === undefined ? '–' : String(value)}</td>;
+                })}
+                <td class="right"><Span from={trial.asked} to={trial.ended} /></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Body({ study }: { study: Study }) {
+  const [brushes, setBrushes] = useState<Brushes>({});
+  const runs = useMemo(() => (study.trials ?? []).filter((t) => t.value !== undefined).map((t) => asRun(study, t)), [study]);
+  const ids = useMemo(() => [...varying(runs).slice(0, 8).map((name) => `p:${name}`), `m:${study.metric}`], [runs, study.metric]);
+  useEffect(() => setBrushes({}), [ids.join('\n')]);
+  const { best } = study;
+  return (
+    <div class="stack">
+      {study.hints?.map((hint) => (
+        <div key={hint.text} class="note"><div>{hint.text}{hint.next ? <div style={{ marginTop: '6px' }}><Command text={hint.next} inline /></div> : null}</div></div>
+      ))}
+      <div class="columns">
+        <section class="card"><header><h2>Best so far</h2><span class="mono">{number(best?.value)}</span></header>
+          <BestSoFar runs={runs} metric={study.metric} lowest={study.goal === 'minimize'} /></section>
+        <div class="stack">
+          {best ? (
+            <section class="card">
+              <header><h2>Best trial</h2>{best.job ? <a href={href(['job', best.job])}>{best.name}</a> : null}</header>
+              <dl class="facts">
+                {Object.entries(best.params).map(([name, value]) => <><dt>{name}</dt><dd class="mono">{String(value)}</dd></>)}
+              </dl>
+            </section>
+          ) : null}
+          {study.importance?.length ? (
+            <section class="card"><header><h2>Importance</h2></header>
+              <Bars list={study.importance.map((one) => ({ name: one.parameter, importance: one.share }))} /></section>
+          ) : null}
+        </div>
+      </div>
+      {ids.length > 1 ? (
+        <section class="card"><header><h2>Parallel coordinates</h2></header>
+          <Parallel runs={runs} ids={ids} brushes={brushes} onBrush={setBrushes} /></section>
+      ) : null}
+      <Trials study={study} />
+    </div>
+  );
+}
+
+export function StudyPage({ name }: { name: string }) {
+  const study = useLoaded(name, (signal) => api.study(name, signal));
+  const again = useThrottled(study.reload, 2000);
+  useNews((news) => isJobs(news) && again());
+  return (
+    <div class="page">
+      <Await of={study}>
+        {(one) => (
+          <>
+            <div class="page-head">
+              <h1>{one.name}</h1>
+              <State state={one.state} />
+              <span class="dim">{one.goal} {one.metric} · {one.strategy} · {one.counts.done ?? 0} of {one.max_trials || '–'} · {money(one.cost_micros)}</span>
+              {one.state === 'Running' ? (
+                <div class="actions">
+                  <button class="button danger" onClick={() => void act('Asked to stop', () => api.stopStudy(one.id))}><Icon name="stop" /> Stop</button>
+                </div>
+              ) : null}
+            </div>
+            <Body study={one} />
+          </>
+        )}
+      </Await>
+    </div>
+  );
+}

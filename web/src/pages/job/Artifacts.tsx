@@ -1,0 +1,92 @@
+// The files of a run: what it logged as artifacts, and what its job kept at the end.
+import { bytes, plural } from '../../lib/format';
+import { Await, Empty } from '../../parts/Box';
+import { Icon } from '../../parts/Icon';
+import { address, api, ApiError, part } from '../../state/api';
+import { route, setQuery } from '../../state/router';
+import type { ArtifactEntry, Job } from '../../state/types';
+import { useLoaded } from '../../state/use';
+import { FileView } from './FileView';
+
+function Outputs({ job }: { job: Job }) {
+  const outputs = useLoaded(`${job.id} ${job.state}`, (signal) => api.outputs(job.id, signal));
+  if (!outputs.data?.length) return null;
+  return (
+    <section class="card flush">
+      <header><h2>Outputs</h2></header>
+      <div class="scroll" tabIndex={0}>
+        <table class="plain-table">
+          <tbody>
+            {outputs.data.map((one) => (
+              <tr key={one.name}>
+                <td>
+                  <strong>{one.name}</strong>
+                  {one.members?.length ? (
+                    <details>
+                      <summary class="dim">{plural(one.members.length, 'file')}</summary>
+                      {one.members.map((m) => <div key={m.name} class="mono">{m.name} <span class="dim">{bytes(m.bytes)}</span></div>)}
+                    </details>
+                  ) : null}
+                </td>
+                <td class="right">{bytes(one.bytes)}</td>
+                <td class="right"><a href={address(`jobs/${part(job.id)}/outputs/${part(one.name)}`)} download={one.name}>Download</a></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function Listing({ entries, path, chosen }: { entries: ArtifactEntry[]; path: string; chosen: string }) {
+  const up = path.split('/').slice(0, -1).join('/');
+  return (
+    <section class="card flush file-list" aria-label="Files">
+      {path ? <button onClick={() => setQuery({ path: up || undefined, file: undefined }, true)}><Icon name="up" /> {path}</button> : null}
+      {entries.map((entry) => {
+        const name = entry.path.split('/').filter(Boolean).pop() ?? entry.path;
+        return (
+          <button key={entry.path} class={entry.path === chosen ? 'on' : ''}
+            onClick={() => setQuery(entry.dir ? { path: entry.path, file: undefined } : { file: entry.path }, true)}>
+            <Icon name={entry.dir ? 'folder' : 'file'} />
+            <span class="grow cut">{name}</span>
+            {entry.dir ? null : <span class="dim num">{bytes(entry.size)}</span>}
+          </button>
+        );
+      })}
+    </section>
+  );
+}
+
+export function Artifacts({ run, job }: { run: string; job?: Job }) {
+  const { query } = route.value;
+  const path = query.path ?? '';
+  const file = query.file ?? '';
+  const list = useLoaded(`${run} ${path} ${job?.state}`, (signal) => api.artifacts(run, path, signal).catch((error) => {
+    // A run that logged no file has no folder.
+    if (error instanceof ApiError && error.status === 404) return [];
+    throw error;
+  }));
+  const entry = list.data?.find((one) => one.path === file);
+  return (
+    <div class="stack">
+      {job ? <Outputs job={job} /> : null}
+      <Await of={list}>
+        {(entries) => entries.length === 0 && !path ? (
+          job?.outputs?.length ? null : <Empty title="No artifacts">
+            <p>Files in <code>$SM_MODEL_DIR</code> and <code>$SM_OUTPUT_DATA_DIR</code>, and those logged through MLflow, stand here.</p>
+          </Empty>
+        ) : (
+          <div class="files">
+            <Listing entries={entries} path={path} chosen={file} />
+            {entry ? (
+              <FileView key={entry.path} path={entry.path} size={entry.size} url={api.artifactUrl(run, entry.path)}
+                load={() => api.artifactText(run, entry.path)} />
+            ) : <Empty title="Choose a file" />}
+          </div>
+        )}
+      </Await>
+    </div>
+  );
+}

@@ -1,0 +1,49 @@
+// One line of a log, with its number as a link, its colours, and what was searched for marked.
+import { ansi, type Span } from '../../lib/ansi';
+
+function styleOf(span: Span): Record<string, string> | undefined {
+  if (!span.fg && !span.bg) return undefined;
+  const colour = (c: string) => (c.startsWith('#') ? c : `var(--${c})`);
+  return { ...(span.fg ? { color: colour(span.fg) } : {}), ...(span.bg ? { background: colour(span.bg) } : {}) };
+}
+
+function Marked({ text, find }: { text: string; find?: RegExp }) {
+  if (!find) return <>{text}</>;
+  const out = [];
+  let from = 0;
+  for (const match of text.matchAll(find)) {
+    if (!match[0]) continue;
+    out.push(text.slice(from, match.index), <mark key={match.index}>{match[0]}</mark>);
+    from = match.index + match[0].length;
+  }
+  return <>{out}{text.slice(from)}</>;
+}
+
+const kLongest = 4000; // characters drawn of one line
+
+export function LogLine({ index, top, text, link, on, error, find }: {
+  index: number;
+  top: number;
+  text: string | undefined;
+  link: string;
+  on: boolean;
+  error: boolean;
+  find?: RegExp;
+}) {
+  const cut = text !== undefined && text.length > kLongest;
+  return (
+    <div class={`log-line ${on ? 'on' : ''} ${error ? 'error' : ''} ${text === undefined ? 'pending' : ''}`}
+      style={{ transform: `translateY(${top}px)` }}>
+      <a href={link} aria-label={`Link to line ${index + 1}`}>{index + 1}</a>
+      <span>
+        {text === undefined ? '…' : ansi(cut ? text.slice(0, kLongest) : text).map((span, i) => (
+          <span key={i} class={`${span.bold ? 'b ' : ''}${span.dim ? 'd ' : ''}${span.italic ? 'i ' : ''}${span.underline ? 'u' : ''}`}
+            style={styleOf(span)}>
+            <Marked text={span.text} find={find} />
+          </span>
+        ))}
+        {cut ? <span class="dim"> … {text.length - kLongest} more</span> : null}
+      </span>
+    </div>
+  );
+}

@@ -1,0 +1,271 @@
+// What the server's API answers (see /api/v1/openapi.json): only the members the page reads.
+
+export type { Study, Trial } from './study_types';
+
+export interface Cause {
+  kind: string;
+  text: string;
+  hint?: string;
+  detail?: string;
+  code?: string;
+  title?: string;
+}
+
+export type JobState =
+  | 'Queued' | 'Placing' | 'Preparing' | 'Running' | 'Uploading' | 'Interrupted'
+  | 'Completed' | 'Failed' | 'Stopped';
+
+export interface JobSummary {
+  id: string;
+  name: string;
+  state: JobState;
+  experiment: string;
+  user: string;
+  created?: string;
+  started?: string;
+  ended?: string;
+  cause?: Cause;
+  type?: string;
+  command: string;
+  attempts: number;
+  cost_micros: number;
+  simulated: boolean;
+}
+
+export interface Param {
+  name: string;
+  value: string;
+  kind?: string;
+}
+
+export interface Spec {
+  name: string;
+  experiment?: string;
+  command?: string[];
+  shell?: boolean;
+  entry?: string;
+  params?: Param[];
+  env?: Record<string, string>;
+  inherited?: Record<string, string>;
+  source?: { dir?: string; files?: number; bytes?: number; git_commit?: string; git_branch?: string; git_diff?: string; bundle?: string };
+  environment?: Record<string, unknown>;
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; spot?: { use?: boolean } };
+  limits?: Record<string, unknown>;
+  data?: { name: string; from: string; mode?: string }[];
+  tags?: Record<string, string>;
+  notes?: string[];
+  priority?: number;
+  [other: string]: unknown;
+}
+
+export interface Checkpoint {
+  id: string;
+  attempt: number;
+  step?: number;
+  files: number;
+  bytes: number;
+  new_bytes?: number;
+  at?: string;
+}
+
+export interface Attempt {
+  id: string;
+  number: number;
+  placed?: string;
+  prepared?: string;
+  started?: string;
+  exited?: string;
+  ended?: string;
+  held_ms?: number;
+  setup_ms?: number;
+  lost_ms?: number;
+  exit?: { code?: number; signal?: number; oom_killed?: boolean; memory_peak?: number; memory_limit?: number; cpu_ms?: number };
+  cause?: Cause;
+  placement?: { backend?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number[]; simulated?: boolean };
+  spot?: boolean;
+  type?: string;
+  resumed_from?: string;
+  resumed_step?: number;
+  saved?: Checkpoint;
+  off?: string[];
+}
+
+export interface Firing {
+  rule: string;
+  kind: string;
+  metric: string;
+  step?: number;
+  value: string;
+  threshold?: string;
+  action: string;
+  advice?: string;
+  at?: string;
+}
+
+export interface MetricSummary {
+  name: string;
+  count: number;
+  last: number | string;
+  last_step?: number;
+  last_time?: string;
+  min?: number | string;
+  max?: number | string;
+  trend?: (number | string | null)[];
+}
+
+export interface Output {
+  name: string;
+  sha256?: string;
+  bytes: number;
+  files?: number;
+  members?: { name: string; bytes: number }[];
+}
+
+export interface Job {
+  id: string;
+  name: string;
+  user: string;
+  spec: Spec;
+  state: JobState;
+  shown_state: string;
+  created: string;
+  updated?: string;
+  ended?: string;
+  last_seen?: string;
+  cause?: Cause;
+  attempts?: Attempt[];
+  outputs?: Output[];
+  price?: { micros_per_hour: number; currency: string; source: string };
+  cost_micros: number;
+  simulated?: boolean;
+  same_as?: string;
+  parent?: string;
+  resume_job?: string;
+  retries?: number;
+  firings?: Firing[];
+  metrics?: MetricSummary[];
+  usage?: { cpu_percent: number; memory_bytes: number; memory_peak: number };
+  progress?: { done: number; total: number };
+  log_bytes?: number;
+  spot?: { held_ms: number; training_ms: number; lost_ms: number; restarts: number; saved_micros: number; on_demand_micros: number };
+}
+
+export interface JobEvent {
+  seq: number;
+  at: string;
+  name: string;
+  state: JobState;
+  attempt?: number;
+  cause?: Cause;
+}
+
+export interface RunMetric {
+  last: number | string;
+  step: number;
+  min: number | string;
+  max: number | string;
+  count: number;
+}
+
+export interface Run {
+  id: string;
+  run_id: string;
+  name: string;
+  experiment: string;
+  user: string;
+  status: string;
+  started: string;
+  ended?: string;
+  job: boolean;
+  metrics: Record<string, RunMetric>;
+  params: Record<string, string>;
+  tags: Record<string, string>;
+}
+
+export interface RunPage {
+  matched: number;
+  runs: Run[];
+}
+
+export interface ServerInfo {
+  version: string;
+  pid: number;
+  url: string;
+  socket: string;
+  home: string;
+  user: string;
+  started: string;
+  uptime_ms: number;
+  instances: string;
+  machine: Machine;
+  jobs?: number;
+  states?: Record<string, number>;
+}
+
+export interface Machine {
+  cpu_millis?: number;
+  memory_bytes?: number;
+  gpus?: unknown;
+  [other: string]: unknown;
+}
+
+export interface QueueInfo {
+  waiting: { job: JobSummary; reason: string; since_ms: number; position: number; estimate_ms: number | null }[];
+  machine: {
+    cpus: number; cpus_used: number; memory: number; memory_used: number;
+    gpus: number; gpus_used: number; load: number | number[];
+  };
+}
+
+export interface Difference {
+  section: string;
+  key: string;
+  values: (string | null)[];
+}
+
+export interface NameRow {
+  name: string;
+  runs: number;
+}
+
+export interface ArtifactEntry {
+  path: string;
+  size: number;
+  dir: boolean;
+}
+
+export interface SourceInfo {
+  files: { path: string; size: number; sha256: string }[];
+  git: { commit: string; dirty: boolean; diff?: string; branch?: string } | null;
+}
+
+export interface MediaRow {
+  kind: string;
+  name: string;
+  count: number;
+  last_step: number;
+}
+
+export interface MediaItem {
+  step: number;
+  wall_ms: number;
+  edges?: number[];
+  counts?: number[];
+  text?: string;
+  precision?: number[];
+  recall?: number[];
+  url?: string;
+  images?: number; // in one step
+  params?: Record<string, string | number | boolean>;
+  metrics?: string[];
+  shape?: number[];
+  values?: number[];
+  nodes?: { name: string; op?: string; inputs?: string[] }[];
+}
+
+export interface LogLines {
+  from: number;
+  total: number;
+  lines: string[];
+  first_error?: number | null;
+}
