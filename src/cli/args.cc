@@ -13,6 +13,7 @@
 #include "base/text.h"
 #include "base/time_slices.h"
 #include "cli/output.h"
+#include "cli/verb_ui.h"
 #include "cli/verbs.h"
 #include "run/agent.h"
 
@@ -29,6 +30,7 @@ struct Values {
   ReplayOptions replay;
   ExportOptions exported;
   ImportOptions imported;
+  TuneOptions tune;
   RunsOptions runs;
   std::string job;
   std::string name;
@@ -250,6 +252,62 @@ void AddActing(CLI::App& app, Values& v) {
   rm->add_option("jobs", v.jobs, "Jobs")->required();
 }
 
+void TuneFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* text) {
+  app->add_option_function<std::string>(
+      flag, [&v, key](const std::string& value) { v.tune.set.emplace_back(key, value); }, text);
+}
+
+void AddTune(CLI::App& app, Values& v) {
+  auto* tune = app.add_subcommand("tune", "Search for good parameters of a job");
+  AddCommon(tune, v);
+  // The verbs below it have set theirs by then.
+  tune->callback([&v, tune] {
+    if (!tune->get_subcommands().empty()) return;
+    v.verb = v.flag ? std::function<int()>([&v] { return TuneStdioVerb(v.common, v.name); })
+                    : [&v] { return TuneVerb(v.common, v.tune); };
+  });
+  tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section");
+  tune->add_flag("-d,--detach", v.tune.detach, "Submit and leave; do not follow");
+  tune->add_option("--key", v.tune.key, "Idempotency key: the same key never makes two studies");
+  TuneFlag(tune, v, "--name", "name", "Name of the study");
+  TuneFlag(tune, v, "--max-trials", "max_trials", "So many trials");
+  TuneFlag(tune, v, "--parallel", "parallel", "So many at a time");
+  TuneFlag(tune, v, "--strategy", "strategy", "auto, bayes, tpe, sobol, random or grid");
+  TuneFlag(tune, v, "--seed", "seed", "The same seed, the same search");
+  tune->add_flag("--stdio", v.flag, "No job: one request a line on stdin, one answer a line on stdout");
+  tune->add_option("--journal", v.name, "Of --stdio: keep every step in this file, and go on from it");
+  tune->footer("Examples:\n  ath tune job.yaml --max-trials 50 --parallel 4\n  ath tune show @last");
+
+  const auto study = [&v](CLI::App* verb) {
+    verb->add_option("study", v.tune.study, "Name, id, or @last")->required();
+  };
+  Verb(*tune, v, "ls", "Studies, newest first", [&v] { return TuneListVerb(v.common); });
+  study(Verb(*tune, v, "show", "Best so far, trials, what matters, and what to change",
+             [&v] { return TuneShowVerb(v.common, v.tune); }));
+  study(Verb(*tune, v, "stop", "Stop a study and its trials",
+             [&v] { return TuneStopVerb(v.common, v.tune); }));
+  auto* extend = Verb(*tune, v, "extend", "Let a study do more; one that is over goes on",
+                      [&v] { return TuneExtendVerb(v.common, v.tune); });
+  study(extend);
+  TuneFlag(extend, v, "--max-trials", "max_trials", "So many trials in all");
+  TuneFlag(extend, v, "--parallel", "parallel", "So many at a time");
+  TuneFlag(extend, v, "--target", "target", "End at this value");
+  TuneFlag(extend, v, "--no-improvement", "no_improvement", "End after so many trials without a better one");
+  extend->add_option("--time", v.tune.time, "So long in all: 2h");
+  extend->add_option("--money", v.tune.money, "So much in all: 5");
+  auto* add = Verb(*tune, v, "add", "Have a study try your own parameters, too",
+                   [&v] { return TuneAddVerb(v.common, v.tune); });
+  study(add);
+  add->add_option("params", v.tune.params, "name=value ...")->required();
+  auto* exported = Verb(*tune, v, "export", "Write a study's trials as CSV or JSON",
+                        [&v] { return TuneExportVerb(v.common, v.tune); });
+  study(exported);
+  exported->add_option("--format", v.tune.format, "csv or json")->check(CLI::IsMember({"csv", "json"}));
+  exported->add_option("-o,--output", v.tune.to, "A file; stdout when not given");
+  study(Verb(*tune, v, "rm", "Remove a study that is over; its jobs stay",
+             [&v] { return TuneRemoveVerb(v.common, v.tune); }));
+}
+
 void AddKeeping(CLI::App& app, Values& v) {
   auto* types = Verb(app, v, "types", "Instance types, their sizes and prices",
                      [&v] { return TypesVerb(v.common, v.name, v.flag, v.other_flag); });
@@ -309,6 +367,12 @@ void AddHelping(CLI::App& app, Values& v) {
 }
 
 void AddServer(CLI::App& app, Values& v) {
+  auto* ui = Verb(app, v, "ui", "Open the page in a browser, or print its address",
+                  [&v] { return UiVerb(v.common, v.job, v.flag, v.other_flag); });
+  ui->add_option("job", v.job, "At this job");
+  ui->add_flag("--link", v.flag, "A link that works once, for a browser that is not yours here");
+  ui->add_flag("--print", v.other_flag, "Only print it");
+
   auto* serve = Verb(app, v, "serve", "Run a server in the foreground", [&v] {
     v.serve.home = v.common.home;
     v.serve.json = v.common.json;
@@ -335,7 +399,7 @@ void AddServer(CLI::App& app, Values& v) {
   auto* gc = Verb(app, v, "gc", "Remove what no job needs any more",
                   [&v] { return GcVerb(v.common, v.flag, v.name); });
   gc->add_flag("--dry-run", v.flag, "Only say what would go");
-  gc->add_option("--older", v.name, "Caches not used for that long (30d)");
+  gc->add_option("--older", v.name, "Caches not used, and deleted runs, for that long (30d)");
 
   auto* fsck = Verb(app, v, "fsck", "Look over all that is kept, while no server runs",
                     [&v] { return FsckVerb(v.common, v.flag, v.deep); });
@@ -374,7 +438,7 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   };
   const auto verbs =
       verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
-  if (!verbs.empty()) {
+  if (!verbs.empty() && verb->get_require_subcommand_min() > 0) {
     error.what = NameOfVerb(*verb) + " needs a verb";
     if (at == args.size()) return error;
     error.what = NameOfVerb(*verb) + " has no verb '" + Printable(args[at]) + "'";
@@ -434,6 +498,7 @@ int Main(int argc, char** argv) {
   AddRun(app, v);
   AddLooking(app, v);
   AddActing(app, v);
+  AddTune(app, v);
   AddKeeping(app, v);
   AddHelping(app, v);
   AddServer(app, v);

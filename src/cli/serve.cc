@@ -29,12 +29,15 @@
 #include "door/doors.h"
 #include "door/hub.h"
 #include "door/sagemaker/register.h"
+#include "door/trial_jobs.h"
 #include "launch/process/process_backend.h"
 #include "link/aws_environment.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "record/db/database.h"
 #include "record/objects/directory_object_store.h"
+#include "record/studies/study_store.h"
+#include "study/studies.h"
 
 namespace athanor {
 namespace {
@@ -75,6 +78,8 @@ class Server {
     Announce();
     loop_.Run();
     jobs_->GiveUpWaiting();
+    studies_->Stop();
+    searches_.Stop();
     engine_->Stop();
     http_->Stop();
     readers_.Stop();
@@ -136,6 +141,7 @@ class Server {
     MakeEngine();
     ATHANOR_CHECK_OK(Listen());
     ATHANOR_CHECK_OK(engine_->Start());
+    studies_->Start();
     for (int signal : {SIGTERM, SIGINT, SIGHUP}) {
       ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
     }
@@ -211,6 +217,11 @@ class Server {
                     *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
                     transfers_, home_.artifacts(), ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
+    trial_jobs_ = std::make_unique<TrialJobs>(*context_);
+    study_store_ = std::make_unique<StudyStore>(*database_);
+    studies_ = std::make_unique<Studies>(
+        Studies::Parts{loop_, searches_, clock_, log_, *study_store_, *trial_jobs_});
+    context_->studies = studies_.get();
   }
 
   AttemptPlan PlanFor(const JobRecord& record) const {
@@ -292,6 +303,7 @@ class Server {
     run_writer_->WriteSoon(runs_->Mirror(record));
     CountLosses(record, events);
     if (!IsTerminal(record.state)) return;
+    studies_->JobChanged(record.id, true);
     hub_.Drop(record.id);
     logs_->Close(record.id);
     series_->Close(record.id);
@@ -399,6 +411,7 @@ class Server {
   ThreadPool transfers_{8};  // they wait for the disk, not for a processor
   ThreadPool hashers_{2};
   ThreadPool run_writes_{1};
+  ThreadPool searches_{1};
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<LossStore> losses_;
@@ -420,6 +433,9 @@ class Server {
   std::unique_ptr<ProcessBackend> backend_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DoorContext> context_;
+  std::unique_ptr<TrialJobs> trial_jobs_;
+  std::unique_ptr<StudyStore> study_store_;
+  std::unique_ptr<Studies> studies_;
   std::unique_ptr<Router> router_;
   std::unique_ptr<AwsFront> aws_;
   std::unique_ptr<HttpServer> http_;

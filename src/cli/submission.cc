@@ -257,15 +257,12 @@ Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
   return job;
 }
 
-Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std::string& key,
-                               const Home& home) {
-  Json body = {{"key", key}, {"spec", ToJson(job.spec)}};
-  auto text = DumpJson(body);
+Result<Json> PostWithSource(Client& client, const PreparedJob& job, const std::string& target,
+                            const std::string& text, const Home& home) {
   auto submit = [&] {
-    // Keyed, so it may be sent again after a lost reply.
     HttpCall call;
     call.method = "POST";
-    call.target = "/api/v1/jobs";
+    call.target = target;
     call.body = text;
     call.headers.Add("Content-Type", "application/json");
     call.idempotent = true;
@@ -282,20 +279,27 @@ Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std
     ::usleep(100'000u << tries);
     reply = submit();
   }
-  if (!reply) {
-    Error error = reply.error();
+  if (!reply) return tl::unexpected(reply.error());
+  return ParseJson(reply->body);
+}
+
+Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std::string& key,
+                               const Home& home) {
+  const auto text = DumpJson(Json{{"key", key}, {"spec", ToJson(job.spec)}});
+  auto accepted = PostWithSource(client, job, "/api/v1/jobs", text, home);
+  if (!accepted) {
+    Error error = accepted.error();
     if (RowOf(error.code).retry && error.code != ErrorCode::kExhausted) {
       error.hint += (error.hint.empty() ? "" : "\n") + std::string("ath run --key ") + key +
                     " ...    submits the same job again, never twice";
     }
     return Fail(std::move(error));
   }
-  ATHANOR_TRY(auto accepted, ParseJson(reply->body));
   SubmittedJob out;
-  out.id = accepted.value("id", "");
-  out.name = accepted.value("name", "");
-  out.same_as = accepted.value("same_as", "");
-  out.simulated = accepted.value("simulated", false);
+  out.id = accepted->value("id", "");
+  out.name = accepted->value("name", "");
+  out.same_as = accepted->value("same_as", "");
+  out.simulated = accepted->value("simulated", false);
   return out;
 }
 

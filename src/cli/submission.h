@@ -48,6 +48,11 @@ struct SubmittedJob {
   std::string same_as;
   bool simulated = false;
 };
+// Posts `text`, which names the job's source, and sends the source when the server lacks it. Keyed
+// by what is in the text, so it may be sent again after a lost reply.
+Result<Json> PostWithSource(Client& client, const PreparedJob& job, const std::string& target,
+                            const std::string& text, const Home& home);
+
 Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std::string& key,
                                const Home& home);
 

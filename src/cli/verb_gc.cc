@@ -36,7 +36,7 @@ int GcVerb(const Common& common, bool dry_run, const std::string& older) {
     return 0;
   }
   Table table({"", dry_run ? "TO REMOVE" : "REMOVED", "SIZE", "KEPT"});
-  for (const char* part : {"blobs", "environments", "sources"}) {
+  for (const char* part : {"blobs", "environments", "sources", "trash"}) {
     const auto& row = (*swept)[part];
     table.Add({part, std::to_string(Number(row, "removed")),
                HumanBytes(static_cast<uint64_t>(Number(row, "bytes"))),

@@ -67,6 +67,18 @@ struct RunsOptions {
   size_t limit = 20;
 };
 
+struct TuneOptions {
+  std::string file;
+  std::string study;  // of the verbs on one
+  std::vector<std::pair<std::string, std::string>> set;  // keys of the tune section, given by flag
+  std::vector<std::string> params;                       // name=value
+  std::string format = "csv";
+  std::string to;
+  std::string key;
+  bool detach = false;
+  std::string time, money;
+};
+
 // Shows a submitted job until its end; the exit status is the job's.
 int FollowJob(const Common& common, Client& client, const std::string& id,
               const std::string& name);
@@ -103,6 +115,16 @@ int CheckpointsVerb(const Common& common, const std::string& job);
 int ResumeVerb(const Common& common, const std::string& job, const std::string& from, bool detach);
 // The exit status is that of `python -m athanor.replay`.
 int ReplayVerb(const Common& common, const ReplayOptions& options);
+// A search over JSON lines on stdin and stdout (tune/stdio.h); `journal` is a file or empty.
+int TuneStdioVerb(const Common& common, const std::string& journal);
+int TuneVerb(const Common& common, const TuneOptions& options);
+int TuneListVerb(const Common& common);
+int TuneShowVerb(const Common& common, const TuneOptions& options);
+int TuneStopVerb(const Common& common, const TuneOptions& options);
+int TuneExtendVerb(const Common& common, const TuneOptions& options);
+int TuneAddVerb(const Common& common, const TuneOptions& options);
+int TuneExportVerb(const Common& common, const TuneOptions& options);
+int TuneRemoveVerb(const Common& common, const TuneOptions& options);
 int RmVerb(const Common& common, const std::vector<std::string>& jobs);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "door/mlflow/mlflow.h"
+#include "door/page/session.h"
 
 namespace athanor {
 namespace {
@@ -17,7 +18,12 @@ constexpr Permission kPermissions[] = {
     {"health", Access::kPublic},
     {"prometheus", Access::kRead},
     {"openapi", Access::kPublic},
+    {"page.index", Access::kPublic},
+    {"page.file", Access::kPublic},
+    {"page.enter", Access::kPublic},
     {"session", Access::kRead},
+    {"session.link", Access::kRead},
+    {"session.end", Access::kRead},
     {"server.show", Access::kRead},
     {"server.stop", Access::kAdmin},
     {"server.backup", Access::kAdmin},
@@ -52,7 +58,33 @@ constexpr Permission kPermissions[] = {
     {"runs.finish", Access::kSubmit},
     {"objects.list", Access::kRead},
     {"objects.get", Access::kRead},
+    {"studies.create", Access::kSubmit},
+    {"studies.list", Access::kRead},
+    {"studies.show", Access::kRead},
+    {"studies.remove", Access::kSubmit},
+    {"studies.stop", Access::kSubmit},
+    {"studies.extend", Access::kSubmit},
+    {"studies.add", Access::kSubmit},
     {"events.stream", Access::kRead},
+    {"live.stream", Access::kRead},
+    {"jobs.lines", Access::kRead},
+    {"jobs.search", Access::kRead},
+    {"jobs.source", Access::kRead},
+    {"jobs.sourcefile", Access::kRead},
+    {"jobs.environment", Access::kRead},
+    {"queue.show", Access::kRead},
+    {"names.list", Access::kRead},
+    {"experiments.list", Access::kRead},
+    {"models.list", Access::kRead},
+    {"runs.importance", Access::kRead},
+    {"runs.change", Access::kSubmit},
+    {"runs.delete", Access::kSubmit},
+    {"runs.restore", Access::kSubmit},
+    {"runs.artifacts", Access::kRead},
+    {"runs.artifact", Access::kRead},
+    {"runs.media", Access::kRead},
+    {"runs.mediaitems", Access::kRead},
+    {"runs.mediabytes", Access::kRead},
     {"blobs.missing", Access::kSubmit},
     {"blobs.put", Access::kSubmit},
     {"blobs.get", Access::kRead},
@@ -158,6 +190,24 @@ std::string TokenOf(std::string_view authorization, std::string_view route) {
   return pair ? pair->substr(std::min(pair->find(':'), pair->size() - 1) + 1) : "";
 }
 
+// Whose session the page's cookie is. One that is over counts as none: a browser sends it until
+// it has another.
+std::optional<PageUser> SessionOf(const DoorContext& context, const Request& request) {
+  const auto cookies = request.headers.Get("Cookie");
+  if (cookies.empty()) return std::nullopt;
+  const auto session = CookieIn(cookies, SessionCookieName(context.ingest_key));
+  const WallTime now = context.clock.Wall();
+  auto user = ReadSession(context.ingest_key, session, now);
+  if (!user || user->token.empty()) return user;
+  const auto tokens = context.tokens.List();
+  if (!tokens) return std::nullopt;
+  const auto alive = [&](const TokenInfo& token) {
+    return token.id == user->token && !token.revoked &&
+           (token.expires.ms == 0 || now.ms < token.expires.ms);
+  };
+  return std::any_of(tokens->begin(), tokens->end(), alive) ? user : std::nullopt;
+}
+
 // A browser sends at least one of these with anything but a plain navigation.
 bool LooksLikeBrowser(const Request& request) {
   return request.headers.Has("Origin") || request.headers.Has("Sec-Fetch-Site") ||
@@ -219,6 +269,8 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
       return Fail(std::move(error));
     }
     caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt};
+  } else if (auto user = SessionOf(context, request)) {
+    caller = {user->user, user->scope, std::nullopt};
   } else if ((request.peer.unix_socket || request.peer.loopback) && request.peer.uid &&
              (*request.peer.uid == context.info.uid || *request.peer.uid == 0)) {
     caller = {context.info.user, Scope::kAdmin, std::nullopt};

@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "study/studies.h"
 
 namespace athanor {
 namespace {
@@ -119,6 +120,7 @@ class ReportTaker {
     } else if (*added > 0) {
       context_.runs.Touch(job_);
       context_.hub.Tell(job_, News::kPoints);
+      context_.studies->PointsCame(job_);
     }
     return std::nullopt;
   }

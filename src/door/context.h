@@ -36,6 +36,7 @@
 namespace athanor {
 
 class Hub;
+class Studies;
 
 struct ServerInfo {
   std::string version;
@@ -77,6 +78,7 @@ struct DoorContext {
   std::string ingest_key;   // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;
+  Studies* studies = nullptr;  // tuning jobs; set once they can be made
 };
 
 // A job by any reference (id, prefix, name, @last): the live record, else the stored one.

@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "door/mlflow/mlflow.h"
+#include "door/page/page_doors.h"
 
 namespace athanor {
 namespace {
@@ -23,8 +24,11 @@ Response Denied(const Error& error) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes, RunRoutes, ImportRoutes,
-                    SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes, SageMakerRoutes, MlflowRoutes}) {
+  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
+                    RunRoutes, ImportRoutes, SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
+                    SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
+                    QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
+                    MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
@@ -66,7 +70,7 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.max_bytes = kMostCall;
   } else if (match.route->name == "agent.report" || match.route->name == "runs.add") {
     policy.max_bytes = kMostReport;
-  } else if (match.route->name == "jobs.submit" || match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
+  } else if (match.route->name == "jobs.submit" || match.route->name == "studies.create" || match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
     policy.max_bytes = kMostSpec;
   }
   return policy;

@@ -50,6 +50,7 @@ std::vector<DoorRoute> SweepRoutes(DoorContext& context);
 std::vector<DoorRoute> DiffRoutes(DoorContext& context);
 std::vector<DoorRoute> RunRoutes(DoorContext& context);
 std::vector<DoorRoute> ImportRoutes(DoorContext& context);
+std::vector<DoorRoute> StudyRoutes(DoorContext& context);
 
 // A run by its id in either form, a job's reference, a name (the newest of it), or a part of
 // an id of at least four digits.

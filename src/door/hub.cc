@@ -18,6 +18,13 @@ Hub::Id Hub::ListenAll(Listener listener) {
   return id;
 }
 
+Hub::Id Hub::ListenNews(Listener listener) {
+  auto id = next_++;
+  by_id_[id] = {std::nullopt, std::move(listener)};
+  news_.insert(id);
+  return id;
+}
+
 void Hub::Forget(Id id) {
   auto it = by_id_.find(id);
   if (it == by_id_.end()) return;
@@ -31,6 +38,7 @@ void Hub::Forget(Id id) {
     }
   }
   all_.erase(id);
+  news_.erase(id);
   by_id_.erase(it);
 }
 
@@ -39,6 +47,7 @@ void Hub::Tell(JobId job, News news) {
   auto [begin, end] = by_job_.equal_range(job);
   for (auto entry = begin; entry != end; ++entry) told.push_back(entry->second);
   if (news == News::kState) told.insert(told.end(), all_.begin(), all_.end());
+  told.insert(told.end(), news_.begin(), news_.end());
   // A listener may forget itself or others while it is told.
   for (auto id : told) {
     auto it = by_id_.find(id);

@@ -29,7 +29,8 @@ class Hub {
   using Id = uint64_t;
 
   Id Listen(JobId job, Listener listener);
-  Id ListenAll(Listener listener);  // state changes of every job
+  Id ListenAll(Listener listener);   // state changes of every job
+  Id ListenNews(Listener listener);  // whatever is new about any job or run
   void Forget(Id id);
   void Tell(JobId job, News news);
 
@@ -45,7 +46,8 @@ class Hub {
   };
   std::map<Id, Entry> by_id_;
   std::multimap<JobId, Id> by_job_;
-  std::set<Id> all_;
+  std::set<Id> all_;   // for states
+  std::set<Id> news_;  // for everything
   std::map<JobId, LiveStats> stats_;
   Id next_ = 1;
 };

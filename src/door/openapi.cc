@@ -18,7 +18,7 @@ struct Operation {
   const char* summary;
   const char* query;    // "limit:integer tail:string"; empty: none
   const char* body;     // schema of the request, "bytes", or empty
-  const char* reply;    // schema of a 2xx reply, "bytes", "events", "ndjson" or "text"
+  const char* reply;    // schema of a 2xx reply, "bytes", "events", "ndjson", "html" or "text"
   int status = 200;
 };
 
@@ -27,10 +27,15 @@ constexpr Operation kOperations[] = {
     {"get", "/metrics", "prometheus", "Figures for Prometheus", "", "", "text"},
     {"get", "/api/v1/openapi.json", "openapi", "This document", "", "", "Any"},
     {"get", "/api/v1/session", "session", "Who am I, and the token a page must send back", "", "", "Session"},
+    {"post", "/api/v1/session/link", "session.link", "A link that makes a browser the caller, once and soon", "", "", "PageLink", 201},
+    {"delete", "/api/v1/session", "session.end", "Take a browser's session away", "", "", "Any"},
+    {"get", "/", "page.index", "The page", "", "", "html"},
+    {"get", "/ui/{path}", "page.file", "A file of the page", "", "", "bytes"},
+    {"get", "/ui/enter/{key}", "page.enter", "Use a link: sets the session's cookie and leads to the page", "", "", "html", 303},
     {"get", "/api/v1/server", "server.show", "Version, machine, counts", "", "", "Server"},
     {"post", "/api/v1/server/stop", "server.stop", "Stop the server; jobs go on", "", "", "Stopping"},
     {"post", "/api/v1/server/backup", "server.backup", "Copy all the server keeps to a path of its machine", "", "BackupTarget", "Backup"},
-    {"post", "/api/v1/gc", "server.gc", "Remove blobs that no job refers to, and caches that were not used for long", "older:string dry_run:string", "", "Swept"},
+    {"post", "/api/v1/gc", "server.gc", "Remove runs that were in the trash for long, blobs that no job refers to, and caches that were not used for long", "older:string dry_run:string", "", "Swept"},
     {"post", "/api/v1/sagemaker/training-jobs", "sagemaker.create", "Submit a CreateTrainingJob request", "", "Any", "MadeTrainingJob", 201},
     {"get", "/api/v1/jobs/{job}/sagemaker", "sagemaker.show", "A job as DescribeTrainingJob shows it", "", "", "Any"},
     {"post", "/api/v1/jobs", "jobs.submit", "Submit a job; durable before the reply", "", "Submit", "Accepted", 201},
@@ -53,6 +58,25 @@ constexpr Operation kOperations[] = {
     {"get", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", "One output, as bytes", "", "", "bytes"},
     {"get", "/api/v1/jobs/{job}/exec", "jobs.exec", "Where it runs, for ath exec", "", "", "ExecInfo"},
     {"get", "/api/v1/events", "events.stream", "Events of all jobs; resumable by Last-Event-ID", "after:integer follow:string", "", "events"},
+    {"get", "/api/v1/live", "live.stream", "What a page needs, as it happens: jobs, runs' numbers, which logs grew; resumable by Last-Event-ID", "after:string", "", "events"},
+    {"get", "/api/v1/jobs/{job}/log/lines", "jobs.lines", "Lines of its log by number, from 0; without `from` the last", "phase:string rank:integer from:integer count:integer", "", "LogLines"},
+    {"get", "/api/v1/jobs/{job}/log/search", "jobs.search", "Lines that hold a text, or match a regular expression", "q:string regex:integer phase:string rank:integer limit:integer", "", "LogMatches"},
+    {"get", "/api/v1/jobs/{job}/source", "jobs.source", "The files it was made of, and its commit", "", "", "SourceList"},
+    {"get", "/api/v1/jobs/{job}/source/{path}", "jobs.sourcefile", "One of them, as text", "", "", "text"},
+    {"get", "/api/v1/jobs/{job}/environment", "jobs.environment", "What it ran in: packages, variables", "", "", "EnvironmentView"},
+    {"get", "/api/v1/queue", "queue.show", "Who waits, for what, and what the machine is used for", "", "", "Queue"},
+    {"get", "/api/v1/names", "names.list", "Names of metrics, params or tags, and how many runs have them", "kind:string contains:string experiment:string limit:integer", "", "NameList"},
+    {"get", "/api/v1/experiments", "experiments.list", "Experiments", "", "", "ExperimentList"},
+    {"get", "/api/v1/models", "models.list", "Registered models with their versions, newest first", "", "", "ModelList"},
+    {"get", "/api/v1/importance", "runs.importance", "How much each param decides about a metric", "metric:string filter:string goal:string", "", "ImportanceList"},
+    {"patch", "/api/v1/runs/{run}", "runs.change", "Set or remove tags, name it, note something", "", "RunChange", "ChangedRun"},
+    {"post", "/api/v1/runs/{run}/delete", "runs.delete", "Put it into the trash", "", "", "ChangedRun"},
+    {"post", "/api/v1/runs/{run}/restore", "runs.restore", "Take it out again", "", "", "ChangedRun"},
+    {"get", "/api/v1/runs/{run}/artifacts", "runs.artifacts", "What it keeps, one folder at a time", "path:string", "", "ArtifactList"},
+    {"get", "/api/v1/runs/{run}/artifacts/{path}", "runs.artifact", "One file, as bytes", "", "", "bytes"},
+    {"get", "/api/v1/runs/{run}/media", "runs.media", "Histograms, images, audio, text and more in its event files", "", "", "MediaList"},
+    {"get", "/api/v1/runs/{run}/media/{kind}/{name}", "runs.mediaitems", "One of them by step", "max:integer", "", "MediaItems"},
+    {"get", "/api/v1/runs/{run}/mediabytes/{key}", "runs.mediabytes", "One image or sound, as bytes", "", "", "bytes"},
     {"get", "/api/v1/diff", "jobs.diff", "What differs between jobs; `jobs` is given once for each", "jobs:string", "", "Diff"},
     {"get", "/api/v1/runs", "runs.list", "Runs, newest first or as ordered; `order` and `column` may be given several times: metrics.loss DESC, params.lr", "filter:string order:string column:string experiment:string limit:integer offset:integer deleted:string", "", "RunList"},
     {"get", "/api/v1/runs/{run}", "runs.show", "One run: its params, tags and last metrics", "", "", "Run"},
@@ -62,6 +86,13 @@ constexpr Operation kOperations[] = {
     {"post", "/api/v1/runs/{run}/finish", "runs.finish", "Say that it is over", "", "RunEnd", "MadeRun"},
     {"get", "/api/v1/objects", "objects.list", "Objects below s3://bucket/prefix, a page at a time", "uri:string after:string", "", "ObjectList"},
     {"get", "/api/v1/object", "objects.get", "One object, as bytes", "uri:string", "", "bytes"},
+    {"post", "/api/v1/studies", "studies.create", "Create a tuning job; durable before the reply", "", "NewStudy", "MadeStudy", 201},
+    {"get", "/api/v1/studies", "studies.list", "Tuning jobs, newest first", "", "", "StudyList"},
+    {"get", "/api/v1/studies/{study}", "studies.show", "Everything about a tuning job; with `wait_ms`, once its journal is longer than `after`", "after:integer wait_ms:integer", "", "Study"},
+    {"delete", "/api/v1/studies/{study}", "studies.remove", "Remove a tuning job that is over; its jobs stay", "", "", "Removed"},
+    {"post", "/api/v1/studies/{study}/stop", "studies.stop", "Stop it and its trials", "", "", "StudyRow"},
+    {"post", "/api/v1/studies/{study}/extend", "studies.extend", "Change how much it may do; one that is over goes on", "", "StudyChanges", "StudyRow"},
+    {"post", "/api/v1/studies/{study}/trials", "studies.add", "Have it try these parameters, too", "", "OwnTrial", "StudyRow"},
     {"post", "/api/v1/blobs/missing", "blobs.missing", "Which of these blobs the server lacks", "", "BlobNames", "Missing"},
     {"put", "/api/v1/blobs/{sha256}", "blobs.put", "Store a blob", "", "bytes", "Stored", 201},
     {"get", "/api/v1/blobs/{sha256}", "blobs.get", "Read a blob", "", "", "bytes"},
@@ -74,7 +105,8 @@ constexpr Operation kOperations[] = {
     {"delete", "/api/v1/tokens/{id}", "tokens.revoke", "Make a token void", "", "", "Revoked"},
 };
 
-// "id! name! count:integer jobs:[Job] any:Any": a schema in one line; ! means required.
+// "id! name! count:integer jobs:[Job] any:Any end:integer?": a schema in one line; ! means
+// required, ? that it may be null.
 struct Schema {
   const char* name;
   const char* members;
@@ -84,6 +116,7 @@ constexpr Schema kSchemas[] = {
     {"Any", ""},
     {"Health", "status!"},
     {"Session", "user! csrf!"},
+    {"PageLink", "path! url! expires!"},
     {"Server", "version! pid:integer! url! socket! home! user! started! uptime_ms:integer! instances! machine:Machine! jobs:integer states:Any"},
     {"Machine", "host! cpu_millis:integer! memory_bytes:integer! gpus:integer! gpu_model"},
     {"Stopping", "stopping:boolean!"},
@@ -121,6 +154,31 @@ constexpr Schema kSchemas[] = {
     {"Member", "name! bytes:integer!"},
     {"OutputList", "outputs:[KeptOutput]!"},
     {"ExecInfo", "attempt! dir! supervisor_pid:integer! secrets:[string]!"},
+    {"LogLines", "from:integer! total:integer! first_error:integer?! lines:[string]!"},
+    {"LogMatch", "line:integer! text!"},
+    {"LogMatches", "total:integer! matches:[LogMatch]!"},
+    {"SourceFile", "path! size:integer! sha256! link"},
+    {"SourceList", "files:[SourceFile]! git:Any?!"},
+    {"EnvironmentView", "packages:[string]! environment:Any python image variables:Any resources:Any host"},
+    {"Waiting", "job:JobRow! reason! since_ms:integer! position:integer! estimate_ms:integer?!"},
+    {"MachineUse", "host cpus:number! cpus_used:number! memory:integer! memory_used:integer! gpus:integer! gpus_used:integer! load:number!"},
+    {"Queue", "waiting:[Waiting]! machine:MachineUse!"},
+    {"NameRow", "name! runs:integer!"},
+    {"NameList", "total:integer! names:[NameRow]!"},
+    {"ExperimentRow", "id! name! runs:integer! last_ms:integer!"},
+    {"ExperimentList", "experiments:[ExperimentRow]!"},
+    {"ModelVersion", "version:integer! stage! description source run_id created_ms:integer! updated_ms:integer! aliases:[string]! tags:Any!"},
+    {"Model", "name! description created_ms:integer! updated_ms:integer! tags:Any! versions:[ModelVersion]!"},
+    {"ModelList", "models:[Model]!"},
+    {"ImportanceRow", "name! importance:number!"},
+    {"ImportanceList", "metric! runs:integer! params:[ImportanceRow]!"},
+    {"RunChange", "tags:Any name note"},
+    {"ChangedRun", "id! deleted:boolean"},
+    {"ArtifactEntry", "path! size:integer! dir:boolean!"},
+    {"ArtifactList", "entries:[ArtifactEntry]!"},
+    {"MediaRow", "kind! name! count:integer! last_step:integer!"},
+    {"MediaList", "media:[MediaRow]!"},
+    {"MediaItems", "items:[Any]!"},
     {"DiffRow", "section! key! values:[string]!"},
     {"DiffJob", "id! name!"},
     {"Diff", "jobs:[DiffJob]! differences:[DiffRow]!"},
@@ -132,7 +190,18 @@ constexpr Schema kSchemas[] = {
     {"StoredObject", "key! size:integer! etag!"},
     {"ObjectList", "objects:[StoredObject]! after"},
     {"RunList", "matched:integer! runs:[Run]!"},
-    {"Swept", "dry_run:boolean! bytes:integer! blobs:SweptPart! environments:SweptPart! sources:SweptPart!"},
+    {"NewStudy", "key spec:StudySpec!"},
+    {"StudySpec", "name metric! goal value space:Any! strategy seed:integer max_trials:integer parallel:integer budget:Any target:number no_improvement:integer converge:boolean max_failures:integer early_stopping:Any warm_start:[string] transfer:boolean origin request job:Spec!"},
+    {"MadeStudy", "id! name! duplicate:boolean"},
+    {"Trial", "trial:integer! name! state! params:Any! job value:number step:integer own:boolean losses:integer cause:Cause cost_micros:integer! held_ms:integer! asked! ended curve:[Any]"},
+    {"StudyRow", "id! name! state! user! metric! goal! strategy! seed:integer! max_trials:integer! parallel:integer! counts:Any! imported:integer! cost_micros:integer! created! lines:integer! ended cause:Cause best:Trial"},
+    {"StudyList", "studies:[StudyRow]!"},
+    {"Share", "parameter! share:number!"},
+    {"StudyHint", "text! next!"},
+    {"Study", "id! name! state! user! metric! goal! strategy! seed:integer! max_trials:integer! parallel:integer! counts:Any! imported:integer! cost_micros:integer! created! lines:integer! ended cause:Cause best:Trial spec:Any! trials:[Trial]! best_so_far:[number]! importance:[Share]! hints:[StudyHint]!"},
+    {"StudyChanges", "max_trials:integer parallel:integer budget:Any target:number no_improvement:integer"},
+    {"OwnTrial", "params:Any!"},
+    {"Swept", "dry_run:boolean! bytes:integer! blobs:SweptPart! environments:SweptPart! sources:SweptPart! trash:SweptPart!"},
     {"SweptPart", "removed:integer! bytes:integer! kept:integer!"},
     {"BlobNames", "sha256:[string]!"},
     {"Missing", "missing:[string]!"},
@@ -154,6 +223,11 @@ constexpr Schema kSchemas[] = {
 Json TypeOf(std::string type) {
   if (StartsWith(type, "[")) {
     return {{"type", "array"}, {"items", TypeOf(type.substr(1, type.size() - 2))}};
+  }
+  if (EndsWith(type, "?")) {  // or null
+    Json nullable = TypeOf(type.substr(0, type.size() - 1));
+    nullable["nullable"] = true;
+    return nullable;
   }
   if (type == "Any") return Json::object();
   // Numbers that JSON lacks travel as the strings NaN, Infinity and -Infinity.
@@ -186,6 +260,7 @@ Json Content(std::string_view kind) {
   if (kind == "bytes") return of("application/octet-stream", {{"type", "string"}, {"format", "binary"}});
   if (kind == "events") return of("text/event-stream", {{"type", "string"}});
   if (kind == "ndjson") return of("application/x-ndjson", {{"type", "string"}});
+  if (kind == "html") return of("text/html", {{"type", "string"}});
   if (kind == "text") return of("text/plain", {{"type", "string"}});
   return of("application/json", TypeOf(std::string(kind)));
 }

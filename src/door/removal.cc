@@ -5,9 +5,7 @@
 #include "link/tb_links.h"
 
 namespace athanor {
-namespace {
 
-// The folder of what a run keeps here; empty: it keeps nothing here.
 std::string ArtifactsOf(const DoorContext& context, JobId run) {
   constexpr std::string_view kScheme = "mlflow-artifacts:/";
   std::string uri;
@@ -18,27 +16,38 @@ std::string ArtifactsOf(const DoorContext& context, JobId run) {
   return JoinPath(context.artifacts, DirName(uri.substr(kScheme.size())));
 }
 
+namespace {
+
+// What is kept of a run in files. Checkpoints may be many and large: not on the control thread.
+void RemoveFiles(DoorContext& context, JobId id, std::function<void(Status)> done) {
+  if (auto logs = context.logs.Remove(id); !logs) return done(logs);
+  if (auto series = context.series.Remove(id); !series) return done(series);
+  const auto artifacts = ArtifactsOf(context, id);
+  context.run_writer.Write(context.runs.Remove(id), {});
+  auto dir = JoinPath(JoinPath(context.info.home, "jobs"), id.ToString());
+  bool taken = context.readers.Submit([done, id, dir, artifacts, home = context.info.home] {
+    UnlinkEvents(home, id);
+    for (const auto& path : {dir, artifacts}) {
+      auto removed = path.empty() ? Ok() : RemoveTree(path);
+      if (!removed && Exists(path)) return done(removed);
+    }
+    done(Ok());
+  });
+  if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+}
+
 }  // namespace
 
 void RemoveJob(DoorContext& context, JobId id, std::function<void(Status)> done) {
   context.engine.Forget(id, [&context, id, done = std::move(done)](const Status& status) {
     if (!status) return done(status);
-    if (auto logs = context.logs.Remove(id); !logs) return done(logs);
-    if (auto series = context.series.Remove(id); !series) return done(series);
-    const auto artifacts = ArtifactsOf(context, id);
-    context.run_writer.Write(context.runs.Remove(id), {});
-    // Checkpoints may be many and large: not on the control thread.
-    auto dir = JoinPath(JoinPath(context.info.home, "jobs"), id.ToString());
-    bool taken = context.readers.Submit([done, id, dir, artifacts, home = context.info.home] {
-      UnlinkEvents(home, id);
-      for (const auto& path : {dir, artifacts}) {
-        auto removed = path.empty() ? Ok() : RemoveTree(path);
-        if (!removed && Exists(path)) return done(removed);
-      }
-      done(Ok());
-    });
-    if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping"));
+    RemoveFiles(context, id, done);
   });
+}
+
+void RemoveRun(DoorContext& context, JobId id, std::function<void(Status)> done) {
+  if (FindJob(context, id.ToString())) return RemoveJob(context, id, std::move(done));
+  RemoveFiles(context, id, std::move(done));
 }
 
 }  // namespace athanor

@@ -7,6 +7,8 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/queries.h"
+#include "door/trash.h"
 #include "record/sweep/sweep.h"
 #include "run/environment_cache.h"
 #include "run/source.h"
@@ -16,7 +18,7 @@ namespace {
 
 constexpr Millis kBlobsKept = std::chrono::hours(1);
 constexpr int64_t kCoarseMs = 1'000;  // times of files lag behind the clock
-constexpr Millis kCachesKept = std::chrono::hours(24 * 30);
+constexpr Millis kKept = std::chrono::hours(24 * 30);  // of caches, and in the trash
 
 template <class Count>
 Json CountView(const Count& count) {
@@ -37,8 +39,18 @@ Result<Json> Sweep(const DoorContext& context, const std::vector<JobRecord>& liv
               {"sources", CountView(sources)}};
 }
 
+// Sweeps and answers, with what the trash held added.
+void Finish(DoorContext& context, const Call& call, const std::vector<JobRecord>& live,
+            std::pair<WallTime, WallTime> since, bool dry_run, const Trash& trash) {
+  auto swept = Sweep(context, live, since.first, since.second, dry_run);
+  if (!swept) return call.Refuse(swept.error());
+  (*swept)["trash"] = {{"removed", trash.due.size()}, {"bytes", trash.bytes()}, {"kept", trash.kept}};
+  (*swept)["bytes"] = (*swept)["bytes"].get<uint64_t>() + trash.bytes();
+  call.Json(200, DumpJson(*swept));
+}
+
 void Gc(DoorContext& context, const Call& call) {
-  auto older = kCachesKept;
+  auto older = kKept;
   if (auto asked = call.request.Query("older")) {
     auto span = ParseDuration(*asked);
     if (!span) return call.Refuse(span.error());
@@ -53,15 +65,22 @@ void Gc(DoorContext& context, const Call& call) {
     live.push_back(*record);
     oldest = std::min(oldest, record->created.ms - kCoarseMs);
   }
-  const WallTime blobs_since{std::min(oldest, now - kBlobsKept.count())};
-  const WallTime caches_since{std::min(oldest, now - older.count())};
-  bool taken = context.readers.Submit([&context, call, live = std::move(live), blobs_since,
-                                       caches_since, dry_run] {
-    auto swept = Sweep(context, live, blobs_since, caches_since, dry_run);
-    if (!swept) return call.Refuse(swept.error());
-    call.Json(200, DumpJson(*swept));
+  const std::pair since{WallTime{std::min(oldest, now - kBlobsKept.count())},
+                        WallTime{std::min(oldest, now - older.count())}};
+  const WallTime trash_before{now - older.count()};
+  // The trash first: what only its runs named goes with the same sweep.
+  OnReader(context, call, [&context, call, live = std::move(live), since, trash_before, dry_run] {
+    const auto trash = LookIntoTrash(context, trash_before, live);
+    if (dry_run || trash.due.empty()) return Finish(context, call, live, since, dry_run, trash);
+    context.loop.Post([&context, call, live, since, trash] {
+      EmptyTrash(context, trash.due, [&context, call, live, since, trash](const Status& status) {
+        if (!status) return call.Refuse(status.error());
+        OnReader(context, call, [&context, call, live, since, trash] {
+          Finish(context, call, live, since, false, trash);
+        });
+      });
+    });
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 }  // namespace

@@ -161,6 +161,12 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   return out;
 }
 
+std::string SummaryView(const JobSummary& job) {
+  std::string out;
+  AppendRow(out, job);
+  return out;
+}
+
 std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs) {
   std::string out;
   out.reserve(jobs.size() * 400 + 64);

@@ -12,6 +12,8 @@ namespace athanor {
 Json AcceptedView(const JobRecord& record);  // id, name, state, warnings
 Json JobView(const DoorContext& context, const JobRecord& record);  // everything
 std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs);
+// One row of such a list.
+std::string SummaryView(const JobSummary& job);
 Json MetricsView(const std::vector<SeriesSummary>& summaries);
 // NDJSON; numbers that JSON lacks as "NaN", "Infinity", "-Infinity".
 std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& points);

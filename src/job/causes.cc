@@ -98,6 +98,10 @@ constexpr CauseRow kCauses[] = {
      "answered with an error, or is not public. The job itself is not touched by that. `ath events "
      "JOB` has the host's answer.",
      false, 0},
+    {"trial_stopped", "ATH-J0214", "its study stopped it",
+     "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
+     "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",
+     false, 0},
     {"restore_failed", "ATH-J0305", "a checkpoint could not be restored",
      "The checkpoint that was asked for is not whole any more, or the disk is full. `ath "
      "checkpoints JOB` lists the whole ones.",

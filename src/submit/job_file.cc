@@ -2,6 +2,8 @@
 
 #include <optional>
 
+#include <nlohmann/json.hpp>
+
 #include "base/format.h"
 #include "base/text.h"
 #include "submit/errors.h"
@@ -155,6 +157,14 @@ Result<JobSpec> ParseJobFile(std::string_view text, const std::string& file) {
   JobSpec spec;
   ATHANOR_CHECK_OK(ReadGroup({file}, spec, "", root));
   return spec;
+}
+
+Result<Json> TuneSection(std::string_view text, const std::string& file) {
+  ATHANOR_TRY(const YamlNode root, ParseYaml(text, file));
+  for (const auto& entry : root.entries) {
+    if (entry.key == "tune") return JsonOf(entry.value);
+  }
+  return Json();
 }
 
 Status ApplyFlag(JobSpec& spec, std::string_view flag, std::string_view value) {

@@ -20,6 +20,9 @@ namespace athanor {
 // may still be missing (it can come after `--`), so run CheckSpec at the end.
 Result<JobSpec> ParseJobFile(std::string_view text, const std::string& file);
 
+// The `tune` section of a job file as JSON (study/spec.h says what it holds); null: there is none.
+Result<Json> TuneSection(std::string_view text, const std::string& file);
+
 // `flag` as typed, "--memory" or "-p"; or a dotted key ("limits.stop_grace") of any
 // row with a single value. A value given again replaces the one before:
 //   --name N  --experiment N  --run-name N  --type T  --cpus C  --memory M  --gpus G

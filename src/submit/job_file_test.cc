@@ -132,7 +132,7 @@ constexpr Bad kBad[] = {
     {"run: x\nretry: {on: ['log:(']}\n", "job.yaml:2:8", "ATH-S0107", "RE2"},
     {"run: x\nlimits: {hang: {action: explode}}\n", "job.yaml:2:25", "ATH-S0107", "note"},
     {"run: x\ncheckpoints: {store: s3}\n", "job.yaml:2:22", "ATH-S0107", "objects"},
-    {"tune: {}\n", "job.yaml:1:1", "ATH-S0108", "not available yet"},
+    {"run: x\ntune: 3\n", "job.yaml:2:7", "ATH-S0106", "tune must be a map"},
     {"resources: {type: [a, b]}\n", "job.yaml:1:19", "ATH-S0108", "list of types"},
     {"run: ''\n", "job.yaml:1:6", "ATH-S0110", "run is empty"},
     {"run: {a: b}\n", "job.yaml:1:6", "ATH-S0106", "a text or a list of words"},

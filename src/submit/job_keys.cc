@@ -15,6 +15,56 @@
 namespace athanor {
 namespace {
 
+// The number as every language reads it: Python knows "inf" but not ".inf".
+std::string NumberText(std::string_view plain) {
+  std::string text = ToLower(plain);
+  if (text.find("inf") == std::string::npos && text.find("nan") == std::string::npos) {
+    return std::string(plain);
+  }
+  return ReplaceAll(text, ".", "");
+}
+
+}  // namespace
+
+Json JsonOf(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return nullptr;
+    case YamlNode::Kind::kSequence: {
+      Json list = Json::array();
+      for (const auto& item : node.items) list.push_back(JsonOf(item));
+      return list;
+    }
+    case YamlNode::Kind::kMap: {
+      Json map = Json::object();
+      for (const auto& entry : node.entries) map[entry.key] = JsonOf(entry.value);
+      return map;
+    }
+    case YamlNode::Kind::kScalar:
+      break;
+  }
+  switch (ScalarKindOf(node)) {
+    case ScalarKind::kNull:
+      return nullptr;
+    case ScalarKind::kBool:
+      return ToLower(node.text) == "true";
+    case ScalarKind::kInt: {
+      int64_t value = 0;
+      const std::string_view digits = std::string_view(node.text).substr(node.text[0] == '+');
+      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      if (parsed.ec == std::errc()) return value;
+      return std::strtod(node.text.c_str(), nullptr);
+    }
+    case ScalarKind::kFloat:
+      return std::strtod(NumberText(node.text).c_str(), nullptr);
+    case ScalarKind::kString:
+      break;
+  }
+  return node.text;
+}
+
+namespace {
+
 using Kind = YamlNode::Kind;
 using std::chrono::milliseconds;
 
@@ -181,52 +231,6 @@ struct Value {
   }
 };
 
-// The number as every language reads it: Python knows "inf" but not ".inf".
-std::string NumberText(std::string_view plain) {
-  std::string text = ToLower(plain);
-  if (text.find("inf") == std::string::npos && text.find("nan") == std::string::npos) {
-    return std::string(plain);
-  }
-  return ReplaceAll(text, ".", "");
-}
-
-Json JsonOf(const YamlNode& node) {
-  switch (node.kind) {
-    case Kind::kNull:
-      return nullptr;
-    case Kind::kSequence: {
-      Json list = Json::array();
-      for (const auto& item : node.items) list.push_back(JsonOf(item));
-      return list;
-    }
-    case Kind::kMap: {
-      Json map = Json::object();
-      for (const auto& entry : node.entries) map[entry.key] = JsonOf(entry.value);
-      return map;
-    }
-    case Kind::kScalar:
-      break;
-  }
-  switch (ScalarKindOf(node)) {
-    case ScalarKind::kNull:
-      return nullptr;
-    case ScalarKind::kBool:
-      return ToLower(node.text) == "true";
-    case ScalarKind::kInt: {
-      int64_t value = 0;
-      const std::string_view digits = std::string_view(node.text).substr(node.text[0] == '+');
-      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (parsed.ec == std::errc()) return value;
-      return std::strtod(node.text.c_str(), nullptr);
-    }
-    case ScalarKind::kFloat:
-      return std::strtod(NumberText(node.text).c_str(), nullptr);
-    case ScalarKind::kString:
-      break;
-  }
-  return node.text;
-}
-
 Param ParamOf(const std::string& name, const YamlNode& node) {
   if (node.kind == Kind::kSequence || node.kind == Kind::kMap) {
     return {name, DumpJson(JsonOf(node)), Param::Kind::kJson};
@@ -264,6 +268,11 @@ Status SetParams(const KeySource& source, JobSpec& spec, const YamlNode& node) {
     Upsert(spec.params, std::move(param));
   }
   return Ok();
+}
+
+// Its content is read by `study`; only `ath tune` needs it.
+Status SetTune(const KeySource& source, JobSpec&, const YamlNode& node) {
+  return node.kind == Kind::kMap ? Ok() : WrongKind(source, node, "tune", "a map");
 }
 
 Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) {
@@ -655,6 +664,9 @@ constexpr KeyRow kRows[] = {
     {"retry.backoff", KeyType::kDuration, "How long to wait before.", "30s", "",
      ATHANOR_SET("retry.backoff", Duration(s.retry.backoff))},
     {"priority", KeyType::kInteger, "-1000 to 1000; higher runs first.", "0", "", SetPriority},
+    {"tune", KeyType::kParams,
+     "A search over parameters, for `ath tune`: see docs/tuning.md. `ath run` leaves it aside.",
+     "{metric: val_loss, space: {lr: {type: float, low: 1e-5, high: 1, scale: log}}}", "", SetTune},
 
     {"alerts", KeyType::kGroup, "Messages to people.", "", "", nullptr},
     {"extends", KeyType::kText, "Another job file to start from.", "", "", nullptr},
@@ -662,7 +674,6 @@ constexpr KeyRow kRows[] = {
     {"outputs", KeyType::kGroup, "More folders to keep.", "", "", nullptr},
     {"profile", KeyType::kGroup, "The profiler.", "", "", nullptr},
     {"team", KeyType::kText, "Who pays.", "", "", nullptr},
-    {"tune", KeyType::kGroup, "A search over parameters.", "", "", nullptr},
     {"environment.lock", KeyType::kText, "A lock file.", "", "", nullptr},
     {"resources.nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
     {"limits.max_cost", KeyType::kNumber, "The most it may cost.", "", "", nullptr},

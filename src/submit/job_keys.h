@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/json.h"
 #include "base/result.h"
 #include "job/spec.h"
 #include "submit/yaml.h"
@@ -46,6 +47,9 @@ struct KeyRow {
   // nullptr: known, but not available yet.
   Status (*set)(const KeySource& source, JobSpec& spec, const YamlNode& node);
 };
+
+// As JSON: what a plain scalar means is ScalarKindOf's to say.
+Json JsonOf(const YamlNode& node);
 
 std::span<const KeyRow> KeyRows();
 const KeyRow* FindKey(std::string_view path);

@@ -2,7 +2,7 @@
 
 import datetime
 
-from sagemaker_kit import IMAGE, ROLE, TYPE, WAIT, refused, until
+from sagemaker_kit import IMAGE, ROLE, TERMINAL, TYPE, WAIT, refused, until
 
 
 def check_lists_come_in_pages(world):
@@ -133,6 +133,18 @@ def check_a_waiter(world):
         TrainingJobName=name, WaiterConfig={"Delay": 1, "MaxAttempts": 90})
 
 
+TRIAL = """
+    import argparse
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float)
+    parser.add_argument("--layers", type=int)
+    parser.add_argument("--batch")
+    given = parser.parse_args()
+    assert 0.0001 <= given.lr <= 0.1 and 1 <= given.layers <= 3 and given.batch in ("50", "100")
+    print("accuracy=%r;" % (1 - given.lr), flush=True)
+"""
+
+
 def tuning(world, base, **more):
     name = world.name(base)
     body = {
@@ -155,29 +167,36 @@ def tuning(world, base, **more):
             "HyperParameterTuningResourceConfig": {
                 "InstanceType": TYPE, "InstanceCount": 1, "VolumeSizeInGB": 30},
             "StoppingCondition": {"MaxRuntimeInSeconds": 3600},
-            "StaticHyperParameters": world.request(base)["HyperParameters"]}}
+            "StaticHyperParameters": world.request(base, TRIAL)["HyperParameters"]}}
     if world.version >= (1, 28):
         body["HyperParameterTuningJobConfig"]["RandomSeed"] = 7
     body["HyperParameterTuningJobConfig"].update(more)
     return body
 
 
-def check_tuning_jobs_are_kept(world):
+def ended(world, name):
+    def over():
+        told = world.sm.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+        return told if told["HyperParameterTuningJobStatus"] in TERMINAL else None
+    return until(over, "the tuning job %s is over" % name)
+
+
+def check_tuning_jobs_are_run(world):
     body = tuning(world, "tune")
     name = body["HyperParameterTuningJobName"]
     arn = world.sm.create_hyper_parameter_tuning_job(
         Tags=[{"Key": "a", "Value": "b"}], **body)["HyperParameterTuningJobArn"]
     assert arn.endswith("hyper-parameter-tuning-job/" + name), arn
-    told = world.sm.describe_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+    refused("ResourceInUse", world.sm.create_hyper_parameter_tuning_job, **body)
+    assert tags_of(world, arn) == {"a": "b"}
+    told = ended(world, name)
+    assert told["HyperParameterTuningJobStatus"] == "Completed", told
     assert told["HyperParameterTuningJobArn"] == arn
     assert told["HyperParameterTuningJobConfig"] == body["HyperParameterTuningJobConfig"]
-    # A client that waits for it must not wait for ever.
-    assert told["HyperParameterTuningJobStatus"] == "Failed", told
-    assert "not run" in told["FailureReason"], told
-    assert told["CreationTime"] and told["LastModifiedTime"]
-    assert set(told["TrainingJobStatusCounters"]) == {
-        "Completed", "InProgress", "RetryableError", "NonRetryableError", "Stopped"}
-    assert set(told["ObjectiveStatusCounters"]) == {"Succeeded", "Pending", "Failed"}
+    assert told["CreationTime"] and told["LastModifiedTime"] and told["HyperParameterTuningEndTime"]
+    assert told["TrainingJobStatusCounters"] == {
+        "Completed": 4, "InProgress": 0, "RetryableError": 0, "NonRetryableError": 0, "Stopped": 0}
+    assert told["ObjectiveStatusCounters"] == {"Succeeded": 4, "Pending": 0, "Failed": 0}
     definition = told["TrainingJobDefinition"]
     resources = body["TrainingJobDefinition"]["HyperParameterTuningResourceConfig"]
     assert definition["HyperParameterTuningResourceConfig"] == resources
@@ -185,21 +204,62 @@ def check_tuning_jobs_are_kept(world):
     assert definition["OutputDataConfig"]["KmsKeyId"] == ""
     assert definition["StaticHyperParameters"].items() >= \
         body["TrainingJobDefinition"]["StaticHyperParameters"].items()
-    refused("ResourceInUse", world.sm.create_hyper_parameter_tuning_job, **body)
-    assert tags_of(world, arn) == {"a": "b"}
     found = world.sm.list_hyper_parameter_tuning_jobs(NameContains=name, MaxResults=1)
     (row,) = found["HyperParameterTuningJobSummaries"]
     assert row["HyperParameterTuningJobArn"] == arn and row["Strategy"] == "Bayesian"
     assert row["ResourceLimits"]["MaxNumberOfTrainingJobs"] == 4
     listed = world.sm.list_training_jobs_for_hyper_parameter_tuning_job(
-        HyperParameterTuningJobName=name, MaxResults=100)
-    assert isinstance(listed["TrainingJobSummaries"], list)
+        HyperParameterTuningJobName=name, MaxResults=100, SortBy="FinalObjectiveMetricValue",
+        SortOrder="Descending")["TrainingJobSummaries"]
+    values = [one["FinalHyperParameterTuningJobObjectiveMetric"]["Value"] for one in listed]
+    assert len(values) == 4 and values == sorted(values, reverse=True), values
+    best = told["BestTrainingJob"]
+    assert best["TrainingJobName"] == listed[0]["TrainingJobName"]
+    assert abs(1 - float(best["TunedHyperParameters"]["lr"]) - values[0]) < 1e-9, best
+    assert set(best["TunedHyperParameters"]) == {"lr", "layers", "batch"}
+    child = world.sm.describe_training_job(TrainingJobName=best["TrainingJobName"])
+    assert child["TuningJobArn"] == arn and child["TrainingJobStatus"] == "Completed", child
+    assert child["HyperParameters"].items() >= best["TunedHyperParameters"].items()
     refused("ValidationException", world.sm.stop_hyper_parameter_tuning_job,
             HyperParameterTuningJobName=name)
     status, _ = world.raw("DeleteHyperParameterTuningJob", {"HyperParameterTuningJobName": name})
     assert status == 200
     refused("ResourceNotFound", world.sm.describe_hyper_parameter_tuning_job,
             HyperParameterTuningJobName=name)
+
+
+def check_a_tuning_job_that_is_stopped(world):
+    body = tuning(world, "halt")
+    body["TrainingJobDefinition"]["StaticHyperParameters"] = world.request(
+        "halt", "import time\nprint('accuracy=0.5;', flush=True)\ntime.sleep(600)")["HyperParameters"]
+    name = body["HyperParameterTuningJobName"]
+    world.sm.create_hyper_parameter_tuning_job(**body)
+    def running():
+        listed = world.sm.list_training_jobs_for_hyper_parameter_tuning_job(
+            HyperParameterTuningJobName=name)["TrainingJobSummaries"]
+        return len(listed) == 2
+    until(running, "two jobs of it run")
+    world.sm.stop_hyper_parameter_tuning_job(HyperParameterTuningJobName=name)
+    told = ended(world, name)
+    assert told["HyperParameterTuningJobStatus"] == "Stopped", told
+    assert told["TrainingJobStatusCounters"]["Stopped"] == 2, told
+
+
+def check_a_grid_tries_every_combination(world):
+    body = tuning(world, "grid", Strategy="Grid", ParameterRanges={"CategoricalParameterRanges": [
+        {"Name": "batch", "Values": ['"50"', '"100"']}]},
+        ResourceLimits={"MaxParallelTrainingJobs": 2})
+    static = body["TrainingJobDefinition"]["StaticHyperParameters"]
+    static.update({"lr": "0.01", "layers": "2"})
+    if world.version < (1, 28):
+        return  # its model does not know the strategy
+    world.sm.create_hyper_parameter_tuning_job(**body)
+    told = ended(world, body["HyperParameterTuningJobName"])
+    assert told["TrainingJobStatusCounters"]["Completed"] == 2, told
+    hyper = tuning(world, "hyper", Strategy="Hyperband")
+    refused("ValidationException", world.sm.create_hyper_parameter_tuning_job, "MaxResource", **hyper)
+    refused("ValidationException", world.sm.create_hyper_parameter_tuning_job, "categorical",
+            **tuning(world, "cells", Strategy="Grid"))
 
 
 def check_tuning_jobs_that_cannot_be(world):

@@ -89,7 +89,12 @@ def check_the_tuner_can_be_attached(session, jobs):
     assert tuner.objective_metric_name == "val_accuracy" and tuner.max_jobs == 6
     assert tuner.describe()["HyperParameterTuningJobName"] == jobs["tuner"]
     assert "learning-rate" in tuner.analytics().tuning_ranges
-    tuner.analytics().dataframe()
+    tuner.wait()
+    table = tuner.analytics().dataframe()
+    assert len(table) == 6 and set(table["TrainingJobStatus"]) == {"Completed"}, table
+    best = table.sort_values("FinalObjectiveValue", ascending=False).iloc[0]
+    assert tuner.best_training_job() == best["TrainingJobName"], table
+    assert tuner.best_estimator().model_data.endswith("/output/model.tar.gz")
     tuner.stop_tuning_job()
 
 

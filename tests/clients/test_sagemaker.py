@@ -47,10 +47,12 @@ class Launchers:
             spot = pool.submit(cls.launch, "spot")
             cls.interrupt("cifar10-spot")
             cls.said["spot"] = spot.result()
-        names = [row["name"] for row in cls.listed()]
+        tuner = cls.said["tuner"][1].rpartition("tuning job: ")[2].strip()
+        # The tuner's own jobs have the same beginning as some of the others.
+        names = [row["name"] for row in cls.listed() if not row["name"].startswith(tuner)]
         cls.jobs = {kind: ([name for name in names if name.startswith(base)] + ["none"])[0]
                     for kind, base in BASES.items()}
-        cls.jobs["tuner"] = cls.said["tuner"][1].rpartition("tuning job: ")[2].strip()
+        cls.jobs["tuner"] = tuner
 
     @classmethod
     def launch(cls, name):

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -16,6 +15,7 @@
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
+#include "door/queries.h"
 
 namespace athanor {
 namespace {
@@ -49,32 +49,6 @@ std::string TypeOf(std::string_view path) {
   return "application/octet-stream";
 }
 
-// "bytes=5-9" of a file; none when there is no such header or it cannot be kept to.
-std::optional<std::pair<uint64_t, uint64_t>> RangeOf(std::string_view header, uint64_t size) {
-  constexpr std::string_view kBytes = "bytes=";
-  if (!StartsWith(header, kBytes) || header.find(',') != std::string_view::npos) {
-    return std::nullopt;
-  }
-  header.remove_prefix(kBytes.size());
-  const size_t dash = header.find('-');
-  if (dash == std::string_view::npos) return std::nullopt;
-  const auto number = [](std::string_view text) -> std::optional<uint64_t> {
-    uint64_t value = 0;
-    const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (read.ec != std::errc() || read.ptr != text.data() + text.size()) return std::nullopt;
-    return value;
-  };
-  const auto first = number(header.substr(0, dash));
-  const auto last = number(header.substr(dash + 1));
-  if (!first && last && *last > 0) {
-    const uint64_t length = std::min(*last, size);
-    return std::pair(size - length, length);
-  }
-  if (!first || *first >= size || (last && *last < *first)) return std::nullopt;
-  const uint64_t end = last ? std::min(*last + 1, size) : size;
-  return std::pair(*first, end - *first);
-}
-
 void SendArtifact(const DoorContext& context, const Call& call, const std::string& path) {
   const auto refuse = [&](const Error& error) { call.responder.Send(MlflowError(error)); };
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
@@ -97,7 +71,7 @@ void SendArtifact(const DoorContext& context, const Call& call, const std::strin
   uint64_t offset = 0;
   uint64_t length = size;
   if (const auto header = call.request.headers.Get("Range"); !header.empty()) {
-    const auto range = RangeOf(header, size);
+    const auto range = ByteRange(header, size);
     if (range) {
       std::tie(offset, length) = *range;
       head.status = 206;

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "door/hub.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/mlflow.h"
@@ -31,6 +32,7 @@ void Unknown(const Call& call) {
 void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
   if (!answer) return call.responder.Send(MlflowError(answer.error()));
   if (answer->batch.empty()) return call.Json(200, std::move(answer->body));
+  for (const auto& run : answer->batch.runs) mlflow.context.hub.Tell(run.id, News::kPoints);
   mlflow.context.run_writer.Write(
       std::move(answer->batch), [call, body = std::move(answer->body)](const Status& status) {
         if (!status) return call.responder.Send(MlflowError(status.error()));

@@ -17,6 +17,10 @@
 #include "door/context.h"
 #include "door/sagemaker/request.h"
 
+namespace athanor {
+struct StudySpec;
+}
+
 namespace athanor::sagemaker {
 
 using Answer = tl::expected<Json, AwsError>;
@@ -57,6 +61,7 @@ class Service {
   void ListTuningJobs(Asked asked, Answered answered);
   void ListTrainingJobsOfTuningJob(Asked asked, Answered answered);
 
+  void EnterTuning(const StudySpec& spec, const Asked& asked, const Answered& answered);
   void Enter(TrainingRequest request, const Asked& asked, const Answered& answered);
   // The view of a job, made on a reader's thread.
   void Show(const JobRecord& record, const Asked& asked, const Answered& answered);
@@ -73,6 +78,9 @@ class Service {
   DoorContext& context_;
   std::map<std::string, WallTime> looked_at_;  // young jobs whose first look was held or passed
 };
+
+// What needs the disk before a job can be accepted: its source and its buckets. Blocks.
+Status CompleteRequest(DoorContext& context, TrainingRequest& request);
 
 AwsError Refusal(const Error& error);  // ours in the service's words
 AwsError NotFound();                   // "Requested resource not found."

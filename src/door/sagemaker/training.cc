@@ -36,8 +36,9 @@ Status CheckBuckets(ObjectStore& objects, const TrainingRequest& request) {
   return Ok();
 }
 
-// What needs the disk before a job can be accepted: its source and its buckets.
-Status Complete(DoorContext& context, TrainingRequest& request) {
+}  // namespace
+
+Status CompleteRequest(DoorContext& context, TrainingRequest& request) {
   ATHANOR_CHECK_OK(CheckBuckets(context.objects, request));
   auto& spec = request.spec;
   if (request.program.empty() || request.source.empty()) return Ok();
@@ -66,8 +67,6 @@ Status Complete(DoorContext& context, TrainingRequest& request) {
   return Ok();
 }
 
-}  // namespace
-
 void Service::CreateTrainingJob(Asked asked, Answered answered) {
   auto images = ImageMap::Read(JoinPath(context_.info.home, "images.yaml"));
   if (!images) return answered(tl::unexpected(Refusal(images.error())));
@@ -81,7 +80,7 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
   // The source may be large: unpacked away from the control thread.
   auto held = std::make_shared<TrainingRequest>(std::move(*request));
   bool started = context_.transfers.Submit([this, held, asked, answered] {
-    auto status = Complete(context_, *held);
+    auto status = CompleteRequest(context_, *held);
     context_.loop.Post([this, held, asked, answered, status] {
       if (!status) return answered(tl::unexpected(Refusal(status.error())));
       Enter(std::move(*held), asked, answered);

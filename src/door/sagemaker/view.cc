@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "door/aws/aws_front.h"
+#include "door/sagemaker/tuning_view.h"
 #include "job/object_uri.h"
 
 namespace athanor::sagemaker {
@@ -314,6 +315,10 @@ Json DescribeView(const Shown& shown) {
   }
   view["TrainingJobName"] = record.spec.name;
   view["TrainingJobArn"] = TrainingJobArn(shown.region, record.spec.name);
+  if (const auto study = record.spec.tags.find("athanor.study");
+      study != record.spec.tags.end() && record.spec.origin == "sagemaker") {
+    view["TuningJobArn"] = TuningJobArn(shown.region, study->second);
+  }
   view["TrainingJobStatus"] = StatusOf(record);
   view["SecondaryStatus"] = SecondaryStatusOf(record);
   view["SecondaryStatusTransitions"] = Transitions(shown);

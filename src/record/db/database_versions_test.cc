@@ -14,6 +14,7 @@
 #include "record/jobs/loss_store.h"
 #include "record/keys/token_store.h"
 #include "record/runs/run_store.h"
+#include "record/studies/study_store.h"
 #include "record/testing.h"
 
 namespace athanor {
@@ -25,6 +26,7 @@ const std::map<int, std::string> kPinned = {
     {2, "41548feb610e6ee61246f6f1a18348fac017e9e397f557896d052dfd331faf00"},
     {3, "f09c9b43feb0a3077420a27108a8932807a3841ce957b5bcc1fd9eb9a80a70d7"},
     {4, "a8061f93fc43a03eee949f0d176facd64cd68ec3c8ad42f7cd2ffd646403eb23"},
+    {5, "0f2648539c0bf416030a5dff6cc4ee2039afdd1ba65d3832a2e914210314ae24"},
 };
 
 int Newest() { return ServerMigrations().back().version; }
@@ -111,6 +113,9 @@ TEST(SchemaVersions, EveryReleasedOneIsMigratedAndRead) {
     EXPECT_EQ(runs->experiments.front().name, "Default");
     EXPECT_EQ(runs->runs.size(), version >= 4 ? 1u : 0u);
     EXPECT_EQ(runs->labels.size(), version >= 4 ? 3u : 0u);
+    const auto studies = StudyStore(**database).List();
+    ASSERT_TRUE(studies) << studies.error().what;
+    EXPECT_EQ(studies->size(), version >= 5 ? 1u : 0u);
     JobStore jobs(**database);
     EXPECT_TRUE(jobs.Commit(SubmitOf(SampleJob(1))).ok());
     // Looked at beside it, as fsck and backups do.

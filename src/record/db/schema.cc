@@ -222,6 +222,27 @@ CREATE TABLE logged_models (
   updated INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    // Tuning jobs and their journals.
+    {5, R"sql(
+CREATE TABLE studies (
+  id TEXT PRIMARY KEY,
+  key TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL,
+  live INTEGER NOT NULL,
+  created INTEGER NOT NULL,
+  updated INTEGER NOT NULL,
+  spec TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE study_lines (
+  study TEXT NOT NULL REFERENCES studies (id) ON DELETE CASCADE,
+  seq INTEGER NOT NULL,
+  json TEXT NOT NULL,
+  PRIMARY KEY (study, seq)
+) STRICT, WITHOUT ROWID;
+)sql"},
 };
 
 }  // namespace

@@ -1,0 +1,249 @@
+// The native door's media: what a run's event files hold besides scalars, for charts and viewers.
+#include <algorithm>
+#include <memory>
+
+#include "base/files.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "door/page/page_doors.h"
+#include "door/queries.h"
+#include "record/eventfile/media.h"
+#include "record/eventfile/plugins.h"
+#include "record/eventfile/tensor.h"
+
+namespace athanor {
+namespace {
+
+constexpr uint64_t kUsualItems = 100;
+constexpr uint64_t kMostItems = 1000;
+constexpr size_t kMostNumbers = 10'000;  // of a tensor
+constexpr size_t kMostNodes = 20'000;    // of a graph
+constexpr size_t kMostText = 256 << 10;
+
+std::string FolderOf(const DoorContext& context, JobId run) {
+  return JoinPath(context.info.home, "jobs/" + run.ToString() + "/events");
+}
+
+void WriteNumbers(JsonWriter& json, std::string_view name, const std::vector<double>& numbers) {
+  json.Key(name);
+  json.BeginArray();
+  for (size_t i = 0; i < std::min(numbers.size(), kMostNumbers); ++i) json.Double(numbers[i]);
+  json.EndArray();
+}
+
+void WriteHistogram(JsonWriter& json, const HistogramValue& value) {
+  std::vector<double> edges;
+  std::vector<double> counts;
+  for (const auto& bucket : value.buckets) {
+    if (edges.empty()) edges.push_back(bucket.left);
+    edges.push_back(bucket.right);
+    counts.push_back(bucket.count);
+  }
+  WriteNumbers(json, "edges", edges);
+  WriteNumbers(json, "counts", counts);
+}
+
+void WriteHParams(JsonWriter& json, const HParamsValue& value) {
+  json.Key("params");
+  json.BeginObject();
+  for (const auto& [name, param] : value.params) {
+    json.Key(name);
+    if (const auto* text = std::get_if<std::string>(&param)) json.Text(*text);
+    if (const auto* number = std::get_if<double>(&param)) json.Double(*number);
+    if (const auto* flag = std::get_if<bool>(&param)) json.Bool(*flag);
+  }
+  json.EndObject();
+  json.Key("metrics");
+  json.BeginArray();
+  for (const auto& metric : value.metrics) json.Text(metric);
+  json.EndArray();
+}
+
+// A GraphDef's nodes: what each is and what it takes in.
+void WriteGraph(JsonWriter& json, std::string_view graph) {
+  json.Key("nodes");
+  json.BeginArray();
+  proto::Field field;
+  for (size_t nodes = 0; nodes < kMostNodes && proto::TakeField(graph, field);) {
+    if (field.number != 1 || field.type != proto::WireType::kBytes) continue;
+    ++nodes;
+    std::string_view node = field.bytes;
+    std::string_view name;
+    std::string_view op;
+    std::vector<std::string_view> inputs;
+    proto::Field part;
+    while (proto::TakeField(node, part)) {
+      if (part.type != proto::WireType::kBytes) continue;
+      if (part.number == 1) name = part.bytes;
+      if (part.number == 2) op = part.bytes;
+      if (part.number == 3) inputs.push_back(part.bytes);
+    }
+    json.BeginObject();
+    json.Text("name", name);
+    json.Text("op", op);
+    json.Key("inputs");
+    json.BeginArray();
+    for (const auto input : inputs) json.Text(input);
+    json.EndArray();
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+// What `kind` has besides step and time. Nothing where the bytes are not what they claim.
+void WriteValue(JsonWriter& json, const std::string& kind, const MediaRecord& record) {
+  EventView event;
+  SummaryValue value;
+  const bool summary = record.Value(event, value);
+  if (kind == "graph") return WriteGraph(json, event.body);
+  if (!summary) return;
+  if (kind == "histogram") {
+    if (const auto histogram = ReadHistogram(value)) WriteHistogram(json, *histogram);
+  } else if (kind == "text") {
+    const auto text = ReadText(value);
+    if (text) json.Text("text", Join(text->texts, "\n\n").substr(0, kMostText));
+  } else if (kind == "pr_curve") {
+    if (const auto curve = ReadPrCurve(value)) {
+      WriteNumbers(json, "precision", curve->precision);
+      WriteNumbers(json, "recall", curve->recall);
+    }
+  } else if (kind == "hparams") {
+    if (const auto params = ReadHParams(value)) WriteHParams(json, *params);
+  } else if (kind == "image") {
+    if (const auto image = ReadImage(value)) {
+      json.Int("width", image->width);
+      json.Int("height", image->height);
+      json.Int("images", static_cast<int64_t>(image->encoded.size()));
+    }
+  } else if (kind == "tensor" && value.form == SummaryValue::Form::kTensor) {
+    if (const auto tensor = ReadTensor(value.bytes)) {
+      json.Key("shape");
+      json.BeginArray();
+      for (const int64_t size : tensor->shape) json.Int(size);
+      json.EndArray();
+      WriteNumbers(json, "values", tensor->numbers);
+    }
+  }
+}
+
+void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  OnReader(context, call, [call, book, folder = FolderOf(context, *run)] {
+    const auto all = book->List(folder);
+    if (!all) return call.Refuse(all.error());
+    std::string body;
+    JsonWriter json(body);
+    json.BeginObject();
+    json.Key("media");
+    json.BeginArray();
+    for (const auto& series : *all) {
+      json.BeginObject();
+      json.Text("kind", series.kind);
+      json.Text("name", series.name);
+      json.Int("count", static_cast<int64_t>(series.count));
+      json.Int("last_step", series.last_step);
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+    call.Json(200, std::move(body));
+  });
+}
+
+void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto most = WholeNumber(call.request, "max");
+  if (!most) return call.Refuse(most.error());
+  OnReader(context, call, [call, book, folder = FolderOf(context, *run), run = *run,
+                           most = std::min(most->value_or(kUsualItems), kMostItems)] {
+    const auto& kind = call.captures["kind"];
+    const auto items = book->Items(folder, kind, call.captures["name"], most);
+    if (!items) return call.Refuse(items.error());
+    std::string body;
+    JsonWriter json(body);
+    json.BeginObject();
+    json.Key("items");
+    json.BeginArray();
+    for (const auto& item : *items) {
+      json.BeginObject();
+      json.Int("step", item.step);
+      json.Int("wall_ms", item.wall_ms);
+      if (kind == "image" || kind == "audio") {
+        json.Text("url", "api/v1/runs/" + run.ToString() + "/mediabytes/" + item.key);
+      }
+      if (kind != "audio") {
+        if (const auto record = book->Read(folder, item.key)) WriteValue(json, kind, *record);
+      }
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+    call.Json(200, std::move(body));
+  });
+}
+
+// What the bytes themselves are, whatever the file says: only what cannot carry a script.
+const char* TypeOf(std::string_view bytes) {
+  if (StartsWith(bytes, "\x89PNG\r\n\x1a\n")) return "image/png";
+  if (StartsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";
+  if (StartsWith(bytes, "GIF87a") || StartsWith(bytes, "GIF89a")) return "image/gif";
+  if (bytes.size() > 12 && StartsWith(bytes, "RIFF")) {
+    if (bytes.substr(8, 4) == "WAVE") return "audio/wav";
+    if (bytes.substr(8, 4) == "WEBP") return "image/webp";
+  }
+  return nullptr;
+}
+
+void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto index = WholeNumber(call.request, "image");
+  if (!index) return call.Refuse(index.error());
+  OnReader(context, call, [call, book, folder = FolderOf(context, *run),
+                           index = index->value_or(0)] {
+    const auto record = book->Read(folder, call.captures["key"]);
+    if (!record) return call.Refuse(record.error());
+    EventView event;
+    SummaryValue value;
+    std::vector<std::string> encoded;
+    if (record->Value(event, value)) {
+      if (auto image = ReadImage(value)) {
+        encoded = std::move(image->encoded);
+      } else if (auto audio = ReadAudio(value)) {
+        encoded = std::move(audio->encoded);
+      }
+    }
+    if (index >= encoded.size()) {
+      return call.Refuse(Error{ErrorCode::kNotFound, "this is no image and no sound",
+                               "reload the page", "", "ATH-R0042", ""});
+    }
+    Response response;
+    const char* type = TypeOf(encoded[index]);
+    response.headers.Set("Content-Type", type ? type : "application/octet-stream");
+    response.headers.Set("Content-Disposition", type ? "inline" : "attachment");
+    response.headers.Set("X-Content-Type-Options", "nosniff");
+    response.headers.Set("Content-Security-Policy", "sandbox; default-src 'none'");
+    response.headers.Set("Cache-Control", "private, max-age=86400");
+    response.body = std::move(encoded[index]);
+    call.responder.Send(std::move(response));
+  });
+}
+
+}  // namespace
+
+std::vector<DoorRoute> MediaRoutes(DoorContext& context) {
+  auto book = std::make_shared<MediaBook>();  // of the three routes
+  const auto bind = [&context, book](void (*handler)(DoorContext&, const std::shared_ptr<MediaBook>&,
+                                                     const Call&)) {
+    return [&context, book, handler](const Call& call) { handler(context, book, call); };
+  };
+  return {
+      {"GET", "/api/v1/runs/{run}/media", "runs.media", bind(List)},
+      {"GET", "/api/v1/runs/{run}/media/{kind}/{name...}", "runs.mediaitems", bind(Items)},
+      {"GET", "/api/v1/runs/{run}/mediabytes/{key}", "runs.mediabytes", bind(Bytes)},
+  };
+}
+
+}  // namespace athanor

@@ -1,0 +1,35 @@
+// What the native door's routes share when they read a request and answer it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "door/doors.h"
+
+namespace athanor {
+
+// A whole number from 0 up; nothing when it is not given. kInvalid for anything else.
+Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* name);
+
+// Does `work`, which answers, on a thread that may wait; answers itself when the server stops.
+void OnReader(DoorContext& context, const Call& call, std::function<void()> work);
+
+// "bytes=5-9" of a file of `size` as offset and length; none when there is no such header or it
+// cannot be kept to.
+std::optional<std::pair<uint64_t, uint64_t>> ByteRange(std::string_view header, uint64_t size);
+
+// A file of a user's, whole or the range that was asked for. It never runs in a browser of ours:
+// no sniffing, a sandbox without rights, and, unless `shown`, a download by `name`.
+void SendUserBytes(const Call& call, const std::string& type, bool shown, Result<UniqueFd> file,
+                   const std::string& name = {});
+
+// The type of a picture by its name, if it is of a kind that can hold nothing but pixels.
+std::optional<std::string> RasterTypeOf(std::string_view path);
+
+}  // namespace athanor

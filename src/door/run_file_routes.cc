@@ -1,0 +1,107 @@
+// The native door's artifacts: what runs keep, as a tree, and each file's bytes.
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+
+#include "base/files.h"
+#include "base/json_writer.h"
+#include "base/text.h"
+#include "door/mlflow/validate.h"
+#include "door/page/page_doors.h"
+#include "door/queries.h"
+
+namespace athanor {
+namespace {
+
+constexpr std::string_view kScheme = "mlflow-artifacts:/";
+
+tl::unexpected<Error> NoFile(std::string_view path) {
+  return Fail(Error{ErrorCode::kNotFound,
+                    "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs", "",
+                    "ATH-R0041", ""});
+}
+
+// The run's place beneath the folder of artifacts, and `path` within it.
+Result<std::string> PlaceOf(const DoorContext& context, JobId run, const std::string& path) {
+  std::string place;
+  context.runs.Look({run}, [&](const RunEntry& entry) { place = entry.row.artifacts; });
+  if (!StartsWith(place, kScheme)) return NoFile(path);
+  place.erase(0, kScheme.size());
+  if (path.empty()) return place;
+  if (!CheckArtifactPath(path)) return NoFile(path);
+  return place + "/" + path;
+}
+
+Result<UniqueFd> OpenPlace(const DoorContext& context, const std::string& place, int flags) {
+  ATHANOR_TRY(const auto root, OpenDir(context.artifacts));
+  return OpenBeneath(root.get(), place, flags);
+}
+
+void List(DoorContext& context, const Call& call) {
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  OnReader(context, call, [&context, call, run = *run] {
+    const auto path = call.request.Query("path").value_or("");
+    const auto place = PlaceOf(context, run, path);
+    if (!place) return call.Refuse(place.error());
+    const auto dir = OpenPlace(context, *place, O_RDONLY | O_DIRECTORY);
+    std::vector<std::string> names;
+    // A run that kept nothing has no folder.
+    if (dir) names = ListDirAt(dir->get()).value_or(std::vector<std::string>());
+    if (!dir && !path.empty()) return call.Refuse(NoFile(path).value());
+    std::string body;
+    JsonWriter json(body);
+    json.BeginObject();
+    json.Key("entries");
+    json.BeginArray();
+    for (const auto& name : names) {
+      struct stat info {};
+      if (StartsWith(name, ".upload-") ||
+          ::fstatat(dir->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+          (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))) {
+        continue;
+      }
+      json.BeginObject();
+      json.Text("path", path.empty() ? name : path + "/" + name);
+      json.Int("size", S_ISREG(info.st_mode) ? info.st_size : 0);
+      json.Key("dir");
+      json.Bool(S_ISDIR(info.st_mode));
+      json.EndObject();
+    }
+    json.EndArray();
+    json.EndObject();
+    call.Json(200, std::move(body));
+  });
+}
+
+void File(DoorContext& context, const Call& call) {
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  OnReader(context, call, [&context, call, run = *run] {
+    const auto& path = call.captures["path"];
+    const auto place = PlaceOf(context, run, path);
+    if (!place) return call.Refuse(place.error());
+    auto fd = OpenPlace(context, *place, O_RDONLY | O_NONBLOCK);
+    struct stat info {};
+    if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      return call.Refuse(NoFile(path).value());
+    }
+    const auto raster = RasterTypeOf(path);
+    SendUserBytes(call, raster ? *raster : "application/octet-stream", raster.has_value(),
+                  std::move(fd), BaseName(path));
+  });
+}
+
+}  // namespace
+
+std::vector<DoorRoute> RunFileRoutes(DoorContext& context) {
+  return {
+      {"GET", "/api/v1/runs/{run}/artifacts", "runs.artifacts",
+       [&context](const Call& call) { List(context, call); }},
+      {"GET", "/api/v1/runs/{run}/artifacts/{path...}", "runs.artifact",
+       [&context](const Call& call) { File(context, call); }},
+  };
+}
+
+}  // namespace athanor
