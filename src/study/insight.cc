@@ -1,19 +1,18 @@
 #include "study/insight.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
 #include "study/decide.h"
+#include "track/importance.h"
 #include "tune/space.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kLeastTrials = 8;
-constexpr size_t kCells = 64;
 constexpr double kEdge = 0.02;  // of a range
 constexpr size_t kLeastForConverging = 20;
 
@@ -37,42 +36,6 @@ std::vector<Row> RowsOf(const StudyRecord& record, const tune::Space& space) {
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.loss < b.loss; });
   return rows;
-}
-
-// A density over cells: Gaussian kernels for numbers, counts for choices; never quite zero.
-std::vector<double> Density(const std::vector<double>& values, size_t choices) {
-  const size_t cells = choices > 0 ? choices : kCells;
-  std::vector<double> density(cells, 1.0 / static_cast<double>(cells));
-  const double width = 0.5 * std::pow(static_cast<double>(values.size()), -0.2);
-  for (const double value : values) {
-    if (choices > 0) {
-      const auto at = static_cast<size_t>(std::clamp(value, 0.0, static_cast<double>(choices - 1)));
-      density[at] += 1;
-      continue;
-    }
-    std::vector<double> kernel(cells);
-    double sum = 0;
-    for (size_t i = 0; i < cells; ++i) {
-      const double x = (static_cast<double>(i) + 0.5) / static_cast<double>(cells);
-      const double z = (x - value) / (0.5 * width);
-      kernel[i] = std::exp(-0.5 * z * z);
-      sum += kernel[i];
-    }
-    for (size_t i = 0; i < cells && sum > 0; ++i) density[i] += kernel[i] / sum;
-  }
-  double total = 0;
-  for (const double each : density) total += each;
-  for (double& each : density) each /= total;
-  return density;
-}
-
-double Divergence(const std::vector<double>& top, const std::vector<double>& all) {
-  double sum = 0;
-  for (size_t i = 0; i < top.size(); ++i) {
-    const double ratio = top[i] / all[i] - 1;
-    sum += all[i] * ratio * ratio;
-  }
-  return sum;
 }
 
 Result<tune::Space> SpaceOf(const StudyRecord& record) {
@@ -108,28 +71,29 @@ std::vector<Importance> ParameterImportance(const StudyRecord& record) {
   if (!space) return {};
   const auto rows = RowsOf(record, *space);
   if (rows.size() < kLeastTrials) return {};
-  const size_t top = std::min(rows.size(), std::max<size_t>(5, rows.size() / 10));
-  std::vector<Importance> out;
-  double sum = 0;
+  std::vector<double> losses;
+  for (const auto& row : rows) losses.push_back(row.loss);
+  // In the unit cube, where a logarithmic range is even (from 1 to 2, so that none is taken for
+  // logarithmic again); choices by their number, as words.
+  std::vector<ParamColumn> columns;
   for (size_t i = 0; i < space->size(); ++i) {
     const auto& parameter = space->parameters()[i];
-    Importance row{parameter.name, 0};
-    if (!parameter.fixed()) {
-      const size_t choices = parameter.kind == tune::Kind::kChoice ? parameter.choices.size() : 0;
-      std::vector<double> all, best;
-      for (size_t k = 0; k < rows.size(); ++k) {
-        if (!rows[k].values[i]) continue;  // inactive
-        all.push_back(rows[k].point[i]);
-        if (k < top) best.push_back(rows[k].point[i]);
+    const bool choice = parameter.kind == tune::Kind::kChoice;
+    ParamColumn column{parameter.name, {}};
+    for (const auto& row : rows) {
+      if (!row.values[i]) {
+        column.values.emplace_back();  // inactive
+      } else {
+        column.values.push_back(choice ? fmt::format("choice {}", row.point[i])
+                                       : fmt::format("{}", 1 + row.point[i]));
       }
-      if (!best.empty()) row.share = Divergence(Density(best, choices), Density(all, choices));
     }
-    sum += row.share;
-    out.push_back(std::move(row));
+    columns.push_back(std::move(column));
   }
-  for (auto& row : out) row.share = sum > 0 ? row.share / sum : 0;
-  std::stable_sort(out.begin(), out.end(),
-                   [](const Importance& a, const Importance& b) { return a.share > b.share; });
+  std::vector<Importance> out;
+  for (auto& weight : ParamWeights(losses, columns)) {
+    out.push_back({std::move(weight.name), weight.importance});
+  }
   return out;
 }
 

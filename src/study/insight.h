@@ -13,9 +13,8 @@ struct Importance {
   std::string parameter;
   double share = 0;  // all of them add up to 1, unless all are 0
 };
-// How far the best tenth of the trials (five at least) lies apart from all trials in each parameter
-// by itself: the Pearson divergence of two densities (PED-ANOVA). A parameter with one value has 0.
-// Empty below 8 finished trials.
+// As track/importance.h weighs them, on the scales of the space; heaviest first. Empty below 8
+// finished trials.
 std::vector<Importance> ParameterImportance(const StudyRecord& record);
 
 struct StudyHint {
