@@ -98,6 +98,11 @@ constexpr CauseRow kCauses[] = {
      "answered with an error, or is not public. The job itself is not touched by that. `ath events "
      "JOB` has the host's answer.",
      false, 0},
+    {"metrics_quota", "ATH-J0215", "metrics come too fast",
+     "The script logs more points than a job may send (2,000,000 at once, then 50,000 a second). The "
+     "rest waits on disk; when there is no room left for them, points are dropped and counted, and the "
+     "script is never kept waiting. Log less often.",
+     false, 0},
     {"trial_stopped", "ATH-J0214", "its study stopped it",
      "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
      "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",

@@ -12,6 +12,7 @@
 
 #include "net/http_client.h"
 #include "run/log_follower.h"
+#include "run/point_quota.h"
 #include "watch/progress.h"
 #include "watch/scalars/regex_metrics.h"
 
@@ -75,6 +76,7 @@ struct Shipper::Parts {
   void SetControlPages();  // with the mutex held
   void Gather(bool all);
   void ReadSpools();
+  void TellAboutTooManyPoints(bool held_back);
   void LookAhead();
   void LookAheadIn(Stream& stream);
   void See(const SpoolBatch& batch, const PointBatch& points);
@@ -93,6 +95,9 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Spool>> spools;
   std::vector<PointsFrame> points;  // read, not acknowledged
   size_t unsent = 0;                // points in them
+  PointQuota quota;
+  bool quota_told = false;
+  uint64_t drops_told = 0;
   std::unique_ptr<EventFiles> events;
   size_t event_points = 0;           // of `points`, from event files
   std::set<std::string, std::less<>> sdk_names;    // athanor.log has them
@@ -376,7 +381,11 @@ void Shipper::Parts::AddSpareSegments() {
 }
 
 void Shipper::Parts::ReadSpools() {
+  const size_t before = unsent;
+  const size_t allowed = finished ? SIZE_MAX : quota.Left(options.clock.Monotonic());
   for (auto& spool : spools) {
+    const size_t room = unsent < kMostPoints ? kMostPoints - unsent : 0;
+    const size_t may = allowed > unsent - before ? allowed - (unsent - before) : 0;
     auto status = spool->segments.Poll(
         [&](const SpoolBatch& batch) {
           PointsFrame frame;
@@ -386,11 +395,41 @@ void Shipper::Parts::ReadSpools() {
           unsent += frame.batch.items.size();
           points.push_back(std::move(frame));
         },
-        unsent < kMostPoints ? kMostPoints - unsent : 0);
+        std::min(room, may));
     if (!status) {
       options.log.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
     }
+    // Those who act on points do not wait for their turn.
+    if (may < room) {
+      spool->segments.LookAhead(
+          [&](const SpoolBatch& batch) { See(batch, PointsOf(batch, spool->rank)); });
+    }
   }
+  quota.Take(unsent - before);
+  TellAboutTooManyPoints(allowed == 0);
+}
+
+// Once when it begins, and how many were lost each time that has doubled: a storm must not
+// become a storm of notes.
+void Shipper::Parts::TellAboutTooManyPoints(bool held_back) {
+  if (held_back && !quota_told) {
+    quota_told = true;
+    const std::lock_guard lock(mutex);
+    controls.emplace_back(NoteFrame{
+        {"metrics_quota",
+         "metrics come faster than " + std::to_string(PointQuota::kEachSecond) +
+             " points a second: the rest waits on disk, and is shown later",
+         "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
+  }
+  uint64_t dropped = 0;
+  for (const auto& spool : spools) dropped += spool->segments.counts().dropped;
+  if (dropped == 0 || dropped < 2 * drops_told) return;
+  drops_told = dropped;
+  const std::lock_guard lock(mutex);
+  controls.emplace_back(NoteFrame{
+      {"metrics_quota",
+       std::to_string(dropped) + " points were dropped so far: they came faster than they can be kept",
+       "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
 }
 
 void Shipper::Parts::See(const SpoolBatch& batch, const PointBatch& read) {

@@ -7,6 +7,7 @@ Each docstring names a planted bug that turns the test red.
 import hashlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -341,6 +342,29 @@ class Scripts(Case):
         said = log[-2000:] + json.dumps(record).encode() + \
             self.server.ath("events", job, check=0).stdout.encode()
         self.assertRegex(said.decode("utf-8", "replace"), r"(?i)(cut|limit|dropped|capped)")
+
+    def test_a_storm_of_metrics_is_told_and_hurts_nobody_else(self):
+        """Planted bug: leave TellAboutTooManyPoints out, and points vanish without a word."""
+        storm = self.server.python("""
+            import athanor
+            for i in range(3_000_000): athanor.log(loss=i, step=i)
+            print("dropped", athanor.stats()["dropped"])
+        """, flags=["--cpus", "0.5"], name="storm.py")
+        calm = self.server.python("""
+            import athanor, time
+            for i in range(100):
+                athanor.log(loss=i, step=i)
+                time.sleep(0.01)
+        """, flags=["--cpus", "0.5"], name="calm.py")
+        self.ended(calm)
+        self.assertEqual([p["value"] for p in self.server.points(calm, "loss")], list(range(100)))
+        self.ended(storm)
+        dropped = int(re.search(rb"dropped (\d+)", self.server.logs(storm)).group(1))
+        kept = len(self.server.points(storm, "loss"))
+        self.assertEqual(kept + dropped, 3_000_000)
+        told = [e for e in self.server.events(storm) if e.get("cause", {}).get("kind") == "metrics_quota"]
+        self.assertEqual(bool(told), dropped > 0 or kept > 2_000_000)
+        self.assertLess(len(told), 30)
 
     def test_million_lines_are_complete(self):
         """Red if the shipper drops or doubles a piece under load."""
