@@ -11,7 +11,6 @@
 
 #include "base/result.h"
 #include "base/text.h"
-#include "base/time_slices.h"
 #include "cli/output.h"
 #include "cli/verb_ui.h"
 #include "cli/verbs.h"
@@ -480,7 +479,6 @@ std::optional<int> MainOfAgent(int argc, char** argv) {
 }  // namespace
 
 int Main(int argc, char** argv) {
-  TakeShortSlices();
   if (auto status = MainOfAgent(argc, argv)) return *status;
   Values v;
   v.common.home = HomeFromEnvironment();

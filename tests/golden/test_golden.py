@@ -233,6 +233,13 @@ class Looking(Golden):
         self.screen("runs_wrong", "runs", "--filter", "metrics.loss <", status=2)
         self.screen("compare", "compare", "good", "bad")
 
+    def test_page_studies_and_imports(self):
+        self.screen("ui_print", "ui", "--print")
+        self.screen("ui_nobody", "ui", "nobody", "--print", status=3)
+        self.screen("tune_none", "tune", "ls")
+        self.screen("tune_nobody", "tune", "show", "nobody", status=3)
+        self.screen("import_nothing", "import", "tb", "nowhere", status=3)
+
     def test_events(self):
         self.screen("events", "events", "good")
 

@@ -14,17 +14,12 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "record/append_file.h"
-#include "record/db/checkpointer.h"
 #include "record/db/sqlite_connection.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kMostReaders = 4;
-// Pages of the log from which on it is taken into the file beside the commits, and from which
-// on a commit does so itself: the log begins anew only when nothing of it is left to take.
-constexpr int kLongLog = 1'000;
-constexpr int kTooLongLog = 4'000;
 // "Athn" in SQLite's header: tells our file from some other program's.
 constexpr int64_t kApplicationId = 0x4174686e;
 
@@ -59,10 +54,7 @@ class SqliteDatabase final : public Database {
  public:
   // Without a writer: to look at only.
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::string notice)
-      : path_(std::move(path)),
-        notice_(std::move(notice)),
-        writer_(std::move(writer)),
-        checkpointer_(path_) {}
+      : path_(std::move(path)), notice_(std::move(notice)), writer_(std::move(writer)) {}
 
   const std::string& notice() const override { return notice_; }
   Status CopyTo(const std::string& target) const override { return CopyDatabase(path_, target); }
@@ -70,13 +62,7 @@ class SqliteDatabase final : public Database {
   Status Write(const std::function<Status(Connection&)>& body) override {
     if (!writer_) return Fail(ErrorCode::kDenied, "the store was opened to look at it only");
     std::lock_guard lock(writer_mutex_);
-    Status done = writer_->Transaction(body);
-    if (writer_->log_pages() >= kTooLongLog) {
-      writer_->Checkpoint();
-    } else if (writer_->log_pages() >= kLongLog) {
-      checkpointer_.Ask();
-    }
-    return done;
+    return writer_->Transaction(body);
   }
 
   Status Read(const std::function<Status(Connection&)>& body) const override {
@@ -116,7 +102,6 @@ class SqliteDatabase final : public Database {
   const std::string notice_;
   std::mutex writer_mutex_;
   const std::unique_ptr<SqliteConnection> writer_;  // used under writer_mutex_
-  Checkpointer checkpointer_;
   mutable std::mutex readers_mutex_;
   mutable std::condition_variable returned_;
   mutable std::vector<std::unique_ptr<SqliteConnection>> idle_;  // under readers_mutex_

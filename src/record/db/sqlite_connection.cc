@@ -76,8 +76,6 @@ const char* PragmasOf(SqliteConnection::Role role) {
       return "PRAGMA query_only=ON; PRAGMA cache_size=-1024;";
     case SqliteConnection::Role::kCopier:  // query_only would forbid writing the copy, too
       return "PRAGMA cache_size=-1024;";
-    case SqliteConnection::Role::kCheckpointer:
-      return "PRAGMA synchronous=FULL; PRAGMA cache_size=-64;";
   }
   return "";
 }
@@ -179,13 +177,6 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::stri
   if (role == Role::kLooker || role == Role::kCopier) {
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   }
-  if (role == Role::kWriter) {
-    const auto count = [](void* self, sqlite3*, const char*, int pages) {
-      static_cast<SqliteConnection*>(self)->log_pages_ = pages;
-      return SQLITE_OK;
-    };
-    sqlite3_wal_hook(handle, count, connection.get());
-  }
   ATHANOR_CHECK_OK(connection->Execute(PragmasOf(role)));
   return connection;
 }
@@ -271,10 +262,6 @@ Status SqliteConnection::Between(std::string_view begin,
 
 Status SqliteConnection::Transaction(const std::function<Status(Connection&)>& body) {
   return Between("BEGIN IMMEDIATE", body);
-}
-
-void SqliteConnection::Checkpoint() {
-  (void)sqlite3_wal_checkpoint_v2(handle_, nullptr, SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
 }
 
 Status SqliteConnection::Snapshot(const std::function<Status(Connection&)>& body) {

@@ -22,7 +22,7 @@ class SqliteStatement;
 
 class SqliteConnection final : public Connection {
  public:
-  enum class Role { kWriter, kReader, kLooker, kCopier, kCheckpointer };
+  enum class Role { kWriter, kReader, kLooker, kCopier };
   // Opens an existing file and sets its pragmas; only a writer can change anything. A looker
   // and a copier also leave the log as it is when they are the last to close the file.
   // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
@@ -38,11 +38,6 @@ class SqliteConnection final : public Connection {
   Status Transaction(const std::function<Status(Connection&)>& body) override;
   // The same between BEGIN and COMMIT without a write lock: one snapshot for all of `body`.
   Status Snapshot(const std::function<Status(Connection&)>& body);
-  // Pages in the log after the last commit of this writer: nobody takes them into the file
-  // but Checkpoint.
-  int log_pages() const { return log_pages_; }
-  // As much of the log as no reader needs; commits go on meanwhile. A failure shows in the next.
-  void Checkpoint();
 
  private:
   struct Hash {
@@ -58,7 +53,6 @@ class SqliteConnection final : public Connection {
 
   sqlite3* handle_;
   const std::string path_;
-  int log_pages_ = 0;
   std::unordered_map<std::string, std::unique_ptr<SqliteStatement>, Hash, std::equal_to<>>
       statements_;
 };

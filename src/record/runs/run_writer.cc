@@ -1,6 +1,9 @@
 #include "record/runs/run_writer.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdint>
+#include <deque>
 #include <utility>
 #include <vector>
 
@@ -9,7 +12,8 @@
 namespace athanor {
 namespace {
 
-constexpr std::chrono::milliseconds kSoon{200};
+constexpr std::chrono::milliseconds kSoon{50};
+constexpr size_t kFew = 64;  // batches that nobody waits for, in one transaction
 
 }  // namespace
 
@@ -27,8 +31,9 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   Executor& executor;
   const std::function<void()> on_loss;
   std::vector<Waiting> next;
+  std::deque<Waiting> later;  // nobody waits for them; all before a Write go with it
   bool writing = false;
-  bool soon = false;  // a timer will call Go
+  bool soon = false;  // a timer will call Trickle
   bool lost = false;
 
   void Go() {
@@ -44,6 +49,29 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
       const Status stopping = Fail(ErrorCode::kUnavailable, "the server is stopping");
       Tell(*now, std::vector<Status>(now->size(), stopping));
     }
+  }
+
+  void TakeLater(size_t most) {
+    for (; most > 0 && !later.empty(); --most) {
+      next.push_back(std::move(later.front()));
+      later.pop_front();
+    }
+  }
+
+  // A few at a time: a long transaction would keep others who write to the store waiting.
+  void Trickle() {
+    soon = false;
+    if (!writing) TakeLater(std::max(kFew, later.size() / 20));
+    Go();
+    Arm();
+  }
+
+  void Arm() {
+    if (soon || later.empty()) return;
+    soon = true;
+    executor.After(kSoon, [parts = weak_from_this()] {
+      if (const auto self = parts.lock()) self->Trickle();
+    });
   }
 
   // If one batch cannot be kept, the others must not suffer: each is then tried alone.
@@ -65,7 +93,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
       if (now[i].done) now[i].done(outcomes[i]);
     }
     // What waits is in memory but not in the store: it must not be forgotten by a reading.
-    if (lost && next.empty()) {
+    if (lost && next.empty() && later.empty()) {
       lost = false;
       if (on_loss) on_loss();
     }
@@ -80,18 +108,13 @@ RunWriter::~RunWriter() = default;
 
 void RunWriter::WriteSoon(RunBatch batch) {
   if (batch.empty()) return;
-  parts_->next.push_back({std::move(batch), {}});
-  if (std::exchange(parts_->soon, true)) return;
-  parts_->executor.After(kSoon, [parts = std::weak_ptr(parts_)] {
-    const auto self = parts.lock();
-    if (!self) return;
-    self->soon = false;
-    self->Go();
-  });
+  parts_->later.push_back({std::move(batch), {}});
+  parts_->Arm();
 }
 
 void RunWriter::Write(RunBatch batch, Done done) {
   if (batch.empty() && !done) return;
+  parts_->TakeLater(SIZE_MAX);
   parts_->next.push_back({std::move(batch), std::move(done)});
   parts_->Go();
 }

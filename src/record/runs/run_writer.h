@@ -29,8 +29,8 @@ class RunWriter {
   // `done` (may be empty) comes when `batch` and all before it are durable, or were not
   // kept. An empty batch waits for those before it only.
   void Write(RunBatch batch, Done done);
-  // For what can be made again from elsewhere (a job's run, from the job): with the next
-  // Write, or within a fifth of a second, so that a burst costs one transaction, not many.
+  // For what can be made again from elsewhere (a job's run, from the job): before the next
+  // Write, or by and by, so that a burst of them keeps nobody else waiting for the store.
   void WriteSoon(RunBatch batch);
 
  private:

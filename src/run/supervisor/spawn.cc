@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <cstring>
 
-#include "base/time_slices.h"
 #include "run/supervisor/os.h"
 
 namespace athanor::supervisor {
@@ -170,7 +169,6 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
   DropPrivileges(*context.plan, report_fd);
   if (::chdir(rank.cwd.c_str()) != 0) Refuse(report_fd, "chdir", rank.cwd, errno);
   ResetSignals();
-  TakeUsualSlices();
   Exec(rank, report_fd);
 }
 
