@@ -9,8 +9,8 @@ Large: one object of 1 GiB, sent and fetched by curl with presigned URLs. Small:
 asks every server. Lists: pages of 1,000 keys, in a bucket of 100,000 here and of 10,000 at the
 others, which take too long to fill. Each row is against the best of the others.
 
-The others: moto (PyPI; keeps objects in memory) and versitygw, if it is on PATH (plain files, which it
-does not sync). Athanor's PUT is on disk, synced, when it answers.
+The others: moto (PyPI; keeps objects in memory) and versitygw (plain files, which it does not sync; built
+once if there is a Go). Athanor's PUT is on disk, synced, when it answers.
 """
 
 import contextlib
@@ -32,6 +32,7 @@ import venvs  # noqa: E402
 from common import Broken, Server, check, main, median, scratch, until  # noqa: E402
 
 SMALL = 100 << 10
+VERSITYGW = "v1.8.0"
 
 
 class Place:
@@ -106,11 +107,20 @@ def moto():
         yield Place("moto", "http://127.0.0.1:%d" % port, "key", "secret")
 
 
+def built_versitygw():
+    """Built once from its own source, where there is a Go to do it."""
+    folder = os.path.expanduser("~/.cache/athanor-bench/versitygw-" + VERSITYGW)
+    if not os.path.exists(os.path.join(folder, "versitygw")):
+        if not shutil.which("go"):
+            raise Broken("not on PATH, and there is no Go to build it with")
+        check(["go", "install", "github.com/versity/versitygw/cmd/versitygw@" + VERSITYGW],
+              env=dict(os.environ, GOBIN=folder))
+    return os.path.join(folder, "versitygw")
+
+
 @contextlib.contextmanager
 def versitygw(folder):
-    found = shutil.which("versitygw")
-    if not found:
-        raise Broken("not on PATH")
+    found = shutil.which("versitygw") or built_versitygw()
     port = free_port()
     data = os.path.join(folder, "versity")
     os.makedirs(data)
