@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "base/crc32c.h"
 #include "base/files.h"
@@ -17,12 +16,6 @@ namespace {
 constexpr size_t kLongestName = 1'024;  // of a series
 constexpr uint64_t kPiece = 4 << 20;    // bytes read before points are handed on
 constexpr int kDeepest = 32;            // folders
-
-int64_t WallNs(double seconds) {
-  return std::isfinite(seconds) && std::abs(seconds) < 9e9
-             ? static_cast<int64_t>(std::llround(seconds * 1e9))
-             : 0;
-}
 
 }  // namespace
 

@@ -1,5 +1,4 @@
 // ath import tb FOLDER|s3://BUCKET/PREFIX: the scalars of event files that nobody runs here wrote.
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -20,6 +19,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/event_source.h"
+#include "cli/fetch.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
@@ -32,25 +32,6 @@ namespace {
 constexpr size_t kBatch = 20'000;  // points a request
 constexpr int kLookMillis = 1'000;
 constexpr int kListMillis = 5'000;  // of a bucket
-
-// A folder that goes with the verb.
-class Scratch {
- public:
-  static Result<Scratch> Make() {
-    std::string path = "/tmp/ath-import-XXXXXX";
-    if (::mkdtemp(path.data()) == nullptr) return FailErrno("make " + path, errno);
-    return Scratch(std::move(path));
-  }
-  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
-  ~Scratch() {
-    if (!path_.empty()) (void)RemoveTree(path_);
-  }
-  const std::string& path() const { return path_; }
-
- private:
-  explicit Scratch(std::string path) : path_(std::move(path)) {}
-  std::string path_;
-};
 
 // Brings event files of a prefix into a folder, again when they change.
 class BucketCopy {
@@ -85,12 +66,9 @@ class BucketCopy {
     const std::string path = JoinPath(dir_, name);
     ATHANOR_CHECK_OK(MakeDirs(DirName(path)));
     const std::string part = path + ".part";
-    UniqueFd fd(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return FailErrno("write " + part, errno);
-    HttpCall call;
-    call.target = "/api/v1/object?uri=" + UrlEncode(ObjectUri{prefix_.bucket, key}.ToString());
-    call.body_to_fd = fd.get();
-    ATHANOR_CHECK_OK(client_.Do(std::move(call)));
+    ::unlink(part.c_str());  // of an earlier try
+    ATHANOR_CHECK_OK(FetchFile(
+        client_, "/api/v1/object?uri=" + UrlEncode(ObjectUri{prefix_.bucket, key}.ToString()), part));
     if (::rename(part.c_str(), path.c_str()) != 0) return FailErrno("write " + path, errno);
     return Ok();
   }
@@ -204,9 +182,12 @@ Status ImportAll(Client& client, const ImportOptions& options, Importer& importe
   std::string dir = options.from;
   if (IsObjectUri(options.from)) {
     ATHANOR_TRY(auto prefix, ObjectUri::Parse(options.from));
-    ATHANOR_TRY(auto made, Scratch::Make());
-    scratch.emplace(std::move(made));
+    scratch.emplace("import");
     dir = scratch->path();
+    if (dir.empty()) {
+      return Fail(ErrorCode::kUnavailable, "no temporary folder could be made",
+                  "set TMPDIR to a folder that you may write");
+    }
     bucket.emplace(client, std::move(prefix), dir);
   }
   ATHANOR_TRY(auto source, EventSource::Open(dir));

@@ -10,6 +10,7 @@
 #include "door/doors.h"
 #include "door/hub.h"
 #include "door/names.h"
+#include "door/queries.h"
 #include "link/wire.h"
 #include "record/runs/run_writer.h"
 #include "track/run_book.h"
@@ -54,16 +55,6 @@ Result<int64_t> ExperimentOf(DoorContext& context, const std::string& name, RunB
   int64_t id = 0;
   ATHANOR_TRY(batch, context.runs.AddExperiment(name, "", {}, context.clock.Wall().ms, id));
   return id;
-}
-
-void Append(RunBatch& batch, RunBatch more) {
-  const auto add = [](auto& all, auto& some) {
-    all.insert(all.end(), std::make_move_iterator(some.begin()),
-               std::make_move_iterator(some.end()));
-  };
-  add(batch.experiments, more.experiments);
-  add(batch.runs, more.runs);
-  add(batch.labels, more.labels);
 }
 
 void Answer(const Call& call, JobId id, bool made) {

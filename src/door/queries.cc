@@ -1,5 +1,6 @@
 #include "door/queries.h"
 
+#include <iterator>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -92,6 +93,25 @@ std::optional<std::string> RasterTypeOf(std::string_view path) {
     if (EndsWith(lower, end)) return type;
   }
   return std::nullopt;
+}
+
+void Append(RunBatch& all, RunBatch more) {
+  const auto add = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()),
+              std::make_move_iterator(from.end()));
+  };
+  add(all.experiments, more.experiments);
+  add(all.runs, more.runs);
+  add(all.labels, more.labels);
+  add(all.datasets, more.datasets);
+  add(all.inputs, more.inputs);
+  add(all.links, more.links);
+  add(all.models, more.models);
+  add(all.versions, more.versions);
+  add(all.logged, more.logged);
+  add(all.runs_gone, more.runs_gone);
+  add(all.models_gone, more.models_gone);
+  add(all.versions_gone, more.versions_gone);
 }
 
 }  // namespace athanor

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "door/doors.h"
+#include "record/runs/run_rows.h"
 
 namespace athanor {
 
@@ -31,5 +32,8 @@ void SendUserBytes(const Call& call, const std::string& type, bool shown, Result
 
 // The type of a picture by its name, if it is of a kind that can hold nothing but pixels.
 std::optional<std::string> RasterTypeOf(std::string_view path);
+
+// The changes of runs in `more` behind those in `all`, to be kept together.
+void Append(RunBatch& all, RunBatch more);
 
 }  // namespace athanor

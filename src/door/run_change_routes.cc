@@ -6,6 +6,7 @@
 #include "door/hub.h"
 #include "door/mlflow/validate.h"
 #include "door/page/page_doors.h"
+#include "door/queries.h"
 
 namespace athanor {
 namespace {
@@ -64,11 +65,6 @@ Result<Change> ReadChange(const std::string& body) {
     }
   }
   return change;
-}
-
-void Append(RunBatch& all, RunBatch more) {
-  all.runs.insert(all.runs.end(), more.runs.begin(), more.runs.end());
-  all.labels.insert(all.labels.end(), more.labels.begin(), more.labels.end());
 }
 
 Result<RunBatch> Make(RunBook& book, JobId run, const Change& change) {

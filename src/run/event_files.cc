@@ -102,11 +102,6 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
 }
 
-int64_t WallNs(double seconds) {
-  const double ns = seconds * 1e9;
-  return ns > -9.2e18 && ns < 9.2e18 ? static_cast<int64_t>(ns) : 0;
-}
-
 }  // namespace
 
 struct EventFiles::File {

@@ -119,4 +119,9 @@ std::optional<double> ScalarOf(const SummaryValue& value) {
   return std::nullopt;
 }
 
+int64_t WallNs(double seconds) {
+  const double ns = seconds * 1e9;
+  return ns > -9.2e18 && ns < 9.2e18 ? static_cast<int64_t>(ns) : 0;
+}
+
 }  // namespace athanor

@@ -51,6 +51,8 @@ class TagKinds {
 
 // The only number of a TensorProto that has just one.
 std::optional<double> OneNumber(std::string_view tensor);
+// An event's time in nanoseconds; 0 for what is no time.
+int64_t WallNs(double seconds);
 // Of a value whose kind is "scalars", in the old style and the new.
 std::optional<double> ScalarOf(const SummaryValue& value);
 
