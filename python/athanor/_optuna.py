@@ -10,6 +10,7 @@ threads or processes count as running, failed ones as failed, pruned ones by the
 
 import json
 import math
+import threading
 
 import optuna
 from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
@@ -109,12 +110,23 @@ class OptunaSampler(BaseSampler):
         self._random = RandomSampler(seed=seed)
         self._intersection = IntersectionSearchSpace()
         self._followed = {}
+        self._one_asks = threading.Lock()  # optimize(n_jobs=) asks from many threads
+
+    def __getstate__(self):
+        kept = dict(self.__dict__, _followed={})  # read again from the study
+        del kept["_one_asks"]
+        return kept
+
+    def __setstate__(self, kept):
+        self.__dict__.update(kept)
+        self._one_asks = threading.Lock()
 
     def reseed_rng(self):
         self._random.reseed_rng()
 
     def infer_relative_search_space(self, study, trial):
-        space = self._intersection.calculate(study)
+        with self._one_asks:
+            space = self._intersection.calculate(study)
         return {name: each for name, each in space.items() if not each.single()}
 
     def sample_relative(self, study, trial, search_space):
@@ -127,12 +139,13 @@ class OptunaSampler(BaseSampler):
         key = (study._study_id, json.dumps([
             (name, optuna.distributions.distribution_to_json(each))
             for name, each in sorted(search_space.items())], default=str))
-        if key not in self._followed:
-            self._followed[key] = _Followed(dict(sorted(search_space.items())), self._seed,
-                                            self._strategy, goal)
-        followed = self._followed[key]
-        followed.follow(study.get_trials(deepcopy=False), trial.number)
-        return followed.ask(trial.number)
+        with self._one_asks:
+            if key not in self._followed:
+                self._followed[key] = _Followed(dict(sorted(search_space.items())), self._seed,
+                                                self._strategy, goal)
+            followed = self._followed[key]
+            followed.follow(study.get_trials(deepcopy=False), trial.number)
+            return followed.ask(trial.number)
 
     def sample_independent(self, study, trial, param_name, param_distribution):
         return self._random.sample_independent(study, trial, param_name, param_distribution)

@@ -176,9 +176,11 @@ assert [t.params for t in one.trials] == [t.params for t in two.trials], "not re
 random = sum(best(optuna.samplers.RandomSampler(seed=s)).best_value for s in range(3)) / 3
 ours = sum(best(OptunaSampler(seed=s)).best_value for s in range(3)) / 3
 assert ours < 0.5 * random, (ours, random)
-parallel = best(OptunaSampler(seed=5), jobs=4)
-points = [tuple(t.params.items()) for t in parallel.trials]
-assert len(set(points)) == len(points), "duplicates"
+import pickle
+for repeat in range(6):  # without the sampler's lock two threads began one search each
+    parallel = best(pickle.loads(pickle.dumps(OptunaSampler(seed=repeat))), jobs=4)
+    points = [tuple(t.params.items()) for t in parallel.trials]
+    assert len(set(points)) == len(points), "duplicates"
 """
 
 
