@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/files.h"
@@ -164,14 +165,41 @@ ObjectIndex::ObjectIndex(std::string dir, const Clock& clock, Pool* hashers,
 
 Result<std::unique_ptr<ObjectIndex>> ObjectIndex::Open(std::string dir, const Clock& clock,
                                                        Pool* hashers) {
-  ATHANOR_CHECK_OK(RemoveTree(dir + "/tmp"));
   ATHANOR_CHECK_OK(MakeDirs(dir + "/tmp"));
   ATHANOR_CHECK_OK(MakeDirs(dir + "/data"));
   ATHANOR_TRY(auto database, Database::Open(dir + "/index.db", ObjectMigrations()));
   std::unique_ptr<ObjectIndex> index(
       new ObjectIndex(std::move(dir), clock, hashers, std::move(database)));
+  ATHANOR_CHECK_OK(index->ClearStage());
   ATHANOR_CHECK_OK(index->EmptyTrash());
   return index;
+}
+
+// A power cut may have undone the move of a file whose row is kept; the rest was never whole.
+Status ObjectIndex::ClearStage() {
+  ATHANOR_TRY(const auto staged, ListDir(dir_ + "/tmp"));
+  if (staged.empty()) return Ok();
+  std::set<std::string, std::less<>> left(staged.begin(), staged.end());
+  ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* named, connection.Prepare("SELECT content FROM objects UNION ALL "
+                                                "SELECT file FROM segments UNION ALL "
+                                                "SELECT file FROM parts"));
+    while (true) {
+      ATHANOR_TRY(const bool row, named->Step());
+      if (!row) return Ok();
+      const auto found = left.find(named->Text(0));
+      if (found == left.end()) continue;
+      const std::string target = ObjectFilePath(dir_, *found);
+      ATHANOR_CHECK_OK(MakeDirs(DirName(target)));
+      if (::rename((dir_ + "/tmp/" + *found).c_str(), target.c_str()) != 0) {
+        return FailErrno("move an object into place", errno);
+      }
+      ATHANOR_CHECK_OK(SyncFolder(DirName(target)));
+      left.erase(found);
+    }
+  }));
+  for (const auto& name : left) ATHANOR_CHECK_OK(RemoveTree(dir_ + "/tmp/" + name));
+  return Ok();
 }
 
 Status ObjectIndex::EmptyTrash() {

@@ -92,6 +92,7 @@ class ObjectIndex {
   };
   ObjectIndex(std::string dir, const Clock& clock, Pool* hashers,
               std::unique_ptr<Database> database);
+  Status ClearStage();
   Status EmptyTrash();
   Status RunBatch(const std::vector<Turn*>& batch);
   void Collect(std::vector<Doomed> doomed);

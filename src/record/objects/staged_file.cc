@@ -27,7 +27,7 @@ struct StagedFile::Hashing {
   std::atomic<bool> scheduled{false};
   std::mutex mutex;
   Digester digester;  // GUARDED_BY(mutex)
-  uint64_t flushed = 0;  // GUARDED_BY(mutex); on their way to the disk, so that the sync finds little
+  std::atomic<uint64_t> flushed{0};  // on their way to the disk, so that the sync finds little
   Status failed;      // GUARDED_BY(mutex)
 
   Hashing(UniqueFd file, const DigestPlan& plan) : fd(std::move(file)), digester(plan) {}
@@ -50,12 +50,13 @@ struct StagedFile::Hashing {
     }
   }
 
- private:
-  // Not a promise (Place syncs): a failure shows there.
+  // The disk begins while the digests are computed. Not a promise (Place syncs): a failure
+  // shows there.
   void FlushAhead() {
-    ::sync_file_range(fd.get(), static_cast<off_t>(flushed), static_cast<off_t>(seen - flushed),
+    const uint64_t until = written;
+    ::sync_file_range(fd.get(), static_cast<off_t>(flushed), static_cast<off_t>(until - flushed),
                       SYNC_FILE_RANGE_WRITE);
-    flushed = seen;
+    flushed = until;
   }
 };
 
@@ -97,6 +98,7 @@ uint64_t StagedFile::size() const {
 }
 
 Result<Digests> StagedFile::Finish() {
+  hashing_->FlushAhead();
   hashing_->CatchUp();
   std::lock_guard lock(hashing_->mutex);
   if (!hashing_->failed.ok()) return tl::unexpected(hashing_->failed.error());
@@ -115,8 +117,10 @@ Status StagedFile::Place() {
   }
   if (moved != 0) return FailErrno("move an object into place", errno);
   placed_ = true;
+  // The folder is not synced, which would cost the disk a second flush: with a new file's bytes
+  // its name is kept, the old or the new one, and Open moves what still has the old.
   if (::fdatasync(hashing_->fd.get()) != 0) return FailErrno("sync " + target, errno);
-  return SyncFolder(DirName(target));
+  return Ok();
 }
 
 }  // namespace athanor
