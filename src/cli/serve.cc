@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <map>
 #include <memory>
 #include <optional>
@@ -114,6 +115,10 @@ class Server {
     }
     ATHANOR_TRY(auto settings, ReadSettings(home_.settings()));
     settings_ = settings;
+    // Two databases: a disk that is asked for both at once answers sooner.
+    auto objects = std::async(std::launch::async, [this] {
+      return OpenObjectDirectory(home_.objects(), clock_, &hashers_);
+    });
     ATHANOR_TRY(database_, Database::Open(home_.database(), ServerMigrations()));
     if (const auto& notice = database_->notice(); !notice.empty()) {
       log_.Log(LogLevel::kWarning, notice);
@@ -128,7 +133,6 @@ class Server {
     tokens_ = std::make_unique<TokenStore>(*database_);
     ATHANOR_TRY(secrets_, SecretStore::Open(*database_, home_.secret_key()));
     access_keys_ = std::make_unique<AccessKeys>(*database_, *secrets_);
-    ATHANOR_TRY(objects_, OpenObjectDirectory(home_.objects(), clock_, &hashers_));
     ATHANOR_TRY(auto blobs, BlobStore::Open(home_.blobs()));
     blobs_ = std::make_unique<BlobStore>(std::move(blobs));
     ATHANOR_TRY(series_, SeriesStore::Open(home_.series()));
@@ -136,6 +140,7 @@ class Server {
     ATHANOR_CHECK_OK(OpenRuns());
     ATHANOR_TRY(ingest_key_, KeyFrom(home_.ingest_key()));
     ATHANOR_TRY(catalogue_, LoadCatalogue(home_.root + "/types.csv"));
+    ATHANOR_TRY(objects_, objects.get());
     backend_ = std::make_unique<ProcessBackend>(
         ProcessBackend::Options{home_.attempts(), ProgramPath()});
     MakeEngine();

@@ -157,6 +157,14 @@ int NewestOf(std::span<const Migration> migrations) {
   return migrations.empty() ? 0 : migrations.back().version;
 }
 
+Status TakeTo(Connection& inside, int64_t version, std::span<const Migration> migrations) {
+  for (const Migration& migration : migrations) {
+    if (migration.version > version) ATHANOR_CHECK_OK(inside.Execute(migration.sql));
+  }
+  return inside.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={};",
+                                    kApplicationId, NewestOf(migrations)));
+}
+
 // What is to be told about it; empty when there was nothing to do.
 Result<std::string> Migrate(SqliteConnection& connection, const std::string& path,
                             std::span<const Migration> migrations) {
@@ -175,19 +183,38 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
     // Again under the lock: another process may have been quicker.
     ATHANOR_TRY(const int64_t version, Number(inside, "PRAGMA user_version"));
     ATHANOR_CHECK_OK(CheckOurs(inside, path, version, newest));
-    for (const Migration& migration : migrations) {
-      if (migration.version > version) ATHANOR_CHECK_OK(inside.Execute(migration.sql));
-    }
-    return inside.Execute(
-        fmt::format("PRAGMA application_id={}; PRAGMA user_version={};", kApplicationId, newest));
+    return TakeTo(inside, version, migrations);
   }));
   return notice;
+}
+
+// A new file is made beside its place and moved there when it is whole, so that the disk waits
+// once and not for every step. Where that cannot be, nothing is left and Open makes it in place.
+Status MakeFresh(const std::string& path, std::span<const Migration> migrations) {
+  const std::string made = fmt::format("{}.new.{}", path, ::getpid());
+  ::unlink(made.c_str());
+  ATHANOR_CHECK_OK(MakePrivate(made));
+  const Status filled = [&]() -> Status {
+    ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
+    ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"));
+    ATHANOR_CHECK_OK(maker->Transaction([&](Connection& inside) {
+      return TakeTo(inside, 0, migrations);
+    }));
+    // The change to a log writes the first page, and this commit syncs the file.
+    ATHANOR_CHECK_OK(maker->Execute("PRAGMA synchronous=FULL;"));
+    return maker->UseLog();
+  }();
+  const bool moved = filled.ok() && ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(),
+                                                RENAME_NOREPLACE) == 0;
+  if (!moved) ::unlink(made.c_str());
+  return moved ? SyncFolder(DirName(path)) : filled;
 }
 
 }  // namespace
 
 Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                  std::span<const Migration> migrations) {
+  if (!Exists(path)) ATHANOR_CHECK_OK(MakeFresh(path, migrations));
   ATHANOR_CHECK_OK(MakePrivate(path));
   ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
   ATHANOR_TRY(std::string notice, Migrate(*writer, path, migrations));

@@ -203,15 +203,19 @@ Status ObjectIndex::ClearStage() {
 }
 
 Status ObjectIndex::EmptyTrash() {
-  return database_->Write([&](Connection& connection) -> Status {
+  bool any = false;
+  ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* rows, connection.Prepare("SELECT file FROM trash"));
     while (true) {
       ATHANOR_TRY(const bool row, rows->Step());
-      if (!row) break;
+      if (!row) return Ok();
       ::unlink(ObjectFilePath(dir_, rows->Text(0)).c_str());
+      any = true;
     }
-    return connection.Execute("DELETE FROM trash");
-  });
+  }));
+  if (!any) return Ok();
+  return database_->Write(
+      [](Connection& connection) { return connection.Execute("DELETE FROM trash"); });
 }
 
 std::string ObjectIndex::NewId() const {
