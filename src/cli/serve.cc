@@ -158,13 +158,16 @@ class Server {
   // brought in line.
   Status OpenRuns() {
     run_store_ = std::make_unique<RunStore>(*database_);
-    run_writer_ = std::make_unique<RunWriter>(*run_store_, run_writes_, loop_, [this] {
+    const auto read_anew = [this] {
       log_.Log(LogLevel::kError, "a change of runs could not be kept");
       auto kept = run_store_->Load();
       if (!kept) return;
       runs_->Load(*kept);
       models_.Load(*kept);
-    });
+    };
+    run_writer_ = std::make_unique<RunWriter>(
+        *run_store_, run_writes_, loop_, read_anew,
+        [this](JobId run, bool whole) { return runs_->RowsOf(run, whole); });
     runs_ = std::make_unique<RunBook>(*series_);
     ATHANOR_TRY(const auto known, run_store_->Load());
     runs_->Load(known);
@@ -303,9 +306,15 @@ class Server {
     }
   }
 
+  void MirrorRun(const JobRecord& record) {
+    auto batch = runs_->Mirror(record);
+    if (!batch.experiments.empty()) return run_writer_->Write(std::move(batch), {});
+    if (!batch.empty()) run_writer_->WriteSoon(record.id, !batch.labels.empty());
+  }
+
   void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
     hub_.Tell(record.id, News::kState);
-    run_writer_->WriteSoon(runs_->Mirror(record));
+    MirrorRun(record);
     CountLosses(record, events);
     if (!IsTerminal(record.state)) return;
     studies_->JobChanged(record.id, true);

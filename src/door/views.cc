@@ -22,20 +22,19 @@ Json Number(double value) {
   return value;
 }
 
-void Quote(std::string& out, std::string_view text) { out += DumpJson(Json(std::string(text))); }
-
 // Lists of ten thousand jobs are built as text: no tree of nodes in between.
-void AppendRow(std::string& out, const JobSummary& job) {
+void AppendRow(std::string& out, const JobSummary& job, std::string_view cause_kind,
+               std::string_view cause_text) {
   out += "{\"id\":\"";
   out += job.id.ToString();
   out += "\",\"name\":";
-  Quote(out, job.name);
+  AppendJsonText(out, job.name);
   out += ",\"state\":\"";
   out += NameOf(job.state);
   out += "\",\"experiment\":";
-  Quote(out, job.experiment);
+  AppendJsonText(out, job.experiment);
   out += ",\"user\":";
-  Quote(out, job.user);
+  AppendJsonText(out, job.user);
   auto time = [&out](const char* key, WallTime at) {
     if (at.ms == 0) return;
     out += ",\"";
@@ -47,21 +46,22 @@ void AppendRow(std::string& out, const JobSummary& job) {
   time("created", job.created);
   time("started", job.started);
   time("ended", job.ended);
-  if (!job.cause_kind.empty()) {
+  if (!cause_kind.empty()) {
     out += ",\"cause\":{\"kind\":";
-    Quote(out, job.cause_kind);
+    AppendJsonText(out, cause_kind);
     out += ",\"text\":";
-    Quote(out, job.cause_text);
+    AppendJsonText(out, cause_text);
     out += '}';
   }
   if (!job.type.empty()) {
     out += ",\"type\":";
-    Quote(out, job.type);
+    AppendJsonText(out, job.type);
   }
   out += ",\"command\":";
-  Quote(out, job.command);
-  out += fmt::format(",\"attempts\":{},\"cost_micros\":{},\"simulated\":{}}}", job.attempts,
-                     job.cost_micros, job.simulated);
+  AppendJsonText(out, job.command);
+  out += ",\"attempts\":" + std::to_string(job.attempts);
+  out += ",\"cost_micros\":" + std::to_string(job.cost_micros);
+  out += job.simulated ? ",\"simulated\":true}" : ",\"simulated\":false}";
 }
 
 // What being taken away cost and saved; null for a job that never was and never may be.
@@ -163,7 +163,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
 
 std::string SummaryView(const JobSummary& job) {
   std::string out;
-  AppendRow(out, job);
+  AppendRow(out, job, job.cause_kind, job.cause_text);
   return out;
 }
 
@@ -172,15 +172,13 @@ std::string ListView(const DoorContext& context, const std::vector<JobSummary>& 
   out.reserve(jobs.size() * 400 + 64);
   out += "{\"jobs\":[";
   bool first = true;
-  for (auto job : jobs) {
+  for (const auto& job : jobs) {
     if (!first) out += ',';
     first = false;
     // The queue's reason moves without being stored; memory has the newest.
-    if (const auto* live = context.engine.Live(job.id)) {
-      job.cause_kind = live->cause.kind;
-      job.cause_text = live->cause.text;
-    }
-    AppendRow(out, job);
+    const auto* live = context.engine.Live(job.id);
+    AppendRow(out, job, live ? live->cause.kind : job.cause_kind,
+              live ? live->cause.text : job.cause_text);
   }
   out += "]}";
   return out;

@@ -486,6 +486,24 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
   return batch;
 }
 
+RunBatch RunBook::RowsOf(JobId id, bool whole) const {
+  const std::shared_lock lock(mutex_);
+  RunBatch batch;
+  const auto at = runs_.find(id);
+  if (at == runs_.end()) return batch;
+  const RunEntry& run = *at->second;
+  batch.runs.push_back(run.row);
+  if (!whole) return batch;
+  const std::string owner = id.value.ToHex();
+  for (const auto& param : run.params) {
+    batch.labels.push_back({LabelKind::kParam, owner, names_[param.key], param.value});
+  }
+  for (const auto& tag : run.tags) {
+    batch.labels.push_back({LabelKind::kTag, owner, names_[tag.key], tag.value});
+  }
+  return batch;
+}
+
 RunBatch RunBook::Remove(JobId id) {
   const std::unique_lock lock(mutex_);
   RunBatch batch;

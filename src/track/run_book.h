@@ -127,6 +127,8 @@ class RunBook {
   // What a job's record says of its run; empty when nothing of that is new. Its first call
   // makes the run, and the experiment too.
   RunBatch Mirror(const JobRecord& record);
+  // The row of a run as it is, and if `whole` its params and tags; empty: there is no such run.
+  RunBatch RowsOf(JobId id, bool whole) const;
   RunBatch Remove(JobId id);
 
   // kNotFound, or kInvalid unless it is active.

@@ -187,6 +187,10 @@ TEST(RunBook, AJobIsARunWhoseStatusOnlyItsRecordChanges) {
   EXPECT_EQ(batch.experiments.size(), 1u);
   EXPECT_EQ(batch.runs.size(), 1u);
   EXPECT_TRUE(o.book.Mirror(record).empty());
+  EXPECT_EQ(o.book.RowsOf(record.id, false).labels.size(), 0u);
+  EXPECT_EQ(o.book.RowsOf(record.id, true).labels.size(), batch.labels.size());
+  EXPECT_EQ(o.book.RowsOf(record.id, true).runs.at(0).name, "brisk-heron");
+  EXPECT_TRUE(o.book.RowsOf(JobId::New(), true).empty());
   EXPECT_EQ(o.Find("status = 'SCHEDULED' AND params.lr = '0.1'"), "brisk-heron ");
   ASSERT_TRUE(o.book.UpdateRun(record.id, {RunStatus::kFinished, 5, std::nullopt}));
   EXPECT_EQ(o.Find("status = 'FINISHED'"), "");

@@ -157,5 +157,36 @@ TEST(RunWriter, TellsEachCallerOfItsOwnBatchOnceItIsDurable) {
   pool.Stop();
 }
 
+// Planted bug: let a Write overtake what is to be written soon.
+TEST(RunWriter, WhatIsToBeWrittenSoonIsAskedForOnceAndBeforeTheNextWrite) {
+  const ScratchDir dir;
+  auto database = OpenStore(dir / "a.db");
+  RunStore store(*database);
+  ThreadPool pool(1);
+  QueueExecutor executor;
+  const RunRow row = SampleRun(0, "of a job");
+  int asked = 0;
+  RunWriter writer(store, pool, executor, {}, [&](JobId run, bool whole) {
+    ++asked;
+    EXPECT_EQ(run, row.id);
+    EXPECT_TRUE(whole);
+    RunBatch batch;
+    batch.runs = {row};
+    return batch;
+  });
+  writer.WriteSoon(row.id, true);
+  writer.WriteSoon(row.id, false);
+  EXPECT_EQ(asked, 0);
+  RunBatch tag;
+  tag.labels = {{LabelKind::kTag, row.id.value.ToHex(), "k", "v"}};
+  bool kept = false;
+  writer.Write(tag, [&](const Status& status) { kept = status.ok(); });
+  EXPECT_EQ(asked, 1);
+  executor.RunOne();
+  EXPECT_TRUE(kept);
+  EXPECT_EQ(store.Load()->runs.size(), 1u);
+  pool.Stop();
+}
+
 }  // namespace
 }  // namespace athanor

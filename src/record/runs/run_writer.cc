@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -18,8 +19,12 @@ constexpr size_t kFew = 64;  // batches that nobody waits for, in one transactio
 }  // namespace
 
 struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
-  Parts(RunStore& kept_in, Pool& writes, Executor& loop, std::function<void()> loss)
-      : store(kept_in), pool(writes), executor(loop), on_loss(std::move(loss)) {}
+  Parts(RunStore& kept_in, Pool& writes, Executor& loop, std::function<void()> loss, RowsOf rows)
+      : store(kept_in),
+        pool(writes),
+        executor(loop),
+        on_loss(std::move(loss)),
+        rows_of(std::move(rows)) {}
 
   struct Waiting {
     RunBatch batch;
@@ -30,8 +35,10 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   Pool& pool;
   Executor& executor;
   const std::function<void()> on_loss;
+  const RowsOf rows_of;
   std::vector<Waiting> next;
-  std::deque<Waiting> later;  // nobody waits for them; all before a Write go with it
+  std::deque<JobId> later;             // nobody waits for them; all before a Write go with it
+  std::map<JobId, bool> whole;            // of each in `later`
   bool writing = false;
   bool soon = false;  // a timer will call Trickle
   bool lost = false;
@@ -53,8 +60,9 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
 
   void TakeLater(size_t most) {
     for (; most > 0 && !later.empty(); --most) {
-      next.push_back(std::move(later.front()));
+      const auto run = whole.extract(later.front());
       later.pop_front();
+      next.push_back({rows_of(run.key(), run.mapped()), {}});
     }
   }
 
@@ -102,13 +110,15 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
 };
 
 RunWriter::RunWriter(RunStore& store, Pool& pool, Executor& executor,
-                     std::function<void()> on_loss)
-    : parts_(std::make_shared<Parts>(store, pool, executor, std::move(on_loss))) {}
+                     std::function<void()> on_loss, RowsOf rows_of)
+    : parts_(std::make_shared<Parts>(store, pool, executor, std::move(on_loss),
+                                     std::move(rows_of))) {}
 RunWriter::~RunWriter() = default;
 
-void RunWriter::WriteSoon(RunBatch batch) {
-  if (batch.empty()) return;
-  parts_->later.push_back({std::move(batch), {}});
+void RunWriter::WriteSoon(JobId run, bool whole) {
+  const auto [at, fresh] = parts_->whole.try_emplace(run, whole);
+  at->second |= whole;
+  if (fresh) parts_->later.push_back(run);
   parts_->Arm();
 }
 

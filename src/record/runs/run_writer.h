@@ -20,18 +20,23 @@ class RunStore;
 class RunWriter {
  public:
   using Done = std::function<void(const Status&)>;
+  // What is held of a run in memory: its row, and if `whole` what is said about it, too.
+  using RowsOf = std::function<RunBatch(JobId run, bool whole)>;
 
   // `on_loss` (may be empty) is called after a batch could not be kept, once all that came
-  // before and with it is settled: what is held in memory is to be read anew.
-  RunWriter(RunStore& store, Pool& pool, Executor& executor, std::function<void()> on_loss = {});
+  // before and with it is settled: what is held in memory is to be read anew. `rows_of` is
+  // for WriteSoon only.
+  RunWriter(RunStore& store, Pool& pool, Executor& executor, std::function<void()> on_loss = {},
+            RowsOf rows_of = {});
   ~RunWriter();
 
   // `done` (may be empty) comes when `batch` and all before it are durable, or were not
   // kept. An empty batch waits for those before it only.
   void Write(RunBatch batch, Done done);
   // For what can be made again from elsewhere (a job's run, from the job): before the next
-  // Write, or by and by, so that a burst of them keeps nobody else waiting for the store.
-  void WriteSoon(RunBatch batch);
+  // Write, or by and by, so that a burst of them keeps nobody else waiting for the store. It
+  // is asked for then: until then a run costs its id, however often it changes.
+  void WriteSoon(JobId run, bool whole);
 
  private:
   struct Parts;
