@@ -9,12 +9,14 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "record/append_file.h"
 #include "record/objects/object_index.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kLongestKey = 1024;
+constexpr uint64_t kSyncedBeside = 1 << 20;  // Open reads as much of what a crash left unsure
 constexpr int kMostTries = 100;  // to catch an object that is being replaced
 
 tl::unexpected<Error> NoBucket(std::string_view name) {
@@ -240,6 +242,9 @@ class DirectoryObjectStore final : public ObjectStore {
   using InBucket = std::function<Status(Connection&, int64_t bucket, Status& outcome)>;
   Status Change(std::string_view bucket, const InBucket& body);
   Result<ObjectRow> FindObject(std::string_view bucket, std::string_view key) const;
+  Result<bool> PutBeside(std::string_view bucket, std::string_view key, StagedFile& staged,
+                         ObjectRow& row, const WriteCondition& condition);
+  Status TakeBack(std::string_view bucket, std::string_view key, const std::string& content);
 
   const std::shared_ptr<ObjectIndex> index_;  // shared with readers
   const std::unique_ptr<MultipartUploads> uploads_;
@@ -352,24 +357,83 @@ Result<ObjectInfo> DirectoryObjectStore::Put(std::string_view bucket, std::strin
                                              const WriteCondition& condition) {
   ATHANOR_CHECK_OK(CheckObjectKey(key));
   auto& staged = static_cast<StagedFile&>(*bytes);
-  ATHANOR_CHECK_OK(Bucket(bucket));
-  ATHANOR_CHECK_OK(staged.Place());
+  const auto there = FindObject(bucket, key);
+  if (!there && there.error().id != kNoSuchKey) return tl::unexpected(there.error());
+  ATHANOR_CHECK_OK(staged.Move());
   ObjectRow row;
   row.content = staged.id();
   row.size = staged.size();
   row.etag = Hex(digests.md5);
   row.stored.meta = std::move(meta);
   if (checksum) row.stored.checksum = ObjectChecksum{*checksum, Base64(digests.checksum), true};
-  ATHANOR_CHECK_OK(
-      Change(bucket, [&](Connection& connection, int64_t id, Status& outcome) -> Status {
-        ATHANOR_TRY(const auto old, ObjectIndex::FindRow(connection, id, key));
-        outcome = CheckCondition(condition, old ? &old->etag : nullptr, key);
-        if (!outcome.ok()) return Ok();
-        row.modified = index_->Now();
-        return index_->PutRow(connection, id, key, row);
-      }));
+  // A small object under a new key: its bytes and its row go to the disk at the same time. One
+  // that replaces another must be whole first: what it replaces could not be brought back.
+  bool beside = !there && row.size <= kSyncedBeside;
+  if (beside) {
+    ATHANOR_TRY(beside, PutBeside(bucket, key, staged, row, condition));
+  } else {
+    ATHANOR_CHECK_OK(staged.Sync());
+  }
+  if (!beside) {
+    ATHANOR_CHECK_OK(
+        Change(bucket, [&](Connection& connection, int64_t id, Status& outcome) -> Status {
+          ATHANOR_TRY(const auto old, ObjectIndex::FindRow(connection, id, key));
+          outcome = CheckCondition(condition, old ? &old->etag : nullptr, key);
+          if (!outcome.ok()) return Ok();
+          row.modified = index_->Now();
+          return index_->PutRow(connection, id, key, row);
+        }));
+  }
   staged.Keep();
   return row.Info(key);
+}
+
+// False: another took the key meanwhile, and nothing was put; the bytes are synced.
+Result<bool> DirectoryObjectStore::PutBeside(std::string_view bucket, std::string_view key,
+                                             StagedFile& staged, ObjectRow& row,
+                                             const WriteCondition& condition) {
+  Status outcome;
+  bool taken = false;
+  auto writing = index_->BeginWrite([&](Connection& connection) -> Status {
+    outcome = Ok();
+    ATHANOR_TRY(const auto id, ObjectIndex::BucketId(connection, bucket));
+    if (!id) {
+      outcome = NoBucket(bucket);
+      return Ok();
+    }
+    ATHANOR_TRY(const auto old, ObjectIndex::FindRow(connection, *id, key));
+    taken = old.has_value();
+    if (taken) return Ok();
+    outcome = CheckCondition(condition, nullptr, key);
+    if (!outcome.ok()) return Ok();
+    row.modified = index_->Now();
+    ATHANOR_CHECK_OK(index_->NoteUnsure(connection, staged.id()));
+    return index_->PutRow(connection, *id, key, row);
+  });
+  const Status synced = staged.Sync();
+  Status written = writing->Wait();
+  if (written.ok()) written = outcome;
+  const bool put = written.ok() && !taken;
+  // Where even this fails the next Open takes it back.
+  if (put && !synced.ok()) ATHANOR_CHECK_OK(TakeBack(bucket, key, staged.id()));
+  index_->Sure(staged.id());
+  ATHANOR_CHECK_OK(written);
+  ATHANOR_CHECK_OK(synced);
+  return put;
+}
+
+Status DirectoryObjectStore::TakeBack(std::string_view bucket, std::string_view key,
+                                      const std::string& content) {
+  return Change(bucket, [&](Connection& connection, int64_t id, Status&) -> Status {
+    ATHANOR_TRY(const auto row, ObjectIndex::FindRow(connection, id, key));
+    if (!row || row->content != content) return Ok();
+    ATHANOR_TRY(auto* gone,
+                connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
+    gone->Bind(1, id);
+    gone->Bind(2, key);
+    ATHANOR_CHECK_OK(gone->Step());
+    return index_->Release(connection, content);
+  });
 }
 
 Result<ObjectRow> DirectoryObjectStore::FindObject(std::string_view bucket,
@@ -454,6 +518,10 @@ Result<ObjectInfo> DirectoryObjectStore::Copy(std::string_view from_bucket,
         ATHANOR_CHECK_OK(ObjectIndex::AddReference(connection, made.content));
         return index_->PutRow(connection, id, key, made);
       }));
+  // Its writer has not been answered yet; the copier will be.
+  if (index_->IsUnsure(made.content)) {
+    ATHANOR_CHECK_OK(SyncFileData(ObjectFilePath(index_->dir(), made.content)));
+  }
   return made.Info(key);
 }
 

@@ -119,6 +119,91 @@ TEST(ObjectDirectory, AWriteThatFailsAnywhereLeavesTheOldObjectWhole) {
   }
 }
 
+// Planted bug: answer a new object before its row is committed.
+TEST(ObjectDirectory, ANewObjectThatFailsAnywhereIsWholeOrAbsentAndThereIfAnswered) {
+  bool reached = true;
+  for (int nth = 0; reached; ++nth) {
+    SCOPED_TRACE(nth);
+    ASSERT_LT(nth, 500);
+    FaultVfs vfs;
+    DirectoryMaker maker;
+    bool answered = false;
+    {
+      auto store = maker.Open();
+      ASSERT_TRUE(store->CreateBucket("bucket").ok());
+      vfs.FailAt(nth, FaultVfs::Fault::kIoError, true);
+      answered = PutBytes(*store, "k", "new").has_value();
+      reached = vfs.failed();
+      EXPECT_TRUE(answered || reached);
+      vfs.CutPower();
+      vfs.Heal();
+    }
+    auto store = maker.Open();
+    ASSERT_NE(store, nullptr);
+    auto reader = store->Open("bucket", "k");
+    if (!reader) {
+      EXPECT_FALSE(answered);
+      continue;
+    }
+    ASSERT_TRUE((*reader)->Seek(0, 3).ok());
+    EXPECT_EQ(ReadAll((*reader)->Next().value()->fd.get()).value(), "new");
+  }
+}
+
+// Planted bug: clear `unsure` at Open without looking at the bytes.
+TEST(ObjectDirectory, ANewObjectWhoseBytesAPowerCutTookIsAbsentAndOthersStay) {
+  DirectoryMaker maker;
+  const std::string dir = maker.dir / "objects";
+  {
+    auto store = maker.Open();
+    ASSERT_TRUE(store->CreateBucket("bucket").ok());
+    for (const char* key : {"whole", "torn", "gone"}) ASSERT_TRUE(PutBytes(*store, key, key));
+  }
+  {
+    auto index = Database::Open(dir + "/index.db", ObjectMigrations()).value();
+    std::map<std::string, std::string> files;
+    ASSERT_TRUE(index->Write([&](Connection& connection) -> Status {
+      ATHANOR_TRY(auto* rows, connection.Prepare("SELECT key, content FROM objects"));
+      while (true) {
+        ATHANOR_TRY(const bool row, rows->Step());
+        if (!row) break;
+        files[std::string(rows->Text(0))] = rows->Text(1);
+      }
+      return connection.Execute("INSERT OR IGNORE INTO unsure SELECT content FROM objects");
+    }).ok());
+    ASSERT_EQ(::truncate(ObjectFilePath(dir, files["torn"]).c_str(), 2), 0);
+    ASSERT_EQ(::unlink(ObjectFilePath(dir, files["gone"]).c_str()), 0);
+  }
+  for (int opened = 0; opened < 2; ++opened) {
+    auto store = maker.Open();
+    const auto page = store->List("bucket", {}).value();
+    ASSERT_EQ(page.objects.size(), 1u);
+    EXPECT_EQ(page.objects[0].key, "whole");
+  }
+}
+
+// Many at once under new keys and under one: each answered one is there, and one of each key.
+TEST(ObjectDirectory, ManyThreadsPutNewObjectsAtOnce) {
+  DirectoryMaker maker;
+  auto store = maker.Open();
+  ASSERT_TRUE(store->CreateBucket("bucket").ok());
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 8; ++thread) {
+    threads.emplace_back([&, thread] {
+      for (int i = 0; i < 20; ++i) {
+        EXPECT_TRUE(PutBytes(*store, std::to_string(thread) + "/" + std::to_string(i), "own"));
+        EXPECT_TRUE(PutBytes(*store, "shared/" + std::to_string(i), std::to_string(thread)));
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_EQ(store->List("bucket", {}).value().objects.size(), 8u * 20 + 20);
+  store.reset();
+  EXPECT_EQ(FilesIn(maker.dir / "objects"), 8u * 20 + 20);
+  store = maker.Open();
+  EXPECT_EQ(store->List("bucket", {}).value().objects.size(), 8u * 20 + 20);
+}
+
 // What a power cut may leave where the file's move was not on the disk yet. Red when Open empties
 // tmp/ without asking the index.
 TEST(ObjectDirectory, AFileWhoseMoveWasLostIsMovedAgain) {

@@ -240,7 +240,8 @@ Result<PartInfo> DirectoryUploads::Put(std::string_view bucket, std::string_view
   }
   ATHANOR_CHECK_OK(Find(bucket, key, upload));
   auto& staged = static_cast<StagedFile&>(*bytes);
-  ATHANOR_CHECK_OK(staged.Place());
+  ATHANOR_CHECK_OK(staged.Move());
+  ATHANOR_CHECK_OK(staged.Sync());
   PartInfo info{number, staged.size(), Hex(digests.md5), index_.Now(), Base64(digests.checksum)};
   bool known = false;
   ATHANOR_CHECK_OK(index_.Write([&](Connection& connection) -> Status {

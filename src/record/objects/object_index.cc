@@ -84,6 +84,11 @@ CREATE TABLE trash (
   file TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    {2, R"sql(
+CREATE TABLE unsure (
+  file TEXT PRIMARY KEY
+) STRICT, WITHOUT ROWID;
+)sql"},
 };
 
 Json ToJson(const std::map<std::string, std::string>& map) {
@@ -161,7 +166,20 @@ ObjectInfo ObjectRow::Info(std::string_view key) const {
 
 ObjectIndex::ObjectIndex(std::string dir, const Clock& clock, Pool* hashers,
                          std::unique_ptr<Database> database)
-    : dir_(std::move(dir)), clock_(clock), hashers_(hashers), database_(std::move(database)) {}
+    : dir_(std::move(dir)),
+      clock_(clock),
+      hashers_(hashers),
+      database_(std::move(database)),
+      leader_([this] { LeadWhileAsked(); }) {}
+
+ObjectIndex::~ObjectIndex() {
+  {
+    std::lock_guard lock(turns_mutex_);
+    ending_ = true;
+  }
+  asked_.notify_one();
+  leader_.join();
+}
 
 Result<std::unique_ptr<ObjectIndex>> ObjectIndex::Open(std::string dir, const Clock& clock,
                                                        Pool* hashers) {
@@ -171,6 +189,7 @@ Result<std::unique_ptr<ObjectIndex>> ObjectIndex::Open(std::string dir, const Cl
   std::unique_ptr<ObjectIndex> index(
       new ObjectIndex(std::move(dir), clock, hashers, std::move(database)));
   ATHANOR_CHECK_OK(index->ClearStage());
+  ATHANOR_CHECK_OK(index->LookAtUnsure());
   ATHANOR_CHECK_OK(index->EmptyTrash());
   return index;
 }
@@ -202,6 +221,66 @@ Status ObjectIndex::ClearStage() {
   return Ok();
 }
 
+Status ObjectIndex::LookAtUnsure() {
+  struct Named {
+    int64_t bucket;
+    std::string key;
+    std::string content;
+  };
+  std::vector<Named> torn;
+  std::set<std::string, std::less<>> unsure;
+  ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* files, connection.Prepare("SELECT file FROM unsure"));
+    while (true) {
+      ATHANOR_TRY(const bool row, files->Step());
+      if (!row) break;
+      unsure.emplace(files->Text(0));
+    }
+    if (unsure.empty()) return Ok();
+    ATHANOR_TRY(auto* rows, connection.Prepare("SELECT bucket, key, content, etag FROM objects"));
+    while (true) {
+      ATHANOR_TRY(const bool row, rows->Step());
+      if (!row) return Ok();
+      if (!unsure.contains(rows->Text(2))) continue;
+      const auto bytes = ReadFile(ObjectFilePath(dir_, rows->Text(2)));
+      if (bytes && Hex(Md5(*bytes)) == rows->Text(3)) continue;
+      torn.push_back({rows->Int(0), std::string(rows->Text(1)), std::string(rows->Text(2))});
+    }
+  }));
+  if (unsure.empty()) return Ok();
+  return Write([&](Connection& connection) -> Status {
+    for (const auto& named : torn) {
+      ATHANOR_TRY(auto* gone,
+                  connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
+      gone->Bind(1, named.bucket);
+      gone->Bind(2, named.key);
+      ATHANOR_CHECK_OK(gone->Step());
+      ATHANOR_CHECK_OK(Release(connection, named.content));
+    }
+    return connection.Execute("DELETE FROM unsure");
+  });
+}
+
+Status ObjectIndex::NoteUnsure(Connection& connection, const std::string& file) {
+  ATHANOR_TRY(auto* note, connection.Prepare("INSERT INTO unsure (file) VALUES (?1)"));
+  note->Bind(1, file);
+  ATHANOR_CHECK_OK(note->Step());
+  std::lock_guard lock(pins_mutex_);
+  unsure_.insert(file);
+  return Ok();
+}
+
+void ObjectIndex::Sure(const std::string& file) {
+  std::lock_guard lock(pins_mutex_);
+  unsure_.erase(file);
+  sure_.push_back(file);
+}
+
+bool ObjectIndex::IsUnsure(const std::string& file) const {
+  std::lock_guard lock(pins_mutex_);
+  return unsure_.contains(file);
+}
+
 Status ObjectIndex::EmptyTrash() {
   bool any = false;
   ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
@@ -228,12 +307,47 @@ Status ObjectIndex::Read(const std::function<Status(Connection&)>& body) const {
 
 Status ObjectIndex::Write(const std::function<Status(Connection&)>& body) {
   Turn turn{body, {}, false};
+  {
+    std::lock_guard lock(turns_mutex_);
+    turns_.push_back(&turn);
+  }
+  return Await(turn);
+}
+
+std::unique_ptr<ObjectIndex::Writing> ObjectIndex::BeginWrite(
+    std::function<Status(Connection&)> body) {
+  auto writing = std::make_unique<Writing>(*this, std::move(body));
+  {
+    std::lock_guard lock(turns_mutex_);
+    turns_.push_back(&writing->turn_);
+    ++begun_;
+  }
+  asked_.notify_one();
+  return writing;
+}
+
+// Who comes while nobody leads leads until its own turn is done.
+Status ObjectIndex::Await(Turn& turn) {
   std::unique_lock lock(turns_mutex_);
-  turns_.push_back(&turn);
   turns_done_.wait(lock, [&] { return turn.done || !leading_; });
-  if (turn.done) return turn.result;
+  if (!turn.done) Lead(lock, [&] { return turn.done; });
+  return turn.result;
+}
+
+void ObjectIndex::LeadWhileAsked() {
+  std::unique_lock lock(turns_mutex_);
+  while (true) {
+    asked_.wait(lock, [&] { return begun_ > 0 || ending_; });
+    if (ending_) return;
+    begun_ = 0;
+    // Whoever leads now takes these turns, too, or leaves them to those who wait.
+    if (!leading_ && !turns_.empty()) Lead(lock, [&] { return turns_.empty(); });
+  }
+}
+
+void ObjectIndex::Lead(std::unique_lock<std::mutex>& lock, const std::function<bool()>& enough) {
   leading_ = true;
-  while (!turn.done) {
+  while (!enough()) {
     std::vector<Turn*> batch;
     while (!turns_.empty() && batch.size() < kLargestBatch) {
       batch.push_back(turns_.front());
@@ -246,24 +360,33 @@ Status ObjectIndex::Write(const std::function<Status(Connection&)>& body) {
       done->result = written;
       done->done = true;
     }
+    turns_done_.notify_all();
   }
   leading_ = false;
-  lock.unlock();
   turns_done_.notify_all();
-  return turn.result;
+  if (turns_.empty()) return;
+  begun_ = 1;  // their callers may be busy elsewhere
+  asked_.notify_one();
 }
 
 Status ObjectIndex::RunBatch(const std::vector<Turn*>& batch) {
   std::vector<std::string> unlinked;
+  std::vector<std::string> sure;
   {
     std::lock_guard lock(pins_mutex_);
     unlinked.swap(unlinked_);
+    sure.swap(sure_);
   }
   doomed_.clear();
   const Status written = database_->Write([&](Connection& connection) -> Status {
     for (Turn* turn : batch) ATHANOR_CHECK_OK(turn->body(connection));
     for (const auto& file : unlinked) {
       ATHANOR_TRY(auto* gone, connection.Prepare("DELETE FROM trash WHERE file = ?1"));
+      gone->Bind(1, file);
+      ATHANOR_CHECK_OK(gone->Step());
+    }
+    for (const auto& file : sure) {
+      ATHANOR_TRY(auto* gone, connection.Prepare("DELETE FROM unsure WHERE file = ?1"));
       gone->Bind(1, file);
       ATHANOR_CHECK_OK(gone->Step());
     }

@@ -8,8 +8,10 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
@@ -57,6 +59,9 @@ class ObjectIndex {
   // errors of the database, which fail all of them; what it decides goes to its captures,
   // and it changes nothing before it has decided.
   Status Write(const std::function<Status(Connection&)>& body);
+  // The same, begun on another thread while the caller does something else.
+  class Writing;
+  std::unique_ptr<Writing> BeginWrite(std::function<Status(Connection&)> body);
   Status Read(const std::function<Status(Connection&)>& body) const;
 
   // In a transaction. No bucket or row: no value.
@@ -71,6 +76,13 @@ class ObjectIndex {
   Status Release(Connection& connection, std::string_view content);
   Status Trash(Connection& connection, std::string_view content, std::string_view file);
 
+  // A file named by a row before its bytes were synced: noted in the row's transaction, and
+  // when they are, forgotten with a later one. After a crash between the two Open looks at
+  // the bytes, and takes back the rows of those that are not whole.
+  Status NoteUnsure(Connection& connection, const std::string& file);
+  void Sure(const std::string& file);
+  bool IsUnsure(const std::string& file) const;
+
   // While pinned, files of `content` stay though nothing names them any more.
   void Pin(const std::string& content);
   void Unpin(const std::string& content);
@@ -79,6 +91,7 @@ class ObjectIndex {
   WallTime Now() const { return clock_.Wall(); }
   const std::string& dir() const { return dir_; }
   Pool* hashers() const { return hashers_; }
+  ~ObjectIndex();
 
  private:
   struct Turn {
@@ -94,6 +107,11 @@ class ObjectIndex {
               std::unique_ptr<Database> database);
   Status ClearStage();
   Status EmptyTrash();
+  Status LookAtUnsure();
+  Status Await(Turn& turn);
+  void LeadWhileAsked();
+  // Runs batches until `enough`, which is asked under the lock.
+  void Lead(std::unique_lock<std::mutex>& lock, const std::function<bool()>& enough);
   Status RunBatch(const std::vector<Turn*>& batch);
   void Collect(std::vector<Doomed> doomed);
   void Unlink(const std::string& file);
@@ -107,12 +125,33 @@ class ObjectIndex {
   std::condition_variable turns_done_;
   std::deque<Turn*> turns_;       // GUARDED_BY(turns_mutex_)
   bool leading_ = false;          // GUARDED_BY(turns_mutex_)
+  std::condition_variable asked_;
+  size_t begun_ = 0;              // turns that nobody waits for yet; GUARDED_BY(turns_mutex_)
+  bool ending_ = false;           // GUARDED_BY(turns_mutex_)
   std::vector<Doomed> doomed_;    // of the batch; only its leader touches it
 
-  std::mutex pins_mutex_;
+  mutable std::mutex pins_mutex_;
   std::map<std::string, int> pins_;                        // GUARDED_BY(pins_mutex_)
   std::map<std::string, std::vector<std::string>> parked_;  // GUARDED_BY(pins_mutex_)
   std::vector<std::string> unlinked_;  // leave `trash` with the next batch; GUARDED_BY(pins_mutex_)
+  std::set<std::string> unsure_;       // GUARDED_BY(pins_mutex_)
+  std::vector<std::string> sure_;      // leave `unsure` with the next batch; GUARDED_BY(pins_mutex_)
+  std::thread leader_;                 // of the writes that were begun
+};
+
+// Waits for its end when it goes.
+class ObjectIndex::Writing {
+ public:
+  Writing(ObjectIndex& index, std::function<Status(Connection&)> body)
+      : index_(index), body_(std::move(body)), turn_{body_, {}, false} {}
+  ~Writing() { (void)Wait().ok(); }
+  Status Wait() { return index_.Await(turn_); }
+
+ private:
+  friend class ObjectIndex;
+  ObjectIndex& index_;
+  const std::function<Status(Connection&)> body_;
+  Turn turn_;
 };
 
 // A writer into <dir>/tmp.
@@ -124,8 +163,9 @@ class StagedFile final : public ObjectWriter {
   uint64_t size() const override;
   Result<Digests> Finish() override;
 
-  // Moves it into data/ and onto the disk; the index may name it when this has returned.
-  Status Place();
+  // Moves it into data/, and then onto the disk; the index may name it when both are done.
+  Status Move();
+  Status Sync();
   void Keep() { kept_ = true; }  // the index names it now
   const std::string& id() const { return id_; }
 

@@ -50,7 +50,7 @@ struct StagedFile::Hashing {
     }
   }
 
-  // The disk begins while the digests are computed. Not a promise (Place syncs): a failure
+  // The disk begins while the digests are computed. Not a promise (Sync does): a failure
   // shows there.
   void FlushAhead() {
     const uint64_t until = written;
@@ -105,7 +105,7 @@ Result<Digests> StagedFile::Finish() {
   return hashing_->digester.Finish();
 }
 
-Status StagedFile::Place() {
+Status StagedFile::Move() {
   const std::string target = ObjectFilePath(dir_, id_);
   const std::string from = dir_ + "/tmp/" + id_;
   // Before the sync, so that one commit of the file system's journal holds both.
@@ -117,9 +117,13 @@ Status StagedFile::Place() {
   }
   if (moved != 0) return FailErrno("move an object into place", errno);
   placed_ = true;
-  // The folder is not synced, which would cost the disk a second flush: with a new file's bytes
-  // its name is kept, the old or the new one, and Open moves what still has the old.
-  if (::fdatasync(hashing_->fd.get()) != 0) return FailErrno("sync " + target, errno);
+  return Ok();
+}
+
+// The folder is not synced, which would cost the disk a second flush: with a new file's bytes its
+// name is kept, the old or the new one, and Open moves what still has the old.
+Status StagedFile::Sync() {
+  if (::fdatasync(hashing_->fd.get()) != 0) return FailErrno("sync an object", errno);
   return Ok();
 }
 
