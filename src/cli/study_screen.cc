@@ -96,6 +96,9 @@ std::string StudyPage(const Json& study, const Terminal& terminal) {
   out += fmt::format("  running {}  done {}  stopped {}  failed {}", counts["running"].get<size_t>(),
                      counts["done"].get<size_t>(), counts["stopped"].get<size_t>(),
                      counts["failed"].get<size_t>());
+  if (const auto paused = counts.value("paused", size_t{0}); paused > 0) {
+    out += fmt::format("  paused {}", paused);
+  }
   if (study["imported"].get<int64_t>() > 0) {
     out += fmt::format("  from earlier studies {}", study["imported"].get<int64_t>());
   }

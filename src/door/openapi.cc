@@ -193,7 +193,7 @@ constexpr Schema kSchemas[] = {
     {"NewStudy", "key spec:StudySpec!"},
     {"StudySpec", "name metric! goal value space:Any! strategy seed:integer max_trials:integer parallel:integer budget:Any target:number no_improvement:integer converge:boolean max_failures:integer early_stopping:Any warm_start:[string] transfer:boolean origin request job:Spec!"},
     {"MadeStudy", "id! name! duplicate:boolean"},
-    {"Trial", "trial:integer! name! state! params:Any! job value:number step:integer own:boolean losses:integer cause:Cause cost_micros:integer! held_ms:integer! asked! ended curve:[Any]"},
+    {"Trial", "trial:integer! name! state! params:Any! job value:number step:integer own:boolean losses:integer promotions:integer cause:Cause cost_micros:integer! held_ms:integer! asked! ended curve:[Any]"},
     {"StudyRow", "id! name! state! user! metric! goal! strategy! seed:integer! max_trials:integer! parallel:integer! counts:Any! imported:integer! cost_micros:integer! created! lines:integer! ended cause:Cause best:Trial"},
     {"StudyList", "studies:[StudyRow]!"},
     {"Share", "parameter! share:number!"},

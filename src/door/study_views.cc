@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "job/codec.h"
+#include "study/decide.h"
 #include "study/insight.h"
 
 namespace athanor {
@@ -13,16 +14,22 @@ Json ParamsOf(const TrialRecord& trial) {
   return params ? std::move(*params) : Json::object();
 }
 
+std::string_view ShownState(const TrialRecord& trial) {
+  if (!trial.stopping || IsOver(trial.state)) return NameOf(trial.state);
+  return trial.cause.kind == kTrialPaused ? "pausing" : "stopping";
+}
+
 Json TrialView(const StudyRecord& record, const TrialRecord& trial) {
   Json out = {{"trial", trial.number},
               {"name", record.spec.name + "-" + std::to_string(trial.number)},
-              {"state", trial.stopping && !IsOver(trial.state) ? "stopping" : NameOf(trial.state)},
+              {"state", ShownState(trial)},
               {"params", ParamsOf(trial)}};
   if (!trial.job.empty()) out["job"] = trial.job;
   if (trial.value) out["value"] = *trial.value;
   if (trial.step) out["step"] = *trial.step;
   if (trial.own) out["own"] = true;
   if (trial.losses > 0) out["losses"] = trial.losses;
+  if (trial.promotions > 0) out["promotions"] = trial.promotions;
   if (!trial.cause.kind.empty()) out["cause"] = ToJson(trial.cause);
   out["cost_micros"] = trial.cost_micros;
   out["held_ms"] = trial.held_ms;
@@ -67,8 +74,8 @@ Json StudyRowView(const StudyRecord& record) {
               {"max_trials", record.spec.max_trials},
               {"parallel", record.spec.parallel}};
   Json counts = Json::object();
-  for (const auto state : {TrialState::kAsked, TrialState::kRunning, TrialState::kDone,
-                           TrialState::kFailed, TrialState::kStopped}) {
+  for (const auto state : {TrialState::kAsked, TrialState::kRunning, TrialState::kPaused,
+                           TrialState::kDone, TrialState::kFailed, TrialState::kStopped}) {
     counts[std::string(NameOf(state))] = record.Count(state);
   }
   out["counts"] = std::move(counts);

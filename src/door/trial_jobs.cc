@@ -38,6 +38,7 @@ void TrialJobs::Submit(const TrialOrder& order, std::function<void(Result<JobId>
   if (!draft) return done(tl::unexpected(draft.error()));
   // Every trial has the study's source and most of its parameters: that is no news.
   draft->same_as.clear();
+  if (!order.resume_job.empty()) draft->parent = draft->resume_job = order.resume_job;
   context_.engine.Submit(std::move(*draft), [done](Result<Engine::Accepted> accepted) {
     if (!accepted) return done(tl::unexpected(accepted.error()));
     done(accepted->id);

@@ -107,6 +107,11 @@ constexpr CauseRow kCauses[] = {
      "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
      "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",
      false, 0},
+    {"trial_paused", "ATH-J0216", "its study paused it",
+     "The job is a trial of a tuning job with `form: promotion`: it reached a rung, and goes on as a "
+     "new job from its newest checkpoint when it is among the best there. The script got SIGTERM and "
+     "its grace time.",
+     false, 0},
     {"restore_failed", "ATH-J0305", "a checkpoint could not be restored",
      "The checkpoint that was asked for is not whole any more, or the disk is full. `ath "
      "checkpoints JOB` lists the whole ones.",

@@ -38,8 +38,9 @@ int64_t SinceBest(const StudyRecord& record) {
   if (!best) return 0;
   int64_t since = 0;
   for (const auto& trial : record.trials) {
-    if (IsOver(trial.state) && (trial.ended > best->ended ||
-                                (trial.ended == best->ended && trial.number > best->number))) {
+    const bool over = IsOver(trial.state) || trial.state == TrialState::kPaused;
+    if (over && (trial.ended > best->ended ||
+                 (trial.ended == best->ended && trial.number > best->number))) {
       ++since;
     }
   }
@@ -55,7 +56,7 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
                                 trial.losses),
                     "ath why " + trial.job, now);
     }
-    if (IsOver(trial.state) && trial.value) return std::nullopt;
+    if (trial.value && trial.state != TrialState::kRunning) return std::nullopt;
   }
   if (failed < record.spec.max_failures) return std::nullopt;
   const auto last = std::find_if(record.trials.rbegin(), record.trials.rend(), [](const auto& trial) {
@@ -68,7 +69,8 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
   return event;
 }
 
-std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, WallTime now) {
+std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool promotable,
+                                 WallTime now) {
   const auto& spec = record.spec;
   if (auto failed = FailedEnough(record, now)) return failed;
   const auto* best = record.Best();
@@ -98,7 +100,7 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, WallT
                   now);
   }
   const auto trials = static_cast<int64_t>(record.trials.size());
-  if (record.Live() > 0) return std::nullopt;
+  if (record.Live() > 0 || promotable) return std::nullopt;
   if (record.exhausted) {
     return Finish(StudyState::kCompleted, "exhausted",
                   fmt::format("all {} points of the space were tried", trials), "", now);
@@ -112,7 +114,8 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, WallT
 
 }  // namespace
 
-Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now) {
+Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
+            std::optional<int64_t> promotable) {
   Plan plan;
   if (IsOver(record.state)) return plan;
   if (record.state == StudyState::kFinishing) {
@@ -125,6 +128,8 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now) {
       dropped.at = now;
       dropped.trial = trial.number;
       dropped.outcome = TrialState::kStopped;
+      dropped.value = trial.value;  // of a trial that was to go on
+      dropped.step = trial.step;
       dropped.cause = {"study_over", "the study ended before it began", "", ""};
       plan.event = std::move(dropped);
     }
@@ -136,14 +141,24 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now) {
     }
     return plan;
   }
-  if ((plan.event = Enough(record, spent_micros, now))) return plan;
+  if ((plan.event = Enough(record, spent_micros, promotable.has_value(), now))) return plan;
+  const auto live = static_cast<int64_t>(record.Live());
+  // A trial whose pause is still under way is left alone: others use the time.
+  if (promotable && live < record.spec.parallel &&
+      record.Find(*promotable)->state == TrialState::kPaused) {
+    StudyEvent promoted;
+    promoted.kind = Kind::kPromoted;
+    promoted.at = now;
+    promoted.trial = *promotable;
+    plan.event = std::move(promoted);
+    return plan;
+  }
   for (const auto& trial : record.trials) {
     if (trial.state == TrialState::kAsked) plan.submit.push_back(trial.number);
     if (trial.state == TrialState::kRunning && trial.stopping) plan.stop.push_back(trial.number);
   }
   if (!record.exhausted) {
     const auto trials = static_cast<int64_t>(record.trials.size());
-    const auto live = static_cast<int64_t>(record.Live());
     plan.ask = std::max<int64_t>(0, std::min(record.spec.parallel - live,
                                              record.spec.max_trials - trials));
   }
@@ -170,9 +185,22 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.value.reset();
     return event;
   }
+  const bool pausing = trial->stopping && trial->cause.kind == kTrialPaused;
+  if (pausing && end.state != JobState::kFailed && usable) {
+    event.told = !trial->told;
+    // It went on while it was being paused, and to its end.
+    if (end.state == JobState::kCompleted && end.step.value_or(0) >= record.spec.early.last) {
+      event.outcome = TrialState::kDone;
+      return event;
+    }
+    event.kind = record.state == StudyState::kRunning ? Kind::kPaused : Kind::kEnded;
+    event.outcome = TrialState::kStopped;
+    event.cause = trial->cause;
+    return event;
+  }
   if (end.state == JobState::kCompleted && !trial->stopping) {
     event.outcome = usable ? TrialState::kDone : TrialState::kFailed;
-    event.told = true;
+    event.told = !trial->told;
     if (!end.value) {
       event.cause = {"no_objective", "it ended without reporting " + record.spec.metric, "", ""};
     } else if (!usable) {
@@ -184,7 +212,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
   if (end.state == JobState::kFailed) {
     event.outcome = TrialState::kFailed;
     event.value.reset();
-    event.told = true;
+    event.told = !trial->told;
     return event;
   }
   // Stopped: by a rule, a person, a limit, or with the study. What it reached is worth knowing.
@@ -192,6 +220,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
   if (trial->stopping) event.cause = trial->cause;
   event.told = usable || trial->stopping;
   if (event.told && !usable) event.outcome = TrialState::kFailed;
+  event.told = event.told && !trial->told;
   return event;
 }
 
@@ -227,6 +256,7 @@ struct Referee::Parts {
     options.first = std::max<int64_t>(1, early.first);
     options.last = std::max(options.first + 1, early.last);
     options.eta = early.eta;
+    if (early.promote) options.form = tune::AshaOptions::Form::kPromotion;
     return options;
   }
 
@@ -250,17 +280,23 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
                  fmt::format("stopped early by the study at step {}: {}", point.step, why),
                  "ath tune show " + spec_.name, ""};
   };
+  const auto of_rung = [&](tune::Verdict verdict, const char* whose) -> std::optional<Cause> {
+    if (verdict == tune::Verdict::kGoOn) return std::nullopt;
+    if (verdict == tune::Verdict::kStop) {
+      return cause(fmt::format("not among the best 1/{:g} {}", spec_.early.eta, whose));
+    }
+    return Cause{kTrialPaused,
+                 fmt::format("paused by the study at step {}: the best 1/{:g} {} go on", point.step,
+                             spec_.early.eta, whose),
+                 "ath tune show " + spec_.name, ""};
+  };
   switch (spec_.early.rule) {
     case EarlyStopSpec::Rule::kNone:
       return std::nullopt;
     case EarlyStopSpec::Rule::kAsha:
-      if (parts_->asha.Report(trial, point.step, value) == tune::Verdict::kGoOn) return std::nullopt;
-      return cause(fmt::format("not among the best 1/{:g} that came this far", spec_.early.eta));
+      return of_rung(parts_->asha.Report(trial, point.step, value), "that came this far");
     case EarlyStopSpec::Rule::kHyperband:
-      if (parts_->hyperband.Report(trial, point.step, value) == tune::Verdict::kGoOn) {
-        return std::nullopt;
-      }
-      return cause(fmt::format("not among the best 1/{:g} of its bracket", spec_.early.eta));
+      return of_rung(parts_->hyperband.Report(trial, point.step, value), "of its bracket");
     case EarlyStopSpec::Rule::kMedian:
       if (parts_->median.Report(trial, point.step, value) == tune::Verdict::kGoOn) {
         return std::nullopt;
@@ -278,6 +314,15 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
   return cause(fmt::format("its curve beats the best with a chance of {:.0f} %", *chance * 100));
 }
 
+std::optional<int64_t> Referee::Promotable() const {
+  if (!spec_.early.promote) return std::nullopt;
+  // Of a copy: it counts as promoted only when the journal says so.
+  const auto next = spec_.early.rule == EarlyStopSpec::Rule::kAsha
+                        ? tune::Asha(parts_->asha).Promote()
+                        : tune::Hyperband(parts_->hyperband).Promote();
+  return next ? std::optional(next->trial) : std::nullopt;
+}
+
 void Referee::Ended(int64_t trial, TrialState outcome, std::optional<double> value) {
   if (outcome != TrialState::kDone) return;
   parts_->median.Finished(trial);
@@ -291,6 +336,10 @@ void Referee::Replay(const StudyEvent& event) {
     for (const auto& point : event.points) (void)Report(event.trial, point);
   } else if (event.kind == Kind::kEnded) {
     Ended(event.trial, event.outcome, event.value);
+  } else if (event.kind == Kind::kPromoted) {
+    // The same reports came before, so it is the same trial.
+    (void)(spec_.early.rule == EarlyStopSpec::Rule::kAsha ? parts_->asha.Promote()
+                                                          : parts_->hyperband.Promote());
   }
 }
 

@@ -15,6 +15,7 @@
 
 namespace athanor {
 
+inline constexpr char kTrialPaused[] = "trial_paused";  // a cause
 inline constexpr uint32_t kMostLosses = 10;  // of one trial, before the study gives up
 
 struct Plan {
@@ -24,8 +25,10 @@ struct Plan {
   std::vector<int64_t> stop;        // running, and not to go on
 };
 
-// `spent_micros` is what the trials that run have cost so far.
-Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now);
+// `spent_micros` is what the trials that run have cost so far; `promotable` the trial that may go
+// on from its rung, if one may.
+Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
+            std::optional<int64_t> promotable = std::nullopt);
 
 // How a trial's job ended, as the job tells it.
 struct TrialEnd {
@@ -36,8 +39,8 @@ struct TrialEnd {
   int64_t cost_micros = 0;
   int64_t held_ms = 0;
 };
-// What that means for trial `number`, which is running: done, failed, stopped, or lost by the
-// platform and to be run again.
+// What that means for trial `number`, which is running: done, failed, stopped, paused, or lost by
+// the platform and to be run again.
 StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& end, WallTime now);
 // Whether a trial that ended like this, the first to end, shows that the objective is never
 // reported.
@@ -57,8 +60,10 @@ class Referee {
   Referee& operator=(Referee&&) noexcept;
 
   bool looks() const { return spec_.early.rule != EarlyStopSpec::Rule::kNone; }
-  // The reason to stop the trial, if there is one.
+  // The reason to stop the trial, or to pause it (kTrialPaused), if there is one.
   std::optional<Cause> Report(int64_t trial, const tune::CurvePoint& point);
+  // The paused trial that goes on next; the event of its promotion is then to be replayed.
+  std::optional<int64_t> Promotable() const;
   void Ended(int64_t trial, TrialState outcome, std::optional<double> value);
   // Takes an event of the journal that was decided before.
   void Replay(const StudyEvent& event);

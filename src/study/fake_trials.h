@@ -43,6 +43,7 @@ class FakeTrials final : public TrialRunner {
   struct Job {
     std::string key;
     std::string params;
+    std::string resume_job;
     TrialSight sight;
     bool stop = false;
   };
@@ -62,13 +63,20 @@ class FakeTrials final : public TrialRunner {
     Job job;
     job.key = order.key();
     job.params = order.params;
+    job.resume_job = order.resume_job;
     job.sight.state = JobState::kRunning;
+    int done_before = 0;  // its checkpoint is that of the last point
+    if (const auto earlier = JobId::Parse(order.resume_job)) {
+      const auto& points = jobs.at(*earlier).sight.points;
+      done_before = points.empty() ? 0 : static_cast<int>(points.back().step);
+    }
     jobs.emplace(id, std::move(job));
     most_running = std::max(most_running, Running());
-    for (int step = 1; step <= chances_.steps; ++step) {
-      executor_.After(Millis(step * 1'000), [this, id, step] { Point(id, step); });
+    for (int step = done_before + 1; step <= chances_.steps; ++step) {
+      executor_.After(Millis((step - done_before) * 1'000), [this, id, step] { Point(id, step); });
     }
-    executor_.After(Millis(chances_.steps * 1'000 + 500 + Dice(2'000)), [this, id] { End(id); });
+    const auto left = Millis((chances_.steps - done_before) * 1'000 + 500 + Dice(2'000));
+    executor_.After(left, [this, id] { End(id); });
     done(id);
   }
   void Stop(JobId job, const Cause& cause) override {

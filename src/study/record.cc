@@ -23,13 +23,15 @@ constexpr KindRow kKinds[] = {
     {Kind::kSubmitted, "submitted"}, {Kind::kReported, "reported"},   {Kind::kStopping, "stopping"},
     {Kind::kEnded, "ended"},         {Kind::kLost, "lost"},           {Kind::kExhausted, "exhausted"},
     {Kind::kChanged, "changed"},     {Kind::kFinishing, "finishing"}, {Kind::kFinished, "finished"},
+    {Kind::kPaused, "paused"},       {Kind::kPromoted, "promoted"},
 };
 
 constexpr StudyState kStates[] = {StudyState::kRunning, StudyState::kFinishing,
                                   StudyState::kCompleted, StudyState::kStopped,
                                   StudyState::kFailed};
-constexpr TrialState kTrialStates[] = {TrialState::kAsked, TrialState::kRunning, TrialState::kDone,
-                                       TrialState::kFailed, TrialState::kStopped};
+constexpr TrialState kTrialStates[] = {TrialState::kAsked, TrialState::kRunning,
+                                       TrialState::kPaused, TrialState::kDone, TrialState::kFailed,
+                                       TrialState::kStopped};
 
 tl::unexpected<Error> Broken(std::string why) {
   return Fail(Error{ErrorCode::kCorrupt, "the study's journal cannot be", "ath server restore BACKUP",
@@ -64,6 +66,9 @@ Status ApplyToTrial(StudyRecord& record, const StudyEvent& event) {
   auto* trial = record.Find(event.trial);
   if (!trial) return Broken(fmt::format("there is no trial {}", event.trial));
   if (IsOver(trial->state)) return Broken(fmt::format("trial {} is over", event.trial));
+  if ((trial->state == TrialState::kPaused) != (event.kind == Kind::kPromoted)) {
+    return Broken(fmt::format("trial {} is {}", event.trial, NameOf(trial->state)));
+  }
   switch (event.kind) {
     case Kind::kSubmitted:
       trial->state = TrialState::kRunning;
@@ -87,13 +92,23 @@ Status ApplyToTrial(StudyRecord& record, const StudyEvent& event) {
       trial->held_ms += event.held_ms;
       return Ok();
     case Kind::kEnded:
-      trial->state = event.outcome;
+    case Kind::kPaused:
+      trial->state = event.kind == Kind::kPaused ? TrialState::kPaused : event.outcome;
+      if (event.kind == Kind::kPaused) trial->stopping = false;
       trial->value = event.value;
       trial->step = event.step;
+      trial->told |= event.told;
       trial->cause = event.cause;
       trial->cost_micros += event.cost_micros;
       trial->held_ms += event.held_ms;
       trial->ended = event.at;
+      return Ok();
+    case Kind::kPromoted:
+      trial->state = TrialState::kAsked;
+      trial->promotions += 1;
+      trial->resume_job = trial->job;
+      trial->cause = {};
+      trial->ended = {};
       return Ok();
     case Kind::kCreated:
     case Kind::kImported:
@@ -155,6 +170,8 @@ std::string_view NameOf(TrialState state) {
       return "asked";
     case TrialState::kRunning:
       return "running";
+    case TrialState::kPaused:
+      return "paused";
     case TrialState::kDone:
       return "done";
     case TrialState::kFailed:
@@ -170,7 +187,7 @@ bool IsOver(StudyState state) {
 }
 
 bool IsOver(TrialState state) {
-  return state != TrialState::kAsked && state != TrialState::kRunning;
+  return state == TrialState::kDone || state == TrialState::kFailed || state == TrialState::kStopped;
 }
 
 bool Better(const StudySpec& spec, double value, double than) {
@@ -192,10 +209,11 @@ int64_t StudyRecord::CostMicros() const {
 }
 
 const TrialRecord* StudyRecord::Best() const {
-  for (const auto wanted : {TrialState::kDone, TrialState::kStopped}) {
+  for (const bool done : {true, false}) {
     const TrialRecord* best = nullptr;
     for (const auto& trial : trials) {
-      if (trial.state != wanted || !trial.value) continue;
+      const bool stopped = trial.state == TrialState::kStopped || trial.state == TrialState::kPaused;
+      if (!(done ? trial.state == TrialState::kDone : stopped) || !trial.value) continue;
       if (!best || Better(spec, *trial.value, *best->value)) best = &trial;
     }
     if (best) return best;
@@ -246,6 +264,8 @@ Status Apply(StudyRecord& record, const StudyEvent& event) {
       case Kind::kStopping:
       case Kind::kEnded:
       case Kind::kLost:
+      case Kind::kPaused:
+      case Kind::kPromoted:
         return ApplyToTrial(record, event);
     }
     return Broken("an unknown event");
@@ -275,10 +295,8 @@ std::string WriteEvent(const StudyEvent& event) {
     }
     out["points"] = std::move(points);
   }
-  if (event.kind == Kind::kEnded) {
-    out["outcome"] = NameOf(event.outcome);
-    out["told"] = event.told;
-  }
+  if (event.kind == Kind::kEnded) out["outcome"] = NameOf(event.outcome);
+  if (event.kind == Kind::kEnded || event.kind == Kind::kPaused) out["told"] = event.told;
   if (event.value) out["value"] = *event.value;
   if (event.step) out["step"] = *event.step;
   if (!event.cause.kind.empty()) out["cause"] = ToJson(event.cause);
@@ -376,7 +394,7 @@ std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEven
     }
     return DumpJson(out);
   }
-  if (event.kind != Kind::kEnded || !event.told) return std::nullopt;
+  if ((event.kind != Kind::kEnded && event.kind != Kind::kPaused) || !event.told) return std::nullopt;
   const auto* trial = record.Find(event.trial);
   if (!trial) return std::nullopt;
   out = {{"e", "told"}, {"id", trial->search_id},

@@ -23,8 +23,9 @@ enum class StudyState { kRunning, kFinishing, kCompleted, kStopped, kFailed };
 std::string_view NameOf(StudyState state);  // "Running"
 bool IsOver(StudyState state);
 
-// kAsked: has parameters, and no job yet (or none any more: the platform lost it).
-enum class TrialState { kAsked, kRunning, kDone, kFailed, kStopped };
+// kAsked: has parameters, and no job yet (or none any more: the platform lost it, or it was paused
+// and is to go on). kPaused: waits at a rung to be among its best; where the study ends it stays.
+enum class TrialState { kAsked, kRunning, kPaused, kDone, kFailed, kStopped };
 std::string_view NameOf(TrialState state);
 bool IsOver(TrialState state);
 
@@ -35,6 +36,9 @@ struct TrialRecord {
   TrialState state = TrialState::kAsked;
   std::string job;        // id; of the last try
   uint32_t losses = 0;    // tries that the platform lost
+  uint32_t promotions = 0;  // times that it went on after a pause
+  std::string resume_job;   // whose checkpoint it goes on from; empty: it starts
+  bool told = false;        // the search has a value of it
   bool own = false;       // parameters that a person gave
   std::optional<double> value;  // of the objective: final once over, else the newest known
   std::optional<int64_t> step;  // of it
@@ -58,6 +62,8 @@ struct StudyEvent {
     kStopping,   // trial, cause
     kEnded,      // trial, outcome, value, step, told, cause, cost, held
     kLost,       // trial, cause, cost, held: back to kAsked, with its own parameters
+    kPaused,     // trial, value, step, told, cause, cost, held
+    kPromoted,   // trial: back to kAsked, to go on from its checkpoint
     kExhausted,  // the space is used up
     kChanged,    // changes
     kFinishing,  // finish, cause
@@ -103,7 +109,8 @@ struct StudyRecord {
   size_t Count(TrialState trial_state) const;
   size_t Live() const;  // asked or running
   int64_t CostMicros() const;
-  // The trial to show: the best done one, else the best stopped one; null: none has a value.
+  // The trial to show: the best done one, else the best stopped or paused one; null: none has a
+  // value.
   const TrialRecord* Best() const;
   TrialRecord* Find(int64_t number);
   const TrialRecord* Find(int64_t number) const;

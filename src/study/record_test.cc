@@ -34,6 +34,9 @@ TEST(StudyEvent, EveryKindReadsBackAsItWasWritten) {
   ended.cause = {"trial_stopped", "why", "hint", "detail"};
   ended.cost_micros = 7;
   ended.held_ms = 8;
+  auto paused = Event(Kind::kPaused, 1);
+  paused.value = 0.5;
+  paused.told = true;
   auto changed = Event(Kind::kChanged);
   changed.changes = R"({"max_trials":7})";
   auto finishing = Event(Kind::kFinishing);
@@ -43,7 +46,8 @@ TEST(StudyEvent, EveryKindReadsBackAsItWasWritten) {
   imported.params = R"({"lr":1})";
   imported.value = 2.0;
   for (const auto& event : {Event(Kind::kCreated), imported, asked, submitted, reported,
-                            Event(Kind::kStopping, 1), ended, Event(Kind::kLost, 1),
+                            Event(Kind::kStopping, 1), ended, Event(Kind::kLost, 1), paused,
+                            Event(Kind::kPromoted, 1),
                             Event(Kind::kExhausted), changed, finishing, Event(Kind::kFinished)}) {
     const auto read = ReadEvent(WriteEvent(event));
     ASSERT_TRUE(read) << WriteEvent(event);

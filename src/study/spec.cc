@@ -162,6 +162,7 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   if (!early) return Ok();
   Json object = early->is_string() ? Json({{"rule", *early}}) : *early;
   constexpr char kHint[] = "early_stopping: {rule: asha, first: 1, last: 81}\nearly_stopping: median";
+  constexpr char kForms[] = "early_stopping: {rule: asha, first: 1, last: 81, form: promotion}";
   if (!object.is_object()) return Bad("early_stopping must be a rule", Shown(*early), kHint);
   Members members(object, "early_stopping.");
   std::string rule;
@@ -176,6 +177,16 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   spec.rule = *known;
   ATHANOR_CHECK_OK(members.Whole("first", 0, 1'000'000'000, spec.first));
   ATHANOR_CHECK_OK(members.Whole("last", 1, 1'000'000'000, spec.last));
+  std::string form;
+  ATHANOR_CHECK_OK(members.Text("form", form));
+  spec.promote = form == "promotion";
+  if (!form.empty() && form != "stopping" && !spec.promote) {
+    return Bad("early_stopping has no form " + Printable(form), "stopping, promotion", kForms);
+  }
+  if (spec.promote && spec.rule != EarlyStopSpec::Rule::kAsha &&
+      spec.rule != EarlyStopSpec::Rule::kHyperband) {
+    return Bad("only asha and hyperband have rungs to be promoted from", "the rule is " + rule, kForms);
+  }
   std::optional<double> eta, chance;
   ATHANOR_CHECK_OK(members.Number("eta", eta));
   ATHANOR_CHECK_OK(members.Number("chance", chance));
@@ -290,6 +301,7 @@ Json ToJson(const StudySpec& spec) {
     Json early = {{"rule", NameOf(spec.early.rule)}, {"first", spec.early.first}};
     if (spec.early.last > 0) early["last"] = spec.early.last;
     early["eta"] = spec.early.eta;
+    if (spec.early.promote) early["form"] = "promotion";
     early["chance"] = spec.early.chance;
     out["early_stopping"] = std::move(early);
   }

@@ -30,6 +30,9 @@ struct EarlyStopSpec {
   int64_t first = 1;    // step of the first decision (grace of median and curve)
   int64_t last = 0;     // the step at which a trial is complete; needed by all but median
   double eta = 3;       // of asha and hyperband
+  // Of asha and hyperband: trials wait at each rung and go on from their checkpoint when they are
+  // among its best, instead of going on until they are seen not to be.
+  bool promote = false;
   double chance = 0.05; // of curve: a trial less likely than this to beat the best is stopped
   bool operator==(const EarlyStopSpec&) const = default;
 };

@@ -17,7 +17,7 @@ constexpr char kWhole[] = R"({"name":"digits","metric":"acc","goal":"maximize","
   "space":{"lr":{"type":"float","scale":"log","low":1e-5,"high":1},"opt":["sgd","adam"],"epochs":3},
   "strategy":"tpe","seed":5,"max_trials":20,"parallel":4,"budget":{"money":2.5,"time":"90m"},
   "target":0.9,"no_improvement":7,"converge":true,"max_failures":3,
-  "early_stopping":{"rule":"asha","first":2,"last":54,"eta":4},"warm_start":"old",
+  "early_stopping":{"rule":"asha","first":2,"last":54,"eta":4,"form":"promotion"},"warm_start":"old",
   "job":{"command":["true"]}})";
 
 TEST(StudySpec, ReadsEverythingAndWritesItBack) {
@@ -27,6 +27,7 @@ TEST(StudySpec, ReadsEverythingAndWritesItBack) {
   EXPECT_EQ(spec->budget_micros, 2'500'000);
   EXPECT_EQ(spec->budget_time, std::chrono::minutes(90));
   EXPECT_EQ(spec->early.rule, EarlyStopSpec::Rule::kAsha);
+  EXPECT_TRUE(spec->early.promote);
   EXPECT_EQ(spec->warm_start, std::vector<std::string>{"old"});
   const auto again = StudySpecFromJson(ToJson(*spec));
   ASSERT_TRUE(again) << again.error().what;
@@ -54,6 +55,8 @@ TEST(StudySpec, SaysWhatIsWrongAndWhatWouldBeRight) {
       {R"({"metric":"loss",$,"budget":{"money":-1}})", "above 0"},
       {R"({"metric":"loss",$,"early_stopping":"asha"})", "needs `last`"},
       {R"({"metric":"loss",$,"early_stopping":"soon"})", "no rule soon"},
+      {R"({"metric":"loss",$,"early_stopping":{"rule":"asha","last":9,"form":"up"}})", "no form up"},
+      {R"({"metric":"loss",$,"early_stopping":{"rule":"median","form":"promotion"}})", "have rungs"},
       {R"({"metric":"loss",$,"max_trial":3})", "unknown key max_trial"},
       {R"({"metric":"loss",$,"target":"low"})", "target must be a number"},
       {R"({"metric":"loss",$,"job":{"comand":["x"]}})", "comand"},

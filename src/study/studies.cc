@@ -108,8 +108,7 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
   for (const auto& trial : open->record.trials) {
     if (trial.state == TrialState::kAsked) {
       // It may have been submitted by the life before, which did not get to note it.
-      const TrialOrder order{row.id, open->record.spec, row.user, trial.number, trial.params, trial.losses};
-      ATHANOR_TRY(const auto job, parts_.trials.FindKey(order));
+      ATHANOR_TRY(const auto job, parts_.trials.FindKey(OrderOf(open->record, trial)));
       if (!job) continue;
       auto submitted = EventOf(Kind::kSubmitted, parts_.clock.Wall(), trial.number);
       submitted.job = job->ToString();
@@ -325,7 +324,7 @@ void Studies::Remove(std::string reference, Shown done) {
 
 Status Studies::Record(Open& open, StudyEvent event) {
   ATHANOR_CHECK_OK(Apply(open.record, event));
-  if (event.kind == Kind::kEnded) open.referee.Ended(event.trial, event.outcome, event.value);
+  if (event.kind == Kind::kEnded || event.kind == Kind::kPromoted) open.referee.Replay(event);
   open.lines.push_back(WriteEvent(event));
   return Ok();
 }
@@ -350,7 +349,7 @@ void Studies::Step(Open& open) {
 }
 
 Status Studies::StepOnce(Open& open, bool& more) {
-  auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall());
+  auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
   // An order on its way will come back with its job, which is then stopped like the others.
   if (plan.event && plan.event->kind == Kind::kEnded && open.submitting.contains(plan.event->trial)) {
@@ -386,9 +385,7 @@ void Studies::Perform(Open& open, const Plan& plan) {
   for (const auto number : plan.submit) {
     if (!open.submitting.insert(number).second) continue;
     const auto& trial = *open.record.Find(number);
-    const TrialOrder order{open.record.id, open.record.spec, open.record.user, number, trial.params,
-                           trial.losses};
-    OnLoop([this, order] {
+    OnLoop([this, order = OrderOf(open.record, trial)] {
       if (stopped_) return;
       parts_.trials.Submit(order, [this, alive = alive_, order](const Result<JobId>& job) {
         if (*alive) Submitted(order, job);
@@ -498,32 +495,34 @@ Status Studies::LookAt(Open& open, int64_t number) {
   return EndTrial(open, *open.record.Find(number), *sight);
 }
 
-// What came since the last look goes to the journal before it is judged.
+// What came since the last look, as far as it was judged, goes to the journal before anything acts.
 Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   if (trial.stopping) return Ok();
   const auto last = trial.curve.empty() ? INT64_MIN : trial.curve.back().step;
   auto event = EventOf(Kind::kReported, parts_.clock.Wall(), trial.number);
+  std::optional<Cause> cause;
   for (const auto& point : sight.points) {
-    if (point.step > last) event.points.push_back(point);
+    if (point.step <= last) continue;
+    event.points.push_back(point);
+    cause = open.referee.Report(trial.number, point);
+    // A trial that is at its end anyway is complete.
+    if (cause && !IsTerminal(sight.state)) break;
   }
   if (event.points.empty()) return Ok();
-  const auto points = event.points;
   const auto number = trial.number;
   ATHANOR_CHECK_OK(Record(open, std::move(event)));
-  for (const auto& point : points) {
-    auto cause = open.referee.Report(number, point);
-    // A trial that is at its end anyway is complete.
-    if (!cause || IsTerminal(sight.state)) continue;
-    auto stop = EventOf(Kind::kStopping, parts_.clock.Wall(), number);
-    stop.cause = std::move(*cause);
-    return Record(open, std::move(stop));
-  }
-  return Ok();
+  if (!cause || IsTerminal(sight.state)) return Ok();
+  auto stop = EventOf(Kind::kStopping, parts_.clock.Wall(), number);
+  stop.cause = std::move(*cause);
+  return Record(open, std::move(stop));
 }
 
 Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   TrialEnd end{sight.state, sight.cause, {}, {}, sight.cost_micros, sight.held_ms};
-  for (const auto& point : sight.points) {
+  // One that went on after a pause has earlier points with its earlier jobs.
+  auto points = trial.promotions > 0 ? trial.curve : std::vector<tune::CurvePoint>();
+  points.insert(points.end(), sight.points.begin(), sight.points.end());
+  for (const auto& point : points) {
     const bool better = !end.value || !open.record.spec.best_value ||
                         !std::isfinite(*end.value) || Better(open.record.spec, point.value, *end.value);
     if (!better) continue;

@@ -23,11 +23,18 @@ struct TrialOrder {
   int64_t trial = 0;
   std::string params;  // JSON object
   uint32_t losses = 0;
+  uint32_t promotions = 0;
+  std::string resume_job;  // whose newest checkpoint it goes on from; empty: it starts
   // The same for the same try of the same trial, so that a restart never doubles it.
   std::string key() const {
-    return "study:" + study.ToString() + ":" + std::to_string(trial) + ":" + std::to_string(losses);
+    auto text = "study:" + study.ToString() + ":" + std::to_string(trial) + ":" + std::to_string(losses);
+    return promotions == 0 ? text : text + ":" + std::to_string(promotions);
   }
 };
+inline TrialOrder OrderOf(const StudyRecord& record, const TrialRecord& trial) {
+  return {record.id,    record.spec,       record.user,     trial.number, trial.params,
+          trial.losses, trial.promotions, trial.resume_job};
+}
 
 // A trial's job as it is now.
 struct TrialSight {

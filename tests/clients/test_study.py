@@ -151,6 +151,53 @@ class Studies(Case):
                 self.assertEqual(trial["cause"]["kind"], "trial_stopped")
                 self.assertGreater(trial["params"]["x"], best)
 
+    def test_paused_trials_go_on_from_their_checkpoints_when_they_are_among_the_best(self):
+        self.server.script("rungs.py", """
+            import os, re, time, athanor
+            x = float(os.environ["SM_HP_X"])
+            last = athanor.latest_checkpoint()
+            begin = int(open(last).read()) + 1 if last else 1
+            print("begins at", begin, flush=True)
+            for step in range(begin, 5):
+                athanor.log(loss=x + 1 / step, step=step)
+                def write(path):
+                    with open(path, "w") as file:
+                        file.write(str(step))
+                athanor.checkpoint(step, write)
+                for _ in range(20):
+                    if athanor.should_stop():
+                        raise SystemExit(0)
+                    time.sleep(0.02)
+        """)
+        self.server.script("rungs.yaml", """
+            name: rungs
+            run: python3 rungs.py
+            tune:
+              metric: loss
+              strategy: sobol
+              seed: 3
+              space: {x: {type: float, low: 0, high: 1}}
+              max_trials: 4
+              parallel: 2
+              early_stopping: {rule: asha, first: 1, last: 4, eta: 2, form: promotion}
+        """)
+        done = self.tune("rungs.yaml", "-q")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        study = self.study("rungs")
+        self.assertGreaterEqual(study["counts"]["done"], 1)
+        self.assertEqual(study["counts"]["done"] + study["counts"]["paused"], 4, study["counts"])
+        shown = self.tune("show", "rungs").stdout
+        self.assertIn("paused %d" % study["counts"]["paused"], shown)
+        best = study["best"]
+        self.assertEqual((best["state"], best["promotions"]), ("done", 2))
+        self.assertEqual(best["params"]["x"], min(t["params"]["x"] for t in study["trials"]))
+        job = json.loads(self.server.ath("show", best["job"], "--json").stdout)
+        self.assertTrue(job["resume_job"])
+        self.assertNotIn("begins at 1\n", self.server.ath("logs", best["job"]).stdout)
+        for trial in study["trials"]:
+            if trial["state"] == "paused":
+                self.assertEqual(trial["cause"]["kind"], "trial_paused")
+
     def test_a_target_ends_it_and_a_warm_start_begins_from_it(self):
         self.server.script("first.yaml", JOB % {"trials": 40, "parallel": 2} + "      target: 1.0\n")
         self.assertEqual(self.tune("first.yaml", "--name", "first", "-q").returncode, 0)

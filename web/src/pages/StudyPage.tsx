@@ -19,7 +19,7 @@ import { Parallel, type Brushes } from './compare/Parallel';
 import { act } from './job/JobActions';
 
 const kStates: Record<string, string> = {
-  asked: 'Queued', running: 'Running', stopping: 'Stopping', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
+  asked: 'Queued', running: 'Running', stopping: 'Stopping', pausing: 'Stopping', paused: 'Interrupted', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
 };
 
 // A trial seen as the run it is, for what draws runs.
