@@ -124,9 +124,10 @@ class Away(unittest.TestCase):
         """Red if a new agent listens on another port, or begins with an empty spool."""
         job = self.submit(NEW, 1_000_000)
         self.until_at(20)
+        agents = self.server.agent_pids(job)
         self.server.kill()
         self.until_at(self.at() + 20)
-        for pid in self.server.agent_pids(job):
+        for pid in agents:
             kill(pid)
         self.server.start()
         self.until_at(self.at() + 20)

@@ -77,6 +77,11 @@ CallKind KindOf(std::string_view method, std::string_view raw_path, std::string_
   return params ? CallKind::kTell : row->kind;
 }
 
+bool MayBeOld(std::string_view method, std::string_view raw_path) {
+  const auto call = CallOf(raw_path);
+  return method == "GET" && (call == "mlflow/runs/get" || call == "mlflow/experiments/get");
+}
+
 bool AnswersFile(std::string_view method, std::string_view raw_path) {
   return method == "GET" && (IsPageFile(raw_path) || StartsWith(CallOf(raw_path), kFiles));
 }

@@ -19,6 +19,10 @@ enum class CallKind {
 // keep is asked, so that the server finds the words for what is wrong with it.
 CallKind KindOf(std::string_view method, std::string_view raw_path, std::string_view body);
 
+// Whether an earlier answer will do while the server is away: clients ask who a run is when they end
+// it, and would not end for minutes.
+bool MayBeOld(std::string_view method, std::string_view raw_path);
+
 // Whether the answer is a file, of any size.
 bool AnswersFile(std::string_view method, std::string_view raw_path);
 // Whether the body is a file, of any size.

@@ -31,6 +31,8 @@ constexpr size_t kAskers = 4;
 constexpr uint64_t kMostCall = 32ull << 20;   // as the server takes
 constexpr uint64_t kMostFile = 64ull << 30;
 constexpr uint64_t kMostInMemory = 1 << 20;   // of a file's body
+constexpr size_t kMostOld = 64;               // answers that are remembered
+constexpr size_t kMostOldBytes = 256 << 10;   // of one
 constexpr int kMostTries = 5;                 // of a call at which the server fails
 constexpr Millis kPortTick{500};
 constexpr const char* kSent[] = {"Content-Type", "Range", "If-Range", "If-None-Match",
@@ -118,6 +120,8 @@ struct MlflowProxy::Impl {
   void Ask(const Request& request, const Responder& responder, uint64_t after, SteadyTime until);
   bool WaitFor(uint64_t seq, SteadyTime until);
   HttpCall CallFor(const Request& request) const;
+  std::optional<Response> OldAnswer(const Request& request);
+  void Remember(const Request& request, const Response& response);
   std::unique_ptr<HttpClient> TakeClient();
 
   void Count(uint64_t& counter, const char* kind, const std::string& what, const std::string& hint);
@@ -137,6 +141,7 @@ struct MlflowProxy::Impl {
   std::condition_variable wake;
   std::map<uint64_t, Waiter> waiters;                // GUARDED_BY(mutex), as all below
   std::vector<std::unique_ptr<HttpClient>> clients;  // idle
+  std::map<std::string, Response> old_answers;       // by target
   bool away = false;
   bool stopping = false;
   bool given_up = false;
@@ -373,8 +378,27 @@ std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
   return client;
 }
 
+// What the server said when it was asked the same before; none, if that does not do.
+std::optional<Response> MlflowProxy::Impl::OldAnswer(const Request& request) {
+  const std::lock_guard lock(mutex);
+  const auto at = old_answers.find(request.target);
+  return at == old_answers.end() ? std::nullopt : std::optional(at->second);
+}
+
+void MlflowProxy::Impl::Remember(const Request& request, const Response& response) {
+  if (!MayBeOld(request.method, request.raw_path) || response.status != 200) return;
+  if (response.body.size() > kMostOldBytes) return;
+  const std::lock_guard lock(mutex);
+  if (old_answers.size() >= kMostOld && !old_answers.contains(request.target)) {
+    old_answers.erase(old_answers.begin());
+  }
+  old_answers[request.target] = response;
+}
+
 void MlflowProxy::Impl::Ask(const Request& request, const Responder& responder, uint64_t after,
                             SteadyTime until) {
+  auto old = MayBeOld(request.method, request.raw_path) ? OldAnswer(request) : std::nullopt;
+  if (old) until = std::min(until, std::chrono::steady_clock::now() + options.tell_patience);
   HttpCall call = CallFor(request);
   UniqueFd file;
   if (AnswersFile(request.method, request.raw_path)) {
@@ -392,6 +416,7 @@ void MlflowProxy::Impl::Ask(const Request& request, const Responder& responder, 
         responder.SendFile(std::move(response), std::move(file), 0, static_cast<uint64_t>(length));
       } else {
         response.body = reply->body;
+        Remember(request, response);
         responder.Send(std::move(response));
       }
       const std::lock_guard lock(mutex);
@@ -404,6 +429,7 @@ void MlflowProxy::Impl::Ask(const Request& request, const Responder& responder, 
     wake.wait_until(lock, std::min(pause, until), [this] { return stopping || given_up; });
     ready = ready && !stopping && !given_up && std::chrono::steady_clock::now() < until;
   }
+  if (old) return responder.Send(std::move(*old));
   responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE",
                          "the Athanor server does not answer; what was logged is kept"));
 }

@@ -7,6 +7,7 @@
 //   kTell  (params, updates, inputs)  kept; answered by the server, or at once while it is away
 //   kAsk   (reads, new ids, files)    passed on; 503, which clients try again, after `ask_patience`
 //
+// A run or experiment that was read before is answered as it was then while the server is away.
 // Only the job's own token is let in, and only with it are calls passed on: the script may do
 // here what that token may do at the server, and nothing that the agent may. A call that is kept
 // and refused later is told as a note on the job. What cannot be kept (disk full, too much waits)

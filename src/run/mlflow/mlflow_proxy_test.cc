@@ -198,6 +198,16 @@ TEST_F(MlflowProxyTest, AQuestionIsAnsweredByAnErrorThatClientsTryAgain) {
   EXPECT_NE(reply.body.find("TEMPORARILY_UNAVAILABLE"), std::string::npos);
 }
 
+TEST_F(MlflowProxyTest, ARunThatWasReadBeforeIsAnsweredAsItWasThen) {
+  server_.Say("{\"run\":{}}");
+  Call("GET", "/api/2.0/mlflow/runs/get?run_id=x");
+  server_.Down();
+  LogMetric(1);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get?run_id=x").body, "{\"run\":{}}");
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get?run_id=y").status, 503);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/metrics/get-history?run_id=x").status, 503);
+}
+
 TEST_F(MlflowProxyTest, ARefusalReachesAScriptThatWaitsAndIsNotedOtherwise) {
   server_.status = 400;
   const std::string words = "{\"error_code\":\"INVALID_PARAMETER_VALUE\",\"message\":\"no\"}";
