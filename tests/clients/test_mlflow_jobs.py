@@ -35,10 +35,9 @@ TRAIN = """
             size = os.path.getsize(os.path.join(folder, "big.bin"))
             mlflow.log_artifacts(folder, "files")
 
-        if hasattr(mlflow, "create_external_model"):
-            info = mlflow.sklearn.log_model(model, name="own")
-        else:
-            info = mlflow.sklearn.log_model(model, "own")
+        named = "name" if hasattr(mlflow, "create_external_model") else "artifact_path"
+        info = mlflow.sklearn.log_model(model, **{named: "own"}, pip_requirements=["scikit-learn"],
+                                        serialization_format="cloudpickle")
         again = mlflow.sklearn.load_model(info.model_uri)
         out["same"] = bool((again.predict(frame[["x"]]) == model.predict(frame[["x"]])).all())
         if hasattr(mlflow, "create_external_model"):
