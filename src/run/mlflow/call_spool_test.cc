@@ -26,10 +26,10 @@ std::vector<std::string> TakeAll(CallSpool& spool) {
   return bodies;
 }
 
-size_t FilesIn(const std::string& dir) {
-  size_t count = 0;
-  for (const auto& name : ListDir(dir).value()) count += name.starts_with("calls.");
-  return count;
+std::vector<std::string> FilesIn(const TestDir& dir) {
+  std::vector<std::string> names = *ListDir(dir.path());
+  std::erase_if(names, [](const auto& name) { return !name.starts_with("calls."); });
+  return names;
 }
 
 TEST(CallSpool, GivesCallsBackInOrderAndWhole) {
@@ -75,9 +75,9 @@ TEST(CallSpool, DropsFilesThatAreDelivered) {
   const TestDir dir;
   auto spool = OpenIn(dir.path());
   for (int i = 0; i < 100; ++i) ASSERT_TRUE(spool->Append("POST", "/x", std::string(100, 'x')));
-  EXPECT_GT(FilesIn(dir.path()), 5u);
+  EXPECT_GT(FilesIn(dir).size(), 5u);
   EXPECT_EQ(TakeAll(*spool).size(), 100u);
-  EXPECT_EQ(FilesIn(dir.path()), 1u);
+  EXPECT_EQ(FilesIn(dir).size(), 1u);
 }
 
 TEST(CallSpool, CutsATornEndAndKeepsWhatWasAcknowledged) {
@@ -86,9 +86,7 @@ TEST(CallSpool, CutsATornEndAndKeepsWhatWasAcknowledged) {
   {
     auto spool = OpenIn(dir.path());
     ASSERT_TRUE(spool->Append("POST", "/x", "one"));
-    for (const auto& name : ListDir(dir.path()).value()) {
-      if (name.starts_with("calls.")) path = dir / name;
-    }
+    path = dir / FilesIn(dir).at(0);
   }
   const std::string whole = ReadFile(path).value();
   for (size_t torn = 1; torn < whole.size(); ++torn) {
@@ -107,10 +105,7 @@ TEST(CallSpool, StepsOverDamageAndCountsIt) {
     auto spool = OpenIn(dir.path());
     for (int i = 0; i < 30; ++i) ASSERT_TRUE(spool->Append("POST", "/x", std::string(100, 'x')));
   }
-  std::vector<std::string> names;
-  for (const auto& name : ListDir(dir.path()).value()) {
-    if (name.starts_with("calls.")) names.push_back(name);
-  }
+  const auto names = FilesIn(dir);
   ASSERT_GE(names.size(), 3u);
   std::string bytes = ReadFile(dir / names[1]).value();
   bytes[30] ^= 1;
