@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
 import venvs
 from harness import Server, kill, until
+from network import Network
 
 OLD, NEW = "2.22.5", "3.17.2"
 
@@ -40,10 +41,39 @@ SCRIPT = """
 """
 
 
+class MlflowNetwork(Network):
+    """Holds MLflow's calls back, or loses every third answer to one, and lets all else pass."""
+
+    def __init__(self, server):
+        super().__init__(server)
+        self.held = self.lossy = False
+        self.mlflow = set()  # connections to the server
+        self.answers = self.reports = 0
+
+    def passes(self, data, server):
+        if b"/api/2.0/mlflow/" in data[:100]:
+            self.mlflow.add(server)
+        with self.lock:
+            self.reports += data.count(b"POST /agent/v1/report ")
+        return not (self.held and server in self.mlflow)
+
+    def loses(self, server):
+        if not self.lossy or server not in self.mlflow:
+            return False
+        with self.lock:
+            self.answers += 1
+            return self.answers % 3 == 0
+
+
 class Away(unittest.TestCase):
     def setUp(self):
         self.server = Server()
         self.addCleanup(self.server.close)
+
+    def network(self):
+        network = MlflowNetwork(self.server)
+        self.addCleanup(network.close)
+        return network
 
     def submit(self, version, most):
         python = venvs.venv("mlflow-skinny==" + version)
@@ -94,9 +124,41 @@ class Away(unittest.TestCase):
         (run,) = [r for r in runs["runs"] if r["info"]["run_name"] == record["name"]]
         return run
 
+    def test_answers_are_lost(self):
+        """Red if a call is delivered again without its place (kPlaceHeader), or if the door does
+        not look at it: ticks are there twice."""
+        network = self.network()
+        job = self.submit(NEW, 1_000_000)
+        self.until_at(10)
+        network.lossy = True
+        self.until_at(self.at() + 30)
+        until(lambda: network.swallowed >= 10, "answers were lost")
+        network.lossy = False
+        self.server.go("stop")
+        self.check(job)
+
+    def test_the_end_waits_for_what_was_logged(self):
+        """Red if Agent::Finish does not wait for the proxy (MlflowProxy::Drain) before it says that
+        the attempt ended: the token is void then, and the rest is refused."""
+        network = self.network()
+        job = self.submit(OLD, 1_000_000)
+        self.until_at(20)
+        network.held = True
+        network.break_open()
+        self.until_at(self.at() + 20)
+        self.server.go("stop")
+        supervisor = self.server.supervisor_pids(job)
+        until(lambda: not any(map(harness.alive, supervisor)), "the script has ended")
+        # The agent goes on to report, several times, but not the end.
+        before = network.reports
+        until(lambda: network.reports >= before + 4, "the agent reports")
+        self.assertEqual(self.server.state(job), "Running")
+        network.held = False
+        self.check(job)
+
     def test_the_server_dies_again_and_again(self):
-        """Red if a call is delivered again without its place (kPlaceHeader): ticks are there twice;
-        or if it is answered without being kept: points are missing."""
+        """Red if a call is answered without being kept: points are missing; or if the script waits
+        for the server, and so never comes on."""
         job = self.submit(NEW, 1_000_000)
         for _ in range(4):
             self.until_at(self.at() + 30)
@@ -108,8 +170,8 @@ class Away(unittest.TestCase):
         self.assertGreater(self.check(job), 200)
 
     def test_the_script_ends_while_the_server_is_dead(self):
-        """Red if Agent::Finish does not wait for the proxy (MlflowProxy::Drain) before it says that
-        the attempt ended: the token is void then, and the rest is refused."""
+        """Red if a run that was read before is not answered while the server is away (MayBeOld): the
+        client reads it once more at its end, and tries for minutes."""
         job = self.submit(OLD, 1_000_000)
         self.until_at(20)
         supervisor = self.server.supervisor_pids(job)
