@@ -16,9 +16,10 @@ import os
 import re
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import BUILD, Broken, check, main, median, python_with, scratch  # noqa: E402
+from common import BUILD, Broken, Server, check, main, median, python_with, scratch  # noqa: E402
 
 TENSORBOARD = "2.21.0"
 PYTHON_LOADER = """
@@ -67,6 +68,18 @@ def rustboard(binary, folder):
     return float(found.group(1)) * {"s": 1, "ms": 1e-3, "µs": 1e-6}[found.group(2)], peak
 
 
+def import_all(folder, points):
+    """Seconds until `ath import tb` has said that all is kept."""
+    with Server() as server:
+        begun = time.perf_counter()
+        answer = json.loads(server.ath("import", "tb", folder, "--json").splitlines()[-1])
+        taken = time.perf_counter() - begun
+    kept = sum(run["stored"] for run in answer["runs"])
+    if kept != points:
+        raise Broken("%d of %d points were imported" % (kept, points))
+    return taken
+
+
 def run(report, options):
     megabytes = 40 if options.quick else options.megabytes
     runs = 20 if options.quick else options.runs
@@ -86,6 +99,7 @@ def run(report, options):
             seconds, peak = rustboard(binary, folder)
             theirs.append(seconds)
             their_memory.append(peak)
+        imported = [import_all(folder, made["points"]) for _ in range(max(2, repeats - 2))]
         share = max(1, runs // 100)
         taken = float(check([python, "-c", PYTHON_LOADER,
                              *(os.path.join(folder, name) for name in names[:share])]))
@@ -104,7 +118,10 @@ def run(report, options):
                % (taken, share, runs, python_seconds))
     report.row("memory", median(memory), "MB", values=memory,
                note="RustBoard: %.0f MB" % median(their_memory))
-    report.skip("durable import", "runs without a job are not in the store yet")
+    report.row("imported durably, against RustBoard's loading", median(theirs) / median(imported),
+               "x", bar=0.5, at_least=True, values=[b / a for a, b in zip(imported, theirs)],
+               against="`ath import tb` into an empty server, %.2f s; every point kept"
+               % median(imported))
 
 
 def arguments(parser):

@@ -264,11 +264,10 @@ class Server {
     return plan;
   }
 
-  // A script that logs with MLflow logs to its job's run, unless it is told another server.
+  // A script that logs with MLflow logs to its job's run, unless it is told another server. Where
+  // it finds us its agent says.
   void AddTracking(const JobRecord& record, AttemptPlan& plan) const {
-    const auto& url = context_->info.url;
-    if (url.empty() || record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
-    plan.spec.env["MLFLOW_TRACKING_URI"] = url;
+    if (record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
     plan.spec.env["MLFLOW_RUN_ID"] = record.id.value.ToHex();
     plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
   }

@@ -103,11 +103,20 @@ constexpr CauseRow kCauses[] = {
      "rest waits on disk; when there is no room left for them, points are dropped and counted, and the "
      "script is never kept waiting. Log less often.",
      false, 0},
+    {"mlflow_refused", "ATH-J0216", "the server refused what MLflow logged",
+     "The script logs with MLflow through the agent, which answers at once and delivers later. The "
+     "server refused a call when it was delivered: the run was deleted, say, or the name of a metric "
+     "is none. The script was told nothing and went on.",
+     false, 0},
+    {"mlflow_dropped", "ATH-J0217", "what MLflow logged could not be kept",
+     "The server was away, and there was no room to keep what the script logged with MLflow until it "
+     "is back: the disk is full, or more than 1 GiB waited. These calls are lost; the script went on.",
+     false, 0},
     {"trial_stopped", "ATH-J0214", "its study stopped it",
      "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
      "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",
      false, 0},
-    {"trial_paused", "ATH-J0216", "its study paused it",
+    {"trial_paused", "ATH-J0218", "its study paused it",
      "The job is a trial of a tuning job with `form: promotion`: it reached a rung, and goes on as a "
      "new job from its newest checkpoint when it is among the best there. The script got SIGTERM and "
      "its grace time.",

@@ -20,6 +20,7 @@ inline constexpr char kPackages[] = "packages";  // names the blob of what is in
 inline constexpr char kEventIndex[] = "events.index";  // numbers of the script's event files
 inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
+inline constexpr char kMlflow[] = "mlflow";  // calls that the MLflow proxy keeps, and its port
 inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged
 
 }  // namespace athanor::attempt_dir

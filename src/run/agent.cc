@@ -28,6 +28,7 @@
 #include "run/ending.h"
 #include "run/exit_record.h"
 #include "run/launch_supervisor.h"
+#include "run/mlflow/mlflow_proxy.h"
 #include "run/outputs.h"
 #include "run/preparation.h"
 #include "run/publish.h"
@@ -113,6 +114,7 @@ class Agent {
   std::string Path(const char* name) const { return JoinPath(dir_, name); }
 
   void StartShipping();
+  void StartTracking();
   void ListenForCommands();
   void OnCommand(const ReplyFrame& frame);
   UsageFrame Usage();
@@ -136,6 +138,7 @@ class Agent {
   Logger log_;
   HeldClock held_;
   std::unique_ptr<Shipper> shipper_;
+  std::unique_ptr<MlflowProxy> mlflow_;  // null: the script logs elsewhere
   std::vector<SecretValue> secrets_;
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
@@ -164,9 +167,27 @@ void Agent::StartShipping() {
   survival_.HookInto(options);
   shipper_ = std::make_unique<Shipper>(std::move(options));
   survival_.Use(*shipper_);
+  StartTracking();
   shipper_->Follow(0, LogStream::kSetup, JoinPath(dir_, "logs/setup"));
   shipper_->Start();
   commands_ = std::thread([this] { ListenForCommands(); });
+}
+
+// Before any thread may tell of a fence, and before the script gets its environment.
+void Agent::StartTracking() {
+  auto& env = plan_.spec.env;
+  const auto token = env.find("MLFLOW_TRACKING_TOKEN");
+  if (token == env.end() || env.contains("MLFLOW_TRACKING_URI")) return;
+  auto started = MlflowProxy::Start({Path(attempt_dir::kMlflow), plan_.server, token->second,
+                                     log_, [this](Cause cause) {
+                                       shipper_->Send(NoteFrame{std::move(cause)});
+                                     }});
+  if (!started) {
+    log_.Log(LogLevel::kError, "no MLflow for the script", {{"why", started.error().what}});
+    return;
+  }
+  mlflow_ = std::move(*started);
+  env["MLFLOW_TRACKING_URI"] = mlflow_->url();
 }
 
 // A long poll of its own, so that a stop arrives at once and not with the next report.
@@ -206,6 +227,7 @@ void Agent::ListenForCommands() {
 void Agent::OnCommand(const ReplyFrame& frame) {
   if (std::holds_alternative<FencedFrame>(frame)) {
     fenced_ = true;
+    if (mlflow_) mlflow_->GiveUp();
   } else if (const auto* stop = std::get_if<StopFrame>(&frame)) {
     std::lock_guard lock(mutex_);
     if (stop_) return;
@@ -419,6 +441,8 @@ int Agent::Finish() {
   }
   // Before anything waits for the server: checkpoints do not need it.
   if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
+  // What the script logged belongs to an attempt that lives.
+  if (mlflow_) mlflow_->Drain();
   shipper_->Drain();
   if (fenced_) return Leave({});
   // The raw streams may hold secrets; what is scrubbed of them is at the server now.
@@ -473,6 +497,7 @@ int Agent::Leave(const Cause& cause) {
   Wake();
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
+  mlflow_.reset();  // nobody tells it of a fence any more
   return 0;
 }
 

@@ -57,6 +57,14 @@ class Network:
         self.up = self.down = True
         self.break_open()
 
+    def passes(self, data, server):
+        """Whether these bytes of a client go on to the server; for those who look closer."""
+        return True
+
+    def loses(self, server):
+        """Whether what came back on this connection is lost, and the connection with it."""
+        return False
+
     def break_open(self):
         with self.lock:
             ends, self.ends = self.ends, set()
@@ -86,7 +94,7 @@ class Network:
             back.start()
             with contextlib.suppress(OSError):
                 while data := client.recv(65536):
-                    if not self.up:
+                    if not self.up or not self.passes(data, server):
                         break
                     server.sendall(data)
                 server.shutdown(socket.SHUT_WR)
@@ -97,7 +105,7 @@ class Network:
     def replies(self, server, client):
         with contextlib.suppress(OSError):
             while data := server.recv(65536):
-                if not self.down:
+                if not self.down or self.loses(server):
                     with self.lock:
                         self.swallowed += 1
                     break

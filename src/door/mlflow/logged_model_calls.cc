@@ -5,6 +5,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/model_metrics.h"
 #include "door/mlflow/validate.h"
 #include "door/names.h"
 
@@ -26,6 +27,19 @@ Result<Tags> TagsOf(const Fields& fields, std::string_view name, size_t most) {
   return tags;
 }
 
+void WriteModelMetric(JsonWriter& json, const std::string& model, const ModelMetric& metric) {
+  json.BeginObject();
+  json.Text("key", metric.key);
+  json.Double("value", metric.value);
+  json.Int("timestamp", metric.timestamp_ms);
+  json.Int("step", metric.step);
+  if (!metric.dataset_name.empty()) json.Text("dataset_name", metric.dataset_name);
+  if (!metric.dataset_digest.empty()) json.Text("dataset_digest", metric.dataset_digest);
+  json.Text("model_id", model);
+  json.Text("run_id", metric.run_id);
+  json.EndObject();
+}
+
 void WriteModel(JsonWriter& json, const LoggedModel& model) {
   const LoggedModelRow& row = model.row;
   json.BeginObject();
@@ -40,11 +54,17 @@ void WriteModel(JsonWriter& json, const LoggedModel& model) {
   json.Text("status", kStatus[static_cast<size_t>(std::clamp<int64_t>(row.status, 1, 3) - 1)]);
   if (!row.type.empty()) json.Text("model_type", row.type);
   if (!row.run_id.empty()) json.Text("source_run_id", row.run_id);
-  WritePairs(json, "tags", model.tags);
+  WritePairs(json, "tags", PlainTags(model));
   json.EndObject();
   json.Key("data");
   json.BeginObject();
   WritePairs(json, "params", model.params);
+  if (const auto metrics = MetricsOf(model); !metrics.empty()) {
+    json.Key("metrics");
+    json.BeginArray();
+    for (const auto& metric : metrics) WriteModelMetric(json, row.id, metric);
+    json.EndArray();
+  }
   json.EndObject();
   json.EndObject();
 }
@@ -138,7 +158,47 @@ std::string TextOf(const LoggedModel& model, std::string_view key) {
   return "";
 }
 
-bool PassesOne(const LoggedModel& model, const Clause& clause) {
+struct DatasetName {
+  std::string name;
+  std::string digest;  // empty: any
+};
+
+bool IsOn(const ModelMetric& metric, const DatasetName& dataset) {
+  return metric.dataset_name == dataset.name &&
+         (dataset.digest.empty() || metric.dataset_digest == dataset.digest);
+}
+
+// On any of the data sets; all metrics are on none.
+bool IsOnOne(const ModelMetric& metric, const std::vector<DatasetName>& datasets) {
+  return datasets.empty() || std::any_of(datasets.begin(), datasets.end(),
+                                         [&](const auto& one) { return IsOn(metric, one); });
+}
+
+bool HasMetric(const LoggedModel& model, const std::vector<DatasetName>& datasets,
+               const Clause* clause) {
+  const auto metrics = MetricsOf(model);
+  return std::any_of(metrics.begin(), metrics.end(), [&](const ModelMetric& metric) {
+    if (!IsOnOne(metric, datasets)) return false;
+    return clause == nullptr || (metric.key == clause->key && Passes(*clause, metric.value));
+  });
+}
+
+// The newest value of a metric; none when the model has none on that data set.
+std::optional<double> ValueOf(const LoggedModel& model, const std::string& key,
+                              const DatasetName& dataset) {
+  std::optional<ModelMetric> newest;
+  for (auto& metric : MetricsOf(model)) {
+    if (metric.key != key || (!dataset.name.empty() && !IsOn(metric, dataset))) continue;
+    if (!newest || std::pair(metric.step, metric.timestamp_ms) >
+                                 std::pair(newest->step, newest->timestamp_ms)) {
+      newest = std::move(metric);
+    }
+  }
+  return newest ? std::optional(newest->value) : std::nullopt;
+}
+
+bool PassesOne(const LoggedModel& model, const Clause& clause,
+               const std::vector<DatasetName>& datasets) {
   switch (clause.type) {
     case FieldType::kTag:
     case FieldType::kParam: {
@@ -155,16 +215,43 @@ bool PassesOne(const LoggedModel& model, const Clause& clause) {
         return Passes(clause, static_cast<double>(model.row.updated_ms));
       }
       return Passes(clause, TextOf(model, clause.key));
-    case FieldType::kMetric:
+    case FieldType::kMetric: return HasMetric(model, datasets, &clause);
     case FieldType::kDataset: return false;
   }
   return false;
 }
 
 struct Order {
+  FieldType type = FieldType::kAttribute;
   std::string key;
   bool ascending = true;
+  DatasetName dataset;  // of a metric; no name: any
 };
+
+// Below, at or above 0 as `a` comes before, with or after `b`. What lacks the metric comes last.
+int Compare(const LoggedModel& a, const LoggedModel& b, const Order& order) {
+  const int way = order.ascending ? 1 : -1;
+  const auto by = [way](const auto& x, const auto& y) { return x < y ? -way : y < x ? way : 0; };
+  if (order.type == FieldType::kMetric) {
+    const auto x = ValueOf(a, order.key, order.dataset);
+    const auto y = ValueOf(b, order.key, order.dataset);
+    // Numbers, then NaN, then none, whichever way.
+    const auto rank = [](const auto& v) { return !v ? 2 : *v != *v ? 1 : 0; };
+    if (rank(x) != rank(y) || rank(x) != 0) return rank(x) - rank(y);
+    return by(*x, *y);
+  }
+  if (order.type == FieldType::kParam || order.type == FieldType::kTag) {
+    const Tags& of_a = order.type == FieldType::kTag ? a.tags : a.params;
+    const Tags& of_b = order.type == FieldType::kTag ? b.tags : b.params;
+    const auto x = of_a.find(order.key);
+    const auto y = of_b.find(order.key);
+    if (x == of_a.end() || y == of_b.end()) return (x == of_a.end()) - (y == of_b.end());
+    return by(x->second, y->second);
+  }
+  if (order.key == "creation_timestamp") return by(a.row.created_ms, b.row.created_ms);
+  if (order.key == "last_updated_timestamp") return by(a.row.updated_ms, b.row.updated_ms);
+  return by(TextOf(a, order.key), TextOf(b, order.key));
+}
 
 Result<std::vector<Order>> OrderOf(const Fields& fields) {
   std::vector<Order> order;
@@ -178,9 +265,28 @@ Result<std::vector<Order>> OrderOf(const Fields& fields) {
                                              Searched::kLoggedModels));
     const auto at = item.find("ascending");
     const bool ascending = at == item.end() || !at->is_boolean() || at->get<bool>();
-    order.push_back({one.key, ascending});
+    Order made{one.type, one.key, ascending, {}};
+    const Fields rest(item);
+    ATHANOR_TRY(made.dataset.name, rest.Text("dataset_name"));
+    ATHANOR_TRY(made.dataset.digest, rest.Text("dataset_digest"));
+    order.push_back(std::move(made));
   }
   return order;
+}
+
+Result<std::vector<DatasetName>> DatasetsOf(const Fields& fields) {
+  std::vector<DatasetName> datasets;
+  const Json* items = fields.Find("datasets");
+  if (items == nullptr || !items->is_array()) return datasets;
+  for (const auto& item : *items) {
+    if (!item.is_object()) return InvalidValue("datasets", item, "It is not an object.");
+    const Fields one(item);
+    DatasetName dataset;
+    ATHANOR_TRY(dataset.name, one.Needed("dataset_name"));
+    ATHANOR_TRY(dataset.digest, one.Text("dataset_digest"));
+    datasets.push_back(std::move(dataset));
+  }
+  return datasets;
 }
 
 Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
@@ -189,26 +295,21 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const std::string text, fields.Text("filter"));
   ATHANOR_TRY(const auto filter, ParseFilter(text, Searched::kLoggedModels));
   ATHANOR_TRY(const auto order, OrderOf(fields));
+  ATHANOR_TRY(const auto datasets, DatasetsOf(fields));
   std::vector<const LoggedModel*> found;
   for (const auto& [id, model] : mlflow.context.models.logged()) {
     const auto experiment = std::to_string(model.row.experiment);
     if (model.row.deleted || std::find(ids.begin(), ids.end(), experiment) == ids.end()) continue;
-    const bool passes = std::all_of(filter.begin(), filter.end(),
-                                    [&one = model](const Clause& c) { return PassesOne(one, c); });
-    if (passes) found.push_back(&model);
+    if (!datasets.empty() && !HasMetric(model, datasets, nullptr)) continue;
+    const auto* one = &model;
+    const bool passes = std::all_of(filter.begin(), filter.end(), [&](const Clause& clause) {
+      return PassesOne(*one, clause, datasets);
+    });
+    if (passes) found.push_back(one);
   }
   std::sort(found.begin(), found.end(), [&](const auto* a, const auto* b) {
     for (const auto& one : order) {
-      int way = 0;
-      if (one.key == "creation_timestamp" || one.key == "last_updated_timestamp") {
-        const bool created = one.key == "creation_timestamp";
-        const int64_t x = created ? a->row.created_ms : a->row.updated_ms;
-        const int64_t y = created ? b->row.created_ms : b->row.updated_ms;
-        way = x < y ? -1 : x > y ? 1 : 0;
-      } else {
-        way = TextOf(*a, one.key).compare(TextOf(*b, one.key));
-      }
-      if (way != 0) return one.ascending ? way < 0 : way > 0;
+      if (const int way = Compare(*a, *b, one); way != 0) return way < 0;
     }
     if (a->row.created_ms != b->row.created_ms) return a->row.created_ms > b->row.created_ms;
     return a->row.id < b->row.id;

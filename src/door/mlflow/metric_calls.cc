@@ -9,7 +9,9 @@
 #include "base/text.h"
 #include "door/hub.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/model_metrics.h"
 #include "door/mlflow/validate.h"
+#include "link/kept_call.h"
 
 namespace athanor {
 namespace {
@@ -19,6 +21,7 @@ constexpr uint32_t kMlflowChannel = 0x6D6C666C;
 constexpr size_t kMostHistory = 25'000;
 constexpr size_t kMostSampled = 2'500;
 constexpr size_t kMostBulkRuns = 100;
+constexpr size_t kMostBegun = 50'000;
 
 tl::unexpected<Error> Missing(const std::string& parameter) {
   return InvalidParameter("Missing value for required parameter '" + parameter +
@@ -60,36 +63,119 @@ Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
   if (const Json* step = member("step")) {
     const auto counted = IntOf(*step, "step");
     if (!counted) return tl::unexpected(IntOf(*step, called("step")).error());
-    // The client sends 0 for "no step": many such points are many, not one.
-    if (*counted != 0) point.step = *counted;
+    point.step = *counted;
   }
   return point;
 }
 
-// Stored when this returns: it survives the end of the server.
-Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points) {
+// The attempt that logs: the caller's own, also when it is late, else the current one.
+uint32_t AttemptFor(const Mlflow& mlflow, JobId run, const Call& call) {
+  const auto* live = mlflow.context.engine.Live(run);
+  if (live == nullptr || live->current() == nullptr) return 1;
+  for (const auto& attempt : live->attempts) {
+    if (call.caller.attempt == attempt.id) return attempt.number;
+  }
+  return live->current()->number;
+}
+
+// Whether the series had a point with a step in this attempt; from now on it has.
+bool Begun(Mlflow& mlflow, JobId run, uint32_t attempt, const std::string& name) {
+  if (mlflow.begun.size() >= kMostBegun) mlflow.begun.clear();
+  if (!mlflow.begun.emplace(run, attempt, name).second) return true;
+  const auto points = mlflow.context.series.Sample(run, name, {INT64_MIN, INT64_MAX, 1});
+  return points && std::any_of(points->begin(), points->end(), [&](const SeriesPoint& point) {
+           return point.step && point.attempt == attempt;
+         });
+}
+
+// Clients send 0 also for "no step": many such points of one name are many, not one. So only the
+// first point of an attempt is at step 0.
+void KeepStepless(Mlflow& mlflow, JobId run, PointBatch& batch) {
+  for (auto& item : batch.items) {
+    Point& point = item.point;
+    if (point.step == 0 && Begun(mlflow, run, batch.attempt, point.name)) point.step.reset();
+  }
+}
+
+// Stored when this returns: it survives the end of the server. What an agent kept and delivers is
+// known by its place, and stored once.
+Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& call) {
   if (points.empty()) return Ok();
   PointBatch batch;
   batch.channel = kMlflowChannel;
-  if (const auto* live = mlflow.context.engine.Live(run); live != nullptr && live->current()) {
-    batch.attempt = live->current()->number;
-  }
+  batch.attempt = AttemptFor(mlflow, run, call);
   for (auto& point : points) batch.items.push_back({0, std::move(point)});
-  auto added = mlflow.context.series.Add(run, std::move(batch));
+  KeepStepless(mlflow, run, batch);
+  const auto place = call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader))
+                                         : std::nullopt;
+  if (place) {
+    batch.channel = place->channel;
+    for (size_t i = 0; i < batch.items.size(); ++i) batch.items[i].seq = SeqOfPoint(*place, i);
+  }
+  auto added = place ? mlflow.context.series.Append(run, batch)
+                     : mlflow.context.series.Add(run, std::move(batch));
   if (!added) return tl::unexpected(added.error());
   mlflow.context.runs.Touch(run);
   mlflow.context.hub.Tell(run, News::kPoints);
   return Ok();
 }
 
-Result<Answer> LogMetric(Mlflow& mlflow, const Fields& fields, const Call&) {
+struct ModelNote {
+  std::string model;  // its id
+  ModelMetric metric;
+};
+
+// A metric may be said to be of a model, too, on some data set (MLflow 3).
+Status AddNote(const Mlflow& mlflow, const Json& metric, const Point& point, JobId run,
+               std::vector<ModelNote>& notes) {
+  const auto text = [&metric](const char* name) {
+    const auto at = metric.find(name);
+    return at != metric.end() && at->is_string() ? at->get<std::string>() : std::string();
+  };
+  const std::string id = text("model_id");
+  if (id.empty()) return Ok();
+  const auto model = mlflow.context.models.FindLogged(id);
+  if (!model) return tl::unexpected(model.error());
+  const std::string digest = text("dataset_digest");
+  if (digest.find('\n') != std::string::npos) {
+    return InvalidValue("dataset_digest", digest, "It has a line break.");
+  }
+  notes.push_back({id, {point.name, run.value.ToHex(), text("dataset_name"), digest, point.value,
+                        point.wall_ns / 1'000'000, point.step.value_or(0)}});
+  return Ok();
+}
+
+// One that is older than what is known changes nothing.
+Status KeepNotes(Mlflow& mlflow, const std::vector<ModelNote>& notes, RunBatch& batch) {
+  for (const auto& [id, metric] : notes) {
+    ATHANOR_TRY(const auto* model, mlflow.context.models.FindLogged(id));
+    const auto tag = TagOf(metric);
+    if (const auto at = model->tags.find(tag.first); at != model->tags.end()) {
+      const auto known = MetricOf(at->first, at->second);
+      if (known && std::pair(known->step, known->timestamp_ms) >
+                       std::pair(metric.step, metric.timestamp_ms)) {
+        continue;
+      }
+    }
+    ATHANOR_TRY(auto noted, mlflow.context.models.TagLogged(id, {tag}, mlflow.Now()));
+    for (auto& label : noted.labels) batch.labels.push_back(std::move(label));
+    for (auto& row : noted.logged) batch.logged.push_back(std::move(row));
+  }
+  return Ok();
+}
+
+Result<Answer> LogMetric(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(const JobId id, fields.Run());
   ATHANOR_TRY(auto point, PointOf(fields.json(), std::nullopt));
   ATHANOR_CHECK_OK(mlflow.context.runs.CheckActive(id));
+  std::vector<ModelNote> notes;
+  ATHANOR_CHECK_OK(AddNote(mlflow, fields.json(), point, id, notes));
   std::vector<Point> points;
   points.push_back(std::move(point));
-  ATHANOR_CHECK_OK(Store(mlflow, id, std::move(points)));
-  return Answer{};
+  ATHANOR_CHECK_OK(Store(mlflow, id, std::move(points), call));
+  Answer answer;
+  ATHANOR_CHECK_OK(KeepNotes(mlflow, notes, answer.batch));
+  return answer;
 }
 
 Status CheckCount(std::string_view what, size_t count, size_t most) {
@@ -99,7 +185,7 @@ Status CheckCount(std::string_view what, size_t count, size_t most) {
       "multiple requests and try again.", most, what, count, what, what));
 }
 
-Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call&) {
+Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(const JobId id, fields.Run());
   const Json* metrics = fields.Find("metrics");
   if (metrics != nullptr && !metrics->is_array()) {
@@ -114,9 +200,11 @@ Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_CHECK_OK(CheckCount("metrics, params, and tags", count + params.size() + tags.size(),
                               kMostBatchItems));
   std::vector<Point> points;
+  std::vector<ModelNote> notes;
   points.reserve(count);
   for (size_t i = 0; i < count; ++i) {
     ATHANOR_TRY(auto point, PointOf((*metrics)[i], i));
+    ATHANOR_CHECK_OK(AddNote(mlflow, (*metrics)[i], point, id, notes));
     points.push_back(std::move(point));
   }
   std::set<std::string_view> keys;
@@ -137,7 +225,8 @@ Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(auto tagged, mlflow.context.runs.SetTags(id, tags));
   for (auto& run : tagged.runs) batch.runs.push_back(std::move(run));
   for (auto& label : tagged.labels) batch.labels.push_back(std::move(label));
-  if (auto stored = Store(mlflow, id, std::move(points)); !stored) {
+  ATHANOR_CHECK_OK(KeepNotes(mlflow, notes, batch));
+  if (auto stored = Store(mlflow, id, std::move(points), call); !stored) {
     // The book has the params and tags already: they are kept, and told of when sent again.
     mlflow.context.run_writer.Write(std::move(batch), {});
     return tl::unexpected(stored.error());

@@ -1,0 +1,84 @@
+// CallSpool keeps calls of MLflow's clients until the server has taken them: a queue in files of
+// the attempt. What Append returned for survives kill -9 of the agent, and is on disk after the
+// next Sync. Calls have rising numbers, which are never used twice; a call may be delivered
+// again after a crash, and is then recognised by its number.
+//
+// Records are checksummed: one that a dying agent left half-written was never acknowledged and is
+// cut off; one that is damaged is stepped over with the rest of its file, and `lost()` counts it.
+//
+// Threads: safe from any; one thread takes calls (First, Done).
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/fd.h"
+#include "base/result.h"
+
+namespace athanor {
+
+struct KeptCall {
+  uint64_t seq = 0;
+  std::string method;  // "POST"
+  std::string target;  // "/api/2.0/mlflow/runs/log-metric"
+  std::string body;
+};
+
+class CallSpool {
+ public:
+  struct Limits {
+    uint64_t file_bytes = 8 << 20;  // a file that has more is followed by another
+    uint64_t all_bytes = 1 << 30;   // not yet delivered
+  };
+  // Goes on with what an earlier agent left in `dir`, which is made if need be.
+  static Result<std::unique_ptr<CallSpool>> Open(std::string dir, Limits limits);
+
+  // The number of the call. kExhausted: the limit is reached, or the disk is full; nothing is
+  // kept then, and a later call may be.
+  Result<uint64_t> Append(std::string_view method, std::string_view target, std::string_view body);
+  // The oldest that is not done; none when all are.
+  std::optional<KeptCall> First();
+  // `seq` and all before it are delivered, or given up.
+  void Done(uint64_t seq);
+  void Sync();
+
+  uint64_t last() const;  // number of the newest call ever
+  uint64_t done() const;
+  uint32_t channel() const { return channel_; }
+  uint64_t lost() const;
+
+ private:
+  struct File {
+    std::string path;
+    UniqueFd fd;
+    uint64_t size = 0;
+    uint64_t read = 0;  // up to here all is done
+  };
+
+  CallSpool(std::string dir, Limits limits) : dir_(std::move(dir)), limits_(limits) {}
+  Status Load();
+  Status LoadState();
+  Status LoadFile(const std::string& name, bool newest);
+  Status AddFile();
+  std::optional<KeptCall> ReadAt(const File& file, uint64_t offset, uint64_t* next) const;
+
+  const std::string dir_;
+  const Limits limits_;
+  uint32_t channel_ = 0;
+  UniqueFd state_;
+
+  mutable std::mutex mutex_;
+  std::deque<File> files_;  // GUARDED_BY(mutex_), as all below; the last one is written
+  uint64_t last_ = 0;
+  uint64_t done_ = 0;
+  uint64_t lost_ = 0;
+  uint64_t waiting_ = 0;  // bytes of calls that are not done
+  bool dirty_ = false;
+};
+
+}  // namespace athanor

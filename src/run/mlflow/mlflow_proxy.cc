@@ -1,0 +1,492 @@
+#include "run/mlflow/mlflow_proxy.h"
+
+#include <fcntl.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+#include "base/files.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "base/thread_pool.h"
+#include "link/kept_call.h"
+#include "net/http_client.h"
+#include "net/http_server.h"
+#include "run/mlflow/call_kinds.h"
+#include "run/mlflow/call_spool.h"
+
+namespace athanor {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr size_t kAskers = 4;
+constexpr uint64_t kMostCall = 32ull << 20;   // as the server takes
+constexpr uint64_t kMostFile = 64ull << 30;
+constexpr uint64_t kMostInMemory = 1 << 20;   // of a file's body
+constexpr size_t kMostOld = 64;               // answers that are remembered
+constexpr size_t kMostOldBytes = 256 << 10;   // of one
+constexpr int kMostTries = 5;                 // of a call at which the server fails
+constexpr Millis kPortTick{500};
+constexpr const char* kSent[] = {"Content-Type", "Range", "If-Range", "If-None-Match",
+                                 "User-Agent"};
+constexpr const char* kReturned[] = {"Content-Type",  "Content-Disposition",
+                                     "Content-Range", "Accept-Ranges",
+                                     "ETag",          "Last-Modified",
+                                     "X-Content-Type-Options", "Content-Security-Policy"};
+
+bool SameSecret(std::string_view a, std::string_view b) {
+  unsigned differ = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
+    differ |= static_cast<unsigned char>(a[i] ^ b[i]);
+  }
+  return differ == 0 && !a.empty();
+}
+
+// Of "Bearer T", or of "Basic" with T as the password, as MLflow's clients send it.
+std::string TokenIn(std::string_view authorization) {
+  if (StartsWith(authorization, "Bearer ")) return std::string(authorization.substr(7));
+  if (!StartsWith(authorization, "Basic ")) return "";
+  const auto pair = FromBase64(authorization.substr(6));
+  const auto colon = pair ? pair->find(':') : std::string::npos;
+  return colon == std::string::npos ? "" : pair->substr(colon + 1);
+}
+
+Response Refusal(int status, std::string_view code, std::string_view message) {
+  return Response::Json(status, MlflowErrorBody(code, message));
+}
+
+// The server is there, but cannot take it now.
+bool IsAway(const Result<HttpReply>& reply) {
+  if (!reply) return true;
+  return reply->status == 408 || reply->status == 429 ||
+         (reply->status >= 502 && reply->status <= 504);
+}
+
+Response ToResponse(const HttpReply& reply) {
+  Response response;
+  response.status = reply.status;
+  for (const char* name : kReturned) {
+    if (reply.headers.Has(name)) response.headers.Add(name, std::string(reply.headers.Get(name)));
+  }
+  return response;
+}
+
+UniqueFd UnnamedFile(const std::string& dir) {
+  return UniqueFd(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+}
+
+}  // namespace
+
+struct MlflowProxy::Impl {
+  struct Waiter {
+    Responder responder;
+    std::string answer;  // when the server's does not come
+  };
+
+  Impl(Options o, Endpoint e, std::unique_ptr<CallSpool> s)
+      : options(std::move(o)),
+        endpoint(std::move(e)),
+        spool(std::move(s)),
+        http(loop, [this](Request request, Responder responder) {
+          Handle(std::move(request), responder);
+        }) {
+    http.SetBodyPolicy([this](const Request& head) { return PolicyFor(head); });
+  }
+
+  Status Listen();
+  void ListenAgain();
+  BodyPolicy PolicyFor(const Request& head) const;
+  bool MayPass(const Request& head) const;
+  void Handle(Request request, const Responder& responder);
+  void Keep(const Request& request, const Responder& responder, bool tell);
+  void Expire(uint64_t seq);
+  void AnswerWaiters();  // with the mutex held
+  std::optional<Waiter> TakeWaiter(uint64_t seq);
+
+  void Deliver();
+  Result<HttpReply> DeliverOne(HttpClient& client, const KeptCall& call);
+  void Settle(const KeptCall& call, const HttpReply& reply);
+  void WaitForWork();
+  void Pause(int failures);
+
+  void Ask(const Request& request, const Responder& responder, uint64_t after, SteadyTime until);
+  bool WaitFor(uint64_t seq, SteadyTime until);
+  HttpCall CallFor(const Request& request) const;
+  std::optional<Response> OldAnswer(const Request& request);
+  void Remember(const Request& request, const Response& response);
+  std::unique_ptr<HttpClient> TakeClient();
+
+  void Count(uint64_t& counter, const char* kind, const std::string& what, const std::string& hint);
+  void Stop();
+
+  Options options;
+  Endpoint endpoint;
+  std::unique_ptr<CallSpool> spool;
+  uint16_t port = 0;
+  UniqueFd cancel{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+
+  Loop loop;
+  HttpServer http;
+  std::unique_ptr<ThreadPool> askers;  // made by the first who asks; the loop's
+
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::map<uint64_t, Waiter> waiters;                // GUARDED_BY(mutex), as all below
+  std::vector<std::unique_ptr<HttpClient>> clients;  // idle
+  std::map<std::string, Response> old_answers;       // by target
+  bool away = false;
+  bool stopping = false;
+  bool given_up = false;
+  uint64_t dropped = 0;
+  uint64_t refused = 0;
+
+  std::thread loop_thread;
+  std::thread deliverer;
+};
+
+Status MlflowProxy::Impl::Listen() {
+  const auto path = JoinPath(options.dir, "port");
+  const auto kept = ReadFile(path, 16);
+  port = kept ? static_cast<uint16_t>(std::strtoul(kept->c_str(), nullptr, 10)) : 0;
+  if (port != 0) {
+    // The script knows this one and no other.
+    if (!http.ListenTcp("127.0.0.1", port)) ListenAgain();
+    return Ok();
+  }
+  ATHANOR_TRY(port, http.ListenTcp("127.0.0.1", 0));
+  return ReplaceFile(path, std::to_string(port));
+}
+
+void MlflowProxy::Impl::ListenAgain() {
+  loop.After(kPortTick, [this] {
+    if (!http.ListenTcp("127.0.0.1", port)) ListenAgain();
+  });
+}
+
+bool MlflowProxy::Impl::MayPass(const Request& head) const {
+  if (KindOf(head.method, head.raw_path, "") == CallKind::kProbe) return true;
+  return SameSecret(TokenIn(head.headers.Get("Authorization")), options.token);
+}
+
+BodyPolicy MlflowProxy::Impl::PolicyFor(const Request& head) const {
+  BodyPolicy policy;
+  policy.max_bytes = kMostCall;
+  if (!MayPass(head)) {
+    policy.refuse = Refusal(403, "PERMISSION_DENIED",
+                            "this address is for one job: send the token that its "
+                            "MLFLOW_TRACKING_TOKEN holds");
+    return policy;
+  }
+  if (!SendsFile(head.method, head.raw_path)) return policy;
+  policy.max_bytes = kMostFile;
+  const auto length = head.headers.Get("Content-Length");
+  const bool small = !length.empty() &&
+                     std::strtoull(std::string(length).c_str(), nullptr, 10) <= kMostInMemory;
+  if (!small) policy.spool = UnnamedFile(options.dir);
+  return policy;
+}
+
+void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
+  const auto kind = KindOf(request.method, request.raw_path, request.body);
+  switch (kind) {
+    case CallKind::kRefused:
+      return responder.Send(Refusal(404, "ENDPOINT_NOT_FOUND", "this is not a call of MLflow's"));
+    case CallKind::kLog:
+    case CallKind::kTell: return Keep(request, responder, kind == CallKind::kTell);
+    case CallKind::kProbe:
+    case CallKind::kAsk: break;
+  }
+  if (!askers) askers = std::make_unique<ThreadPool>(kAskers);
+  const auto until = std::chrono::steady_clock::now() + options.ask_patience;
+  const uint64_t after = kind == CallKind::kProbe ? 0 : spool->last();
+  const bool taken = askers->Submit([this, request = std::move(request), responder, after, until] {
+    Ask(request, responder, after, until);
+  });
+  if (!taken) responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE", "the agent is stopping"));
+}
+
+void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder, bool tell) {
+  std::string answer = AnswerForKept(request.raw_path, request.body);
+  // With the lock, so that no answer can come before its waiter.
+  std::unique_lock lock(mutex);
+  const auto kept = spool->Append(request.method, request.target, request.body);
+  if (kept && tell && !away) {
+    waiters.emplace(*kept, Waiter{responder, std::move(answer)});
+    wake.notify_all();
+    lock.unlock();
+    loop.After(options.tell_patience, [this, seq = *kept] { Expire(seq); });
+    return;
+  }
+  wake.notify_all();
+  lock.unlock();
+  responder.Send(Response::Json(200, std::move(answer)));
+  if (!kept) {
+    Count(dropped, "mlflow_dropped", "could not be kept and are lost: " + kept.error().what,
+          "df -h " + ShellQuote(options.dir));
+  }
+}
+
+// The server is slow or gone: nobody waits for it until it has answered again.
+void MlflowProxy::Impl::Expire(uint64_t seq) {
+  const std::lock_guard lock(mutex);
+  if (!waiters.contains(seq)) return;
+  away = true;
+  AnswerWaiters();
+}
+
+void MlflowProxy::Impl::AnswerWaiters() {
+  for (auto& [seq, waiter] : waiters) {
+    waiter.responder.Send(Response::Json(200, std::move(waiter.answer)));
+  }
+  waiters.clear();
+}
+
+std::optional<MlflowProxy::Impl::Waiter> MlflowProxy::Impl::TakeWaiter(uint64_t seq) {
+  auto node = waiters.extract(seq);
+  if (node.empty()) return std::nullopt;
+  return std::move(node.mapped());
+}
+
+void MlflowProxy::Impl::WaitForWork() {
+  std::unique_lock lock(mutex);
+  wake.wait(lock, [this] { return stopping || given_up || spool->last() > spool->done(); });
+}
+
+void MlflowProxy::Impl::Pause(int failures) {
+  std::unique_lock lock(mutex);
+  away = true;
+  AnswerWaiters();
+  lock.unlock();
+  spool->Sync();
+  lock.lock();
+  wake.wait_for(lock, Millis(std::min(2'000, 50 << std::min(failures, 6))),
+                [this] { return stopping || given_up; });
+}
+
+Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCall& call) {
+  HttpCall http_call;
+  http_call.method = call.method;
+  http_call.target = call.target;
+  http_call.headers.Add("Authorization", "Bearer " + options.token);
+  http_call.headers.Add("Content-Type", "application/json");
+  http_call.headers.Add(kPlaceHeader, FormatPlace({spool->channel(), call.seq}));
+  http_call.body = call.body;
+  http_call.idempotent = true;
+  http_call.cancel_fd = cancel.get();
+  return client.Do(http_call);
+}
+
+void MlflowProxy::Impl::Deliver() {
+  HttpClient client(endpoint);
+  int failures = 0;
+  int tries = 0;  // of this call, at a server that answers
+  for (;;) {
+    WaitForWork();
+    {
+      const std::lock_guard lock(mutex);
+      if (stopping || given_up) return;
+    }
+    const auto call = spool->First();
+    if (!call) {
+      // What was kept is damaged: there is nothing left to deliver.
+      spool->Done(spool->last());
+      continue;
+    }
+    const auto reply = DeliverOne(client, *call);
+    if (IsAway(reply) || (reply->status >= 500 && ++tries < kMostTries)) {
+      if (failures++ == 0) {
+        options.log.Log(LogLevel::kWarning, "MLflow call not taken",
+                        {{"why", reply ? std::to_string(reply->status) : reply.error().what}});
+      }
+      Pause(failures);
+      continue;
+    }
+    failures = tries = 0;
+    Settle(*call, *reply);
+  }
+}
+
+void MlflowProxy::Impl::Settle(const KeptCall& call, const HttpReply& reply) {
+  spool->Done(call.seq);
+  std::unique_lock lock(mutex);
+  away = false;
+  auto waiter = TakeWaiter(call.seq);
+  wake.notify_all();
+  lock.unlock();
+  if (waiter) {
+    auto response = ToResponse(reply);
+    response.body = reply.body;
+    return waiter->responder.Send(std::move(response));
+  }
+  if (reply.ok()) return;
+  Count(refused, "mlflow_refused",
+        "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
+            Printable(reply.body.substr(0, 300)),
+        "see what the script logs with MLflow");
+}
+
+// How many is told when it has doubled: a storm must not become a storm of notes.
+void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::string& what,
+                              const std::string& hint) {
+  uint64_t now = 0;
+  {
+    const std::lock_guard lock(mutex);
+    now = ++counter;
+  }
+  if ((now & (now - 1)) != 0) return;
+  options.note({kind, fmt::format("{} MLflow {} {}", now, now == 1 ? "call" : "calls", what), hint,
+                ""});
+}
+
+bool MlflowProxy::Impl::WaitFor(uint64_t seq, SteadyTime until) {
+  std::unique_lock lock(mutex);
+  wake.wait_until(lock, until, [&] { return stopping || given_up || spool->done() >= seq; });
+  return spool->done() >= seq;
+}
+
+HttpCall MlflowProxy::Impl::CallFor(const Request& request) const {
+  HttpCall call;
+  call.method = request.method;
+  call.target = request.target;
+  call.headers.Add("Authorization", "Bearer " + options.token);
+  for (const char* name : kSent) {
+    if (request.headers.Has(name)) call.headers.Add(name, std::string(request.headers.Get(name)));
+  }
+  call.cancel_fd = cancel.get();
+  if (request.body_file) {
+    call.body_fd = request.body_file->get();
+    call.body_length = request.body_size;
+  } else {
+    call.body = request.body;
+  }
+  return call;
+}
+
+std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
+  const std::lock_guard lock(mutex);
+  if (clients.empty()) return std::make_unique<HttpClient>(endpoint);
+  auto client = std::move(clients.back());
+  clients.pop_back();
+  return client;
+}
+
+// What the server said when it was asked the same before; none, if that does not do.
+std::optional<Response> MlflowProxy::Impl::OldAnswer(const Request& request) {
+  const std::lock_guard lock(mutex);
+  const auto at = old_answers.find(request.target);
+  return at == old_answers.end() ? std::nullopt : std::optional(at->second);
+}
+
+void MlflowProxy::Impl::Remember(const Request& request, const Response& response) {
+  if (!MayBeOld(request.method, request.raw_path) || response.status != 200) return;
+  if (response.body.size() > kMostOldBytes) return;
+  const std::lock_guard lock(mutex);
+  if (old_answers.size() >= kMostOld && !old_answers.contains(request.target)) {
+    old_answers.erase(old_answers.begin());
+  }
+  old_answers[request.target] = response;
+}
+
+void MlflowProxy::Impl::Ask(const Request& request, const Responder& responder, uint64_t after,
+                            SteadyTime until) {
+  auto old = MayBeOld(request.method, request.raw_path) ? OldAnswer(request) : std::nullopt;
+  if (old) until = std::min(until, std::chrono::steady_clock::now() + options.tell_patience);
+  HttpCall call = CallFor(request);
+  UniqueFd file;
+  if (AnswersFile(request.method, request.raw_path)) {
+    file = UnnamedFile(options.dir);
+    call.body_to_fd = file.get();
+  }
+  bool ready = WaitFor(after, until);
+  auto client = TakeClient();
+  for (int failures = 0; ready; ++failures) {
+    const auto reply = client->Do(call);
+    if (!IsAway(reply)) {
+      auto response = ToResponse(*reply);
+      const auto length = file && reply->ok() ? ::lseek(file.get(), 0, SEEK_END) : 0;
+      if (length > 0) {
+        responder.SendFile(std::move(response), std::move(file), 0, static_cast<uint64_t>(length));
+      } else {
+        response.body = reply->body;
+        Remember(request, response);
+        responder.Send(std::move(response));
+      }
+      const std::lock_guard lock(mutex);
+      clients.push_back(std::move(client));
+      return;
+    }
+    if (file) ready = ::ftruncate(file.get(), 0) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0;
+    std::unique_lock lock(mutex);
+    const auto pause = std::chrono::steady_clock::now() + Millis(20 << std::min(failures, 5));
+    wake.wait_until(lock, std::min(pause, until), [this] { return stopping || given_up; });
+    ready = ready && !stopping && !given_up && std::chrono::steady_clock::now() < until;
+  }
+  if (old) return responder.Send(std::move(*old));
+  responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE",
+                         "the Athanor server does not answer; what was logged is kept"));
+}
+
+void MlflowProxy::Impl::Stop() {
+  {
+    const std::lock_guard lock(mutex);
+    stopping = true;
+    AnswerWaiters();
+    wake.notify_all();
+  }
+  const uint64_t one = 1;
+  [[maybe_unused]] const auto n = ::write(cancel.get(), &one, sizeof one);
+  if (deliverer.joinable()) deliverer.join();
+  if (loop_thread.joinable()) {
+    loop.Post([this] {
+      http.Stop();
+      loop.Stop();
+    });
+    loop_thread.join();
+  }
+  if (askers) askers->Stop();
+  spool->Sync();
+}
+
+MlflowProxy::MlflowProxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+MlflowProxy::~MlflowProxy() { impl_->Stop(); }
+
+Result<std::unique_ptr<MlflowProxy>> MlflowProxy::Start(Options options) {
+  ATHANOR_TRY(auto endpoint, Endpoint::Parse(options.server));
+  CallSpool::Limits limits;
+  limits.all_bytes = options.most_kept;
+  ATHANOR_TRY(auto spool, CallSpool::Open(options.dir, limits));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(endpoint), std::move(spool));
+  ATHANOR_CHECK_OK(impl->Listen());
+  Impl* raw = impl.get();
+  impl->loop_thread = std::thread([raw] { raw->loop.Run(); });
+  impl->deliverer = std::thread([raw] { raw->Deliver(); });
+  return std::unique_ptr<MlflowProxy>(new MlflowProxy(std::move(impl)));
+}
+
+std::string MlflowProxy::url() const { return fmt::format("http://127.0.0.1:{}", impl_->port); }
+
+bool MlflowProxy::Drain() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->wake.wait(lock, [this] {
+    return impl_->given_up || impl_->stopping || impl_->spool->done() >= impl_->spool->last();
+  });
+  return !impl_->given_up && !impl_->stopping;
+}
+
+void MlflowProxy::GiveUp() {
+  const std::lock_guard lock(impl_->mutex);
+  impl_->given_up = true;
+  impl_->AnswerWaiters();
+  impl_->wake.notify_all();
+}
+
+}  // namespace athanor

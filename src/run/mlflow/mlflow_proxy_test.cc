@@ -1,0 +1,280 @@
+#include "run/mlflow/mlflow_proxy.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "base/test_dir.h"
+#include "job/causes.h"
+#include "link/kept_call.h"
+#include "net/http_client.h"
+#include "net/test_server.h"
+#include "run/mlflow/call_kinds.h"
+
+namespace athanor {
+namespace {
+
+constexpr char kRun[] = "0123456789abcdef0123456789abcdef";
+
+std::string MetricBody(int step) {
+  return "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"m\",\"value\":1,\"timestamp\":1,\"step\":" +
+         std::to_string(step) + "}";
+}
+const std::string kParamBody =
+    "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"p\",\"value\":\"1\"}";
+
+// A server that remembers what it took, can be away (the port closed), and can refuse.
+class FakeServer {
+ public:
+  void Up() {
+    server_ = std::make_unique<testing::TestServer>(
+        [this](Request request, Responder responder) {
+          std::unique_lock lock(mutex_);
+          taken_.push_back(std::move(request));
+          changed_.notify_all();
+          if (lose_answers > 0 && lose_answers-- > 0) return responder.BeginStream({}).Abort();
+          responder.Send(Response::Json(status, answer_));
+        },
+        HttpServerOptions{},
+        [](const Request&) {
+          BodyPolicy policy;
+          policy.max_bytes = 1 << 30;
+          return policy;
+        });
+    if (port_ == 0) {
+      port_ = server_->port();
+    } else {
+      server_->OnLoop([this] { ASSERT_TRUE(server_->server().ListenTcp("127.0.0.1", port_)); });
+    }
+  }
+  void Down() { server_.reset(); }
+  std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
+  std::vector<Request> taken() {
+    std::lock_guard lock(mutex_);
+    return taken_;
+  }
+  void Until(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return taken_.size() >= count; });
+  }
+
+  std::atomic<int> status{200};
+  std::atomic<int> lose_answers{0};
+  void Say(std::string text) {
+    std::lock_guard lock(mutex_);
+    answer_ = std::move(text);
+  }
+
+ private:
+  std::string answer_ = "{}";  // GUARDED_BY(mutex_)
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<Request> taken_;
+  uint16_t port_ = 0;
+  std::unique_ptr<testing::TestServer> server_;
+};
+
+class MlflowProxyTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    server_.Up();
+    Restart();
+  }
+  void TearDown() override { proxy_.reset(); }
+
+  void Restart() {
+    proxy_.reset();
+    MlflowProxy::Options options{dir_ / "mlflow", server_.url(), "athrun_secret", log_,
+                                 [this](Cause cause) {
+                                   std::lock_guard lock(mutex_);
+                                   notes_.push_back(std::move(cause));
+                                 }};
+    options.ask_patience = Millis(300);
+    options.most_kept = most_kept_;
+    auto started = MlflowProxy::Start(std::move(options));
+    ASSERT_TRUE(started) << started.error().what;
+    proxy_ = std::move(*started);
+  }
+
+  HttpReply Call(const std::string& method, const std::string& target, std::string body = "",
+                 const std::string& authorization = "Bearer athrun_secret") {
+    HttpClient client(*Endpoint::Parse(proxy_->url()));
+    HttpCall call;
+    call.method = method;
+    call.target = target;
+    call.body = std::move(body);
+    if (!authorization.empty()) call.headers.Add("Authorization", authorization);
+    call.headers.Add("Content-Type", "application/json");
+    auto reply = client.Do(call);
+    EXPECT_TRUE(reply) << reply.error().what;
+    return reply ? *reply : HttpReply{};
+  }
+  HttpReply LogMetric(int step) {
+    return Call("POST", "/api/2.0/mlflow/runs/log-metric", MetricBody(step));
+  }
+  std::vector<Cause> notes() {
+    std::lock_guard lock(mutex_);
+    return notes_;
+  }
+
+  TestDir dir_;
+  SystemClock clock_;
+  Logger log_{STDERR_FILENO, clock_, LogLevel::kOff};
+  uint64_t most_kept_ = 1 << 20;
+  FakeServer server_;
+  std::mutex mutex_;
+  std::vector<Cause> notes_;
+  std::unique_ptr<MlflowProxy> proxy_;
+};
+
+TEST_F(MlflowProxyTest, DeliversWhatIsLoggedInOrderWithTheJobsToken) {
+  for (int i = 0; i < 50; ++i) EXPECT_EQ(LogMetric(i).body, "{}");
+  EXPECT_TRUE(proxy_->Drain());
+  const auto taken = server_.taken();
+  ASSERT_EQ(taken.size(), 50u);
+  for (int i = 0; i < 50; ++i) {
+    EXPECT_EQ(taken[i].body, MetricBody(i));
+    EXPECT_EQ(taken[i].headers.Get("Authorization"), "Bearer athrun_secret");
+    EXPECT_EQ(ParsePlace(taken[i].headers.Get(kPlaceHeader))->seq, static_cast<uint64_t>(i + 1));
+  }
+}
+
+TEST_F(MlflowProxyTest, KeepsWhatIsLoggedWhileTheServerIsAway) {
+  server_.Down();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(LogMetric(i).status, 200);
+  EXPECT_EQ(Call("POST", "/api/2.0/mlflow/runs/log-parameter", kParamBody).body, "{}");
+  const auto update = Call("POST", "/api/2.0/mlflow/runs/update",
+                           "{\"run_id\":\"" + std::string(kRun) + "\",\"status\":\"FINISHED\"}");
+  EXPECT_NE(update.body.find("\"run_info\""), std::string::npos);
+  EXPECT_NE(update.body.find(kRun), std::string::npos);
+  server_.Up();
+  EXPECT_TRUE(proxy_->Drain());
+  ASSERT_EQ(server_.taken().size(), 22u);
+  EXPECT_EQ(server_.taken()[21].path, "/api/2.0/mlflow/runs/update");
+}
+
+TEST_F(MlflowProxyTest, ARestartedAgentListensOnTheSamePortAndDeliversTheRest) {
+  server_.Down();
+  for (int i = 0; i < 10; ++i) LogMetric(i);
+  const std::string url = proxy_->url();
+  Restart();
+  EXPECT_EQ(proxy_->url(), url);
+  LogMetric(10);
+  server_.Up();
+  EXPECT_TRUE(proxy_->Drain());
+  const auto taken = server_.taken();
+  ASSERT_EQ(taken.size(), 11u);
+  EXPECT_EQ(taken[10].body, MetricBody(10));
+}
+
+TEST_F(MlflowProxyTest, SendsAgainWithTheSamePlaceWhenTheAnswerWasLost) {
+  server_.lose_answers = 3;
+  LogMetric(1);
+  EXPECT_TRUE(proxy_->Drain());
+  const auto taken = server_.taken();
+  ASSERT_GE(taken.size(), 4u);
+  for (const auto& one : taken) {
+    EXPECT_EQ(one.headers.Get(kPlaceHeader), taken[0].headers.Get(kPlaceHeader));
+  }
+}
+
+TEST_F(MlflowProxyTest, AQuestionComesAfterWhatWasLoggedBeforeIt) {
+  for (int i = 0; i < 30; ++i) LogMetric(i);
+  server_.Say("{\"run\":{}}");
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get?run_id=x").body, "{\"run\":{}}");
+  const auto taken = server_.taken();
+  ASSERT_EQ(taken.size(), 31u);
+  EXPECT_EQ(taken[30].target, "/api/2.0/mlflow/runs/get?run_id=x");
+}
+
+TEST_F(MlflowProxyTest, AQuestionIsAnsweredByAnErrorThatClientsTryAgain) {
+  server_.Down();
+  const auto reply = Call("GET", "/api/2.0/mlflow/runs/get?run_id=x");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_NE(reply.body.find("TEMPORARILY_UNAVAILABLE"), std::string::npos);
+}
+
+TEST_F(MlflowProxyTest, ARunThatWasReadBeforeIsAnsweredAsItWasThen) {
+  server_.Say("{\"run\":{}}");
+  Call("GET", "/api/2.0/mlflow/runs/get?run_id=x");
+  server_.Down();
+  LogMetric(1);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get?run_id=x").body, "{\"run\":{}}");
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get?run_id=y").status, 503);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/metrics/get-history?run_id=x").status, 503);
+}
+
+TEST_F(MlflowProxyTest, ARefusalReachesAScriptThatWaitsAndIsNotedOtherwise) {
+  server_.status = 400;
+  const std::string words = "{\"error_code\":\"INVALID_PARAMETER_VALUE\",\"message\":\"no\"}";
+  server_.Say(words);
+  const auto param = Call("POST", "/api/2.0/mlflow/runs/log-parameter", kParamBody);
+  EXPECT_EQ(param.status, 400);
+  EXPECT_EQ(param.body, words);
+  EXPECT_TRUE(notes().empty());
+  EXPECT_EQ(LogMetric(1).status, 200);
+  EXPECT_TRUE(proxy_->Drain());
+  proxy_.reset();
+  ASSERT_EQ(notes().size(), 1u);
+  EXPECT_NE(FindCause(notes()[0].kind), nullptr);
+}
+
+TEST_F(MlflowProxyTest, WhatCannotBeKeptIsDroppedAndToldAndTheScriptGoesOn) {
+  server_.Down();
+  most_kept_ = 1'000;
+  Restart();
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(LogMetric(i).status, 200);
+  ASSERT_FALSE(notes().empty());
+  EXPECT_NE(FindCause(notes()[0].kind), nullptr);
+}
+
+TEST_F(MlflowProxyTest, OnlyTheJobsOwnTokenIsLetInAndOnlyToMlflow) {
+  EXPECT_EQ(Call("POST", "/api/2.0/mlflow/runs/log-metric", MetricBody(1), "").status, 403);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get", "", "Bearer athrun_other").status, 403);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get", "", "Bearer athrun_secre").status, 403);
+  EXPECT_EQ(Call("GET", "/api/v1/jobs").status, 404);
+  EXPECT_EQ(Call("POST", "/agent/v1/report").status, 404);
+  EXPECT_EQ(server_.taken().size(), 0u);
+  EXPECT_EQ(Call("GET", "/version", "", "").status, 200);
+  // "u:athrun_secret", as clients with a user name and a password send it.
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get", "", "Basic dTphdGhydW5fc2VjcmV0").status, 200);
+}
+
+TEST_F(MlflowProxyTest, FilesPassBothWays) {
+  const std::string big(3 << 20, 'b');
+  EXPECT_EQ(Call("PUT", "/api/2.0/mlflow-artifacts/artifacts/0/a.bin", big).status, 200);
+  ASSERT_EQ(server_.taken().size(), 1u);
+  EXPECT_EQ(server_.taken()[0].body, big);
+  server_.Say(big);
+  EXPECT_EQ(Call("GET", "/api/2.0/mlflow-artifacts/artifacts/0/a.bin").body, big);
+}
+
+TEST_F(MlflowProxyTest, GivingUpEndsTheWait) {
+  server_.Down();
+  LogMetric(1);
+  std::thread other([this] { proxy_->GiveUp(); });
+  EXPECT_FALSE(proxy_->Drain());
+  other.join();
+}
+
+TEST(MlflowCallKinds, WhatIsNotPlainlyWholeIsAsked) {
+  constexpr std::string_view kMetric = "/api/2.0/mlflow/runs/log-metric";
+  EXPECT_EQ(KindOf("POST", kMetric, MetricBody(1)), CallKind::kLog);
+  for (const char* body : {"", "{", "[]", "{\"run_id\":\"\"}", "{\"run_id\":\"a\",\"key\":\"k\"}"}) {
+    EXPECT_EQ(KindOf("POST", kMetric, body), CallKind::kAsk) << body;
+  }
+  EXPECT_EQ(KindOf("GET", kMetric, MetricBody(1)), CallKind::kAsk);
+  EXPECT_EQ(KindOf("POST", "/ajax-api/2.0/mlflow/runs/log-batch",
+                   "{\"run_id\":\"a\",\"params\":[]}"),
+            CallKind::kTell);
+  EXPECT_EQ(KindOf("POST", "/api/2.0/mlflow/runs/create", "{\"run_id\":\"a\"}"), CallKind::kAsk);
+  EXPECT_EQ(KindOf("GET", "/api/2.0/mlflowx", ""), CallKind::kRefused);
+  EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kRefused);
+}
+
+}  // namespace
+}  // namespace athanor
