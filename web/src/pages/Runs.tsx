@@ -21,7 +21,8 @@ import { FilterBox } from './runs/FilterBox';
 import { FilterForm } from './runs/FilterForm';
 import { groupItems } from './runs/groups';
 import { useRows } from './runs/rows';
-import { RunTable, type Item } from './runs/RunTable';
+import { RunTable } from './runs/RunTable';
+import type { Item } from './runs/Row';
 import { valueOf } from './runs/cell';
 import { Views } from './runs/Views';
 
