@@ -269,3 +269,9 @@ export interface LogLines {
   lines: string[];
   first_error?: number | null;
 }
+
+export interface Storage {
+  parts: { name: string; path: string; bytes: number }[];
+  bytes: number;
+  free_bytes?: number;
+}
