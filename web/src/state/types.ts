@@ -260,6 +260,8 @@ export interface MediaItem {
   metrics?: string[];
   shape?: number[];
   values?: number[];
+  labels?: string[]; // of an embedding's vectors
+  rows?: number; // it has; some may have been left out
   nodes?: { name: string; op?: string; inputs?: string[] }[];
 }
 
