@@ -31,7 +31,7 @@ class Passing(http.server.BaseHTTPRequestHandler):
                     self.send_header(name, value)
             self.send_header("Connection", "close")
             self.end_headers()
-            with contextlib.suppress(OSError):  # the browser has gone
+            with contextlib.suppress(OSError, http.client.HTTPException):  # one side has gone
                 while piece := reply.read1(65536):
                     self.wfile.write(piece)
                     self.wfile.flush()

@@ -27,7 +27,7 @@ export function rangeOf(query: Record<string, string>): [number, number] | undef
 }
 
 export function setRange(range: [number, number] | undefined): void {
-  setQuery({ zoom: range ? range.map((v) => Number(v.toPrecision(9))).join('~') : undefined });
+  setQuery({ zoom: range ? range.map((v) => Number(v.toPrecision(13))).join('~') : undefined });
 }
 
 export function ChartBar({ metrics }: { metrics: string[] }) {
