@@ -82,6 +82,7 @@ constexpr Row kRows[] = {
     {"ATH-S0202", "disk too full", "Jobs are accepted only while 64 MB are free where the server keeps its data, so that what runs can be recorded."},
     {"ATH-S0203", "source not uploaded", "The job names a source bundle the server does not have. Clients upload what POST /api/v1/blobs/missing names, the manifest last."},
     {"ATH-S0204", "secret not set", "The job names a secret that the built-in store does not have. `ath secret set NAME` takes its value from a prompt or stdin."},
+    {"ATH-S0205", "not in a page", "A job file typed into the page cannot name a source folder, relative paths or a search: a browser is in no folder of the server's machine. It uses the source of an earlier job; `ath run job.yaml` takes the folder it lies in."},
     {"ATH-S0210", "no such instance type", "The catalogue has no type of that name. `ath types` lists them; --cpus, --memory and --gpus ask by amounts."},
     {"ATH-S0211", "more than the machine has", "The job could never be placed here. Ask for less, or set `instances: simulate` in the server's settings to run a type on what there is."},
     {"ATH-S0212", "a type and amounts", "An instance type fixes CPUs, memory and GPUs; a job names one or the other."},

@@ -8,7 +8,9 @@
 #include "door/names.h"
 #include "door/views.h"
 #include "job/codec.h"
+#include "job/object_uri.h"
 #include "place/need.h"
+#include "submit/job_file.h"
 #include "submit/spec_check.h"
 
 namespace athanor {
@@ -47,6 +49,17 @@ Status CheckSpace(const DoorContext& context) {
   error.hint = "free some space, or remove old jobs: ath rm JOB";
   error.id = "ATH-S0202";
   return Fail(std::move(error));
+}
+
+Error OnlyInAShell(const std::string& file, const std::string& what, const std::string& hint) {
+  Error error;
+  error.code = ErrorCode::kInvalid;
+  error.what = what + " has no meaning in a page";
+  error.why = "the text comes from a browser, which is in no folder of this machine";
+  error.hint = hint;
+  error.id = "ATH-S0205";
+  error.where = file;
+  return error;
 }
 
 }  // namespace
@@ -88,6 +101,26 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
   if (spec.name.empty()) spec.name = FriendlyName(draft.id.value);
   draft.spec = std::move(spec);
   return draft;
+}
+
+Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
+  const std::string file = "job.yaml";
+  ATHANOR_TRY(auto spec, ParseJobFile(text, file));
+  ATHANOR_TRY(const auto tune, TuneSection(text, file));
+  if (!tune.is_null()) return Fail(OnlyInAShell(file, "a search (\"tune\")", "ath tune job.yaml"));
+  if (!spec.source.dir.empty() || !spec.source.ignore.empty() || spec.source.max_size != 0) {
+    return Fail(OnlyInAShell(file, "a source folder (\"source\")", "choose a job whose source to use, or: ath run job.yaml"));
+  }
+  for (const auto& channel : spec.data) {
+    if (!channel.from.empty() && channel.from[0] != '/' && !IsObjectUri(channel.from)) {
+      return Fail(OnlyInAShell(file, "the relative path of data." + channel.name, "write it as an absolute path or as s3://bucket/key"));
+    }
+  }
+  if (like != nullptr) {
+    spec.source = like->spec.source;
+    spec.inherited = like->spec.inherited;
+  }
+  return spec;
 }
 
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {

@@ -13,6 +13,12 @@ namespace athanor {
 Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::string& key,
                         const std::string& user);
 
+// A job file that came as text, from a page: its spec, with the source and the shell's
+// variables of the job `like`; without one it has no files. kInvalid with the
+// place in the text, and for what only a shell in a folder can mean: a source folder, a path that
+// is not absolute, a search (`tune`).
+Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like);
+
 // Submits the draft and answers the call once it is durable; refuses what Draft refused.
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call);
 

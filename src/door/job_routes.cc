@@ -36,6 +36,35 @@ void Submit(DoorContext& context, const Call& call) {
   Enter(context, Draft(context, std::move(*spec), key, call.caller.user), call);
 }
 
+// A job from the text of a job file; with "check", only what it would be.
+void SubmitText(DoorContext& context, const Call& call) {
+  auto body = ParseJson(call.request.body);
+  if (!body) return call.Refuse(body.error());
+  const auto text = [&body](const char* name) {
+    return body->is_object() && body->contains(name) && (*body)[name].is_string()
+               ? (*body)[name].get<std::string>()
+               : std::string();
+  };
+  const auto key = text("key");
+  if (!body->is_object() || !body->contains("text") || key.size() > 200) {
+    return call.Refuse(Error{ErrorCode::kInvalid, "no \"text\" in the request, or a key of more than 200 bytes",
+                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+  }
+  std::optional<JobRecord> like;
+  if (const auto name = text("source_of"); !name.empty()) {
+    auto record = FindJob(context, name);
+    if (!record) return call.Refuse(record.error());
+    like = std::move(*record);
+  }
+  auto spec = SpecFromText(text("text"), like ? &*like : nullptr);
+  if (!spec) return call.Refuse(spec.error());
+  auto draft = Draft(context, std::move(*spec), key, call.caller.user);
+  if (!draft || !body->value("check", false)) return Enter(context, std::move(draft), call);
+  Json view = ToJson(draft->spec);
+  view.erase("inherited");
+  call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
+}
+
 void List(DoorContext& context, const Call& call) {
   JobQuery query;
   const auto& request = call.request;
@@ -176,6 +205,7 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
   };
   return {
       {"POST", "/api/v1/jobs", "jobs.submit", bind(Submit)},
+      {"POST", "/api/v1/jobfile", "jobs.text", bind(SubmitText)},
       {"GET", "/api/v1/jobs", "jobs.list", bind(List)},
       {"GET", "/api/v1/jobs/{job}", "jobs.show", bind(Show)},
       {"DELETE", "/api/v1/jobs/{job}", "jobs.remove", bind(Remove)},

@@ -9,6 +9,7 @@
 #include "door/queries.h"
 #include "record/eventfile/media.h"
 #include "record/eventfile/plugins.h"
+#include "record/eventfile/projector.h"
 #include "record/eventfile/tensor.h"
 
 namespace athanor {
@@ -17,6 +18,8 @@ namespace {
 constexpr uint64_t kUsualItems = 100;
 constexpr uint64_t kMostItems = 1000;
 constexpr size_t kMostNumbers = 10'000;  // of a tensor
+constexpr size_t kMostEmbeddings = 4;    // of one answer
+constexpr size_t kMostVectors = 100'000;  // numbers of one embedding
 constexpr size_t kMostNodes = 20'000;    // of a graph
 constexpr size_t kMostText = 256 << 10;
 
@@ -24,10 +27,11 @@ std::string FolderOf(const DoorContext& context, JobId run) {
   return JoinPath(context.info.home, "jobs/" + run.ToString() + "/events");
 }
 
-void WriteNumbers(JsonWriter& json, std::string_view name, const std::vector<double>& numbers) {
+void WriteNumbers(JsonWriter& json, std::string_view name, const std::vector<double>& numbers,
+                  size_t most = kMostNumbers) {
   json.Key(name);
   json.BeginArray();
-  for (size_t i = 0; i < std::min(numbers.size(), kMostNumbers); ++i) json.Double(numbers[i]);
+  for (size_t i = 0; i < std::min(numbers.size(), most); ++i) json.Double(numbers[i]);
   json.EndArray();
 }
 
@@ -126,6 +130,62 @@ void WriteValue(JsonWriter& json, const std::string& kind, const MediaRecord& re
   }
 }
 
+constexpr char kEmbedding[] = "embedding";
+
+void WriteSeries(JsonWriter& json, const MediaSeries& series) {
+  json.BeginObject();
+  json.Text("kind", series.kind);
+  json.Text("name", series.name);
+  json.Int("count", static_cast<int64_t>(series.count));
+  json.Int("last_step", series.last_step);
+  json.EndObject();
+}
+
+// Embeddings as series: those of one name are one, by step.
+std::vector<MediaSeries> EmbeddingSeries(const std::string& folder) {
+  std::vector<MediaSeries> all;
+  for (const auto& one : FindEmbeddings(folder)) {
+    if (all.empty() || all.back().name != one.name) all.push_back({kEmbedding, one.name, 0, 0});
+    ++all.back().count;
+    all.back().last_step = one.step;
+  }
+  return all;
+}
+
+// The newest `most` of a name.
+void SendEmbeddings(const Call& call, const std::string& folder, size_t most) {
+  auto all = FindEmbeddings(folder);
+  std::erase_if(all, [&](const auto& one) { return one.name != call.captures["name"]; });
+  if (all.size() > most) all.erase(all.begin(), all.end() - static_cast<std::ptrdiff_t>(most));
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("items");
+  json.BeginArray();
+  for (const auto& one : all) {
+    const auto rows = ReadEmbedding(folder, one, kMostVectors);
+    if (!rows) continue;
+    json.BeginObject();
+    json.Int("step", one.step);
+    json.Int("wall_ms", one.wall_ms);
+    json.Key("shape");
+    json.BeginArray();
+    json.Int(static_cast<int64_t>(rows->dimensions == 0 ? 0 : rows->values.size() / rows->dimensions));
+    json.Int(static_cast<int64_t>(rows->dimensions));
+    json.EndArray();
+    json.Int("rows", static_cast<int64_t>(rows->rows));
+    WriteNumbers(json, "values", rows->values, kMostVectors);
+    json.Key("labels");
+    json.BeginArray();
+    for (const auto& label : rows->labels) json.Text(label);
+    json.EndArray();
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
+}
+
 void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
   const auto run = ResolveRun(context, call.captures["run"]);
   if (!run) return call.Refuse(run.error());
@@ -137,14 +197,8 @@ void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Ca
     json.BeginObject();
     json.Key("media");
     json.BeginArray();
-    for (const auto& series : *all) {
-      json.BeginObject();
-      json.Text("kind", series.kind);
-      json.Text("name", series.name);
-      json.Int("count", static_cast<int64_t>(series.count));
-      json.Int("last_step", series.last_step);
-      json.EndObject();
-    }
+    for (const auto& series : *all) WriteSeries(json, series);
+    for (const auto& series : EmbeddingSeries(folder)) WriteSeries(json, series);
     json.EndArray();
     json.EndObject();
     call.Json(200, std::move(body));
@@ -159,6 +213,7 @@ void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const C
   OnReader(context, call, [call, book, folder = FolderOf(context, *run), run = *run,
                            most = std::min(most->value_or(kUsualItems), kMostItems)] {
     const auto& kind = call.captures["kind"];
+    if (kind == kEmbedding) return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
     const auto items = book->Items(folder, kind, call.captures["name"], most);
     if (!items) return call.Refuse(items.error());
     std::string body;

@@ -1,4 +1,4 @@
-// The native door's removal of what no job needs any more.
+// The native door's removal of what no job needs any more, and what all of it takes.
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
@@ -83,10 +83,35 @@ void Gc(DoorContext& context, const Call& call) {
   });
 }
 
+// What takes how much of the disk. It looks at every file, so it is asked for, never pushed.
+void Storage(DoorContext& context, const Call& call) {
+  OnReader(context, call, [&context, call] {
+    const StoreLayout layout{context.info.home};
+    const std::pair<const char*, std::string> places[] = {
+        {"logs", layout.logs()}, {"series", layout.series()}, {"database", layout.server()},
+        {"blobs", layout.blobs()}, {"objects", layout.objects()}, {"artifacts", layout.artifacts()},
+        {"attempts", layout.attempts()}, {"cache", JoinPath(context.info.home, "cache")}};
+    Json parts = Json::array();
+    uint64_t all = 0;
+    for (const auto& [name, path] : places) {
+      uint64_t bytes = TreeBytes(path);
+      // Logs and series lie in the database's folder, and were counted.
+      if (path == layout.server()) bytes -= std::min(bytes, all);
+      all += bytes;
+      parts.push_back({{"name", name}, {"path", path}, {"bytes", bytes}});
+    }
+    Json out = {{"parts", std::move(parts)}, {"bytes", all}};
+    if (auto free = FreeBytes(context.info.home)) out["free_bytes"] = *free;
+    call.Json(200, DumpJson(out));
+  });
+}
+
 }  // namespace
 
 std::vector<DoorRoute> SweepRoutes(DoorContext& context) {
-  return {{"POST", "/api/v1/gc", "server.gc", [&context](const Call& call) { Gc(context, call); }}};
+  return {{"POST", "/api/v1/gc", "server.gc", [&context](const Call& call) { Gc(context, call); }},
+          {"GET", "/api/v1/server/storage", "server.storage",
+           [&context](const Call& call) { Storage(context, call); }}};
 }
 
 }  // namespace athanor

@@ -15,6 +15,7 @@
 #include "record/eventfile/event.h"
 #include "record/eventfile/event_reader.h"
 #include "record/eventfile/event_writer.h"
+#include "record/eventfile/projector.h"
 #include "record/series/series_file.h"
 
 namespace athanor {
@@ -53,13 +54,14 @@ class Finder {
       const std::string name = entry->d_name;
       if (++entries_ > kMaxEntries) break;
       if (name == "." || name == ".." || Skipped(name, depth)) continue;
-      const bool may_be_file = IsEventFileName(name);
+      const bool config = name == kProjectorConfig;
+      const bool may_be_file = config || IsEventFileName(name);
       if (entry->d_type == DT_LNK || (entry->d_type == DT_REG && !may_be_file)) continue;
       struct stat info {};
       if (::fstatat(fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
       const auto below = path.empty() ? name : path + "/" + name;
       if (S_ISREG(info.st_mode) && may_be_file && !Before(info.st_mtim, since_)) {
-        found.push_back(below);
+        (config ? configs : found).push_back(below);
       } else if (S_ISDIR(info.st_mode) && depth < kMaxDepth) {
         UniqueFd next(::openat(fd, name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
         if (next) Walk(std::move(next), below, depth + 1);
@@ -69,6 +71,7 @@ class Finder {
   }
 
   std::vector<std::string> found;
+  std::vector<std::string> configs;  // of embeddings, which lie beside event files
 
  private:
   static bool Skipped(const std::string& name, int depth) {
@@ -116,7 +119,8 @@ struct EventFiles::File {
 };
 
 EventFiles::EventFiles(Options options)
-    : options_(std::move(options)), keeper_(options_.keep_dir, options_.attempt) {
+    : options_(std::move(options)), keeper_(options_.keep_dir, options_.attempt),
+      projector_(options_.keep_dir) {
   LoadIndex();
 }
 
@@ -181,6 +185,14 @@ void EventFiles::Look() {
     const bool followed = std::any_of(files_.begin(), files_.end(),
                                       [&](const auto& file) { return file->path == path; });
     if (!followed) Follow(path);
+  }
+  for (const auto& path : finder.configs) {
+    // Its run is the one whose event files lie beside it; until there is one, it waits.
+    const auto sub_run = sub_runs_.find(FolderOf(path));
+    if (sub_run == sub_runs_.end()) continue;
+    if (auto kept = projector_.Keep(options_.root, path, sub_run->second); !kept) {
+      Problem("projector", "embeddings are not kept: " + kept.error().what);
+    }
   }
 }
 

@@ -26,6 +26,7 @@
 #include "base/clock.h"
 #include "record/series/series_store.h"
 #include "run/event_keeper.h"
+#include "run/projector_keeper.h"
 
 namespace athanor {
 
@@ -71,6 +72,7 @@ class EventFiles {
 
   Options options_;
   EventKeeper keeper_;
+  ProjectorKeeper projector_;
   std::vector<std::unique_ptr<File>> files_;
   std::map<std::string, uint32_t> numbers_;        // of paths below the root
   std::map<std::string, std::string> sub_runs_;    // of folders

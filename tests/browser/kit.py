@@ -46,6 +46,7 @@ class PageCase(harness.Case):
     def setUp(self):
         self.allowed = []  # words of console errors that this test means to cause
         self.errors, self.foreign, self.dialogs = [], [], []
+        self.own = [self.server.url + "/"]  # where requests may go
         self.context = self.browser.new_context(viewport=self.viewport, color_scheme=self.scheme)
         self.context.set_default_timeout(harness.PATIENCE * 1000)
         self.addCleanup(self.context.close)
@@ -60,7 +61,7 @@ class PageCase(harness.Case):
         return page
 
     def on_request(self, request):
-        if not request.url.startswith((self.server.url + "/", "data:", "blob:")):
+        if not request.url.startswith((*self.own, "data:", "blob:")):
             self.foreign.append(request.url)
 
     def on_dialog(self, dialog):

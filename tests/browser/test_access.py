@@ -37,7 +37,8 @@ PLACES = {
     "failed": "#/job/falls", "differences": "#/compare/differences?runs=fit-0,fit-1,fit-2",
     "overlay": "#/compare/charts?runs=fit-0,fit-1,fit-2", "explore": "#/compare/explore?experiment=fits",
     "experiments": "#/experiments", "models": "#/models", "studies": "#/studies", "queue": "#/queue",
-    "server": "#/server"}
+    "server": "#/server", "new": "#/new?source=fit-0",
+    "arranged": "#/job/fit-0/charts?sec=mine%3Agrad_norm%2Cval%252Floss&size=val%252Floss%3A2%3A330"}
 
 
 class Access(PageCase):

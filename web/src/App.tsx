@@ -10,6 +10,7 @@ import { Experiments } from './pages/Experiments';
 import { Home } from './pages/Home';
 import { JobPage } from './pages/JobPage';
 import { Models } from './pages/Models';
+import { NewJob } from './pages/NewJob';
 import { NotFound } from './pages/NotFound';
 import { Queue } from './pages/Queue';
 import { Runs } from './pages/Runs';
@@ -39,6 +40,7 @@ function View() {
     case 'jobs':
     case 'runs':
     case 'job': return path[1] ? <JobPage key={path[1]} id={path[1]} tab={path[2] ?? 'overview'} /> : <Runs />;
+    case 'new': return <NewJob />;
     case 'compare': return <Compare />;
     case 'experiments': return <Experiments />;
     case 'models': return <Models />;
@@ -85,6 +87,7 @@ export function App() {
     { key: '/', says: 'Search or filter', act: focusSearch },
     { key: 'g h', says: 'Go to Home', act: () => go([]) },
     { key: 'g r', says: 'Go to Jobs & runs', act: () => go(['runs']) },
+    { key: 'g n', says: 'New job', act: () => go(['new']) },
     { key: 'g c', says: 'Go to Compare', act: () => go(['compare']) },
     { key: 'g q', says: 'Go to Queue', act: () => go(['queue']) },
   ]);

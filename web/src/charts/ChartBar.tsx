@@ -1,8 +1,12 @@
 // The settings of all charts of a view, kept in its address.
 import type { Settings } from './model';
 import { Menu } from '../parts/Menu';
-import { chartSize } from '../state/prefs';
+import { Views } from '../parts/Views';
+import { chartSize, chartViews } from '../state/prefs';
 import { route, setQuery } from '../state/router';
+
+// What a view of charts keeps of the address: how they look and stand, not of what they are.
+const kKept = ['x', 'smooth', 'logx', 'logy', 'out', 'find', 'sec', 'size'];
 
 export function settingsOf(query: Record<string, string>): Settings {
   const axis = query.x ?? 'step';
@@ -23,7 +27,7 @@ export function rangeOf(query: Record<string, string>): [number, number] | undef
 }
 
 export function setRange(range: [number, number] | undefined): void {
-  setQuery({ zoom: range ? range.map((v) => Number(v.toPrecision(9))).join('~') : undefined });
+  setQuery({ zoom: range ? range.map((v) => Number(v.toPrecision(13))).join('~') : undefined });
 }
 
 export function ChartBar({ metrics }: { metrics: string[] }) {
@@ -56,6 +60,8 @@ export function ChartBar({ metrics }: { metrics: string[] }) {
       {query.zoom ? <button class="button small on" onClick={() => setRange(undefined)}>Whole range</button> : null}
       <Menu label={`Size ${chartSize.value.toUpperCase()}`} choices={(['s', 'm', 'l'] as const).map((size) => ({
         text: { s: 'Small', m: 'Medium', l: 'Large' }[size], act: () => (chartSize.value = size) }))} />
+      <Views small list={chartViews} take={() => Object.fromEntries(kKept.filter((key) => query[key]).map((key) => [key, query[key]!]))}
+        open={(kept) => setQuery(Object.fromEntries(kKept.map((key) => [key, kept[key]])))} />
     </div>
   );
 }

@@ -1,8 +1,8 @@
 // The points a chart draws: sampled by the server for the width on screen, asked anew for a
 // narrower range, and kept up by their tails while a run goes on.
-import { useEffect, useRef, useState } from 'preact/hooks';
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { joinTail, lastStep, parsePoints, type Series } from '../lib/points';
+import { joinTail, lastStep, parsePoints, putIn, type Series, type Steps } from '../lib/points';
 import { api, ApiError } from '../state/api';
 import { useNews, useThrottled } from '../state/use';
 
@@ -16,17 +16,16 @@ interface Want {
   runs: string[];
   metric: string;
   width: number;
-  from?: number; // steps
-  to?: number;
-  live: boolean;
 }
 
 const kTailMs = 1000;
 
-async function ask(run: string, want: Want, signal: AbortSignal): Promise<Series | undefined> {
-  const { width, from, to } = want;
+// Widths in steps: a chart that grows by a pixel is not a reason to ask.
+const rounded = (width: number) => Math.max(200, Math.ceil(width / 200) * 200);
+
+async function ask(run: string, want: Want, steps: Steps, signal?: AbortSignal): Promise<Series | undefined> {
   try {
-    return parsePoints(await api.sampled(run, want.metric, { width, from, to }, signal));
+    return parsePoints(await api.sampled(run, want.metric, { width: rounded(want.width), ...steps }, signal));
   } catch (error) {
     // A run among others that never logged this metric has no line.
     if (error instanceof ApiError && error.status === 404) return undefined;
@@ -34,23 +33,22 @@ async function ask(run: string, want: Want, signal: AbortSignal): Promise<Series
   }
 }
 
-export function useFeed(want: Want, visible: boolean): Feed {
+// Asks for all runs when the key changes; what was there stays until the answer.
+function useAsked(key: string | null, want: Want, steps: (run: string) => Steps | undefined) {
   const [feed, setFeed] = useState<Feed>({ series: new Map(), loading: true });
-  const latest = useRef(want);
-  latest.current = want;
-  // Widths in steps: a chart that grows by a pixel is not a reason to ask.
-  const width = Math.max(200, Math.ceil(want.width / 200) * 200);
-  const key = JSON.stringify([want.runs, want.metric, width, want.from, want.to]);
-  const asked = useRef<string | undefined>(undefined);
+  const asked = useRef<string | null>(null);
   useEffect(() => {
-    if (!visible || want.width === 0 || asked.current === key) return;
+    if (key === null || asked.current === key) return;
     asked.current = key;
     const abort = new AbortController();
-    const now = { ...want, width };
-    Promise.all(now.runs.map((run) => ask(run, now, abort.signal))).then(
+    const each = want.runs.map((run) => {
+      const part = steps(run);
+      return part ? ask(run, want, part, abort.signal) : undefined;
+    });
+    Promise.all(each).then(
       (all) => {
         const series = new Map<string, Series>();
-        all.forEach((one, i) => one && series.set(now.runs[i]!, one));
+        all.forEach((one, i) => one && series.set(want.runs[i]!, one));
         setFeed({ series, loading: false });
       },
       (error: Error) => {
@@ -59,16 +57,24 @@ export function useFeed(want: Want, visible: boolean): Feed {
     );
     return () => {
       abort.abort();
-      if (asked.current === key) asked.current = undefined;
+      if (asked.current === key) asked.current = null;
     };
-  }, [key, visible && want.width > 0]);
+  }, [key]);
+  return [feed, setFeed] as const;
+}
 
+// The whole of a metric, growing while its runs do.
+export function useFeed(want: Want, visible: boolean): Feed {
+  const latest = useRef(want);
+  latest.current = want;
+  const on = visible && want.width > 0;
+  const key = on ? JSON.stringify([want.runs, want.metric, rounded(want.width)]) : null;
+  const [feed, setFeed] = useAsked(key, want, () => ({}));
   const behind = useRef(new Set<string>());
   const catchUp = useThrottled(() => {
     const now = latest.current;
     const runs = [...behind.current];
     behind.current.clear();
-    if (now.to !== undefined) return; // a range that was chosen does not grow
     void Promise.all(runs.map((run) => tail(run, now, feed.series.get(run)))).then((all) => {
       if (latest.current.metric !== now.metric) return;
       setFeed((old) => {
@@ -90,9 +96,23 @@ export function useFeed(want: Want, visible: boolean): Feed {
 // What came since; all of it again when tails have made the line twice as fine as was asked for.
 async function tail(run: string, want: Want, have: Series | undefined): Promise<Series | undefined> {
   const from = have && lastStep(have);
-  const width = Math.max(200, Math.ceil(want.width / 200) * 200);
-  const never = new AbortController().signal;
-  if (!have || from === undefined || have.step.length > 5 * width) return ask(run, { ...want, width }, never);
-  const fresh = await ask(run, { ...want, width, from }, never);
+  if (!have || from === undefined || have.step.length > 5 * rounded(want.width)) return ask(run, want, {});
+  const fresh = await ask(run, want, { from });
   return fresh && joinTail(have, fresh);
+}
+
+// The same with the detail of a range in its place: `steps` says for each run which of its steps lie
+// there, by what is known of the whole. Until it is there, and for runs without steps, the whole.
+export function useDetail(whole: Feed, want: Want, steps: Map<string, Steps> | undefined): Feed {
+  const key = steps && steps.size ? JSON.stringify([want.metric, rounded(want.width), [...steps]]) : null;
+  const [fine] = useAsked(key, want, (run) => steps?.get(run));
+  return useMemo(() => {
+    if (key === null) return whole;
+    const series = new Map(whole.series);
+    for (const [run, one] of fine.series) {
+      const all = series.get(run);
+      if (all) series.set(run, putIn(all, one));
+    }
+    return { ...whole, series };
+  }, [whole, fine, key]);
 }

@@ -62,6 +62,17 @@ function clean(line: Line, settings: Settings): Line {
   return { x: line.x.filter((_, i) => keep(i)), y: line.y.filter((_, i) => keep(i)) };
 }
 
+// What lies in the range, and a point more on each side; all of it where nothing is chosen.
+function within(line: Line, range: [number, number] | undefined): Line {
+  if (!range) return line;
+  let from = 0;
+  while (from < line.x.length && line.x[from]! < range[0]) ++from;
+  let to = line.x.length;
+  while (to > from && line.x[to - 1]! > range[1]) --to;
+  from = Math.max(0, from - 1);
+  return { x: line.x.subarray(from, to + 1), y: line.y.subarray(from, to + 1) };
+}
+
 function marksOf(line: ChartLine, at: Line, attempts: boolean): Mark[] {
   const marks: Mark[] = [];
   at.y.forEach((y, i) => {
@@ -93,8 +104,10 @@ export function buildModel(lines: ChartLine[], settings: Settings, cells: number
   range?: [number, number]): Model {
   const raw = lines.map((line) => lineOf(line, settings));
   const marks = lines.flatMap((line, i) => marksOf(line, raw[i]!, lines.length === 1 && settings.axis !== 'metric'));
-  const measured = raw.map((line) => clean(line, settings));
-  const shown = measured.map((line) => ({ x: line.x, y: smooth(line.x, line.y, settings.smooth) }));
+  const whole = raw.map((line) => clean(line, settings));
+  // Smoothed before it is cut: a range begins with the memory of what came before it.
+  const shown = whole.map((line) => within({ x: line.x, y: smooth(line.x, line.y, settings.smooth) }, range));
+  const measured = whole.map((line) => within(line, range));
   const old = lines.map((line) => oldLines(line, settings));
   const all = [...shown, ...old.flat()];
   const both = settings.smooth > 0 ? [...all, ...measured] : all;

@@ -9,6 +9,11 @@ export interface Series {
   abandoned: Uint8Array;
 }
 
+export interface Steps {
+  from?: number;
+  to?: number;
+}
+
 interface WirePoint {
   step?: number;
   value: number | string;
@@ -16,6 +21,8 @@ interface WirePoint {
   attempt?: number;
   abandoned?: boolean;
 }
+
+const kKeys = ['step', 'time', 'value', 'attempt', 'abandoned'] as const;
 
 export function emptySeries(length = 0): Series {
   return {
@@ -50,18 +57,43 @@ export function lastStep(series: Series): number | undefined {
   return undefined;
 }
 
+function joined(parts: Series[]): Series {
+  const out = emptySeries(parts.reduce((sum, part) => sum + part.step.length, 0));
+  let at = 0;
+  for (const part of parts) {
+    for (const key of kKeys) out[key].set(part[key], at);
+    at += part.step.length;
+  }
+  return out;
+}
+
+function cut(series: Series, from: number, to?: number): Series {
+  const { step, time, value, attempt, abandoned } = series;
+  return {
+    step: step.subarray(from, to), time: time.subarray(from, to), value: value.subarray(from, to),
+    attempt: attempt.subarray(from, to), abandoned: abandoned.subarray(from, to),
+  };
+}
+
 // `tail` was asked for from its first step on: it replaces what `old` had there.
 export function joinTail(old: Series, tail: Series): Series {
   const from = tail.step[0];
   if (from === undefined) return old;
   let keep = old.step.length;
   while (keep > 0 && old.step[keep - 1]! >= from) --keep;
-  const joined = emptySeries(keep + tail.step.length);
-  for (const key of ['step', 'time', 'value', 'attempt', 'abandoned'] as const) {
-    joined[key].set(old[key].subarray(0, keep));
-    joined[key].set(tail[key], keep);
-  }
-  return joined;
+  return joined([cut(old, 0, keep), tail]);
+}
+
+// `part` replaces what lies between its first and last step.
+export function putIn(whole: Series, part: Series): Series {
+  const from = part.step[0];
+  const to = lastStep(part);
+  if (from === undefined || to === undefined) return whole;
+  let first = 0;
+  while (first < whole.step.length && !(whole.step[first]! >= from)) ++first;
+  let after = first;
+  while (after < whole.step.length && whole.step[after]! <= to) ++after;
+  return joined([cut(whole, 0, first), part, cut(whole, after)]);
 }
 
 export type XAxis = 'step' | 'time' | 'relative';
@@ -96,8 +128,29 @@ export function pick(series: Series, wanted: (i: number) => boolean): Series {
   const at: number[] = [];
   for (let i = 0; i < series.step.length; ++i) if (wanted(i)) at.push(i);
   const out = emptySeries(at.length);
-  for (const key of ['step', 'time', 'value', 'attempt', 'abandoned'] as const) {
+  for (const key of kKeys) {
     at.forEach((from, to) => (out[key][to] = series[key][from]!));
   }
   return out;
+}
+
+// The steps whose points lie between two places of an axis, and one more on each side, so that
+// lines reach the edge. `x` of the points tells; nothing where no step is known.
+export function stepsUnder(series: Series, x: Float64Array, low: number, high: number): Steps | undefined {
+  const inside: number[] = [];
+  let before = -1;
+  let after = -1;
+  for (let i = 0; i < x.length; ++i) {
+    if (Number.isNaN(series.step[i]!)) continue;
+    if (x[i]! < low) {
+      if (before < 0 || x[i]! >= x[before]!) before = i;
+    } else if (x[i]! > high) {
+      if (after < 0 || x[i]! < x[after]!) after = i;
+    } else {
+      inside.push(series.step[i]!);
+    }
+  }
+  for (const i of [before, after]) if (i >= 0) inside.push(series.step[i]!);
+  if (!inside.length) return undefined;
+  return { from: inside.reduce((a, b) => Math.min(a, b)), to: inside.reduce((a, b) => Math.max(a, b)) };
 }

@@ -8,9 +8,10 @@ import { plural } from '../lib/format';
 import { Empty, Failure, Loading } from '../parts/Box';
 import { Icon } from '../parts/Icon';
 import { Menu } from '../parts/Menu';
+import { Views } from '../parts/Views';
 import { api, ApiError } from '../state/api';
-import { pins } from '../state/prefs';
-import { href, route, setQuery } from '../state/router';
+import { pins, views } from '../state/prefs';
+import { go, href, route, setQuery } from '../state/router';
 import type { Run } from '../state/types';
 import { useLoaded } from '../state/use';
 import { saveFile } from '../charts/export';
@@ -21,9 +22,9 @@ import { FilterBox } from './runs/FilterBox';
 import { FilterForm } from './runs/FilterForm';
 import { groupItems } from './runs/groups';
 import { useRows } from './runs/rows';
-import { RunTable, type Item } from './runs/RunTable';
+import { RunTable } from './runs/RunTable';
+import type { Item } from './runs/Row';
 import { valueOf } from './runs/cell';
-import { Views } from './runs/Views';
 
 const kMostGrouped = 10_000;
 
@@ -104,13 +105,15 @@ export function Runs() {
         <h1>{deleted ? 'Deleted runs' : experiment ?? 'Jobs & runs'}</h1>
         <span class="dim num">{rows.loaded ? plural(rows.matched, 'run') : ''}</span>
         {experiment ? <a href={href(['runs'])}>all experiments</a> : null}
+        <span class="grow" />
+        <a class="button" href={href(['new'])}>New job</a>
       </div>
       <div class="toolbar">
         <FilterBox value={filter} bad={bad} focus={query.focus === '1'} onChange={(next) => setQuery({ filter: next || undefined, focus: undefined }, true)} />
         <button class="button" onClick={() => setDialog('filter')}><Icon name="filter" /> Add filter</button>
         <button class="button" onClick={() => setDialog('columns')}><Icon name="columns" /> Columns</button>
         <GroupMenu columns={columns} group={group} />
-        <Views />
+        <Views list={views} take={() => ({ ...query })} open={(kept) => go(['runs'], kept)} />
         <Menu label={<Icon name="more" />} title="More" small={false} choices={[
           { text: 'Save as CSV', act: () => void save() },
           { text: deleted ? 'Show what is not deleted' : 'Show deleted runs', act: () => setQuery({ deleted: deleted ? undefined : '1' }) },

@@ -13,6 +13,37 @@ function show(key: string, value: unknown): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
+const kParts: Record<string, string> = {
+  logs: 'Logs', series: 'Numbers over time', database: 'Database', blobs: 'Sources and outputs', objects: 'Objects (S3)',
+  artifacts: 'Artifacts of runs', attempts: 'Folders of attempts', cache: 'Caches',
+};
+
+function Storage() {
+  const storage = useLoaded('storage', api.storage);
+  return (
+    <section class="card">
+      <header><h2>Storage</h2>{storage.data ? <span class="dim num">{bytes(storage.data.bytes)}</span> : null}
+        <button class="button small" onClick={storage.reload}>Look again</button></header>
+      <Await of={storage}>
+        {(all) => (
+          <div class="importance">
+            {all.parts.map((part) => (
+              <>
+                <span title={part.path}>{kParts[part.name] ?? part.name}</span>
+                <span class="bar"><i style={{ width: percentOf(part.bytes, all.bytes) }} /></span>
+                <span class="num">{bytes(part.bytes)}</span>
+              </>
+            ))}
+            {all.free_bytes !== undefined ? <><span class="dim">Free on this disk</span><span /><span class="num dim">{bytes(all.free_bytes)}</span></> : null}
+          </div>
+        )}
+      </Await>
+    </section>
+  );
+}
+
+const percentOf = (part: number, whole: number) => `${whole ? (100 * part) / whole : 0}%`;
+
 export function ServerPage() {
   const server = useLoaded('server', api.server);
   const again = useThrottled(server.reload, 5000);
@@ -36,6 +67,7 @@ export function ServerPage() {
                   <dt>Instances</dt><dd>{info.instances}</dd>
                 </dl>
               </section>
+              <Storage />
               <section class="card">
                 <header><h2>Care</h2></header>
                 <div class="stack" style={{ gap: '8px' }}>

@@ -20,12 +20,14 @@ export function toneOf(state: string): string {
   return kTone[state] ?? 'wait';
 }
 
+export const wordOf = (state: string) => kWords[state] ?? state;
+
 export function State({ state, bare }: { state: string; bare?: boolean }) {
   const tone = toneOf(state);
   return (
     <span class={`state ${tone} ${bare ? 'bare' : ''}`}>
       <svg viewBox="0 0 10 10" aria-hidden="true"><path d={kShape[tone]} /></svg>
-      {kWords[state] ?? state}
+      {wordOf(state)}
     </span>
   );
 }

@@ -9,6 +9,7 @@ export class ApiError extends Error {
     readonly why = '',
     readonly hint = '',
     readonly id = '',
+    readonly where = '', // "job.yaml:3:7"
   ) {
     super(what);
   }
@@ -42,7 +43,7 @@ async function refuse(reply: Response): Promise<never> {
     // Not ours: a proxy's words, or none.
   }
   throw new ApiError(reply.status, error.what || `the server answered ${reply.status}`, error.why,
-    error.hint, error.id);
+    error.hint, error.id, error.where);
 }
 
 async function send(method: string, url: string, init: RequestInit = {}): Promise<Response> {
@@ -84,7 +85,7 @@ export function sessionInfo(): Promise<SessionInfo> {
 }
 
 // The token is the server's as long as it lives; one that was started anew has another.
-async function change<T>(method: string, path: string, body?: unknown, query?: Query): Promise<T> {
+async function change<T>(method: string, path: string, body?: unknown, query?: Query, signal?: AbortSignal): Promise<T> {
   const once = async () => {
     const { csrf } = await sessionInfo();
     const headers: Record<string, string> = { 'X-Athanor-Csrf': csrf };
@@ -92,6 +93,7 @@ async function change<T>(method: string, path: string, body?: unknown, query?: Q
     return send(method, address(path, query), {
       headers,
       body: body === undefined ? undefined : JSON.stringify(body),
+      signal,
     });
   };
   try {
@@ -117,6 +119,7 @@ type Accepted = { id: string; name: string; state: string };
 
 export const api = {
   server: (signal?: AbortSignal) => get<t.ServerInfo>('server', {}, signal),
+  storage: (signal?: AbortSignal) => get<t.Storage>('server/storage', {}, signal),
   queue: (signal?: AbortSignal) => get<t.QueueInfo>('queue', {}, signal),
   types: () => get<{ types: Record<string, unknown>[] }>('types'),
 
@@ -141,6 +144,9 @@ export const api = {
   resume: (job: string, from?: string) =>
     change<Accepted>('POST', `jobs/${part(job)}/resume`, undefined, { from }),
   submit: (spec: t.Spec) => change<Accepted>('POST', 'jobs', { spec }),
+  jobFile: (file: { text: string; source_of?: string; check: true }, signal?: AbortSignal) =>
+    change<{ spec: t.Spec }>('POST', 'jobfile', file, {}, signal),
+  submitFile: (file: { text: string; source_of?: string }) => change<Accepted>('POST', 'jobfile', file),
   removeJob: (job: string) => change<unknown>('DELETE', `jobs/${part(job)}`),
 
   source: (job: string, signal?: AbortSignal) => get<t.SourceInfo>(`jobs/${part(job)}/source`, {}, signal),

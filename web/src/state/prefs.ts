@@ -34,6 +34,7 @@ export interface View {
 }
 
 export const views = stored<View[]>('views', []);
+export const chartViews = stored<View[]>('chart-views', []);
 export const pins = stored<string[]>('pins', []);
 export const colours = stored<Record<string, number>>('colours', {});
 export const chartPins = stored<string[]>('chart-pins', []);

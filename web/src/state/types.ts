@@ -260,6 +260,8 @@ export interface MediaItem {
   metrics?: string[];
   shape?: number[];
   values?: number[];
+  labels?: string[]; // of an embedding's vectors
+  rows?: number; // it has; some may have been left out
   nodes?: { name: string; op?: string; inputs?: string[] }[];
 }
 
@@ -268,4 +270,10 @@ export interface LogLines {
   total: number;
   lines: string[];
   first_error?: number | null;
+}
+
+export interface Storage {
+  parts: { name: string; path: string; bytes: number }[];
+  bytes: number;
+  free_bytes?: number;
 }

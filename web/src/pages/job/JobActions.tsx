@@ -54,6 +54,7 @@ export function JobActions({ job }: { job: Job }) {
       ) : null}
       <button class="button" onClick={() => setClone(true)}><Icon name="clone" /> Clone</button>
       <Menu label={<Icon name="more" />} title="More" small={false} choices={[
+        { text: 'New job from its source', href: href(['new'], { source: job.id }) },
         { text: 'Compare with another', href: href(['compare'], { runs: job.id }) },
         { text: 'Others of its experiment', href: href(['runs'], { experiment: job.spec.experiment ?? '' }) },
         { text: over ? 'Delete' : 'Delete (stop it first)', act: remove, disabled: !over, danger: true },

@@ -19,7 +19,7 @@ import { Hparams } from '../media/Hparams';
 const kItems = 200;
 const kTitles: Record<string, string> = {
   histogram: 'Histograms', image: 'Images', audio: 'Audio', text: 'Text', pr_curve: 'Precision and recall',
-  hparams: 'Hyper-parameters', graph: 'Model graph', tensor: 'Embeddings',
+  hparams: 'Hyper-parameters', graph: 'Model graph', embedding: 'Embeddings', tensor: 'Tensors',
 };
 
 function View({ kind, name, items }: { kind: string; name: string; items: MediaItem[] }) {
@@ -30,6 +30,7 @@ function View({ kind, name, items }: { kind: string; name: string; items: MediaI
     case 'text': return <Texts items={items} />;
     case 'pr_curve': return <PrCurves items={items} name={name} />;
     case 'hparams': return <Hparams items={items} />;
+    case 'embedding':
     case 'tensor': return <Embedding items={items} name={name} />;
     case 'graph': return <Graph items={items} />;
     default: return <p class="dim">This kind has no view here.</p>;

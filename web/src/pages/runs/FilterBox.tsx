@@ -68,7 +68,7 @@ export function FilterBox({ value, onChange, bad, focus }: {
       event.preventDefault();
       take(choices[0]);
     } else if (event.key === 'Enter') {
-      apply(text);
+      apply((event.currentTarget as HTMLInputElement).value);
     } else if (event.key === 'Escape' && open) {
       event.stopPropagation();
       setOpen(false);

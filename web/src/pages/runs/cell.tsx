@@ -1,10 +1,12 @@
-// What stands in a cell of the table.
-import { number } from '../../lib/format';
-import { State } from '../../parts/State';
-import { Span, Time } from '../../parts/Time';
+// What stands in a cell of the table: one element with a text, so that a row is cheap to change.
+import { ago, duration, localTime, number, utcTime } from '../../lib/format';
+import { toneOf, wordOf } from '../../parts/State';
 import { findJob } from '../../state/jobs';
 import type { Run } from '../../state/types';
+import { now } from '../../state/use';
 import type { ColumnDef } from './columns';
+
+const kHour = 3_600_000;
 
 export function stateOf(run: Run): string {
   return (run.job ? findJob(run.id)?.state : undefined) ?? run.status;
@@ -25,12 +27,36 @@ export function valueOf(run: Run, column: ColumnDef): string | number | undefine
   }
 }
 
-export function Cell({ run, column }: { run: Run; column: ColumnDef }) {
-  if (column.id === 'state') return <State state={stateOf(run)} bare />;
-  if (column.id === 'started') return <span><Time at={run.started} /></span>;
-  if (column.id === 'duration') return <span><Span from={run.started} to={run.ended} /></span>;
+// Texts that grow with the clock; a day later they need none.
+function Ago({ at }: { at: number }) {
+  return <>{ago((now.peek() - at < kHour ? now.value : now.peek()) - at)}</>;
+}
+
+function Lasts({ from }: { from: number }) {
+  return <>{duration((now.peek() - from < 48 * kHour ? now.value : now.peek()) - from)}</>;
+}
+
+export function cellClass(column: ColumnDef): string {
+  return `${column.right ? 'right ' : ''}${column.kind && column.kind !== 'tag' ? 'mono' : 'num'}`;
+}
+
+export function Cell({ run, state, column }: { run: Run; state: string; column: ColumnDef }) {
+  switch (column.id) {
+    case 'state': return <div role="gridcell" class={`word ${toneOf(state)}`}>{wordOf(state)}</div>;
+    case 'started': return <div role="gridcell" class={cellClass(column)}><Ago at={Date.parse(run.started)} /></div>;
+    case 'duration': return (
+      <div role="gridcell" class={cellClass(column)}>
+        {run.ended ? duration(Date.parse(run.ended) - Date.parse(run.started)) : <Lasts from={Date.parse(run.started)} />}
+      </div>
+    );
+  }
   const value = valueOf(run, column);
-  if (value === undefined) return <span class="dim">–</span>;
-  if (column.kind === 'metric') return <span class="mono" title={String(value)}>{number(value)}</span>;
-  return <span class={column.kind ? 'mono' : ''} title={String(value)}>{value}</span>;
+  return <div role="gridcell" class={cellClass(column)}>{value === undefined ? '–' : column.kind === 'metric' ? number(value) : value}</div>;
+}
+
+// What the pointer is told over a cell; made then, not for each row that scrolls by.
+export function titleOf(run: Run, column: ColumnDef): string {
+  const value = valueOf(run, column);
+  if (column.id === 'started') return `${localTime(Date.parse(run.started))} local\n${utcTime(Date.parse(run.started))}`;
+  return value === undefined ? '' : String(value);
 }

@@ -2,7 +2,7 @@
 import { number } from '../../lib/format';
 import type { Run } from '../../state/types';
 import type { ColumnDef } from './columns';
-import type { Item } from './RunTable';
+import type { Item } from './Row';
 
 export function groupItems(runs: Run[], param: string, columns: ColumnDef[], folded: Set<string>): Item[] {
   const groups = new Map<string, Run[]>();

@@ -1,0 +1,30 @@
+// ProjectorKeeper keeps the embeddings of a run, which SummaryWriters put beside their event files:
+// the config that names them, and the tables it names, as links where they lie in the run. Not for
+// two threads at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "base/result.h"
+
+namespace athanor {
+
+class ProjectorKeeper {
+ public:
+  explicit ProjectorKeeper(std::string keep_dir);
+
+  // `config` is a path below `root`. Nothing happens while it is as it was when it was kept last.
+  // A table that is named before it is there is kept when the config changes, or at the next call.
+  Status Keep(const std::string& root, const std::string& config, const std::string& sub_run);
+
+ private:
+  using Stamp = std::pair<int64_t, int64_t>;  // time and size
+
+  const std::string keep_dir_;
+  std::map<std::string, Stamp> kept_;  // by config
+};
+
+}  // namespace athanor

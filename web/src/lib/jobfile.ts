@@ -1,0 +1,52 @@
+// A job file's text from what a job was, for changing it; and where in a text an error stands. Pure.
+
+export interface Like {
+  experiment?: string;
+  command?: string[];
+  shell?: boolean;
+  params?: { name: string; value: string; kind?: string }[];
+  env?: Record<string, string>;
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number };
+}
+
+export const kTemplate = `run: python3 train.py --lr \${lr}
+params:
+  lr: 0.1
+resources:
+  cpus: 1
+`;
+
+// A text that YAML reads as this text and nothing else: JSON's form, which is YAML too.
+const quoted = (text: string) => (/^[A-Za-z_][\w./-]*$/.test(text) && !/^(true|false|null|yes|no|on|off|y|n)$/i.test(text) ? text : JSON.stringify(text));
+const value = (one: { value: string; kind?: string }) => (one.kind && one.kind !== 'string' ? one.value : quoted(one.value));
+
+export function jobText(job: Like): string {
+  const lines: string[] = [];
+  const command = job.command ?? [];
+  const map = (name: string, rows: [string, string][]) => {
+    if (rows.length) lines.push(`${name}:`, ...rows.map(([key, text]) => `  ${quoted(key)}: ${text}`));
+  };
+  if (job.experiment) lines.push(`experiment: ${quoted(job.experiment)}`);
+  if (command.length) lines.push(`run: ${job.shell ? JSON.stringify(command[0]) : `[${command.map((word) => JSON.stringify(word)).join(', ')}]`}`);
+  map('params', (job.params ?? []).map((one) => [one.name, value(one)]));
+  map('env', Object.entries(job.env ?? {}).map(([key, text]) => [key, quoted(text)]));
+  const { type, cpu_millis: cpus, memory_bytes: memory, gpus } = job.resources ?? {};
+  map('resources', type ? [['type', quoted(type)]] : [
+    ...(cpus ? [['cpus', String(cpus / 1000)] as [string, string]] : []),
+    ...(memory ? [['memory', `${memory}B`] as [string, string]] : []),
+    ...(gpus ? [['gpus', String(gpus)] as [string, string]] : []),
+  ]);
+  return `${lines.join('\n')}\n`;
+}
+
+// "job.yaml:3:7" as a line and a column from 1, and where that is in the text.
+export function placeIn(text: string, where: string): { line: number; column: number; from: number; to: number } | undefined {
+  const found = /:(\d+):(\d+)$/.exec(where);
+  if (!found) return undefined;
+  const [line, column] = [Number(found[1]), Number(found[2])];
+  const rows = text.split('\n');
+  if (line < 1 || line > rows.length) return undefined;
+  const start = rows.slice(0, line - 1).reduce((sum, row) => sum + row.length + 1, 0);
+  const end = start + rows[line - 1]!.length;
+  return { line, column, from: Math.min(end, start + column - 1), to: end };
+}
