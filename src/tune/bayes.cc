@@ -30,7 +30,6 @@ constexpr size_t kLeastDone = 4;      // before there is a model
 constexpr size_t kMostRunning = 256;  // fantasised
 constexpr size_t kRecent = 48;        // trials whose failures set how much failing weighs
 constexpr size_t kPatience = 8;       // trials, and one a dimension, that may bring nothing
-constexpr size_t kRoaming = 16;       // random points that a roaming ask takes the best of
 
 // The most likely model trusts itself too much: what did not matter where it has been, it takes
 // for what never matters, and it goes on refining one place. So asks take turns, from close to
@@ -220,8 +219,7 @@ class Bayes {
     Acquisition acquisition(gp, free_, predicted[order.front()].mean - turn_.margin);
     if (labels) acquisition.Feasible(*labels, scale.offset, scale.scale, LeastChance());
     Random random(settings_.seed, history_.asks(), kSearch);
-    const SearchSize size = roaming_ ? SearchSize{kRoaming, 0, 0, 0, 0, 0} : SearchSize{};
-    return SearchMixed(space_, acquisition, good, random, size);
+    return SearchMixed(space_, acquisition, good, random, size_);
   }
 
   Point Whole(const Point& free) const {
@@ -256,14 +254,18 @@ class Bayes {
     return since;
   }
 
-  // While nothing gets better, first the boldest turns and then half of them roam: they look at a
-  // few random points only, so that they end up where no model would send them.
+  // While nothing gets better, ever more asks leave the known: the boldest look for the best of a
+  // few hills that they were dropped on, others just take the best of a few random points.
   void TakeTurn() {
     const size_t number = history_.asks() % std::size(kTurns);
-    const size_t patience = kPatience + free_.size(), since = Fruitless();
+    const size_t lean = Fruitless() / (kPatience + free_.size());
     turn_ = kTurns[number];
-    roaming_ = (number == 3 && since >= patience) || (number == 1 && since >= 3 * patience);
-    if (roaming_) turn_.doubting = true;
+    if (number == 3 && lean >= 1) {
+      size_ = {16, 0, 0, 16, 30, 0};
+    } else if ((number == 1 && lean >= 2) || (number == 2 && lean >= 4)) {
+      size_ = {8, 0, 0, 0, 0, 0};
+      turn_.doubting = true;
+    }
   }
 
   // A search that keeps failing is drawn back harder; a bold ask, which hopes for more than the
@@ -288,7 +290,7 @@ class Bayes {
   std::vector<char> categorical_;
   std::vector<size_t> running_;
   Turn turn_ = kTurns[0];
-  bool roaming_ = false;
+  SearchSize size_;
 };
 
 }  // namespace
