@@ -294,6 +294,8 @@ void AddTune(CLI::App& app, Values& v) {
   TuneFlag(extend, v, "--no-improvement", "no_improvement", "End after so many trials without a better one");
   extend->add_option("--time", v.tune.time, "So long in all: 2h");
   extend->add_option("--money", v.tune.money, "So much in all: 5");
+  extend->add_option("--range", v.tune.params, "Search here from now on: lr=1e-5..1e-2, opt=sgd,adam")
+      ->allow_extra_args(false);
   auto* add = Verb(*tune, v, "add", "Have a study try your own parameters, too",
                    [&v] { return TuneAddVerb(v.common, v.tune); });
   study(add);

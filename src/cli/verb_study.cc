@@ -38,6 +38,24 @@ Json Plain(const std::string& text) {
   return json && (json->is_number() || json->is_boolean()) ? std::move(*json) : Json(text);
 }
 
+// "lr=1e-5..1e-2" or "opt=sgd,adam", as tune::WithRanges takes it.
+Result<Json> RangeIn(const std::string& text) {
+  const auto equals = text.find('=');
+  const auto dots = text.find("..", equals + 1);
+  if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
+    return Fail(Error{ErrorCode::kInvalid, "a range is name=low..high or name=choice,choice",
+                      "ath tune extend STUDY --range lr=1e-5..1e-2", "got " + Printable(text), "ATH-C0010", ""});
+  }
+  const auto name = text.substr(0, equals);
+  if (dots != std::string::npos) {
+    return Json{{name, {{"low", Plain(text.substr(equals + 1, dots - equals - 1))},
+                        {"high", Plain(text.substr(dots + 2))}}}};
+  }
+  Json choices = Json::array();
+  for (const auto& each : Split(text.substr(equals + 1), ',')) choices.push_back(Plain(each));
+  return Json{{name, {{"choices", std::move(choices)}}}};
+}
+
 struct PreparedStudy {
   PreparedJob job;
   StudySpec spec;
@@ -221,6 +239,11 @@ int TuneStopVerb(const Common& common, const TuneOptions& options) {
 
 int TuneExtendVerb(const Common& common, const TuneOptions& options) {
   Json changes = Json::object();
+  for (const auto& each : options.params) {
+    auto range = RangeIn(each);
+    if (!range) return Refuse(range.error(), common.json);
+    changes["ranges"].update(*range);
+  }
   for (const auto& [key, value] : options.set) changes[key] = Plain(value);
   if (!options.time.empty()) changes["budget"]["time"] = options.time;
   if (!options.money.empty()) changes["budget"]["money"] = Plain(options.money);

@@ -139,7 +139,12 @@ Status ApplyAsked(StudyRecord& record, const StudyEvent& event) {
 // More of a study that was over: it goes on.
 Status ApplyChanged(StudyRecord& record, const StudyEvent& event) {
   ATHANOR_TRY(const auto changes, ParseJson(event.changes));
+  const auto space = record.spec.space;
   ATHANOR_CHECK_OK(ChangeStudySpec(record.spec, changes));
+  if (record.spec.space != space) {
+    if (record.first_space.empty()) record.first_space = space;
+    record.exhausted = false;
+  }
   record.state = StudyState::kRunning;
   record.cause = {};
   record.ended = {};
@@ -374,7 +379,7 @@ Result<StudyRecord> Replay(const StudyRow& row, const std::vector<std::string>& 
 std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEvent& event) {
   Json out;
   if (event.kind == Kind::kCreated) {
-    auto space = ParseJson(record.spec.space);
+    auto space = ParseJson(record.first_space.empty() ? record.spec.space : record.first_space);
     out = {{"e", "created"},
            {"version", 1},
            {"space", space ? std::move(*space) : Json::array()},
@@ -392,6 +397,12 @@ std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEven
     } else {
       out = {{"e", "asked"}, {"id", event.search_id}, {"params", std::move(*params)}};
     }
+    return DumpJson(out);
+  }
+  if (event.kind == Kind::kChanged) {
+    auto changes = ParseJson(event.changes);
+    if (!changes || !changes->contains("ranges")) return std::nullopt;
+    out = {{"e", "ranges"}, {"ranges", (*changes)["ranges"]}};
     return DumpJson(out);
   }
   if ((event.kind != Kind::kEnded && event.kind != Kind::kPaused) || !event.told) return std::nullopt;

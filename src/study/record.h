@@ -95,6 +95,7 @@ struct StudyRecord {
   StudyId id;
   std::string user;
   StudySpec spec;
+  std::string first_space;  // before its ranges were changed; empty: they never were
   StudyState state = StudyState::kRunning;
   StudyState finish = StudyState::kCompleted;  // what it ends as, once kFinishing
   Cause cause;                                 // of the end

@@ -285,6 +285,34 @@ TEST(Study, GoesOnAfterItsEndWhenItIsExtendedAndTakesOwnPoints) {
   EXPECT_EQ(late.error().code, ErrorCode::kConflict);
 }
 
+// Planted bug: let SearchLine(kCreated) write the ranges of now: the first trials are then outside.
+TEST(Study, OtherRangesHoldForAllFurtherTrialsAlsoInALaterLife) {
+  std::vector<std::string> params[2];
+  for (const bool killed : {false, true}) {
+    World world(1, {});
+    world.Create(Spec(6, 1));
+    world.UntilOver();
+    Result<StudyRecord> answer = Fail(ErrorCode::kBug, "");
+    const Json changes = {{"max_trials", 14}, {"ranges", {{"x", {{"low", 2}, {"high", 3}}}, {"n", {{"low", 4}}}}}};
+    world.studies->Extend("digits", changes, [&](auto study) { answer = study; });
+    world.Until([&] { return answer.has_value(); });
+    if (killed) {
+      world.Kill();
+      world.Begin();
+    }
+    world.UntilOver();
+    const auto record = world.Record();
+    ASSERT_EQ(record.trials.size(), 14u);
+    for (size_t i = 6; i < 14; ++i) {
+      const auto each = *ParseJson(record.trials[i].params);
+      EXPECT_GE(each["x"].get<double>(), 2) << i;
+      EXPECT_GE(each["n"].get<int64_t>(), 4) << i;
+    }
+    params[killed] = Params(record);
+  }
+  EXPECT_EQ(params[0], params[1]);
+}
+
 TEST(Study, ASpaceThatIsUsedUpEndsIt) {
   World world(1, {});
   auto spec = Spec(50, 2);

@@ -322,6 +322,11 @@ Status ChangeStudySpec(StudySpec& spec, const Json& changes) {
   ATHANOR_CHECK_OK(ReadBudget(members.Find("budget"), changed));
   ATHANOR_CHECK_OK(members.Number("target", changed.target));
   ATHANOR_CHECK_OK(members.Whole("no_improvement", 0, kMostTrials, changed.no_improvement));
+  if (const auto* ranges = members.Find("ranges")) {
+    ATHANOR_TRY(const auto space, ParseJson(spec.space));
+    ATHANOR_TRY(const auto with, tune::WithRanges(space, *ranges));
+    changed.space = DumpJson(with);
+  }
   ATHANOR_CHECK_OK(members.End());
   spec = std::move(changed);
   return Ok();

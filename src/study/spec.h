@@ -74,7 +74,7 @@ Result<StudySpec> StudySpecFromJson(const Json& json);
 Json ToJson(const StudySpec& spec);  // reads back to the same
 
 // What may be changed of a study that exists: max_trials, parallel, budget, target,
-// no_improvement; the rest is kInvalid. `changes` has only those keys.
+// no_improvement, and `ranges` of its space (tune::WithRanges); the rest is kInvalid. `changes` has only those keys.
 Status ChangeStudySpec(StudySpec& spec, const Json& changes);
 
 // The job of one trial: the study's with `params` (an object of plain values) laid over its own.

@@ -275,6 +275,7 @@ void Studies::Extend(std::string reference, Json changes, Shown done) {
       auto event = EventOf(Kind::kChanged, parts_.clock.Wall());
       event.changes = DumpJson(changes);
       ATHANOR_CHECK_OK(Record(*open, std::move(event)));
+      if (changes.contains("ranges")) ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
       Step(*open);
       return Find(id.ToString());
     }();

@@ -9,7 +9,8 @@ namespace athanor::tune {
 namespace {
 
 constexpr double kLabelNoise = 0.05;  // of labels; keeps the chance of a seen point below 1
-constexpr double kWall = 1000.0;      // a deviation below the least chance
+// A deviation below the least chance; a log improvement, which gets to -1e6, cannot make up for it.
+constexpr double kWall = 1e7;
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 // told, and the search for the next point.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <numeric>
 
@@ -13,7 +14,7 @@
 namespace athanor::tune {
 
 struct Memory::Fits {
-  std::map<size_t, Theta> objective, labels;
+  std::map<size_t, Theta> objective, plain, labels;  // plain: without the additive part
 };
 
 Memory::Memory() : fits_(std::make_unique<Fits>()) {}
@@ -24,9 +25,22 @@ Memory& Memory::operator=(Memory&&) noexcept = default;
 namespace {
 
 constexpr size_t kMostPoints = 300;   // a process is conditioned on
+constexpr size_t kMostFitted = 200;   // hyper-parameters are fitted to
 constexpr size_t kLeastDone = 4;      // before there is a model
 constexpr size_t kMostRunning = 256;  // fantasised
 constexpr size_t kRecent = 48;        // trials whose failures set how much failing weighs
+constexpr size_t kPatience = 8;       // trials, and one a dimension, that may bring nothing
+
+// The most likely model trusts itself too much: what did not matter where it has been, it takes
+// for what never matters, and it goes on refining one place. So asks take turns, from close to
+// bold.
+struct Turn {
+  double margin;  // by which a trial is to beat the best, in deviations of the values
+  bool additive;  // whether the kernel has its additive part
+  bool doubting;  // no length scale is longer than it is expected to be beforehand
+};
+constexpr Turn kTurns[] = {
+    {0.0, true, false}, {0.01, false, false}, {0.05, true, false}, {0.1, false, true}};
 
 struct Data {
   std::vector<Point> points;
@@ -43,33 +57,30 @@ size_t RefitAt(size_t n) {
 // history. 0: none.
 size_t AnchorBefore(size_t n) {
   size_t best = 0;
-  for (size_t power = 8; power < n; power *= 2) {
-    best = power;
-    if (power + power / 2 < n) best = power + power / 2;
-  }
+  for (size_t at = 8; at < n; at *= 2) best = at;
   return best;
 }
 
 bool IsAnchor(size_t n) { return n >= 8 && AnchorBefore(n + 1) == n; }
 
 // Of many trials, the best third of the room and an even choice of the others.
-std::vector<size_t> Chosen(const std::vector<double>& values) {
+std::vector<size_t> Chosen(const std::vector<double>& values, size_t most) {
   std::vector<size_t> all(values.size());
   std::iota(all.begin(), all.end(), size_t{0});
-  if (all.size() <= kMostPoints) return all;
+  if (all.size() <= most) return all;
   std::stable_sort(all.begin(), all.end(),
                    [&](size_t a, size_t b) { return values[a] < values[b]; });
-  std::vector<size_t> kept(all.begin(), all.begin() + kMostPoints / 3);
-  std::vector<size_t> rest(all.begin() + kMostPoints / 3, all.end());
+  std::vector<size_t> kept(all.begin(), all.begin() + most / 3);
+  std::vector<size_t> rest(all.begin() + most / 3, all.end());
   std::sort(rest.begin(), rest.end());
-  const size_t room = kMostPoints - kept.size();
+  const size_t room = most - kept.size();
   for (size_t i = 0; i < room; ++i) kept.push_back(rest[i * rest.size() / room]);
   std::sort(kept.begin(), kept.end());
   return kept;
 }
 
-Data Reduced(Data data) {
-  const auto kept = Chosen(data.values);
+Data Reduced(Data data, size_t most) {
+  const auto kept = Chosen(data.values, most);
   if (kept.size() == data.points.size()) return data;
   Data out;
   for (size_t i : kept) {
@@ -100,14 +111,20 @@ class Bayes {
     running_ = history_.Running();
     if (running_.size() > kMostRunning) running_.resize(kMostRunning);
 
-    const Data data = Reduced(Objective(told));
+    const Data data = Reduced(Objective(told), kMostPoints);
     Gp gp(categorical_, data.points.size() + running_.size() + 1);
     gp.SetData(data.points, WarpOutputs(data.values));
-    if (!gp.Condition(ThetaFor(fits_.objective, told, false))) return {};
+    TakeTurn();
+    Theta theta = ThetaFor(turn_.additive ? fits_.objective : fits_.plain, told, false);
+    if (turn_.doubting) {
+      const double centre = gp.PriorCentre({}).front();
+      for (size_t d = 0; d < free_.size(); ++d) theta[d] = std::min(theta[d], centre);
+    }
+    if (!gp.Condition(theta)) return {};
     std::optional<Gp> labels;
     Labels scale;
     if (told - done >= 2) {
-      scale = LabelsOf(told);
+      scale = LabelsOf(told, kMostPoints);
       labels.emplace(categorical_, scale.data.points.size() + running_.size() + 1);
       labels->SetData(scale.data.points, scale.data.values);
       if (!labels->Condition(ThetaFor(fits_.labels, told, true))) labels.reset();
@@ -140,9 +157,9 @@ class Bayes {
   }
 
   // All of the first n told, +1 for done and -1 for failed.
-  Labels LabelsOf(size_t n) const {
+  Labels LabelsOf(size_t n, size_t most) const {
     Labels out;
-    const size_t from = n > kMostPoints ? n - kMostPoints : 0;
+    const size_t from = n > most ? n - most : 0;
     for (size_t i = from; i < n; ++i) {
       const auto& trial = history_.trials()[history_.told()[i]];
       out.data.points.push_back(Free(trial.point));
@@ -160,19 +177,20 @@ class Bayes {
 
   Theta ThetaAt(std::map<size_t, Theta>& known, size_t n, bool labels) {
     if (const auto found = known.find(n); found != known.end()) return found->second;
-    Data data = labels ? LabelsOf(n).data : Reduced(Objective(n));
+    Data data = labels ? LabelsOf(n, kMostFitted).data : Reduced(Objective(n), kMostFitted);
     FitOptions options;
     options.smooth = labels;
     options.warped = !labels && data.points.size() >= 2 * free_.size();
+    options.additive = !labels && turn_.additive;
     Gp gp(categorical_, data.points.size() + 1);
     gp.SetData(data.points, labels ? data.values : WarpOutputs(data.values));
     const Theta centre = gp.PriorCentre(options);
     if (data.points.size() < kLeastDone) return known[n] = centre;
     const size_t before = AnchorBefore(n);
-    options.evaluations = n < 100 ? 40 : n < 160 ? 25 : n < 320 ? 15 : 10;
+    options.evaluations = n < 48 ? 40 : n < 100 ? 25 : n < 160 ? 15 : 10;
     if (before == 0) return known[n] = gp.Fit(centre, options).theta;
     auto fitted = gp.Fit(ThetaAt(known, before, labels), options);
-    if (n < 32 || (IsAnchor(n) && n <= 64)) {
+    if (n < 32 || labels || (IsAnchor(n) && n <= 64)) {
       const auto anew = gp.Fit(centre, options);
       if (anew.value < fitted.value) fitted = anew;
     }
@@ -198,11 +216,10 @@ class Bayes {
     std::vector<Point> good;
     for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i) good.push_back(Whole(known[order[i]]));
 
-    Acquisition acquisition(gp, free_, predicted[order.front()].mean);
+    Acquisition acquisition(gp, free_, predicted[order.front()].mean - turn_.margin);
     if (labels) acquisition.Feasible(*labels, scale.offset, scale.scale, LeastChance());
     Random random(settings_.seed, history_.asks(), kSearch);
-    SearchSize size;
-    return SearchMixed(space_, acquisition, good, random, size);
+    return SearchMixed(space_, acquisition, good, random, size_);
   }
 
   Point Whole(const Point& free) const {
@@ -215,7 +232,44 @@ class Bayes {
     return out;
   }
 
-  // A search that keeps failing is drawn back harder.
+  // Trials done since the best became better by more than a hundredth of what lies between it and
+  // the median.
+  size_t Fruitless() const {
+    std::vector<double> values;
+    for (size_t i : history_.told()) {
+      const auto& trial = history_.trials()[i];
+      if (trial.state == Trial::State::kDone) values.push_back(trial.value);
+    }
+    auto sorted = values;
+    std::sort(sorted.begin(), sorted.end());
+    const double little = 0.01 * (sorted[sorted.size() / 2] - sorted.front());
+    double best = values.front();
+    size_t since = 0;
+    for (double value : values) {
+      ++since;
+      if (!(value < best - little)) continue;
+      best = value;
+      since = 0;
+    }
+    return since;
+  }
+
+  // While nothing gets better, ever more asks leave the known: the boldest look for the best of a
+  // few hills that they were dropped on, others just take the best of a few random points.
+  void TakeTurn() {
+    const size_t number = history_.asks() % std::size(kTurns);
+    const size_t lean = Fruitless() / (kPatience + free_.size());
+    turn_ = kTurns[number];
+    if (number == 3 && lean >= 1) {
+      size_ = {16, 0, 0, 16, 30, 0};
+    } else if ((number == 1 && lean >= 2) || (number == 2 && lean >= 4)) {
+      size_ = {8, 0, 0, 0, 0, 0};
+      turn_.doubting = true;
+    }
+  }
+
+  // A search that keeps failing is drawn back harder; a bold ask, which hopes for more than the
+  // model expects, is not to hope for it among failures.
   double LeastChance() const {
     const auto& told = history_.told();
     const size_t from = told.size() > kRecent ? told.size() - kRecent : 0;
@@ -224,7 +278,8 @@ class Bayes {
       failed += history_.trials()[told[i]].state == Trial::State::kFailed;
     }
     const double share = failed / static_cast<double>(told.size() - from);
-    return std::clamp(0.5 + 2.5 * (share - 0.05), 0.5, 0.985);
+    const double least = turn_.margin > 0 ? 0.75 : 0.5;
+    return std::clamp(least + 4.0 * (share - 0.04), least, 0.985);
   }
 
   const Space& space_;
@@ -234,6 +289,8 @@ class Bayes {
   std::vector<size_t> free_;
   std::vector<char> categorical_;
   std::vector<size_t> running_;
+  Turn turn_ = kTurns[0];
+  SearchSize size_;
 };
 
 }  // namespace

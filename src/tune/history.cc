@@ -80,6 +80,10 @@ int64_t History::Imported(Assignment values, double value, bool failed) {
   return id;
 }
 
+void History::Recode() {
+  for (auto& trial : trials_) trial.point = space_->Encode(trial.values);
+}
+
 std::vector<size_t> History::Running() const {
   std::vector<size_t> out;
   for (size_t i = 0; i < trials_.size(); ++i) {

@@ -34,6 +34,8 @@ class History {
   Status Failed(int64_t id);
   // A trial made elsewhere. Gives it an id and returns that.
   int64_t Imported(Assignment values, double value, bool failed);
+  // The space has got other ranges: trials outside count as at its edge.
+  void Recode();
 
   const std::vector<Trial>& trials() const { return trials_; }
   // Indices into trials(), in the order of telling; imported and failed ones included.

@@ -6,6 +6,7 @@
 //   asked     {"e":"asked","id":0,"params":{...}}
 //   told      {"e":"told","id":0,"value":0.3}          "value":null: failed
 //   imported  {"e":"imported","params":{...},"value":0.3}
+//   ranges    {"e":"ranges","ranges":{"lr":{"low":1e-5,"high":0.01}}}
 #pragma once
 
 #include <cstddef>

@@ -50,7 +50,7 @@ class MixedSearch {
       Score(std::move(children));
     }
     Climb();
-    for (int sweep = 0; sweep < 3 && !discrete_.empty() && Sweep(); ++sweep) {
+    for (size_t i = 0; i < size_.sweeps && !discrete_.empty() && Sweep(); ++i) {
     }
     std::vector<Point> out;
     for (auto& each : pool_) out.push_back(std::move(each.point));
@@ -103,11 +103,11 @@ class MixedSearch {
     if (floats_.empty()) return;
     std::vector<Point> starts;
     for (const auto& each : pool_) {
+      if (starts.size() == size_.ascents) break;
       const bool apart = std::all_of(starts.begin(), starts.end(), [&](const Point& other) {
         return Apart(each.point, other) > 0.05;
       });
       if (apart) starts.push_back(each.point);
-      if (starts.size() == size_.ascents) break;
     }
     std::vector<Point> tops;
     for (const auto& start : starts) tops.push_back(Ascend(start));

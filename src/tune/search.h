@@ -17,6 +17,7 @@ struct SearchSize {
   size_t rounds = 5;
   size_t ascents = 5;    // gradient ascents
   size_t evaluations = 30;  // of one ascent
+  size_t sweeps = 3;     // over neighbours, at most
 };
 
 // Points in order of acquisition, best first. `good` are points worth varying.

@@ -99,6 +99,7 @@ Status Session::Apply(const Json& event) {
     ATHANOR_TRY(auto values, space_.FromJson(event["params"], false));
     return history_->Asked(id->get<int64_t>(), std::move(values));
   }
+  if (name == "ranges" && event.contains("ranges")) return Take(event["ranges"]);
   ATHANOR_TRY(auto value, ValueIn(event));
   const double sign = options_.maximize ? -1.0 : 1.0;
   if (name == "told" && has_id) {
@@ -147,6 +148,23 @@ Result<int64_t> Session::ImportRunning(const Json& params) {
   ATHANOR_CHECK_OK(Write({{"e", "asked"}, {"id", id}, {"params", space_.ToJson(values)}}));
   ATHANOR_CHECK_OK(history_->Asked(id, std::move(values)));
   return id;
+}
+
+Status Session::ChangeRanges(const Json& ranges) {
+  ATHANOR_TRY(const auto parameters, ParseJson(space_json_));
+  ATHANOR_CHECK_OK(WithRanges(parameters, ranges));
+  ATHANOR_CHECK_OK(Write({{"e", "ranges"}, {"ranges", ranges}}));
+  return Take(ranges);
+}
+
+Status Session::Take(const Json& ranges) {
+  ATHANOR_TRY(const auto parameters, ParseJson(space_json_));
+  ATHANOR_TRY(const auto changed, WithRanges(parameters, ranges));
+  ATHANOR_TRY(space_, Space::Parse(changed));
+  space_json_ = DumpJson(changed);
+  history_->Recode();
+  memory_ = Memory();  // its fits are of points that have moved
+  return Ok();
 }
 
 std::optional<Session::BestTrial> Session::Best() const {

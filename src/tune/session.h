@@ -48,6 +48,9 @@ class Session {
   // A trial that somebody else runs; it is told by its id like our own.
   Result<int64_t> ImportRunning(const Json& params);
 
+  // Other ranges from the next ask on (see WithRanges); trials there were stay in the model.
+  Status ChangeRanges(const Json& ranges);
+
   struct BestTrial {
     int64_t id = 0;
     Assignment values;
@@ -57,12 +60,13 @@ class Session {
   const History& history() const { return *history_; }
   const Space& space() const { return space_; }
   const SessionOptions& options() const { return options_; }
-  const std::string& space_json() const { return space_json_; }  // as it was given
+  const std::string& space_json() const { return space_json_; }  // as it was given, with the ranges of now
 
  private:
   Session(Space space, const SessionOptions& options, Sink sink);
   Status Write(const Json& event);
   Status Apply(const Json& event);
+  Status Take(const Json& ranges);
 
   Space space_;
   SessionOptions options_;

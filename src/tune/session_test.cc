@@ -101,6 +101,41 @@ TEST(Session, RunningTrialsComeBackWithTheirParameters) {
   EXPECT_EQ(Next(*again)->params, Next(*session)->params);
 }
 
+// Planted bug: keep memory_ in Take(): the fits are then of points that have moved.
+TEST(Session, OtherRangesHoldFromTheNextAskOnAndAfterAReplay) {
+  Kept kept;
+  std::vector<Json> asked, after, replayed;
+  auto session = Create(kept);
+  RunTrials(*session, 30, asked);
+  ASSERT_TRUE(session->ChangeRanges(*ParseJson(
+      R"({"x":{"low":-0.5,"high":0.25},"n":{"high":20},"c":{"choices":["a",2]}})")));
+  auto again = Replayed(kept);
+  RunTrials(*session, 14, after);
+  RunTrials(*again, 14, replayed);
+  EXPECT_EQ(after, replayed);
+  for (const auto& params : after) {
+    EXPECT_GE(params["x"].get<double>(), -0.5);
+    EXPECT_LE(params["x"].get<double>(), 0.25);
+    EXPECT_NE(params["c"], false);
+  }
+  EXPECT_EQ(session->history().told().size(), 44u);
+}
+
+TEST(Session, RangesThatCannotBeChangeNothing) {
+  Kept kept;
+  auto session = Create(kept);
+  const auto before = kept.text;
+  for (const char* ranges :
+       {"[]", "{}", R"({"y":{"low":0}})", R"({"x":{"low":2}})", R"({"x":{"scale":"log"}})",
+        R"({"x":{"choices":[1]}})", R"({"c":{"low":1}})", R"({"c":{"choices":[]}})", R"({"x":3})"}) {
+    const auto changed = session->ChangeRanges(*ParseJson(ranges));
+    ASSERT_FALSE(changed) << ranges;
+    EXPECT_EQ(changed.error().code, ErrorCode::kInvalid) << ranges;
+    EXPECT_FALSE(changed.error().hint.empty()) << ranges;
+  }
+  EXPECT_EQ(kept.text, before);
+}
+
 TEST(Journal, ShowsEveryChangedByteAndEveryMissingLine) {
   Kept kept;
   std::vector<Json> asked;

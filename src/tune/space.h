@@ -100,6 +100,10 @@ class Space {
   std::vector<Parameter> parameters_;
 };
 
+// The list of parameters with other ranges: {"lr": {"low": 1e-5}, "optimizer": {"choices": [...]}};
+// what is not named stays. kInvalid: no such parameter, another key, or not a space any more.
+Result<Json> WithRanges(const Json& parameters, const Json& ranges);
+
 // Whether `condition` holds for the value of its parameter (which is active).
 bool Holds(const Condition& condition, const Value& value);
 // One value as JSON text: the number, or the choice.

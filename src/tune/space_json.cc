@@ -450,4 +450,37 @@ Result<Assignment> Space::FromJson(const Json& values, bool tolerant) const {
   return out;
 }
 
+Result<Json> WithRanges(const Json& parameters, const Json& ranges) {
+  constexpr char kHint[] = "{\"lr\": {\"low\": 1e-5, \"high\": 1e-2}}";
+  ATHANOR_TRY(const auto space, Space::Parse(parameters));
+  if (!ranges.is_object() || ranges.empty()) {
+    return Bad("ranges must be an object of parameters", "seen: " + Shown(ranges), kHint);
+  }
+  Json out = parameters;
+  std::vector<std::string> names;
+  for (const auto& p : space.parameters()) names.push_back(p.name);
+  for (const auto& [name, range] : ranges.items()) {
+    const auto found = std::find(names.begin(), names.end(), name);
+    if (found == names.end()) {
+      const auto near = Nearest(name, names);
+      return Bad("no such parameter: " + Printable(name), "",
+                 near ? "did you mean " + Printable(*near) + "?" : "a new one needs a new search");
+    }
+    const auto at = static_cast<size_t>(found - names.begin());
+    const bool choice = space.parameters()[at].kind == Kind::kChoice;
+    if (!range.is_object() || range.empty() || space.parameters()[at].kind == Kind::kConstant) {
+      return Bad("parameter " + Printable(name) + " cannot get this range", "seen: " + Shown(range), kHint);
+    }
+    for (const auto& [key, value] : range.items()) {
+      if (choice ? key != "choices" : key != "low" && key != "high") {
+        return Bad("parameter " + Printable(name) + ": " + Printable(key) + " cannot be changed",
+                   choice ? "only its choices can" : "only low and high can", "a new search can have it");
+      }
+      out[at][key] = value;
+    }
+  }
+  ATHANOR_CHECK_OK(Space::Parse(out));
+  return out;
+}
+
 }  // namespace athanor::tune

@@ -120,6 +120,20 @@ class Studies(Case):
         self.assertEqual(self.tune("rm", "more").returncode, 0)
         self.assertNotEqual(self.tune("show", "more").returncode, 0)
 
+    def test_other_ranges_hold_for_the_trials_that_follow(self):
+        self.assertEqual(self.tune(self.job(trials=2), "--name", "moved").returncode, 0)
+        refused = self.tune("extend", "moved", "--range", "y=0..1")
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("no such parameter: y", refused.stderr)
+        self.assertEqual(self.tune("extend", "moved", "--range", "x=2..2.5", "--range", "kind=b",
+                                   "--max-trials", "5").returncode, 0)
+        trials = self.over("moved")["trials"]
+        self.assertEqual(len(trials), 5)
+        for trial in trials[:2]:
+            self.assertLessEqual(trial["params"]["x"], 1)
+        for trial in trials[2:]:
+            self.assertTrue(2 <= trial["params"]["x"] <= 2.5 and trial["params"]["kind"] == "b", trial)
+
     def test_bad_trials_are_stopped_early(self):
         self.server.script("curve.py", """
             import os, time, athanor
