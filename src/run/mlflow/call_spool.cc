@@ -175,7 +175,7 @@ Result<uint64_t> CallSpool::Append(std::string_view method, std::string_view tar
   const RecordHead head{static_cast<uint32_t>(text.size()), CrcOf(seq, text), seq};
   std::memcpy(bytes.data(), &head, sizeof head);
   if (auto wrote = WriteExactly(file.fd.get(), file.size, bytes); !wrote) {
-    (void)::ftruncate(file.fd.get(), static_cast<off_t>(file.size));
+    (void)!::ftruncate(file.fd.get(), static_cast<off_t>(file.size));
     return Fail(ErrorCode::kExhausted, wrote.error().what);
   }
   file.size += bytes.size();
