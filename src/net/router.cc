@@ -48,7 +48,8 @@ Result<std::vector<Part>> ParsePattern(const std::string& pattern) {
 bool Fits(const std::vector<Part>& parts, const std::vector<std::string>& segments) {
   const bool rest = !parts.empty() && parts.back().kind == Part::Kind::kRest;
   if (rest ? segments.size() < parts.size() : segments.size() != parts.size()) return false;
-  for (size_t i = 0; i < parts.size(); ++i) {
+  // From the end: that is where routes differ.
+  for (size_t i = parts.size(); i-- > 0;) {
     if (parts[i].kind == Part::Kind::kLiteral && parts[i].text != segments[i]) return false;
   }
   return true;
@@ -122,6 +123,7 @@ const std::string& Captures::operator[](std::string_view name) const {
 struct Router::Entry {
   Route route;
   std::vector<Part> parts;
+  bool literal = false;  // it has no capture: for its method nothing is more specific
 };
 
 Router::Router() = default;
@@ -140,7 +142,10 @@ Status Router::Add(Route route) {
                                             "\" match the same requests");
     }
   }
-  entries_.push_back(std::make_unique<Entry>(Entry{std::move(route), std::move(parts)}));
+  const bool literal = std::all_of(parts.begin(), parts.end(), [](const Part& part) {
+    return part.kind == Part::Kind::kLiteral;
+  });
+  entries_.push_back(std::make_unique<Entry>(Entry{std::move(route), std::move(parts), literal}));
   return Ok();
 }
 
@@ -169,6 +174,7 @@ Router::Match Router::Find(std::string_view method, std::string_view raw_path) c
     const bool beats_get_for_head =
         exact && best && best->route.method != method && SameShape(entry->parts, best->parts);
     if (!best || beats_get_for_head || MoreSpecific(entry->parts, best->parts)) best = entry.get();
+    if (exact && entry->literal) break;
   }
   if (best) {
     match.route = &best->route;
