@@ -387,9 +387,9 @@ class Server {
 
   // What ten thousand submits used is given back to the system, not kept for the next ones.
   void GiveBackMemory() {
-    if (::mallinfo2().fordblks < kIdleHeap || clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
-    ::malloc_trim(1 << 20);
+    if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
     gave_back_ = clock_.Monotonic();
+    if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(1 << 20);
   }
 
   void SyncNow() {

@@ -1,6 +1,7 @@
 // The searching half of RunBook: which runs pass, in what order, with fresh metrics.
 #include <algorithm>
 #include <cmath>
+#include <deque>
 #include <set>
 
 #include "track/run_book.h"
@@ -52,10 +53,17 @@ SortValue Number(double value) { return {std::isnan(value) ? 1 : 0, value, {}}; 
 
 struct Row {
   const RunEntry* run = nullptr;
-  std::string hex;  // only when sorted by it
-  std::vector<SortValue> values;
+  const SortValue* values = nullptr;  // one for each of the order
 };
 
+// Runs lie all over the memory: the next ones are on their way while one is looked at.
+constexpr size_t kAhead = 12;
+void Fetch(const RunEntry* run) {
+  const auto* begin = reinterpret_cast<const char*>(run);
+  for (size_t at = 0; at < sizeof(RunEntry); at += 64) __builtin_prefetch(begin + at);
+}
+
+// `hex` gets the id where that is the value.
 SortValue AttributeOf(const RunEntry& run, const std::string& key, std::string& hex) {
   if (key == "start_time") return Number(static_cast<double>(run.row.started_ms));
   if (key == "end_time") {
@@ -105,6 +113,45 @@ bool Before(const Row& a, const Row& b, const std::vector<OrderBy>& order) {
   return a.run->row.id < b.run->row.id;
 }
 
+// The page of `runs` that is asked for; `order_keys` are those of the order.
+RunPage Sorted(const std::vector<const RunEntry*>& runs, const RunQuery& query,
+               const std::vector<std::optional<uint32_t>>& order_keys) {
+  std::deque<std::string> hexes;
+  std::vector<SortValue> values(runs.size() * query.order.size());
+  std::vector<Row> rows;
+  rows.reserve(runs.size());
+  for (size_t at = 0; at < runs.size(); ++at) {
+    if (at + kAhead < runs.size()) __builtin_prefetch(runs[at + kAhead]->metrics.data());
+    const RunEntry& run = *runs[at];
+    SortValue* const own = values.data() + at * query.order.size();
+    rows.push_back({&run, own});
+    for (size_t i = 0; i < query.order.size(); ++i) {
+      const auto& order = query.order[i];
+      if (order.type == FieldType::kAttribute) {
+        std::string hex;
+        own[i] = AttributeOf(run, order.key, hex);
+        if (!hex.empty()) own[i].text = hexes.emplace_back(std::move(hex));
+      } else if (order.type == FieldType::kMetric && order_keys[i]) {
+        if (const RunMetric* metric = FindMetric(run, *order_keys[i])) own[i] = Number(metric->last);
+      } else if (order_keys[i]) {
+        const auto& labels = order.type == FieldType::kParam ? run.params : run.tags;
+        if (const RunLabel* label = FindLabel(labels, *order_keys[i])) own[i] = {0, 0, label->value};
+      }
+    }
+  }
+  RunPage page;
+  page.matched = rows.size();
+  const size_t begin = std::min(query.offset, rows.size());
+  const size_t end = begin + std::min(query.limit, rows.size() - begin);
+  const auto before = [&](const Row& a, const Row& b) { return Before(a, b, query.order); };
+  // What is on the page is found first: most of what is not on it is then never put in order.
+  const auto cut = rows.begin() + static_cast<ptrdiff_t>(end);
+  if (end < rows.size()) std::nth_element(rows.begin(), cut, rows.end(), before);
+  std::sort(rows.begin(), cut, before);
+  for (size_t i = begin; i < end; ++i) page.runs.push_back(rows[i].run->row.id);
+  return page;
+}
+
 std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
                                  const std::function<uint32_t(std::string_view)>& key_of) {
   std::vector<RunMetric> metrics;
@@ -150,54 +197,43 @@ std::vector<JobId> RunBook::StaleRuns(const RunQuery& query) const {
 }
 
 RunPage RunBook::Search(const RunQuery& query) const {
-  if (UsesMetrics(query)) Refresh(StaleRuns(query));
-  const std::shared_lock lock(mutex_);
+  const bool metrics = UsesMetrics(query);
   std::optional<std::set<int64_t>> experiments;
   if (query.experiments) experiments.emplace(query.experiments->begin(), query.experiments->end());
+  std::shared_lock lock(mutex_);
+  std::vector<const RunEntry*> runs;
+  const auto gather = [&] {
+    bool fresh = true;
+    std::vector<const RunEntry*> all;
+    all.reserve(runs_.size());
+    for (const auto& [id, run] : runs_) all.push_back(run.get());
+    runs.clear();
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (i + kAhead < all.size()) Fetch(all[i + kAhead]);
+      if (!InView(all[i]->row, query.view)) continue;
+      if (experiments && !experiments->contains(all[i]->row.experiment)) continue;
+      fresh = fresh && !all[i]->stale;
+      runs.push_back(all[i]);
+    }
+    return fresh;
+  };
+  if (!gather() && metrics) {
+    lock.unlock();
+    Refresh(StaleRuns(query));
+    lock.lock();
+    gather();
+  }
   std::vector<std::optional<uint32_t>> filter_keys;
   for (const auto& clause : query.filter) filter_keys.push_back(KnownKey(clause.key));
+  std::erase_if(runs, [&](const RunEntry* run) {
+    for (size_t i = 0; i < query.filter.size(); ++i) {
+      if (!Passes(*run, query.filter[i], filter_keys[i])) return true;
+    }
+    return false;
+  });
   std::vector<std::optional<uint32_t>> order_keys;
   for (const auto& order : query.order) order_keys.push_back(KnownKey(order.key));
-
-  std::vector<Row> rows;
-  for (const auto& [id, run] : runs_) {
-    if (!InView(run->row, query.view)) continue;
-    if (experiments && !experiments->contains(run->row.experiment)) continue;
-    bool passes = true;
-    for (size_t i = 0; passes && i < query.filter.size(); ++i) {
-      passes = Passes(*run, query.filter[i], filter_keys[i]);
-    }
-    if (passes) rows.push_back({run.get(), {}, {}});
-  }
-  for (auto& row : rows) {
-    row.values.reserve(query.order.size());
-    for (size_t i = 0; i < query.order.size(); ++i) {
-      const auto& order = query.order[i];
-      SortValue value;
-      if (order.type == FieldType::kAttribute) {
-        value = AttributeOf(*row.run, order.key, row.hex);
-      } else if (order.type == FieldType::kMetric && order_keys[i]) {
-        if (const RunMetric* metric = FindMetric(*row.run, *order_keys[i])) {
-          value = Number(metric->last);
-        }
-      } else if (order_keys[i]) {
-        const auto& labels =
-            order.type == FieldType::kParam ? row.run->params : row.run->tags;
-        if (const RunLabel* label = FindLabel(labels, *order_keys[i])) {
-          value = {0, 0, label->value};
-        }
-      }
-      row.values.push_back(value);
-    }
-  }
-  RunPage page;
-  page.matched = rows.size();
-  const size_t begin = std::min(query.offset, rows.size());
-  const size_t end = begin + std::min(query.limit, rows.size() - begin);
-  std::partial_sort(rows.begin(), rows.begin() + static_cast<ptrdiff_t>(end), rows.end(),
-                    [&](const Row& a, const Row& b) { return Before(a, b, query.order); });
-  for (size_t i = begin; i < end; ++i) page.runs.push_back(rows[i].run->row.id);
-  return page;
+  return Sorted(runs, query, order_keys);
 }
 
 // Reads the points' summaries without the lock, so that nobody who changes the book waits.

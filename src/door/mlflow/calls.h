@@ -12,6 +12,7 @@
 #include <tuple>
 
 #include "base/json_writer.h"
+#include "door/mlflow/open_history.h"
 #include "door/mlflow/wire.h"
 #include "track/run_book.h"
 
@@ -24,6 +25,7 @@ struct Mlflow {
   std::map<JobId, int64_t> named_experiment;
   // Series (run, attempt, name) that have a point with a step; what is not here may have, too.
   std::set<std::tuple<JobId, uint32_t, std::string>> begun;
+  std::shared_ptr<OpenHistory> history = std::make_shared<OpenHistory>();
 
   int64_t Now() const { return context.clock.Wall().ms; }
   std::optional<JobId> JobOf(const Call& call) const;

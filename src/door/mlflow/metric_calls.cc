@@ -264,7 +264,12 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const JobId id, fields.Run());
   ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
   ATHANOR_TRY(const auto page, ReadPage(fields, SIZE_MAX, INT32_MAX));
-  ATHANOR_TRY(const auto points, HistoryOf(mlflow, id, key));
+  auto open = mlflow.history->Take(id, key, page.offset);
+  if (!open) {
+    ATHANOR_TRY(auto read, HistoryOf(mlflow, id, key));
+    open = std::make_shared<std::vector<SeriesPoint>>(std::move(read));
+  }
+  const auto& points = *open;
   const size_t begin = std::min(page.offset, points.size());
   const size_t end = begin + std::min(page.limit, points.size() - begin);
   Answer answer;
@@ -278,7 +283,10 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
     for (size_t i = begin; i < end; ++i) WriteMetric(json, key, points[i]);
     json.EndArray();
   }
-  if (end < points.size()) json.Text("next_page_token", PageToken(end));
+  if (end < points.size()) {
+    json.Text("next_page_token", PageToken(end));
+    mlflow.history->Keep(id, key, end, open);
+  }
   json.EndObject();
   return answer;
 }
