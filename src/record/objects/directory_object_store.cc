@@ -427,12 +427,7 @@ Status DirectoryObjectStore::TakeBack(std::string_view bucket, std::string_view 
   return Change(bucket, [&](Connection& connection, int64_t id, Status&) -> Status {
     ATHANOR_TRY(const auto row, ObjectIndex::FindRow(connection, id, key));
     if (!row || row->content != content) return Ok();
-    ATHANOR_TRY(auto* gone,
-                connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
-    gone->Bind(1, id);
-    gone->Bind(2, key);
-    ATHANOR_CHECK_OK(gone->Step());
-    return index_->Release(connection, content);
+    return index_->DropRow(connection, id, key, content);
   });
 }
 
@@ -554,12 +549,7 @@ Status DirectoryObjectStore::Delete(std::string_view bucket, const std::vector<s
         if (!outcome.ok()) return Ok();
       }
       if (!row) continue;
-      ATHANOR_TRY(auto* gone,
-                  connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
-      gone->Bind(1, id);
-      gone->Bind(2, key);
-      ATHANOR_CHECK_OK(gone->Step());
-      ATHANOR_CHECK_OK(index_->Release(connection, row->content));
+      ATHANOR_CHECK_OK(index_->DropRow(connection, id, key, row->content));
     }
     return Ok();
   });

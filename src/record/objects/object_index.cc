@@ -250,12 +250,7 @@ Status ObjectIndex::LookAtUnsure() {
   if (unsure.empty()) return Ok();
   return Write([&](Connection& connection) -> Status {
     for (const auto& named : torn) {
-      ATHANOR_TRY(auto* gone,
-                  connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
-      gone->Bind(1, named.bucket);
-      gone->Bind(2, named.key);
-      ATHANOR_CHECK_OK(gone->Step());
-      ATHANOR_CHECK_OK(Release(connection, named.content));
+      ATHANOR_CHECK_OK(DropRow(connection, named.bucket, named.key, named.content));
     }
     return connection.Execute("DELETE FROM unsure");
   });
@@ -482,6 +477,15 @@ Status ObjectIndex::PutRow(Connection& connection, int64_t bucket, std::string_v
   put->Bind(8, MetaText(row.stored));
   ATHANOR_CHECK_OK(put->Step());
   return replaces ? Release(connection, replaced) : Ok();
+}
+
+Status ObjectIndex::DropRow(Connection& connection, int64_t bucket, std::string_view key,
+                            std::string_view content) {
+  ATHANOR_TRY(auto* gone, connection.Prepare("DELETE FROM objects WHERE bucket = ?1 AND key = ?2"));
+  gone->Bind(1, bucket);
+  gone->Bind(2, key);
+  ATHANOR_CHECK_OK(gone->Step());
+  return Release(connection, content);
 }
 
 Status ObjectIndex::AddReference(Connection& connection, std::string_view content) {

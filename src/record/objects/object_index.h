@@ -71,6 +71,9 @@ class ObjectIndex {
   // Writes the row and gives up what it replaces.
   Status PutRow(Connection& connection, int64_t bucket, std::string_view key,
                 const ObjectRow& row);
+  // Takes the row away, and gives up what it names.
+  Status DropRow(Connection& connection, int64_t bucket, std::string_view key,
+                 std::string_view content);
   static Status AddReference(Connection& connection, std::string_view content);
   // One name of `content` less; with the last one its files become trash.
   Status Release(Connection& connection, std::string_view content);
