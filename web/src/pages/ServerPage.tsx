@@ -8,6 +8,7 @@ import { api } from '../state/api';
 import { isJobs, liveState } from '../state/live';
 import { useLoaded, useNews, useThrottled } from '../state/use';
 
+const kWords: Record<string, string> = { host: 'Host', cpu_millis: 'CPUs', memory_bytes: 'Memory', gpus: 'GPUs', gpu_model: 'GPU' };
 function show(key: string, value: unknown): string {
   if (typeof value === 'number') return /bytes|memory|disk/.test(key) ? bytes(value) : /millis$/.test(key) ? number(value / 1000) : number(value);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
@@ -87,7 +88,7 @@ export function ServerPage() {
               <section class="card">
                 <header><h2>Machine</h2></header>
                 <dl class="facts">
-                  {Object.entries(info.machine).map(([key, value]) => <><dt>{key.replace(/_/g, ' ')}</dt><dd>{show(key, value)}</dd></>)}
+                  {Object.entries(info.machine).map(([key, value]) => <><dt>{kWords[key] ?? key.replace(/_/g, ' ')}</dt><dd>{show(key, value)}</dd></>)}
                 </dl>
               </section>
             </div>
