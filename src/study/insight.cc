@@ -45,7 +45,22 @@ Result<tune::Space> SpaceOf(const StudyRecord& record) {
 
 std::string Shown(double value) { return fmt::format("{:.4g}", value); }
 
-void EdgeHints(const tune::Space& space, const Row& best, std::vector<StudyHint>& hints) {
+// The command that searches beyond the edge: ten times as far on a log scale, else half as far again.
+std::string Widened(const std::string& study, const tune::Parameter& parameter, bool below) {
+  double low = parameter.low, high = parameter.high;
+  const bool whole = parameter.kind == tune::Kind::kInt;
+  const double more = whole ? std::ceil((high - low) / 2) : (high - low) / 2;
+  if (parameter.scale == tune::Scale::kLog) {
+    below ? low = whole ? std::max(1.0, std::floor(low / 10)) : low / 10 : high *= 10;
+  } else {
+    below ? low -= more : high += more;
+  }
+  return fmt::format("ath tune extend {} --range {}={}..{}", study, parameter.name, Shown(low),
+                     Shown(high));
+}
+
+void EdgeHints(const std::string& study, const tune::Space& space, const Row& best,
+               std::vector<StudyHint>& hints) {
   for (size_t i = 0; i < space.size(); ++i) {
     const auto& parameter = space.parameters()[i];
     const bool ranged = parameter.kind == tune::Kind::kFloat || parameter.kind == tune::Kind::kInt;
@@ -59,8 +74,7 @@ void EdgeHints(const tune::Space& space, const Row& best, std::vector<StudyHint>
     if (!low && !high) continue;
     hints.push_back({fmt::format("the best trial has {} = {}, at the {} edge of its range", parameter.name,
                                  Shown(value), low ? "low" : "high"),
-                     fmt::format("widen {} {} {}", parameter.name, low ? "below" : "above",
-                                 Shown(low ? parameter.low : parameter.high))});
+                     Widened(study, parameter, low)});
   }
 }
 
@@ -108,7 +122,7 @@ std::vector<StudyHint> HintsFor(const StudyRecord& record) {
                      "ath tune show " + record.spec.name + " lists why; narrow the ranges they lie in"});
   }
   if (rows.size() < kLeastTrials) return hints;
-  EdgeHints(*space, rows.front(), hints);
+  EdgeHints(record.spec.name, *space, rows.front(), hints);
   const bool learns = record.spec.strategy != tune::Strategy::kRandom &&
                       record.spec.strategy != tune::Strategy::kGrid &&
                       record.spec.strategy != tune::Strategy::kSobol;
