@@ -178,7 +178,8 @@ class Studies(Case):
                     with open(path, "w") as file:
                         file.write(str(step))
                 athanor.checkpoint(step, write)
-                for _ in range(20):
+                # At the rungs, 1 and 2, the pause is sure to come.
+                for _ in range(3000 if step < 3 else 1):
                     if athanor.should_stop():
                         raise SystemExit(0)
                     time.sleep(0.02)
