@@ -183,7 +183,9 @@ void Agent::StartTracking() {
                                        shipper_->Send(NoteFrame{std::move(cause)});
                                      }});
   if (!started) {
-    log_.Log(LogLevel::kError, "no MLflow for the script", {{"why", started.error().what}});
+    // The script reaches the server all the same, as long as that is there.
+    log_.Log(LogLevel::kError, "MLflow calls are not kept", {{"why", started.error().what}});
+    if (!plan_.url.empty()) env["MLFLOW_TRACKING_URI"] = plan_.url;
     return;
   }
   mlflow_ = std::move(*started);

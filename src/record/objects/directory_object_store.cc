@@ -407,7 +407,7 @@ Result<bool> DirectoryObjectStore::PutBeside(std::string_view bucket, std::strin
     outcome = CheckCondition(condition, nullptr, key);
     if (!outcome.ok()) return Ok();
     row.modified = index_->Now();
-    ATHANOR_CHECK_OK(index_->NoteUnsure(connection, staged.id()));
+    ATHANOR_CHECK_OK(index_->NoteUnsure(connection, staged.id(), *id, key));
     return index_->PutRow(connection, *id, key, row);
   });
   const Status synced = staged.Sync();
@@ -511,6 +511,9 @@ Result<ObjectInfo> DirectoryObjectStore::Copy(std::string_view from_bucket,
         made.stored.upload.clear();
         if (meta) made.stored.meta = *meta;
         ATHANOR_CHECK_OK(ObjectIndex::AddReference(connection, made.content));
+        if (index_->IsUnsure(made.content)) {
+          ATHANOR_CHECK_OK(index_->NoteUnsure(connection, made.content, id, key));
+        }
         return index_->PutRow(connection, id, key, made);
       }));
   // Its writer has not been answered yet; the copier will be.

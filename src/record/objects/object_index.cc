@@ -86,7 +86,10 @@ CREATE TABLE trash (
 )sql"},
     {2, R"sql(
 CREATE TABLE unsure (
-  file TEXT PRIMARY KEY
+  file TEXT NOT NULL,
+  bucket INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  PRIMARY KEY (file, bucket, key)
 ) STRICT, WITHOUT ROWID;
 )sql"},
 };
@@ -228,26 +231,23 @@ Status ObjectIndex::LookAtUnsure() {
     std::string content;
   };
   std::vector<Named> torn;
-  std::set<std::string, std::less<>> unsure;
+  bool any = false;
   ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* files, connection.Prepare("SELECT file FROM unsure"));
-    while (true) {
-      ATHANOR_TRY(const bool row, files->Step());
-      if (!row) break;
-      unsure.emplace(files->Text(0));
-    }
-    if (unsure.empty()) return Ok();
-    ATHANOR_TRY(auto* rows, connection.Prepare("SELECT bucket, key, content, etag FROM objects"));
+    ATHANOR_TRY(auto* rows, connection.Prepare(
+                                "SELECT u.bucket, u.key, u.file, o.etag FROM unsure u LEFT JOIN "
+                                "objects o ON o.bucket = u.bucket AND o.key = u.key "
+                                "AND o.content = u.file"));
     while (true) {
       ATHANOR_TRY(const bool row, rows->Step());
       if (!row) return Ok();
-      if (!unsure.contains(rows->Text(2))) continue;
+      any = true;
+      if (rows->IsNull(3)) continue;  // replaced or deleted since
       const auto bytes = ReadFile(ObjectFilePath(dir_, rows->Text(2)));
       if (bytes && Hex(Md5(*bytes)) == rows->Text(3)) continue;
       torn.push_back({rows->Int(0), std::string(rows->Text(1)), std::string(rows->Text(2))});
     }
   }));
-  if (unsure.empty()) return Ok();
+  if (!any) return Ok();
   return Write([&](Connection& connection) -> Status {
     for (const auto& named : torn) {
       ATHANOR_CHECK_OK(DropRow(connection, named.bucket, named.key, named.content));
@@ -256,9 +256,13 @@ Status ObjectIndex::LookAtUnsure() {
   });
 }
 
-Status ObjectIndex::NoteUnsure(Connection& connection, const std::string& file) {
-  ATHANOR_TRY(auto* note, connection.Prepare("INSERT INTO unsure (file) VALUES (?1)"));
+Status ObjectIndex::NoteUnsure(Connection& connection, const std::string& file, int64_t bucket,
+                               std::string_view key) {
+  ATHANOR_TRY(auto* note, connection.Prepare("INSERT OR IGNORE INTO unsure (file, bucket, key) "
+                                             "VALUES (?1, ?2, ?3)"));
   note->Bind(1, file);
+  note->Bind(2, bucket);
+  note->Bind(3, key);
   ATHANOR_CHECK_OK(note->Step());
   std::lock_guard lock(pins_mutex_);
   unsure_.insert(file);

@@ -82,7 +82,8 @@ class ObjectIndex {
   // A file named by a row before its bytes were synced: noted in the row's transaction, and
   // when they are, forgotten with a later one. After a crash between the two Open looks at
   // the bytes, and takes back the rows of those that are not whole.
-  Status NoteUnsure(Connection& connection, const std::string& file);
+  Status NoteUnsure(Connection& connection, const std::string& file, int64_t bucket,
+                    std::string_view key);
   void Sure(const std::string& file);
   bool IsUnsure(const std::string& file) const;
 

@@ -19,6 +19,7 @@
 #include "link/kept_call.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
+#include "net/sigv4.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/call_spool.h"
 
@@ -41,14 +42,6 @@ constexpr const char* kReturned[] = {"Content-Type",  "Content-Disposition",
                                      "Content-Range", "Accept-Ranges",
                                      "ETag",          "Last-Modified",
                                      "X-Content-Type-Options", "Content-Security-Policy"};
-
-bool SameSecret(std::string_view a, std::string_view b) {
-  unsigned differ = a.size() == b.size() ? 0 : 1;
-  for (size_t i = 0; i < a.size() && i < b.size(); ++i) {
-    differ |= static_cast<unsigned char>(a[i] ^ b[i]);
-  }
-  return differ == 0 && !a.empty();
-}
 
 // Of "Bearer T", or of "Basic" with T as the password, as MLflow's clients send it.
 std::string TokenIn(std::string_view authorization) {
@@ -173,7 +166,8 @@ void MlflowProxy::Impl::ListenAgain() {
 
 bool MlflowProxy::Impl::MayPass(const Request& head) const {
   if (KindOf(head.method, head.raw_path, "") == CallKind::kProbe) return true;
-  return SameSecret(TokenIn(head.headers.Get("Authorization")), options.token);
+  return !options.token.empty() &&
+         SameSecretText(TokenIn(head.headers.Get("Authorization")), options.token);
 }
 
 BodyPolicy MlflowProxy::Impl::PolicyFor(const Request& head) const {
