@@ -59,7 +59,7 @@ void SubmitText(DoorContext& context, const Call& call) {
   auto spec = SpecFromText(text("text"), like ? &*like : nullptr);
   if (!spec) return call.Refuse(spec.error());
   auto draft = Draft(context, std::move(*spec), key, call.caller.user);
-  if (!draft || body->value("check", Json(false)) != Json(true)) return Enter(context, std::move(draft), call);
+  if (!draft || body->value("check", Json(false)) == Json(false)) return Enter(context, std::move(draft), call);
   Json view = ToJson(draft->spec);
   view.erase("inherited");
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
