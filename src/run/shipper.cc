@@ -76,6 +76,8 @@ struct Shipper::Parts {
   void SetControlPages();  // with the mutex held
   void Gather(bool all);
   void ReadSpools();
+  void LookAheadInSpools();
+  bool behind() const { return looks_done < looks_wanted; }  // with the mutex held
   void TellAboutTooManyPoints(bool held_back);
   void LookAhead();
   void LookAheadIn(Stream& stream);
@@ -126,6 +128,8 @@ struct Shipper::Parts {
   bool draining = false;                 // GUARDED_BY(mutex)
   bool drained = false;                  // GUARDED_BY(mutex)
   bool stopping = false;                 // GUARDED_BY(mutex)
+  uint64_t looks_wanted = 0;             // GUARDED_BY(mutex): CatchUp calls
+  uint64_t looks_done = 0;               // GUARDED_BY(mutex): of them, those that have their answer
   std::atomic<bool> fenced{false};
   std::atomic<bool> done_called{false};
   std::atomic<int64_t> last_taken_ms{0};
@@ -186,6 +190,16 @@ void Shipper::Send(ReportFrame frame) {
 void Shipper::Start() {
   parts_->last_taken_ms = parts_->options.clock.Monotonic().count();
   parts_->thread = std::thread([this] { parts_->Loop(); });
+}
+
+void Shipper::CatchUp(Millis limit) {
+  auto& p = *parts_;
+  if (!p.thread.joinable()) return;
+  std::unique_lock lock(p.mutex);
+  const uint64_t mine = ++p.looks_wanted;
+  p.wake.notify_all();
+  p.wake.wait_for(lock, limit,
+                  [&] { return p.looks_done >= mine || p.stopping || p.fenced.load(); });
 }
 
 bool Shipper::Drain() {
@@ -258,7 +272,7 @@ void Shipper::Parts::Loop() {
     } else {
       size_t had = controls.size();
       wake.wait_for(lock, busy ? kTick : kIdleTick, [&] {
-        return stopping || controls.size() > had || (draining && !drained);
+        return stopping || controls.size() > had || (draining && !drained) || behind();
       });
     }
   }
@@ -274,7 +288,7 @@ void Shipper::Parts::WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pa
     Gather(false);
     LookAhead();
     lock.lock();
-    wake.wait_for(lock, std::min(kAwayTick, until - now), [this] { return stopping; });
+    wake.wait_for(lock, std::min(kAwayTick, until - now), [this] { return stopping || behind(); });
   }
 }
 
@@ -381,6 +395,13 @@ void Shipper::Parts::AddSpareSegments() {
 }
 
 void Shipper::Parts::ReadSpools() {
+  uint64_t wanted = 0;
+  bool whole = false;
+  {
+    const std::lock_guard lock(mutex);
+    wanted = looks_wanted;
+    whole = behind();
+  }
   const size_t before = unsent;
   const size_t allowed = finished ? SIZE_MAX : quota.Left(options.clock.Monotonic());
   for (auto& spool : spools) {
@@ -407,6 +428,11 @@ void Shipper::Parts::ReadSpools() {
   }
   quota.Take(unsent - before);
   TellAboutTooManyPoints(allowed == 0);
+  if (!whole) return;
+  LookAheadInSpools();  // what there was no room for
+  const std::lock_guard lock(mutex);
+  looks_done = wanted;
+  wake.notify_all();
 }
 
 // Once when it begins, and how many were lost each time that has doubled: a storm must not
@@ -455,12 +481,16 @@ void Shipper::Parts::See(const SpoolBatch& batch, const PointBatch& read) {
 // While the server is away, what there is no room for in memory stays on disk; those who
 // act on it see it now.
 void Shipper::Parts::LookAhead() {
+  LookAheadInSpools();
+  for (auto& stream : streams) {
+    if (stream->stream != LogStream::kSetup) LookAheadIn(*stream);
+  }
+}
+
+void Shipper::Parts::LookAheadInSpools() {
   for (auto& spool : spools) {
     spool->segments.LookAhead(
         [&](const SpoolBatch& batch) { See(batch, PointsOf(batch, spool->rank)); });
-  }
-  for (auto& stream : streams) {
-    if (stream->stream != LogStream::kSetup) LookAheadIn(*stream);
   }
 }
 

@@ -58,6 +58,10 @@ class Shipper {
   // Queues a report, in order with those before it.
   void Send(ReportFrame frame);
   void Start();
+  // Waits until the spools are read as far as they are written by now, so that on_checkpoint has
+  // told of every save. Needs no server, but a report may be under way to one that hangs: not
+  // longer than `limit`.
+  void CatchUp(Millis limit);
   // Waits until everything written so far, and every report, is acknowledged;
   // for ever if need be. False: the attempt was fenced off.
   bool Drain();

@@ -32,7 +32,10 @@ class Away {
           std::lock_guard lock(mutex_);
           bytes_ += bytes;
         },
-        {}});
+        [this](const SpoolCheckpoint& saved) {
+          std::lock_guard lock(mutex_);
+          seen_["saved"].push_back(static_cast<double>(saved.step));
+        }});
   }
   Shipper& shipper() { return *shipper_; }
   const TestDir& dir() const { return dir_; }
@@ -90,6 +93,22 @@ TEST(Shipper, PointsThatWaitForAServerAreSeenOnceAndInOrder) {
   EXPECT_TRUE(away.Eventually([&] { return away.Seen("loss").size() >= kPoints; }));
   away.shipper().Stop();
   EXPECT_EQ(away.Seen("loss"), UpTo(kPoints));
+}
+
+// Planted bug: CatchUp not waiting for a read that began after it was called.
+TEST(Shipper, ASaveIsToldOfBeforeCatchUpReturns) {
+  Away away;
+  ASSERT_TRUE(away.shipper().FollowSpool(0, away.dir() / "spool").ok());
+  away.shipper().Start();
+  ASSERT_TRUE(away.Eventually([&] { return Exists(away.dir() / "spool"); }));
+  spool::SpoolWriter writer(away.dir() / "spool");
+  constexpr size_t kSaves = 20;
+  for (size_t i = 0; i < kSaves; ++i) {
+    ASSERT_TRUE(writer.AppendCheckpoint(static_cast<int64_t>(i), 1, 1));
+    away.shipper().CatchUp(Millis(60'000));
+    ASSERT_EQ(away.Seen("saved").size(), i + 1);
+  }
+  EXPECT_EQ(away.Seen("saved"), UpTo(kSaves));
 }
 
 // Planted bug: reading a log only while less than kReadAhead waits to be sent.

@@ -23,6 +23,7 @@ namespace {
 
 constexpr Millis kStacksLimit{5'000};
 constexpr Millis kWebhookPatience{10'000};  // once the script has ended
+constexpr Millis kLastNotes{2'000};         // a server that hangs does not hold the last save back
 constexpr size_t kStacksText = 48u << 10;
 
 }  // namespace
@@ -214,6 +215,7 @@ void Survival::Hung(const Hang& hang) {
 
 void Survival::KeepLast(bool clean) {
   if (!sync_) return;
+  shipper_->CatchUp(kLastNotes);  // a save that was told of just before the end
   auto kept = sync_->FinalSync(clean);
   if (!kept) {
     shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +
