@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <cstring>
 
 #include "base/text.h"
 
@@ -22,12 +23,27 @@ bool IsPlain(char c) {
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
 }
 
+// Whether all eight characters at `text` are plain, looked at together.
+bool ArePlain(const char* text) {
+  constexpr uint64_t kOnes = 0x0101'0101'0101'0101ull;
+  constexpr uint64_t kHigh = 0x80 * kOnes;
+  uint64_t eight = 0;
+  std::memcpy(&eight, text, sizeof(eight));
+  const auto has = [&](uint64_t byte) {
+    const uint64_t x = eight ^ (byte * kOnes);
+    return (x - kOnes) & ~x;
+  };
+  const uint64_t below_blank = (eight - 0x20 * kOnes) & ~eight;
+  return ((eight | below_blank | has('"') | has('\\')) & kHigh) == 0;
+}
+
 }  // namespace
 
 void AppendJsonText(std::string& out, std::string_view text) {
   out += '"';
   for (size_t i = 0; i < text.size();) {
     size_t end = i;
+    while (end + 8 <= text.size() && ArePlain(text.data() + end)) end += 8;
     while (end < text.size() && IsPlain(text[end])) ++end;
     out.append(text, i, end - i);
     i = end;

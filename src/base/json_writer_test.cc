@@ -38,6 +38,21 @@ TEST(JsonWriter, WritesWhatTheParserReads) {
   EXPECT_EQ((*parsed)["low"], "-Infinity");
 }
 
+// Planted bug: a character missed when eight are looked at together.
+TEST(JsonWriter, EscapesEveryCharacterAtEveryPlace) {
+  for (int c = 1; c < 0x80; ++c) {
+    for (size_t at = 0; at < 20; ++at) {
+      std::string text(20, 'x');
+      text[at] = static_cast<char>(c);
+      std::string out;
+      AppendJsonText(out, text);
+      const auto parsed = ParseJson("[" + out + "]");
+      ASSERT_TRUE(parsed) << c << " at " << at;
+      ASSERT_EQ((*parsed)[0], text) << c << " at " << at;
+    }
+  }
+}
+
 TEST(JsonWriter, ReplacesBytesThatAreNotUtf8) {
   std::string out;
   AppendJsonText(out, "a\xFFz\xE2\x82");

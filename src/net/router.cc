@@ -123,7 +123,6 @@ const std::string& Captures::operator[](std::string_view name) const {
 struct Router::Entry {
   Route route;
   std::vector<Part> parts;
-  bool literal = false;  // it has no capture: for its method nothing is more specific
 };
 
 Router::Router() = default;
@@ -145,7 +144,9 @@ Status Router::Add(Route route) {
   const bool literal = std::all_of(parts.begin(), parts.end(), [](const Part& part) {
     return part.kind == Part::Kind::kLiteral;
   });
-  entries_.push_back(std::make_unique<Entry>(Entry{std::move(route), std::move(parts), literal}));
+  entries_.push_back(std::make_unique<Entry>(Entry{std::move(route), std::move(parts)}));
+  const Entry* added = entries_.back().get();
+  if (literal) literal_[added->route.pattern].push_back(added);
   return Ok();
 }
 
@@ -158,6 +159,14 @@ std::vector<const Route*> Router::routes() const {
 
 Router::Match Router::Find(std::string_view method, std::string_view raw_path) const {
   Match match;
+  // For its method nothing is more specific, and a pattern keeps the path rules.
+  if (const auto at = literal_.find(raw_path); at != literal_.end()) {
+    for (const Entry* entry : at->second) {
+      if (entry->route.method != method) continue;
+      match.route = &entry->route;
+      return match;
+    }
+  }
   const auto segments = SplitPath(raw_path);
   if (!segments) {
     match.status = 400;
@@ -174,7 +183,6 @@ Router::Match Router::Find(std::string_view method, std::string_view raw_path) c
     const bool beats_get_for_head =
         exact && best && best->route.method != method && SameShape(entry->parts, best->parts);
     if (!best || beats_get_for_head || MoreSpecific(entry->parts, best->parts)) best = entry.get();
-    if (exact && entry->literal) break;
   }
   if (best) {
     match.route = &best->route;

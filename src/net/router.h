@@ -15,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -72,6 +73,8 @@ class Router {
  private:
   struct Entry;
   std::vector<std::unique_ptr<Entry>> entries_;
+  // Those without a capture, by pattern: a request for one is found without looking at the rest.
+  std::unordered_map<std::string_view, std::vector<const Entry*>> literal_;
 };
 
 // The path rules alone: "/a%20b/c" -> {"a b", "c"}; "/" -> {}.

@@ -35,11 +35,20 @@ Status SyncPath(const std::string& path, int flags, int (*sync)(int)) {
 }  // namespace
 
 Status AppendAt(const std::string& path, uint64_t at, std::string_view bytes) {
-  const int create = at == 0 ? O_CREAT : 0;
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | create, 0600));
-  if (!fd) return FailWrite(path, errno);
+  UniqueFd fd;
+  return AppendAt(fd, path, at, bytes);
+}
+
+Status AppendAt(UniqueFd& fd, const std::string& path, uint64_t at, std::string_view bytes) {
   struct stat info {};
-  if (::fstat(fd.get(), &info) != 0) return FailErrno("stat " + path, errno);
+  // Without a name the file was removed or replaced behind us.
+  if (fd && (::fstat(fd.get(), &info) != 0 || info.st_nlink == 0)) fd.reset();
+  if (!fd) {
+    const int create = at == 0 ? O_CREAT : 0;
+    fd = UniqueFd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | create, 0600));
+    if (!fd) return FailWrite(path, errno);
+    if (::fstat(fd.get(), &info) != 0) return FailErrno("stat " + path, errno);
+  }
   const auto size = static_cast<uint64_t>(info.st_size);
   const auto end = static_cast<off_t>(at);
   if (size < at) {

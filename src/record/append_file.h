@@ -1,6 +1,5 @@
 // The few file calls that series and logs share: files that only grow, written
 // at an offset the caller keeps, so that a failed write can be taken back.
-// Nothing here holds a descriptor after it returns.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,9 @@ namespace athanor {
 // rest of an earlier failed write and is cut. On any error the file is cut back
 // to `at`: all or nothing. kExhausted: no space. kCorrupt: the file is shorter.
 Status AppendAt(const std::string& path, uint64_t at, std::string_view bytes);
+// The same through a descriptor that may be held from before; opened anew when it is none, or
+// when its file is no longer the one at `path`.
+Status AppendAt(UniqueFd& fd, const std::string& path, uint64_t at, std::string_view bytes);
 // Best effort: what cannot be cut now is cut by the next AppendAt.
 void CutTo(const std::string& path, uint64_t length);
 

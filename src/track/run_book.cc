@@ -89,6 +89,7 @@ void RunBook::Load(const RunBatch& all) {
   const std::unique_lock lock(mutex_);
   experiments_.clear();
   experiment_ids_.clear();
+  table_.Clear();
   const Runs before = std::exchange(runs_, {});
   for (const auto& row : all.experiments) {
     experiments_[row.id].row = row;
@@ -102,6 +103,7 @@ void RunBook::Load(const RunBatch& all) {
     if (const auto at = before.find(row.id); at != before.end()) {
       entry->resumes = at->second->resumes;
     }
+    table_.Add(*entry);
   }
   for (const auto& label : all.labels) {
     if (!label.value) continue;
@@ -260,6 +262,7 @@ Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t
     if (run->row.experiment != id || run->row.deleted == deleted) continue;
     run->row.deleted = deleted;
     run->row.deleted_ms = deleted ? now_ms : 0;
+    table_.Update(*run);
     batch.runs.push_back(run->row);
   }
   return batch;
@@ -320,6 +323,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
   run->row.started_ms = made.started_ms;
   run->row.artifacts = ArtifactsOf(experiment->row, made.id);
   run->stale = false;
+  table_.Add(*run);
   RunBatch batch;
   batch.runs.push_back(run->row);
   for (const auto& [key, value] : made.tags) SetTag(*run, key, value, batch);
@@ -346,6 +350,7 @@ Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) 
   ATHANOR_TRY(auto* run, Find(id));
   run->row.deleted = deleted;
   run->row.deleted_ms = deleted ? now_ms : 0;
+  table_.Update(*run);
   RunBatch batch;
   batch.runs.push_back(run->row);
   return batch;
@@ -437,6 +442,7 @@ Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
   // Its artifacts stay where they are: the URI goes with the run.
   if (run->row.experiment == to->row.id) return batch;
   run->row.experiment = to->row.id;
+  table_.Update(*run);
   batch.runs.push_back(run->row);
   return batch;
 }
@@ -454,6 +460,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run->row.artifacts = ArtifactsOf(experiments_.at(run->row.experiment).row, record.id);
     run->row.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
     run->row.user = record.user;
+    table_.Add(*run);
   }
   const RunRow before = run->row;
   run->row.status = StatusOf(record.state);
@@ -471,6 +478,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run->resumes = std::move(resumes);
     run->stale = true;
   }
+  table_.Update(*run);
   if (!fresh) return batch;
   for (const auto& param : record.spec.params) SetParam(*run, param.name, param.value, batch);
   for (const auto& [key, value] : record.spec.tags) SetTag(*run, key, value, batch);
@@ -507,7 +515,11 @@ RunBatch RunBook::RowsOf(JobId id, bool whole) const {
 RunBatch RunBook::Remove(JobId id) {
   const std::unique_lock lock(mutex_);
   RunBatch batch;
-  if (runs_.erase(id) > 0) batch.runs_gone.push_back(id);
+  const auto at = runs_.find(id);
+  if (at == runs_.end()) return batch;
+  table_.Remove(*at->second);
+  runs_.erase(at);
+  batch.runs_gone.push_back(id);
   return batch;
 }
 
@@ -524,7 +536,10 @@ bool RunBook::Has(JobId id) const {
 
 void RunBook::Touch(JobId id) {
   const std::unique_lock lock(mutex_);
-  if (const auto at = runs_.find(id); at != runs_.end()) at->second->stale = true;
+  const auto at = runs_.find(id);
+  if (at == runs_.end() || at->second->stale) return;
+  at->second->stale = true;
+  table_.Update(*at->second);
 }
 
 Resumes RunBook::ResumesOf(JobId id) const {

@@ -28,35 +28,10 @@
 #include "record/runs/run_rows.h"
 #include "record/series/series_store.h"
 #include "track/filter.h"
+#include "track/run_entry.h"
+#include "track/run_table.h"
 
 namespace athanor {
-
-// Params, tags and metrics name their keys by number; RunBook::KeyName has the words.
-struct RunLabel {
-  uint32_t key = 0;
-  std::string value;
-};
-
-struct RunMetric {
-  uint32_t key = 0;
-  double last = 0;
-  int64_t step = 0;  // 0 also when there is none
-  int64_t wall_ms = 0;
-  double min = 0;  // of finite values; NaN: there is none
-  double max = 0;
-  uint64_t count = 0;
-};
-
-struct RunEntry {
-  RunRow row;
-  std::vector<RunLabel> params;  // by key number
-  std::vector<RunLabel> tags;
-  std::vector<RunMetric> metrics;
-  std::vector<InputRow> inputs;
-  std::vector<ModelLinkRow> links;
-  Resumes resumes;
-  bool stale = true;  // its metrics are to be read again
-};
 
 struct Experiment {
   ExperimentRow row;
@@ -157,6 +132,7 @@ class RunBook {
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void Refresh(const std::vector<JobId>& runs) const;
   std::vector<JobId> StaleRuns(const RunQuery& query) const;
+  void MakeColumns(const RunQuery& query) const;
   bool Passes(const RunEntry& run, const Clause& clause,
               const std::optional<uint32_t>& key) const;
 
@@ -165,6 +141,7 @@ class RunBook {
   std::map<int64_t, Experiment> experiments_;
   std::map<std::string, int64_t, std::less<>> experiment_ids_;
   Runs runs_;
+  mutable RunTable table_;  // of runs_
   mutable std::deque<std::string> names_;
   mutable std::unordered_map<std::string_view, uint32_t> keys_;  // views of names_
   mutable std::mutex refreshing_;  // one at a time; taken before mutex_

@@ -11,14 +11,8 @@ namespace {
 
 constexpr std::string_view kContextKey = "\"mlflow.data.context\"";
 
-bool InView(const RunRow& row, ViewType view) {
+bool InView(const RunTable::Row& row, ViewType view) {
   return view == ViewType::kAll || row.deleted == (view == ViewType::kDeleted);
-}
-
-const RunMetric* FindMetric(const RunEntry& run, uint32_t key) {
-  const auto at = std::lower_bound(run.metrics.begin(), run.metrics.end(), key,
-                                   [](const auto& metric, uint32_t k) { return metric.key < k; });
-  return at != run.metrics.end() && at->key == key ? &*at : nullptr;
 }
 
 // What the `mlflow.data.context` tag of an input says. Its tags are JSON that we wrote:
@@ -44,24 +38,18 @@ struct SortValue {
 int Compare(const SortValue& a, const SortValue& b, bool ascending) {
   if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
   if (a.rank != 0) return 0;
-  int order = a.text.compare(b.text);
-  if (order == 0) order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
+  // One of the two is the same in all that are compared.
+  int order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
+  if (order == 0) order = a.text.compare(b.text);
   return ascending ? order : -order;
 }
 
 SortValue Number(double value) { return {std::isnan(value) ? 1 : 0, value, {}}; }
 
-struct Row {
-  const RunEntry* run = nullptr;
+struct Found {
+  const RunTable::Row* row = nullptr;
   const SortValue* values = nullptr;  // one for each of the order
 };
-
-// Runs lie all over the memory: the next ones are on their way while one is looked at.
-constexpr size_t kAhead = 12;
-void Fetch(const RunEntry* run) {
-  const auto* begin = reinterpret_cast<const char*>(run);
-  for (size_t at = 0; at < sizeof(RunEntry); at += 64) __builtin_prefetch(begin + at);
-}
 
 // `hex` gets the id where that is the value.
 SortValue AttributeOf(const RunEntry& run, const std::string& key, std::string& hex) {
@@ -102,53 +90,70 @@ bool UsesMetrics(const RunQuery& query) {
          std::any_of(query.order.begin(), query.order.end(), metric);
 }
 
-bool Before(const Row& a, const Row& b, const std::vector<OrderBy>& order) {
+bool Before(const Found& a, const Found& b, const std::vector<OrderBy>& order) {
   for (size_t i = 0; i < order.size(); ++i) {
     const int way = Compare(a.values[i], b.values[i], order[i].ascending);
     if (way != 0) return way < 0;
   }
-  if (a.run->row.started_ms != b.run->row.started_ms) {
-    return a.run->row.started_ms > b.run->row.started_ms;
-  }
-  return a.run->row.id < b.run->row.id;
+  if (a.row->started_ms != b.row->started_ms) return a.row->started_ms > b.row->started_ms;
+  return a.row->run->row.id < b.row->run->row.id;
 }
 
-// The page of `runs` that is asked for; `order_keys` are those of the order.
-RunPage Sorted(const std::vector<const RunEntry*>& runs, const RunQuery& query,
-               const std::vector<std::optional<uint32_t>>& order_keys) {
+SortValue ColumnValue(double value) {
+  return RunTable::IsMissing(value) ? SortValue{} : Number(value);
+}
+
+// The value of one part of the order. `hexes` gets what the value is a view of.
+SortValue ValueOf(const RunEntry& run, const OrderBy& order, const std::optional<uint32_t>& key,
+                  std::deque<std::string>& hexes) {
+  if (order.type == FieldType::kAttribute) {
+    std::string hex;
+    SortValue value = AttributeOf(run, order.key, hex);
+    if (!hex.empty()) value.text = hexes.emplace_back(std::move(hex));
+    return value;
+  }
+  if (!key) return {};
+  if (order.type == FieldType::kMetric) {
+    const RunMetric* metric = FindMetric(run, *key);
+    return metric == nullptr ? SortValue{} : Number(metric->last);
+  }
+  const RunLabel* label =
+      FindLabel(order.type == FieldType::kParam ? run.params : run.tags, *key);
+  return label == nullptr ? SortValue{} : SortValue{0, 0, label->value};
+}
+
+// The page of `found` that is asked for; `keys` are those of the order.
+RunPage Sorted(const RunTable& table, const std::vector<const RunTable::Row*>& found,
+               const RunQuery& query, const std::vector<std::optional<uint32_t>>& keys) {
+  const size_t width = query.order.size();
   std::deque<std::string> hexes;
-  std::vector<SortValue> values(runs.size() * query.order.size());
-  std::vector<Row> rows;
-  rows.reserve(runs.size());
-  for (size_t at = 0; at < runs.size(); ++at) {
-    if (at + kAhead < runs.size()) __builtin_prefetch(runs[at + kAhead]->metrics.data());
-    const RunEntry& run = *runs[at];
-    SortValue* const own = values.data() + at * query.order.size();
-    rows.push_back({&run, own});
-    for (size_t i = 0; i < query.order.size(); ++i) {
-      const auto& order = query.order[i];
-      if (order.type == FieldType::kAttribute) {
-        std::string hex;
-        own[i] = AttributeOf(run, order.key, hex);
-        if (!hex.empty()) own[i].text = hexes.emplace_back(std::move(hex));
-      } else if (order.type == FieldType::kMetric && order_keys[i]) {
-        if (const RunMetric* metric = FindMetric(run, *order_keys[i])) own[i] = Number(metric->last);
-      } else if (order_keys[i]) {
-        const auto& labels = order.type == FieldType::kParam ? run.params : run.tags;
-        if (const RunLabel* label = FindLabel(labels, *order_keys[i])) own[i] = {0, 0, label->value};
-      }
+  std::vector<SortValue> values(found.size() * width);
+  for (size_t i = 0; i < width; ++i) {
+    const auto column = query.order[i].type == FieldType::kMetric && keys[i]
+                            ? table.Column(*keys[i])
+                            : std::span<const double>();
+    for (size_t at = 0; at < found.size(); ++at) {
+      const auto* row = found[at];
+      values[at * width + i] = column.empty()
+                                   ? ValueOf(*row->run, query.order[i], keys[i], hexes)
+                                   : ColumnValue(column[static_cast<size_t>(row - table.rows().data())]);
     }
+  }
+  std::vector<Found> rows;
+  rows.reserve(found.size());
+  for (size_t at = 0; at < found.size(); ++at) {
+    rows.push_back({found[at], values.data() + at * width});
   }
   RunPage page;
   page.matched = rows.size();
   const size_t begin = std::min(query.offset, rows.size());
   const size_t end = begin + std::min(query.limit, rows.size() - begin);
-  const auto before = [&](const Row& a, const Row& b) { return Before(a, b, query.order); };
+  const auto before = [&](const Found& a, const Found& b) { return Before(a, b, query.order); };
   // What is on the page is found first: most of what is not on it is then never put in order.
   const auto cut = rows.begin() + static_cast<ptrdiff_t>(end);
   if (end < rows.size()) std::nth_element(rows.begin(), cut, rows.end(), before);
   std::sort(rows.begin(), cut, before);
-  for (size_t i = begin; i < end; ++i) page.runs.push_back(rows[i].run->row.id);
+  for (size_t i = begin; i < end; ++i) page.runs.push_back(rows[i].row->run->row.id);
   return page;
 }
 
@@ -190,50 +195,66 @@ bool RunBook::Passes(const RunEntry& run, const Clause& clause,
 std::vector<JobId> RunBook::StaleRuns(const RunQuery& query) const {
   const std::shared_lock lock(mutex_);
   std::vector<JobId> stale;
-  for (const auto& [id, run] : runs_) {
-    if (run->stale && InView(run->row, query.view)) stale.push_back(id);
+  for (const auto& row : table_.rows()) {
+    if (row.stale && InView(row, query.view)) stale.push_back(row.run->row.id);
   }
   return stale;
 }
 
+// For the metrics of the query that have none.
+void RunBook::MakeColumns(const RunQuery& query) const {
+  std::vector<uint32_t> missing;
+  const auto want = [&](const auto& part) {
+    if (part.type != FieldType::kMetric) return;
+    const auto key = KnownKey(part.key);
+    if (key && table_.Column(*key).empty()) missing.push_back(*key);
+  };
+  {
+    const std::shared_lock lock(mutex_);
+    std::for_each(query.filter.begin(), query.filter.end(), want);
+    std::for_each(query.order.begin(), query.order.end(), want);
+  }
+  if (missing.empty()) return;
+  const std::unique_lock lock(mutex_);
+  for (const uint32_t key : missing) table_.AddColumn(key);
+}
+
 RunPage RunBook::Search(const RunQuery& query) const {
-  const bool metrics = UsesMetrics(query);
+  if (UsesMetrics(query)) {
+    Refresh(StaleRuns(query));
+    MakeColumns(query);
+  }
   std::optional<std::set<int64_t>> experiments;
   if (query.experiments) experiments.emplace(query.experiments->begin(), query.experiments->end());
-  std::shared_lock lock(mutex_);
-  std::vector<const RunEntry*> runs;
-  const auto gather = [&] {
-    bool fresh = true;
-    std::vector<const RunEntry*> all;
-    all.reserve(runs_.size());
-    for (const auto& [id, run] : runs_) all.push_back(run.get());
-    runs.clear();
-    for (size_t i = 0; i < all.size(); ++i) {
-      if (i + kAhead < all.size()) Fetch(all[i + kAhead]);
-      if (!InView(all[i]->row, query.view)) continue;
-      if (experiments && !experiments->contains(all[i]->row.experiment)) continue;
-      fresh = fresh && !all[i]->stale;
-      runs.push_back(all[i]);
-    }
-    return fresh;
-  };
-  if (!gather() && metrics) {
-    lock.unlock();
-    Refresh(StaleRuns(query));
-    lock.lock();
-    gather();
-  }
+  const std::shared_lock lock(mutex_);
   std::vector<std::optional<uint32_t>> filter_keys;
   for (const auto& clause : query.filter) filter_keys.push_back(KnownKey(clause.key));
-  std::erase_if(runs, [&](const RunEntry* run) {
-    for (size_t i = 0; i < query.filter.size(); ++i) {
-      if (!Passes(*run, query.filter[i], filter_keys[i])) return true;
-    }
-    return false;
-  });
   std::vector<std::optional<uint32_t>> order_keys;
   for (const auto& order : query.order) order_keys.push_back(KnownKey(order.key));
-  return Sorted(runs, query, order_keys);
+  const auto rows = table_.rows();
+  const auto passes = [&](const RunTable::Row& row) {
+    if (!InView(row, query.view)) return false;
+    if (experiments && !experiments->contains(row.experiment)) return false;
+    for (size_t i = 0; i < query.filter.size(); ++i) {
+      const auto& clause = query.filter[i];
+      if (clause.type == FieldType::kMetric && filter_keys[i]) {
+        const auto column = table_.Column(*filter_keys[i]);
+        if (!column.empty()) {
+          const double value = column[static_cast<size_t>(&row - rows.data())];
+          if (RunTable::IsMissing(value) || !athanor::Passes(clause, value)) return false;
+          continue;
+        }
+      }
+      if (!Passes(*row.run, clause, filter_keys[i])) return false;
+    }
+    return true;
+  };
+  std::vector<const RunTable::Row*> found;
+  found.reserve(rows.size());
+  for (const auto& row : rows) {
+    if (passes(row)) found.push_back(&row);
+  }
+  return Sorted(table_, found, query, order_keys);
 }
 
 // Reads the points' summaries without the lock, so that nobody who changes the book waits.
@@ -247,6 +268,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
       const auto at = runs_.find(id);
       if (at == runs_.end() || !at->second->stale) continue;
       at->second->stale = false;  // points that come from now on make it stale again
+      table_.Update(*at->second);
       resumes = at->second->resumes;
     }
     const auto summaries = series_.Summaries(id, resumes);
@@ -255,10 +277,12 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     if (at == runs_.end()) continue;
     if (!summaries) {
       at->second->stale = true;
+      table_.Update(*at->second);
       continue;
     }
     at->second->metrics =
         MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
+    table_.UpdateMetrics(*at->second);
   }
 }
 

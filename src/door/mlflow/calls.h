@@ -40,6 +40,8 @@ struct MlflowCall {
   Access need;
   MlflowHandler handler;
   bool slow = false;  // a read that belongs on a thread of its own
+  // The same for requests in the usual form, which it knows without a Fields; none: not in it.
+  std::optional<Result<Answer>> (*plain)(Mlflow& mlflow, const Call& call) = nullptr;
 };
 
 std::span<const MlflowCall> ExperimentCalls();
@@ -53,8 +55,18 @@ Result<ViewType> ReadView(const Fields& fields, std::string_view name);
 
 void WriteRunInfo(JsonWriter& json, const RunRow& run);
 void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run);
-void WriteMetric(JsonWriter& json, std::string_view key, const SeriesPoint& point,
-                 std::string_view run_id = {});
+// Writes points of one series, of which there may be many: what they share is put in words once.
+class PointWriter {
+ public:
+  PointWriter(JsonWriter& json, std::string_view key, std::string_view run_id = {});
+  void Write(const SeriesPoint& point);
+
+ private:
+  JsonWriter& json_;
+  std::string text_;    // of a point, up to its value
+  size_t begin_ = 0;    // the length of what points share there
+  std::string ending_;  // what they share behind the step
+};
 void WritePairs(JsonWriter& json, std::string_view name,
                 const std::map<std::string, std::string>& pairs);
 

@@ -10,6 +10,7 @@
 #include "door/hub.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/model_metrics.h"
+#include "door/mlflow/plain_batch.h"
 #include "door/mlflow/validate.h"
 #include "link/kept_call.h"
 
@@ -185,28 +186,21 @@ Status CheckCount(std::string_view what, size_t count, size_t most) {
       "multiple requests and try again.", most, what, count, what, what));
 }
 
-Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call& call) {
-  ATHANOR_TRY(const JobId id, fields.Run());
-  const Json* metrics = fields.Find("metrics");
-  if (metrics != nullptr && !metrics->is_array()) {
-    return InvalidValue("metrics", *metrics, "It is not a list.");
-  }
-  const size_t count = metrics == nullptr ? 0 : metrics->size();
-  ATHANOR_CHECK_OK(CheckCount("metrics", count, kMostBatchMetrics));
+// Of a batch, what was read already.
+struct ReadBatch {
+  std::vector<Point> points;
+  std::vector<ModelNote> notes;
+};
+
+Result<Answer> KeepBatch(Mlflow& mlflow, JobId id, const Fields& fields, ReadBatch read,
+                         const Call& call) {
+  const size_t count = read.points.size();
   ATHANOR_TRY(auto params, fields.Pairs("params"));
   ATHANOR_CHECK_OK(CheckCount("params", params.size(), kMostBatchParams));
   ATHANOR_TRY(auto tags, fields.Pairs("tags"));
   ATHANOR_CHECK_OK(CheckCount("tags", tags.size(), kMostBatchTags));
   ATHANOR_CHECK_OK(CheckCount("metrics, params, and tags", count + params.size() + tags.size(),
                               kMostBatchItems));
-  std::vector<Point> points;
-  std::vector<ModelNote> notes;
-  points.reserve(count);
-  for (size_t i = 0; i < count; ++i) {
-    ATHANOR_TRY(auto point, PointOf((*metrics)[i], i));
-    ATHANOR_CHECK_OK(AddNote(mlflow, (*metrics)[i], point, id, notes));
-    points.push_back(std::move(point));
-  }
   std::set<std::string_view> keys;
   for (size_t i = 0; i < params.size(); ++i) {
     ATHANOR_CHECK_OK(CheckMlflowKey(params[i].first, fmt::format("params[{}].key", i)));
@@ -225,13 +219,43 @@ Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call& call) 
   ATHANOR_TRY(auto tagged, mlflow.context.runs.SetTags(id, tags));
   for (auto& run : tagged.runs) batch.runs.push_back(std::move(run));
   for (auto& label : tagged.labels) batch.labels.push_back(std::move(label));
-  ATHANOR_CHECK_OK(KeepNotes(mlflow, notes, batch));
-  if (auto stored = Store(mlflow, id, std::move(points), call); !stored) {
+  ATHANOR_CHECK_OK(KeepNotes(mlflow, read.notes, batch));
+  if (auto stored = Store(mlflow, id, std::move(read.points), call); !stored) {
     // The book has the params and tags already: they are kept, and told of when sent again.
     mlflow.context.run_writer.Write(std::move(batch), {});
     return tl::unexpected(stored.error());
   }
   return Answer{"{}", std::move(batch)};
+}
+
+Result<Answer> LogBatch(Mlflow& mlflow, const Fields& fields, const Call& call) {
+  ATHANOR_TRY(const JobId id, fields.Run());
+  const Json* metrics = fields.Find("metrics");
+  if (metrics != nullptr && !metrics->is_array()) {
+    return InvalidValue("metrics", *metrics, "It is not a list.");
+  }
+  const size_t count = metrics == nullptr ? 0 : metrics->size();
+  ATHANOR_CHECK_OK(CheckCount("metrics", count, kMostBatchMetrics));
+  ReadBatch read;
+  read.points.reserve(count);
+  for (size_t i = 0; i < count; ++i) {
+    ATHANOR_TRY(auto point, PointOf((*metrics)[i], i));
+    ATHANOR_CHECK_OK(AddNote(mlflow, (*metrics)[i], point, id, read.notes));
+    read.points.push_back(std::move(point));
+  }
+  return KeepBatch(mlflow, id, fields, std::move(read), call);
+}
+
+std::optional<Result<Answer>> LogPlainBatch(Mlflow& mlflow, const Call& call) {
+  auto plain = ReadPlainBatch(call.request.body);
+  if (!plain || plain->metrics.size() > kMostBatchMetrics) return std::nullopt;
+  for (const auto& point : plain->metrics) {
+    if (!CheckMlflowKey(point.name, "key").ok()) return std::nullopt;
+  }
+  const auto fields = Fields::Of(call.request, plain->rest);
+  const auto id = fields ? fields->Run() : Result<JobId>(tl::unexpected(fields.error()));
+  if (!id) return std::nullopt;
+  return KeepBatch(mlflow, *id, *fields, {std::move(plain->metrics), {}}, call);
 }
 
 // By time, step and value, each once: a point that a client sent again is one.
@@ -280,7 +304,8 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
   if (begin < end) {
     json.Key("metrics");
     json.BeginArray();
-    for (size_t i = begin; i < end; ++i) WriteMetric(json, key, points[i]);
+    PointWriter writer(json, key);
+    for (size_t i = begin; i < end; ++i) writer.Write(points[i]);
     json.EndArray();
   }
   if (end < points.size()) {
@@ -320,11 +345,11 @@ Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
   for (const JobId run : runs) {
     const auto points = HistoryOf(mlflow, run, key);
     if (!points) continue;
-    const std::string hex = run.value.ToHex();
+    PointWriter writer(json, key, run.value.ToHex());
     for (const auto& point : *points) {
       if (left == 0) break;
       --left;
-      WriteMetric(json, key, point, hex);
+      writer.Write(point);
     }
   }
   json.EndArray();
@@ -385,8 +410,8 @@ Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&
   for (const JobId run : runs) {
     const auto points = ChartOf(mlflow, run, key, start, stop, page.limit);
     if (!points) continue;
-    const std::string hex = run.value.ToHex();
-    for (const auto& point : *points) WriteMetric(json, key, point, hex);
+    PointWriter writer(json, key, run.value.ToHex());
+    for (const auto& point : *points) writer.Write(point);
   }
   json.EndArray();
   json.EndObject();
@@ -395,7 +420,8 @@ Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&
 
 constexpr MlflowCall kCalls[] = {
     {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric},
-    {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch},
+    {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch, false,
+     LogPlainBatch},
     {"GET", "/2.0/mlflow/metrics/get-history", "metrics.history", Access::kRead, History, true},
     {"GET", "/2.0/mlflow/metrics/get-history-bulk", "metrics.history_bulk", Access::kRead,
      HistoryBulk, true},

@@ -150,15 +150,28 @@ void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run)
   json.EndObject();
 }
 
-void WriteMetric(JsonWriter& json, std::string_view key, const SeriesPoint& point,
-                 std::string_view run_id) {
-  json.BeginObject();
-  json.Text("key", key);
-  json.Double("value", point.value);
-  json.Int("timestamp", point.wall_ns / 1'000'000);
-  json.Int("step", point.step.value_or(0));
-  if (!run_id.empty()) json.Text("run_id", run_id);
-  json.EndObject();
+PointWriter::PointWriter(JsonWriter& json, std::string_view key, std::string_view run_id)
+    : json_(json) {
+  text_ = "{\"key\":";
+  AppendJsonText(text_, key);
+  text_ += ",\"value\":";
+  begin_ = text_.size();
+  if (!run_id.empty()) {
+    ending_ = ",\"run_id\":";
+    AppendJsonText(ending_, run_id);
+  }
+  ending_ += '}';
+}
+
+void PointWriter::Write(const SeriesPoint& point) {
+  text_.resize(begin_);
+  JsonWriter(text_).Double(point.value);
+  text_ += ",\"timestamp\":";
+  JsonWriter(text_).Int(point.wall_ns / 1'000'000);
+  text_ += ",\"step\":";
+  JsonWriter(text_).Int(point.step.value_or(0));
+  text_ += ending_;
+  json_.Raw(text_);
 }
 
 }  // namespace athanor

@@ -140,11 +140,13 @@ Fields::~Fields() = default;
 Fields::Fields(Fields&&) noexcept = default;
 Fields& Fields::operator=(Fields&&) noexcept = default;
 
-Result<Fields> Fields::Of(const Request& request) {
+Result<Fields> Fields::Of(const Request& request) { return Of(request, request.body); }
+
+Result<Fields> Fields::Of(const Request& request, std::string_view body) {
   if (request.method == "GET" || request.method == "HEAD") return Fields(FromQuery(request));
   ATHANOR_CHECK_OK(CheckContentType(request));
-  if (Trim(request.body).empty()) return Fields(Json::object());
-  auto json = ParseJson(request.body);
+  if (Trim(body).empty()) return Fields(Json::object());
+  auto json = ParseJson(body);
   // Old clients send the document as a JSON string.
   if (json && json->is_string()) json = ParseJson(json->get<std::string>());
   if (!json) {

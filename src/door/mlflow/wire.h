@@ -28,6 +28,8 @@ Response MlflowError(const Error& error);
 class Fields {
  public:
   static Result<Fields> Of(const Request& request);
+  // With `body` in place of the request's own.
+  static Result<Fields> Of(const Request& request, std::string_view body);
   explicit Fields(Json json);
   ~Fields();
   Fields(Fields&&) noexcept;

@@ -28,6 +28,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kIdleJobs = 256;
+constexpr size_t kHeldFiles = 16;
 constexpr size_t kMaxNames = 100'000;
 // Five digits of an id stand for nine hours: the folders stay small.
 constexpr size_t kFolderDigits = 5;
@@ -78,6 +79,11 @@ struct JobSeries {
   void Heed(const Resumes& now) {
     for (auto& one : series) one.summary.Heed(resumes, now);
     resumes = now;
+  }
+  // The seq of the last point of the batch's channel.
+  std::optional<uint64_t> LastOf(const PointBatch& batch) const {
+    const auto at = last_seq.find({batch.attempt, batch.rank, batch.channel});
+    return at == last_seq.end() ? std::nullopt : std::optional(at->second);
   }
   // An id that was defined before keeps its first name.
   void Define(uint32_t id, std::string_view name) {
@@ -141,15 +147,46 @@ Status CheckNames(const PointBatch& batch) {
 std::vector<const PointBatch::Item*> FreshItems(const PointBatch& batch,
                                                 std::optional<uint64_t> last) {
   std::vector<const PointBatch::Item*> items;
+  items.reserve(batch.items.size());
   for (const auto& item : batch.items) {
     if (!last || item.seq > *last) items.push_back(&item);
   }
   const auto below = [](const auto* a, const auto* b) { return a->seq < b->seq; };
-  std::stable_sort(items.begin(), items.end(), below);
+  if (!std::is_sorted(items.begin(), items.end(), below)) {
+    std::stable_sort(items.begin(), items.end(), below);
+  }
   const auto same = [](const auto* a, const auto* b) { return a->seq == b->seq; };
   items.erase(std::unique(items.begin(), items.end(), same), items.end());
   return items;
 }
+
+// Files that were just appended to: the next points of a job often come within milliseconds.
+class HeldFiles {
+ public:
+  // None, or the job's, which is then the caller's.
+  UniqueFd Take(JobId job) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [owner, fd] : files_) {
+      if (owner == job) return std::exchange(fd, UniqueFd());
+    }
+    return UniqueFd();
+  }
+  void Hold(JobId job, UniqueFd fd) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(files_, [job](const auto& held) { return held.first == job || !held.second; });
+    if (files_.size() >= kHeldFiles) files_.erase(files_.begin());
+    files_.emplace_back(job, std::move(fd));
+  }
+  void Clear() {
+    std::vector<std::pair<JobId, UniqueFd>> closed;
+    const std::lock_guard lock(mutex_);
+    closed.swap(files_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::pair<JobId, UniqueFd>> files_;  // longest held first
+};
 
 }  // namespace
 
@@ -161,6 +198,7 @@ struct SeriesStore::Parts {
   const OnDamage on_damage;
   OpenJobs<JobSeries> jobs;
 
+  HeldFiles held;
   std::mutex dirty_mutex;
   std::map<JobId, bool> dirty;  // whether the file is new
 
@@ -196,6 +234,8 @@ struct SeriesStore::Parts {
   Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
   Status Store(JobId job, JobSeries& state, const PointBatch& batch,
                const std::vector<const PointBatch::Item*>& items);
+  Result<size_t> Append(JobId job, JobSeries& state, const PointBatch& batch,
+                        std::optional<uint64_t> last);
   Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
   Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
                     std::vector<SeriesPoint>& points);
@@ -360,12 +400,14 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
     AddBlockFrame(bytes, block);
     block.to = state.length + bytes.size();
   }
-  if (auto wrote = AppendAt(PathOf(job), state.length, bytes); !wrote.ok()) {
+  UniqueFd file = held.Take(job);
+  if (auto wrote = AppendAt(file, PathOf(job), state.length, bytes); !wrote.ok()) {
     // Somebody changed the file behind us: what is there now counts.
     const auto code = wrote.error().code;
     if (code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound) state.Forget();
     return wrote;
   }
+  held.Hold(job, std::move(file));
   MarkDirty(job, state.length == 0);
   state.length += bytes.size();
   for (const auto& [name, id] : defined) state.Define(id, name);
@@ -377,6 +419,16 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
   }
   state.last_seq[{batch.attempt, batch.rank, batch.channel}] = items.back()->seq;
   return Ok();
+}
+
+// Needs the state's mutex. `last` is the seq of the channel's last point.
+Result<size_t> SeriesStore::Parts::Append(JobId job, JobSeries& state, const PointBatch& batch,
+                                          std::optional<uint64_t> last) {
+  const auto items = FreshItems(batch, last);
+  if (items.empty()) return size_t{0};
+  if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(FolderOf(job)));
+  ATHANOR_CHECK_OK(Store(job, state, batch, items));
+  return items.size();
 }
 
 SeriesStore::SeriesStore(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -391,36 +443,24 @@ Result<std::unique_ptr<SeriesStore>> SeriesStore::Open(std::string dir, OnDamage
 Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
   ATHANOR_CHECK_OK(CheckNames(batch));
   const auto lease = parts_->jobs.Take(job);
-  JobSeries& state = *lease;
-  const std::lock_guard lock(state.mutex);
-  ATHANOR_CHECK_OK(parts_->Open(job, state));
-  std::optional<uint64_t> last;
-  if (const auto at = state.last_seq.find({batch.attempt, batch.rank, batch.channel});
-      at != state.last_seq.end()) {
-    last = at->second;
-  }
-  const auto items = FreshItems(batch, last);
-  if (items.empty()) return size_t{0};
-  if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(parts_->FolderOf(job)));
-  ATHANOR_CHECK_OK(parts_->Store(job, state, batch, items));
-  return items.size();
+  const std::lock_guard lock(lease->mutex);
+  ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+  return parts_->Append(job, *lease, batch, lease->LastOf(batch));
 }
 
 Result<size_t> SeriesStore::Add(JobId job, PointBatch batch) {
-  uint64_t seq = 0;
-  {
-    const auto lease = parts_->jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
-    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
-    const auto at = lease->last_seq.find({batch.attempt, batch.rank, batch.channel});
-    if (at != lease->last_seq.end()) seq = at->second;
-  }
-  // One thread appends: nobody takes these numbers meanwhile.
+  ATHANOR_CHECK_OK(CheckNames(batch));
+  const auto lease = parts_->jobs.Take(job);
+  const std::lock_guard lock(lease->mutex);
+  ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+  const auto last = lease->LastOf(batch);
+  uint64_t seq = last.value_or(0);
   for (auto& item : batch.items) item.seq = ++seq;
-  return Append(job, batch);
+  return parts_->Append(job, *lease, batch, last);
 }
 
 Status SeriesStore::Sync() {
+  parts_->held.Clear();
   std::map<JobId, bool> dirty;
   {
     const std::lock_guard lock(parts_->dirty_mutex);
@@ -641,6 +681,7 @@ Status SeriesStore::Remove(JobId job) {
   const auto lease = parts_->jobs.Take(job);
   const std::lock_guard lock(lease->mutex);
   lease->Forget();
+  (void)parts_->held.Take(job);
   ATHANOR_CHECK_OK(RemoveTree(parts_->IndexOf(job)));
   return RemoveTree(parts_->PathOf(job));
 }

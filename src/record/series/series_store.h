@@ -9,8 +9,8 @@
 // are reported; what is read is always what was written.
 //
 // Threads: one thread appends; reads and Sync may come from any thread, and do
-// not make the appender wait for the disk or for each other's scans. No
-// descriptor is held between calls; at most 256 idle jobs are held in memory.
+// not make the appender wait for the disk or for each other's scans. The files appended to
+// last (16 at most) stay open until the next Sync; at most 256 idle jobs are held in memory.
 #pragma once
 
 #include <cstdint>

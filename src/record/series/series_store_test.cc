@@ -297,7 +297,7 @@ TEST(SeriesStore, ForgetsARemovedJobAndTakesItUpAgain) {
   EXPECT_EQ(store->Read(other, "x").value().at(0).value, 2);
 }
 
-TEST(SeriesStore, HoldsNoDescriptorsAndAnyNumberOfJobs) {
+TEST(SeriesStore, HoldsFewDescriptorsAndAnyNumberOfJobs) {
   const TestDir dir;
   auto store = OpenSeries(dir.path());
   const size_t before = OpenDescriptors();
@@ -306,11 +306,26 @@ TEST(SeriesStore, HoldsNoDescriptorsAndAnyNumberOfJobs) {
     jobs.push_back(JobId::New());
     ASSERT_TRUE(store->Append(jobs.back(), {1, 0, 0, {Item(1, "x", 1, static_cast<double>(i))}}));
   }
+  EXPECT_LE(OpenDescriptors(), before + 16);
+  ASSERT_TRUE(store->Sync().ok());
   EXPECT_EQ(OpenDescriptors(), before);
   for (size_t i = 0; i < jobs.size(); ++i) {
     ASSERT_EQ(store->Append(jobs[i], {1, 0, 0, {Item(1, "x", 1, -1)}}).value(), 0u);
     ASSERT_EQ(store->Read(jobs[i], "x").value().at(0).value, static_cast<double>(i));
   }
+}
+
+// Planted bug: writing on through a held descriptor of a file that is gone.
+TEST(SeriesStore, PointsGoWhereTheFileIsAlsoWhenItWasTakenAwayAMomentAgo) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 1)}}));
+  const std::string id = job.ToString();
+  ASSERT_TRUE(RemoveTree(dir / id.substr(0, 5) + "/" + id + ".series").ok());
+  EXPECT_FALSE(store->Append(job, {1, 0, 0, {Item(2, "x", 2, 2)}}));
+  ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(2, "x", 2, 2)}}));
+  EXPECT_EQ(OpenSeries(dir.path())->Read(job, "x").value().at(0).value, 2);
 }
 
 // For the thread sanitizer as well: a reader sees a prefix, whole batches of it.
