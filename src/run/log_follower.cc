@@ -1,6 +1,7 @@
 #include "run/log_follower.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -37,6 +38,12 @@ bool LogFollower::Read(size_t most, Millis now) {
   }
   if (ahead_ && ahead_->raw_offset <= raw_offset_) ahead_.reset();
   return any;
+}
+
+uint64_t LogFollower::unread() const {
+  struct stat info {};
+  if (!fd_ || ::fstat(fd_.get(), &info) != 0) return 0;
+  return static_cast<uint64_t>(info.st_size) - std::min<uint64_t>(info.st_size, raw_offset_);
 }
 
 void LogFollower::LookAhead(size_t most, const Show& show) {

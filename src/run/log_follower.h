@@ -30,6 +30,7 @@ class LogFollower {
   // again. For those who must not wait until it can be sent. About `most` bytes a call.
   void LookAhead(size_t most, const Show& show);
   uint64_t seen() const { return seen_offset_; }  // bytes that Read gave
+  uint64_t unread() const;                        // raw bytes that wait in the file
   bool looks_ahead() const { return ahead_.has_value(); }
   // What to send now: whole lines, or everything once the last byte is older than
   // `patience` (a progress bar) or `all` is set.

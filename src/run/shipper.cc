@@ -4,6 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <ctime>
 #include <deque>
 #include <mutex>
 #include <random>
@@ -29,12 +30,25 @@ constexpr Millis kPatience{60};              // before an unfinished line is sho
 constexpr Millis kTick{15};
 constexpr Millis kIdleTick{40};
 constexpr Millis kUsageEvery{1'000};
+// A script that prints this much between two looks prints faster than anyone reads: what follows
+// waits a little in the file, so that the script is not slowed by being read.
+constexpr uint64_t kFlood = 128 << 10;
+constexpr int kFloodRest = 4;                // times as long as a look took
+constexpr Millis kLongestRest{400};
+constexpr uint64_t kFloodBacklog = 64 << 20;  // not so much, though
 // Regex points share a rank with spool points; a stream is a channel of its own.
 constexpr uint32_t kRegexChannel = 0x8000'0000u;
 
 void KeepTail(std::string& tail, std::string_view bytes) {
   tail.append(bytes);
   if (tail.size() > 2 * kTailBytes) tail.erase(0, tail.size() - kTailBytes);
+}
+
+// Processor time of this thread.
+Millis OwnTime() {
+  timespec now{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return Millis(now.tv_sec * 1'000 + now.tv_nsec / 1'000'000);
 }
 
 PointBatch PointsOf(const SpoolBatch& batch, uint32_t rank) {
@@ -72,6 +86,7 @@ struct Shipper::Parts {
 
   void Loop();
   bool Turn();  // true: something was there
+  Millis RestAfter(Millis took, bool busy);  // until the next turn
   bool Post(std::vector<ReportFrame> frames, size_t controls);
   void SetControlPages();  // with the mutex held
   void Gather(bool all);
@@ -97,6 +112,7 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Spool>> spools;
   std::vector<PointsFrame> points;  // read, not acknowledged
   size_t unsent = 0;                // points in them
+  uint64_t read_bytes = 0;  // of logs, since the last rest
   PointQuota quota;
   bool quota_told = false;
   uint64_t drops_told = 0;
@@ -257,7 +273,9 @@ void Shipper::AskForCapture() {
 
 void Shipper::Parts::Loop() {
   for (;;) {
+    const Millis began = OwnTime();
     bool busy = Turn();
+    const Millis rest = RestAfter(OwnTime() - began, busy);
     std::unique_lock lock(mutex);
     if (stopping || fenced.load()) {
       wake.notify_all();
@@ -271,11 +289,19 @@ void Shipper::Parts::Loop() {
       wake.wait_for(lock, Millis(1), [this] { return stopping; });  // the end is near
     } else {
       size_t had = controls.size();
-      wake.wait_for(lock, busy ? kTick : kIdleTick, [&] {
+      wake.wait_for(lock, rest, [&] {
         return stopping || controls.size() > had || (draining && !drained) || behind();
       });
     }
   }
+}
+
+Millis Shipper::Parts::RestAfter(Millis took, bool busy) {
+  const uint64_t read = std::exchange(read_bytes, 0);
+  if (read < kFlood) return busy ? kTick : kIdleTick;
+  uint64_t backlog = 0;
+  for (const auto& stream : streams) backlog += stream->follower->unread();
+  return backlog > kFloodBacklog ? kTick : std::clamp(took * kFloodRest, kTick, kLongestRest);
 }
 
 // Rules and the watch for hangs see what is new all the same.
@@ -363,7 +389,9 @@ void Shipper::Parts::Gather(bool all) {
   auto now = options.clock.Monotonic();
   bool ended = all && !streams.empty();
   for (auto& stream : streams) {
+    const uint64_t seen = stream->follower->seen();
     if (unsent < kMostPoints) stream->follower->Read(kReadAhead, now);
+    read_bytes += stream->follower->seen() - seen;
     if (all) stream->follower->Finish();
     ended = ended && stream->follower->finished();
   }
