@@ -1,6 +1,7 @@
 #include "record/series/series_pyramid.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cmath>
 #include <functional>
@@ -80,14 +81,17 @@ class Extremes {
   }
   // Ends the part: what it found goes to `out`, in order.
   void Flush(std::vector<SeriesPoint>& out) {
-    std::vector<SeriesPoint> found;
+    std::array<SeriesPoint, 3> found;
+    auto end = found.begin();
     for (auto* point : {&min_, &max_, &odd_}) {
-      if (*point) found.push_back(**point);
+      if (!*point) continue;
+      auto at = end++;
+      for (; at != found.begin() && InOrder(**point, at[-1]); --at) *at = at[-1];
+      *at = **point;
       point->reset();
     }
-    std::sort(found.begin(), found.end(), InOrder);
-    for (const auto& point : found) {
-      if (out.empty() || !Same(out.back(), point)) out.push_back(point);
+    for (auto point = found.begin(); point != end; ++point) {
+      if (out.empty() || !Same(out.back(), *point)) out.push_back(*point);
     }
   }
 
@@ -135,10 +139,9 @@ void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
   chunk.has_extremes = true;
 }
 
-SamplePlan PlanSample(const std::vector<SeriesChunk>& all, const SampleQuery& query,
+SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes) {
   SamplePlan plan;
-  std::vector<SeriesChunk> chunks = all;
   const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
   if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
   plan.by_chunks = !chunks.empty() && IsPlain(chunks);
@@ -192,6 +195,7 @@ std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t wid
 std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
                                     std::vector<SeriesPoint> read, size_t width) {
   std::vector<SeriesPoint> found = Thin(read, width);
+  found.reserve(found.size() + 3 * std::min(whole.size(), width + 1) + 2);
   const SeriesChunk* first = nullptr;
   const SeriesChunk* last = nullptr;
   const size_t each = std::max<size_t>(1, whole.size() / std::max<size_t>(width, 1));
@@ -210,9 +214,12 @@ std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
     if (!last || InOrder(PointOf(*last, last->last), PointOf(chunk, chunk.last))) last = &chunk;
   }
   part.Flush(found);
-  if (first) found.push_back(PointOf(*first, first->first));
+  if (first) found.insert(found.begin(), PointOf(*first, first->first));
   if (last) found.push_back(PointOf(*last, last->last));
-  std::sort(found.begin(), found.end(), InOrder);
+  // Mostly in order: attempts come one after the other, and all chunks are of one kind.
+  if (!std::is_sorted(found.begin(), found.end(), InOrder)) {
+    std::sort(found.begin(), found.end(), InOrder);
+  }
   found.erase(std::unique(found.begin(), found.end(), Same), found.end());
   return found;
 }

@@ -61,7 +61,7 @@ struct SamplePlan {
   uint64_t points = 0;                  // at most so many count
   std::map<uint32_t, int64_t> highest;  // by attempt: the greatest step that counts
 };
-SamplePlan PlanSample(const std::vector<SeriesChunk>& chunks, const SampleQuery& query,
+SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes);
 // Whether a point of the plan's attempts counts and is asked for.
 bool Counts(const SamplePlan& plan, const SampleQuery& query, const SeriesPoint& point);

@@ -586,7 +586,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view
     const auto at = lease->by_name.find(name);
     if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
   }
-  SamplePlan plan = PlanSample(chunks, query, resumes);
+  SamplePlan plan = PlanSample(std::move(chunks), query, resumes);
   if (!plan.by_chunks) {
     ATHANOR_TRY(auto points, Read(job, name, false, resumes));
     std::erase_if(points, [&](const SeriesPoint& p) {
