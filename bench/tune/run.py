@@ -69,19 +69,21 @@ def run_mode(python, mode, options, contenders, path):
         command += ["--skip", SLOW]
     check(command)
     with open(path) as file:
-        runs = [json.loads(line) for line in file]
-    return {name: [run for run in runs if run["contender"] == name and run["mode"] == mode]
+        runs = [run for run in map(json.loads, file) if run["mode"] == mode]
+    # The file may have more of some contender from another time.
+    seeds = sorted({run["seed"] for run in runs})[:options.seeds]
+    return {name: [run for run in runs if run["contender"] == name and run["seed"] in seeds]
             for name in contenders}
 
 
-def summaries(python, runs):
-    """score.py needs numpy, which only the environment has."""
+def scored(python, runs, function="summary"):
+    """What a function of score.py, which needs the environment's numpy, says of each list of runs."""
     program = "\n".join((
         "import json, sys",
         "sys.path.insert(0, %r)" % HERE,
         "import score",
         "base = json.load(open(%r))" % os.path.join(HERE, "baseline.json"),
-        "found = {name: score.summary(runs, base) for name, runs in json.load(sys.stdin).items()}",
+        "found = {name: score.%s(runs, base) for name, runs in json.load(sys.stdin).items()}" % function,
         "print(json.dumps(found))"))
     with scratch() as folder:
         path = os.path.join(folder, "runs.json")
@@ -111,6 +113,25 @@ def mode_rows(report, mode, runs, found, quick):
     if late:
         report.row("%s: failed among the last 64 trials, -nan problems" % mode,
                    100 * max(late), "%", bar=25)
+
+
+def async_row(report, python, ours):
+    """Of the problems that both modes have."""
+    both = {run["problem"] for run in ours["batch"]} & {run["problem"] for run in ours["async"]}
+    found = scored(python, {mode: [run for run in ours[mode] if run["problem"] in both]
+                            for mode in ("batch", "async")})
+    report.row("async: points below batch", found["batch"]["score"] - found["async"]["score"], "points",
+               bar=2, note="%.1f against %.1f on %d problems" % (
+                   found["async"]["score"], found["batch"]["score"], len(both)))
+
+
+def random_row(report, python, options, path):
+    """Ten seeds tell a problem that is below random from bad luck."""
+    options.seeds = max(options.seeds, 10)
+    runs = run_mode(python, "batch", options, ["athanor"], path)
+    below = scored(python, runs, "below_random")["athanor"]
+    report.row("batch: problems below random by two standard errors, %d seeds" % options.seeds,
+               len(below), "problems", bar=0, note=", ".join(below))
 
 
 def latency_rows(report, python, quick):
@@ -146,12 +167,18 @@ def run(report, options):
         contenders = options.contenders.split(",")
     with scratch() as folder:
         path = options.runs or os.path.join(folder if options.quick else CACHE, "tune-runs.jsonl")
+        ours = {}
         for mode in options.modes.split(","):
             runs = run_mode(python, mode, options, contenders, path)
-            mode_rows(report, mode, runs, summaries(python, runs), options.quick)
+            mode_rows(report, mode, runs, scored(python, runs), options.quick)
             doubled = sum(each["duplicates"] for each in runs["athanor"]
                           if "kNN" not in each["problem"])
             report.row("%s: duplicates in spaces with a float" % mode, doubled, "trials", bar=0)
+            ours[mode] = runs["athanor"]
+        if "batch" in ours and "async" in ours:
+            async_row(report, python, ours)
+        if "batch" in ours and not options.quick:
+            random_row(report, python, options, path)
 
 
 def arguments(parser):

@@ -46,3 +46,16 @@ def summary(runs, baseline):
     return {"score": 100 * (1 - means.mean()), "vs_random": means.mean() / random.mean(),
             "error": 100 * float(np.sqrt(np.sum(spreads)) / len(spreads)),
             "problems": dict(zip(by_problem, means.tolist()))}
+
+
+def below_random(runs, baseline, errors=2):
+    """Problems on which the mean over seeds is worse than random search by so many standard errors."""
+    losses = {}
+    for run in runs:
+        base = baseline[run["problem"]]
+        losses.setdefault(run["problem"], []).append(
+            normed(incumbent(run["visible"], run["true"], base["clip"]), base)
+            - normed(base["random_mean"][str(len(run["true"]))], base))
+    return [problem for problem, worse in losses.items() if len(worse) > 1
+            and np.mean(worse) > errors * np.std(worse, ddof=1) / np.sqrt(len(worse))
+            and np.mean(worse) > 1e-9]
