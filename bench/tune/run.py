@@ -115,21 +115,25 @@ def mode_rows(report, mode, runs, found, quick):
                    100 * max(late), "%", bar=25)
 
 
-def async_row(report, python, ours):
+def async_row(report, python, ours, seeds):
     """Of the problems that both modes have."""
     both = {run["problem"] for run in ours["batch"]} & {run["problem"] for run in ours["async"]}
     found = scored(python, {mode: [run for run in ours[mode] if run["problem"] in both]
                             for mode in ("batch", "async")})
-    report.row("async: points below batch", found["batch"]["score"] - found["async"]["score"], "points",
-               bar=2, note="%.1f against %.1f on %d problems" % (
-                   found["async"]["score"], found["batch"]["score"], len(both)))
+    report.row("async: points below batch, %d seeds" % seeds,
+               found["batch"]["score"] - found["async"]["score"], "points",
+               bar=2, note="%.1f against %.1f on %d problems, standard errors %.1f and %.1f" % (
+                   found["async"]["score"], found["batch"]["score"], len(both),
+                   found["async"]["error"], found["batch"]["error"]))
 
 
-def random_row(report, python, options, path):
-    """Ten seeds tell a problem that is below random from bad luck."""
+def more_seeds(report, python, options, path):
+    """Ten seeds tell a problem that is below random, or a mode below another, from bad luck."""
     options.seeds = max(options.seeds, 10)
-    runs = run_mode(python, "batch", options, ["athanor"], path)
-    below = scored(python, runs, "below_random")["athanor"]
+    ours = {mode: run_mode(python, mode, options, ["athanor"], path)["athanor"]
+            for mode in ("batch", "async")}
+    async_row(report, python, ours, options.seeds)
+    below = scored(python, {"athanor": ours["batch"]}, "below_random")["athanor"]
     report.row("batch: problems below random by two standard errors, %d seeds" % options.seeds,
                len(below), "problems", bar=0, note=", ".join(below))
 
@@ -176,9 +180,9 @@ def run(report, options):
             report.row("%s: duplicates in spaces with a float" % mode, doubled, "trials", bar=0)
             ours[mode] = runs["athanor"]
         if "batch" in ours and "async" in ours:
-            async_row(report, python, ours)
-        if "batch" in ours and not options.quick:
-            random_row(report, python, options, path)
+            async_row(report, python, ours, options.seeds)
+            if not options.quick:
+                more_seeds(report, python, options, path)
 
 
 def arguments(parser):
