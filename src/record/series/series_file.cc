@@ -191,6 +191,15 @@ class Scanner {
     return scan;
   }
 
+  // From the start to the first frame that is not valid.
+  Result<uint64_t> RunWhole() {
+    uint64_t at = 0;
+    for (size_t size = 1; at < end_ && size > 0; at += size) {
+      ATHANOR_TRY(size, Visit(at));
+    }
+    return at;
+  }
+
  private:
   // The payload of the frame at `at`; empty when there is no valid one.
   Result<std::string_view> PayloadAt(uint64_t at) {
@@ -319,8 +328,8 @@ Result<SeriesScan> ScanSeries(int fd, uint64_t from, uint64_t to, const SeriesVi
   return Scanner(Window(fd, to), to, visitor).Run(from);
 }
 
-Result<SeriesScan> ScanSeries(std::string_view frames, const SeriesVisitor& visitor) {
-  return Scanner(Window(frames), frames.size(), visitor).Run(0);
+Result<uint64_t> ReadFrames(std::string_view bytes, const SeriesVisitor& visitor) {
+  return Scanner(Window(bytes), bytes.size(), visitor).RunWhole();
 }
 
 }  // namespace athanor

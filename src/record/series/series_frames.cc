@@ -57,8 +57,8 @@ Result<SentPoints> ReadSentPoints(std::string_view frames) {
             });
     sent.blocks.push_back(block);
   };
-  ATHANOR_TRY(const SeriesScan scan, ScanSeries(frames, visitor));
-  if (whole && scan.end == frames.size() && scan.damage.empty()) return sent;
+  ATHANOR_TRY(const uint64_t read, ReadFrames(frames, visitor));
+  if (whole && read == frames.size()) return sent;
   return Fail(ErrorCode::kInvalid, "the points that were sent are damaged", "send them again");
 }
 
