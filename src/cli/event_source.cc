@@ -13,9 +13,8 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kLongestName = 1'024;  // of a series
-constexpr uint64_t kPiece = 4 << 20;    // bytes read before points are handed on
-constexpr int kDeepest = 32;            // folders
+constexpr uint64_t kPiece = 1 << 20;  // bytes read before points are handed on
+constexpr int kDeepest = 32;          // folders
 
 }  // namespace
 
@@ -51,43 +50,45 @@ void EventSource::Look(const std::string& folder) {
       files_.emplace(path, nullptr);
       continue;
     }
-    files_.emplace(path, std::make_unique<File>(File{folder.empty() ? "." : folder, Crc32c(name),
-                                                     EventReader(std::move(fd)), 0}));
+    const std::string run = folder.empty() ? "." : folder;
+    files_.emplace(path, std::make_unique<File>(
+                             File{run, Crc32c(name), EventReader(std::move(fd)), runs_[run], 0}));
   }
 }
 
 void EventSource::Again(const std::string& path) { files_.erase(path); }
 
 void EventSource::TakeRecord(const File& file, uint64_t offset, std::string_view payload,
-                             PointBatch& batch) {
+                             FrameMaker& made) {
   EventView event;
   if (!ReadEvent(payload, event) || event.kind != EventView::Kind::kSummary) return;
   uint64_t seq = offset;  // a value takes more than a byte of its record
   SummaryValue value;
-  TagKinds& kinds = kinds_[file.run];
   while (TakeValue(event.body, value)) {
     ++seq;
-    if (kinds.KindOf(value) != "scalars" || value.tag.empty()) continue;
+    const bool simple = value.form == SummaryValue::Form::kSimple;
+    if (value.tag.empty() || (!simple && file.known.kinds.KindOf(value) != "scalars")) continue;
     const auto number = ScalarOf(value);
     if (!number) continue;
-    if (value.tag.size() > kLongestName) {
+    if (value.tag.size() > kMaxSeriesName) {
       problems_.push_back(fmt::format("{}: a tag of {} bytes is too long for a metric's name",
                                       Printable(file.run), value.tag.size()));
       continue;
     }
-    batch.items.push_back({seq, {std::string(value.tag), event.step, WallNs(event.wall_time), *number}});
+    const int64_t wall_ns = WallNs(event.wall_time);
+    if (file.known.first_ms == 0) file.known.first_ms = wall_ns / 1'000'000;
+    file.known.last_ms = std::max(file.known.last_ms, wall_ns / 1'000'000);
+    made.Add(seq, value.tag, event.step, wall_ns, *number);
   }
 }
 
 Status EventSource::Read(const std::string& path, File& file, size_t most, const Take& take) {
   for (bool more = true; more;) {
-    Run run{file.run, {}, 0, 0};
-    PointBatch batch;
-    batch.channel = file.channel;
-    while (more && batch.items.size() < most) {
+    FrameMaker made(file.channel);
+    while (more && made.points() < most) {
       auto read = file.reader.Poll(
           [&](uint64_t offset, std::string_view payload) {
-            TakeRecord(file, offset, payload, batch);
+            TakeRecord(file, offset, payload, made);
           },
           kPiece);
       if (!read) return Fail(std::move(read).error());
@@ -97,16 +98,9 @@ Status EventSource::Read(const std::string& path, File& file, size_t most, const
       problems_.push_back(fmt::format("{} is damaged at byte {}: what is there was passed over",
                                       Printable(path), file.reader.damage()[file.damage].offset));
     }
-    if (batch.items.empty()) continue;
-    Times& times = times_[file.run];
-    if (times.first_ms == 0) times.first_ms = batch.items.front().point.wall_ns / 1'000'000;
-    for (const auto& item : batch.items) {
-      times.last_ms = std::max(times.last_ms, item.point.wall_ns / 1'000'000);
-    }
-    run.first_ms = times.first_ms;
-    run.last_ms = times.last_ms;
-    run.points.push_back(std::move(batch));
-    ATHANOR_CHECK_OK(take(run));
+    if (made.points() == 0) continue;
+    ATHANOR_CHECK_OK(take({file.run, made.Take(), made.points(), file.known.first_ms,
+                           file.known.last_ms}));
   }
   return Ok();
 }

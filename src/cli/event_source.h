@@ -19,7 +19,7 @@
 #include "base/result.h"
 #include "record/eventfile/event.h"
 #include "record/eventfile/event_reader.h"
-#include "record/series/series_store.h"
+#include "record/series/series_frames.h"
 
 namespace athanor {
 
@@ -30,13 +30,14 @@ class EventSource {
 
   struct Run {
     std::string name;  // "." for the root itself
-    std::vector<PointBatch> points;
+    std::string frames;   // for SeriesStore::AppendFrames
+    uint64_t points = 0;  // in them
     int64_t first_ms = 0;  // of the first point that was ever read; 0: none yet
     int64_t last_ms = 0;
   };
   // Looks for new files, then reads all that is new, about `most` points of one run at a time.
   // An error of `take` ends it; the points that it was given are then lost to this object.
-  using Take = std::function<Status(const Run& run)>;
+  using Take = std::function<Status(Run run)>;
   Status Poll(size_t most, const Take& take);
   // A file was replaced by another of the same name: it is read from its beginning.
   void Again(const std::string& path);  // below the root
@@ -45,26 +46,28 @@ class EventSource {
   size_t files() const { return files_.size(); }
 
  private:
+  // What is known of a run, whichever of its files is read.
+  struct Known {
+    TagKinds kinds;
+    int64_t first_ms = 0;
+    int64_t last_ms = 0;
+  };
   struct File {
     std::string run;
     uint32_t channel = 0;
     EventReader reader;
+    Known& known;
     size_t damage = 0;
-  };
-  struct Times {
-    int64_t first_ms = 0;
-    int64_t last_ms = 0;
   };
 
   explicit EventSource(std::string root) : root_(std::move(root)) {}
   void Look(const std::string& folder);
   Status Read(const std::string& path, File& file, size_t most, const Take& take);
-  void TakeRecord(const File& file, uint64_t offset, std::string_view payload, PointBatch& batch);
+  void TakeRecord(const File& file, uint64_t offset, std::string_view payload, FrameMaker& made);
 
   std::string root_;
+  std::map<std::string, Known> runs_;                   // by name; its entries stay where they are
   std::map<std::string, std::unique_ptr<File>> files_;  // by path below the root
-  std::map<std::string, TagKinds> kinds_;               // by run
-  std::map<std::string, Times> times_;                  // by run
   std::vector<std::string> problems_;
 };
 

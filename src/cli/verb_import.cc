@@ -22,9 +22,9 @@
 #include "cli/fetch.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
+#include "cli/run_sender.h"
 #include "cli/verbs.h"
 #include "job/object_uri.h"
-#include "link/wire.h"
 
 namespace athanor {
 namespace {
@@ -79,70 +79,6 @@ class BucketCopy {
   std::map<std::string, std::string> etags_;
 };
 
-// Sends what a source gives to runs of the server.
-class Importer {
- public:
-  Importer(Client& client, std::string origin, std::string experiment)
-      : client_(client), origin_(std::move(origin)), experiment_(std::move(experiment)) {}
-
-  struct Brought {
-    std::string id;
-    bool made = false;
-    uint64_t read = 0;
-    uint64_t stored = 0;
-    int64_t last_ms = 0;
-  };
-
-  Status Take(const EventSource::Run& run) {
-    ATHANOR_TRY(Brought* const brought, RunOf(run));
-    std::vector<ReportFrame> frames;
-    for (const auto& batch : run.points) {
-      brought->read += batch.items.size();
-      frames.emplace_back(PointsFrame{batch});
-    }
-    brought->last_ms = run.last_ms;
-    HttpCall call;
-    call.method = "POST";
-    call.target = "/api/v1/runs/" + brought->id + "/points";
-    call.headers.Add("Content-Type", "application/octet-stream");
-    call.body = EncodeReport(frames);
-    call.idempotent = true;
-    ATHANOR_TRY(const auto reply, client_.Do(std::move(call)));
-    ATHANOR_TRY(const auto answer, ParseJson(reply.body));
-    brought->stored += static_cast<uint64_t>(Number(answer, "stored"));
-    return Ok();
-  }
-
-  Status Finish() {
-    for (const auto& [name, run] : runs_) {
-      const Json body = {{"status", "finished"}, {"ended_ms", run.last_ms}};
-      ATHANOR_CHECK_OK(client_.Post("/api/v1/runs/" + run.id + "/finish", DumpJson(body)));
-    }
-    return Ok();
-  }
-  const std::map<std::string, Brought>& runs() const { return runs_; }
-
- private:
-  Result<Brought*> RunOf(const EventSource::Run& run) {
-    const auto known = runs_.find(run.name);
-    if (known != runs_.end()) return &known->second;
-    Json body = {{"name", run.name == "." ? BaseName(origin_) : run.name},
-                 {"experiment", experiment_},
-                 {"source", origin_ + "/" + run.name}};
-    if (run.first_ms > 0) body["started_ms"] = run.first_ms;
-    ATHANOR_TRY(const auto made, client_.Post("/api/v1/runs", DumpJson(body)));
-    Brought brought;
-    brought.id = Text(made, "id");
-    brought.made = made.value("new", false);
-    return &runs_.emplace(run.name, std::move(brought)).first->second;
-  }
-
-  Client& client_;
-  const std::string origin_;
-  const std::string experiment_;
-  std::map<std::string, Brought> runs_;
-};
-
 // Ctrl-C, as something to wait for.
 class Interrupt {
  public:
@@ -176,7 +112,7 @@ std::string Origin(const std::string& from) {
          (::realpath(from.c_str(), real) != nullptr ? std::string(real) : from);
 }
 
-Status ImportAll(Client& client, const ImportOptions& options, Importer& importer) {
+Status ImportAll(Client& client, const ImportOptions& options, RunSender& sender) {
   std::optional<Scratch> scratch;
   std::optional<BucketCopy> bucket;
   std::string dir = options.from;
@@ -197,9 +133,10 @@ Status ImportAll(Client& client, const ImportOptions& options, Importer& importe
     if (bucket) {
       ATHANOR_CHECK_OK(bucket->Bring([&](const std::string& name) { source.Again(name); }));
     }
-    ATHANOR_CHECK_OK(source.Poll(kBatch, [&](const EventSource::Run& run) {
-      return importer.Take(run);
+    ATHANOR_CHECK_OK(source.Poll(kBatch, [&](EventSource::Run points) {
+      return sender.Take(std::move(points));
     }));
+    ATHANOR_CHECK_OK(sender.Wait());
     for (const auto& problem : source.TakeProblems()) std::fprintf(stderr, "%s\n", problem.c_str());
   } while (interrupt && !interrupt->Within(bucket ? kListMillis : kLookMillis));
   if (source.files() == 0) {
@@ -207,7 +144,7 @@ Status ImportAll(Client& client, const ImportOptions& options, Importer& importe
                       "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
                       "their names contain \"tfevents\"", "ATH-C0051", ""});
   }
-  return importer.Finish();
+  return sender.Finish();
 }
 
 }  // namespace
@@ -217,8 +154,8 @@ int ImportVerb(const Common& common, const ImportOptions& options) {
   if (!client) return Refuse(client.error(), common.json);
   const std::string origin = Origin(options.from);
   const std::string experiment = options.experiment.empty() ? BaseName(origin) : options.experiment;
-  Importer importer(*client, origin, experiment);
-  if (auto done = ImportAll(*client, options, importer); !done.ok()) {
+  RunSender sender(common.home, origin, experiment);
+  if (auto done = ImportAll(*client, options, sender); !done.ok()) {
     Error error = done.error();
     if (error.hint.empty()) error.hint = "type the same again: what is there already is not doubled";
     return Refuse(error, common.json);
@@ -226,14 +163,14 @@ int ImportVerb(const Common& common, const ImportOptions& options) {
   Json runs = Json::array();
   uint64_t read = 0;
   uint64_t stored = 0;
-  for (const auto& [name, run] : importer.runs()) {
+  for (const auto& [name, run] : sender.runs()) {
     read += run.read;
     stored += run.stored;
     runs.push_back({{"id", run.id}, {"name", name}, {"new", run.made}, {"points", run.read}, {"stored", run.stored}});
   }
   if (common.json) return PrintJson(Json{{"experiment", experiment}, {"runs", std::move(runs)}});
-  std::printf("%zu run%s of experiment %s: %llu points, %llu of them new\n", importer.runs().size(),
-              importer.runs().size() == 1 ? "" : "s", Printable(experiment).c_str(),
+  std::printf("%zu run%s of experiment %s: %llu points, %llu of them new\n", sender.runs().size(),
+              sender.runs().size() == 1 ? "" : "s", Printable(experiment).c_str(),
               static_cast<unsigned long long>(read), static_cast<unsigned long long>(stored));
   PrintHint("ath runs --experiment " + ShellQuote(experiment), common.quiet);
   return 0;

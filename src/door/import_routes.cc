@@ -1,7 +1,5 @@
-// Runs without a job, natively: made, given points in the agents' frames, ended. What `ath import`
+// Runs without a job, natively: made, given points, ended. What `ath import`
 // stands on; MLflow's clients have a door of their own.
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -11,7 +9,6 @@
 #include "door/hub.h"
 #include "door/names.h"
 #include "door/queries.h"
-#include "link/wire.h"
 #include "record/runs/run_writer.h"
 #include "track/run_book.h"
 
@@ -105,16 +102,7 @@ Result<JobId> OwnRun(DoorContext& context, const Call& call) {
 
 Status AddPoints(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const JobId id, OwnRun(context, call));
-  ATHANOR_TRY(const auto frames, DecodeReport(call.request.body));
-  const bool points_only = std::all_of(frames.begin(), frames.end(), [](const ReportFrame& frame) {
-    return std::holds_alternative<PointsFrame>(frame);
-  });
-  if (!points_only) return Fail(Invalid("only points may be added to a run", ""));
-  size_t stored = 0;
-  for (const auto& frame : frames) {
-    ATHANOR_TRY(const size_t added, context.series.Append(id, std::get<PointsFrame>(frame).batch));
-    stored += added;
-  }
+  ATHANOR_TRY(const size_t stored, context.series.AppendFrames(id, call.request.body));
   if (stored > 0) {
     context.runs.Touch(id);
     context.hub.Tell(id, News::kPoints);

@@ -84,7 +84,7 @@ constexpr Operation kOperations[] = {
     {"get", "/api/v1/runs/{run}", "runs.show", "One run: its params, tags and last metrics", "", "", "Run"},
     {"get", "/api/v1/runs/{run}/metrics/{name}", "runs.points", "Points of one metric; with `width`, about two for each of so many pixels", "width:integer from:integer to:integer name:string", "", "ndjson"},
     {"post", "/api/v1/runs", "runs.create", "Make a run that is no job's; one `source` is one run, however often", "", "NewRun", "MadeRun", 201},
-    {"post", "/api/v1/runs/{run}/points", "runs.add", "Add points in the agents' frames; what is there already is dropped", "", "bytes", "AddedPoints"},
+    {"post", "/api/v1/runs/{run}/points", "runs.add", "Add points, in the frames of series files; what is there already is dropped", "", "bytes", "AddedPoints"},
     {"post", "/api/v1/runs/{run}/finish", "runs.finish", "Say that it is over", "", "RunEnd", "MadeRun"},
     {"get", "/api/v1/objects", "objects.list", "Objects below s3://bucket/prefix, a page at a time", "uri:string after:string", "", "ObjectList"},
     {"get", "/api/v1/object", "objects.get", "One object, as bytes", "uri:string", "", "bytes"},

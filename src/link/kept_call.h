@@ -1,23 +1,32 @@
 // A call of MLflow's that an agent keeps and delivers carries its place: the server takes what a
-// place names once, however often it is delivered. It travels as a header.
+// place names once, however often it is delivered. Neighbouring calls may be joined into one, whose
+// place tells them apart: joined or not, each of their points has the same number. It travels as a
+// header.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace athanor {
 
 inline constexpr char kPlaceHeader[] = "X-Athanor-Place";
+inline constexpr size_t kMostKeptPoints = 1'000;  // of a call, joined or not
 
 struct KeptPlace {
   uint32_t channel = 0;  // of the agent's spool
   uint64_t seq = 0;      // rises within the channel
+  // Of joined calls, which have the numbers from `seq` on: how many points there are up to the end
+  // of each. Empty: one call.
+  std::vector<uint32_t> ends;
   bool operator==(const KeptPlace&) const = default;
 };
 
-std::string FormatPlace(KeptPlace place);                    // "1f00ba12:7"
+// "1f00ba12:7"; joined calls follow with the points of each: "1f00ba12:7:1,1,20".
+std::string FormatPlace(const KeptPlace& place);
 std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not one
 
 // The channel of a spool whose random number is `number`; away from those of the script's own
@@ -25,7 +34,7 @@ std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not 
 inline uint32_t ChannelOfSpool(uint32_t number) {
   return 0x2000'0000u | (number & 0x0FFF'FFFFu);
 }
-// The sequence number of the `index`-th point of a kept call, which has at most 1,000.
-inline uint64_t SeqOfPoint(KeptPlace place, size_t index) { return (place.seq << 10) + index + 1; }
+// The sequence number of the `index`-th point.
+uint64_t SeqOfPoint(const KeptPlace& place, size_t index);
 
 }  // namespace athanor

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/exact_io.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -24,38 +25,13 @@ using spool::SegmentHeader;
 constexpr size_t kChunkBytes = 256 * 1024;
 constexpr uint32_t kMaxSerial = 99'999'999;  // eight digits in the name
 constexpr std::string_view kTemporaryPrefix = ".new-";
+constexpr char kWriting[] = "write to the spool";
 
 template <class T>
 T Load(std::string_view bytes, size_t offset = 0) {
   T value;
   std::memcpy(&value, bytes.data() + offset, sizeof value);
   return value;
-}
-
-bool ReadExactly(int fd, void* to, size_t size, uint64_t offset) {
-  auto* out = static_cast<char*>(to);
-  while (size > 0) {
-    const ssize_t got = ::pread(fd, out, size, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    out += got;
-    offset += static_cast<uint64_t>(got);
-    size -= static_cast<size_t>(got);
-  }
-  return true;
-}
-
-Status WriteExactly(int fd, const void* from, size_t size, uint64_t offset) {
-  const auto* in = static_cast<const char*>(from);
-  while (size > 0) {
-    const ssize_t put = ::pwrite(fd, in, size, static_cast<off_t>(offset));
-    if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return FailErrno("write to the spool", errno);
-    in += put;
-    offset += static_cast<uint64_t>(put);
-    size -= static_cast<size_t>(put);
-  }
-  return Ok();
 }
 
 // Allocates and touches every byte, so that a full disk shows here and not as a
@@ -66,7 +42,8 @@ Status FillWithZeros(int fd, size_t size) {
   }
   const std::string zeros(std::min(size, kChunkBytes), '\0');
   for (size_t at = 0; at < size; at += zeros.size()) {
-    ATHANOR_CHECK_OK(WriteExactly(fd, zeros.data(), std::min(zeros.size(), size - at), at));
+    const size_t piece = std::min(zeros.size(), size - at);
+    ATHANOR_CHECK_OK(WriteExactly(fd, zeros.data(), piece, at, kWriting));
   }
   return Ok();
 }
@@ -77,7 +54,7 @@ Result<UniqueFd> MakeWhole(int dir_fd, const std::string& name, std::string_view
   const std::string temporary = std::string(kTemporaryPrefix) + name;
   ATHANOR_TRY(UniqueFd fd, OpenBeneath(dir_fd, temporary, O_RDWR | O_CREAT | O_EXCL, mode));
   Status status = FillWithZeros(fd.get(), size);
-  if (status.ok()) status = WriteExactly(fd.get(), head.data(), head.size(), 0);
+  if (status.ok()) status = WriteExactly(fd.get(), head.data(), head.size(), 0, kWriting);
   // The umask must not decide whether the script, perhaps another user, may write.
   if (status.ok() && ::fchmod(fd.get(), mode) != 0) status = FailErrno("chmod a spool file", errno);
   if (status.ok() && ::renameat(dir_fd, temporary.c_str(), dir_fd, name.c_str()) != 0) {
@@ -448,11 +425,11 @@ Status ControlPage::Set(const ControlState& state) {
   constexpr size_t kLock = offsetof(spool::ControlBytes, seqlock);
   constexpr size_t kBody = offsetof(spool::ControlBytes, stop);
   bytes.seqlock = seqlock_ | 1;
-  ATHANOR_CHECK_OK(WriteExactly(fd_.get(), &bytes.seqlock, sizeof bytes.seqlock, kLock));
+  ATHANOR_CHECK_OK(WriteExactly(fd_.get(), &bytes.seqlock, sizeof bytes.seqlock, kLock, kWriting));
   ATHANOR_CHECK_OK(WriteExactly(fd_.get(), reinterpret_cast<const char*>(&bytes) + kBody,
-                                sizeof bytes - kBody, kBody));
+                                sizeof bytes - kBody, kBody, kWriting));
   seqlock_ = bytes.seqlock + 1;
-  return WriteExactly(fd_.get(), &seqlock_, sizeof seqlock_, kLock);
+  return WriteExactly(fd_.get(), &seqlock_, sizeof seqlock_, kLock, kWriting);
 }
 
 Result<ControlState> ReadControl(const std::string& dir) {

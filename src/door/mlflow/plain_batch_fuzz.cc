@@ -1,11 +1,11 @@
 // A batch that is read in its plain form is the one that the general reader finds in it.
 #include <cstdint>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "door/mlflow/plain_batch.h"
 #include "door/mlflow/wire.h"
-#include "nlohmann/json.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace athanor;

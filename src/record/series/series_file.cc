@@ -28,12 +28,22 @@ uint64_t UnZigZag(uint64_t coded) {
   return (coded >> 1) ^ (0 - (coded & 1));
 }
 
-void AddVarint(std::string& out, uint64_t value) {
+constexpr size_t kMostVarint = 10;
+constexpr size_t kMostItem = 4 * kMostVarint + sizeof(double);
+
+// Returns where the next byte goes.
+char* PutVarint(char* to, uint64_t value) {
   while (value >= 0x80) {
-    out.push_back(static_cast<char>(value | 0x80));
+    *to++ = static_cast<char>(value | 0x80);
     value >>= 7;
   }
-  out.push_back(static_cast<char>(value));
+  *to++ = static_cast<char>(value);
+  return to;
+}
+
+void AddVarint(std::string& out, uint64_t value) {
+  char bytes[kMostVarint];
+  out.append(bytes, static_cast<size_t>(PutVarint(bytes, value) - bytes));
 }
 
 // A frame is begun with room for its head and ended by filling it in.
@@ -131,35 +141,38 @@ bool DecodeBlock(Cursor cursor, SeriesBlock& block) {
   return cursor.done();
 }
 
-// A file seen through a buffer that moves forward.
+// A file seen through a buffer that moves forward, or bytes that are all there.
 class Window {
  public:
   Window(int fd, uint64_t end) : fd_(fd), end_(end) {}
+  explicit Window(std::string_view all) : end_(all.size()), seen_(all) {}
 
   // `size` bytes at `at`, or fewer at the end.
   Result<std::string_view> At(uint64_t at, size_t size) {
     size = static_cast<size_t>(std::min<uint64_t>(size, end_ - std::min(at, end_)));
     if (size == 0) return std::string_view();
-    if (at < start_ || at + size > start_ + bytes_.size()) {
+    if (at < start_ || at + size > start_ + seen_.size()) {
       const auto want =
           static_cast<size_t>(std::min<uint64_t>(std::max(size, kWindowBytes), end_ - at));
       ATHANOR_TRY(bytes_, ReadAt(fd_, at, want));
+      seen_ = bytes_;
       start_ = at;
     }
-    return std::string_view(bytes_).substr(static_cast<size_t>(at - start_)).substr(0, size);
+    return seen_.substr(static_cast<size_t>(at - start_)).substr(0, size);
   }
 
  private:
-  int fd_;
+  int fd_ = -1;
   uint64_t end_;
-  uint64_t start_ = 0;
+  uint64_t start_ = 0;  // of what is seen
   std::string bytes_;
+  std::string_view seen_;
 };
 
 class Scanner {
  public:
-  Scanner(int fd, uint64_t end, const SeriesVisitor& visitor)
-      : window_(fd, end), end_(end), visitor_(visitor) {}
+  Scanner(Window window, uint64_t end, const SeriesVisitor& visitor)
+      : window_(std::move(window)), end_(end), visitor_(visitor) {}
 
   Result<SeriesScan> Run(uint64_t from) {
     SeriesScan scan;
@@ -176,6 +189,15 @@ class Scanner {
       scan.end = at;
     }
     return scan;
+  }
+
+  // From the start to the first frame that is not valid.
+  Result<uint64_t> RunWhole() {
+    uint64_t at = 0;
+    for (size_t size = 1; at < end_ && size > 0; at += size) {
+      ATHANOR_TRY(size, Visit(at));
+    }
+    return at;
   }
 
  private:
@@ -284,24 +306,30 @@ void AddBlockFrame(std::string& out, const SeriesBlock& block) {
   uint64_t step = 0;
   uint64_t wall = 0;
   for (const auto& item : block.items) {
-    AddVarint(out, item.seq - seq);
+    // At a place of its own first: growing `out` byte by byte costs more than all the rest.
+    char bytes[kMostItem];
+    char* at = PutVarint(bytes, item.seq - seq);
     seq = item.seq;
-    AddVarint(out, uint64_t{item.name} << 1 | (item.step ? 1 : 0));
+    at = PutVarint(at, uint64_t{item.name} << 1 | (item.step ? 1 : 0));
     if (item.step) {
-      AddVarint(out, ZigZag(static_cast<uint64_t>(*item.step) - step));
+      at = PutVarint(at, ZigZag(static_cast<uint64_t>(*item.step) - step));
       step = static_cast<uint64_t>(*item.step);
     }
-    AddVarint(out, ZigZag(static_cast<uint64_t>(item.wall_ns) - wall));
+    at = PutVarint(at, ZigZag(static_cast<uint64_t>(item.wall_ns) - wall));
     wall = static_cast<uint64_t>(item.wall_ns);
-    char value[sizeof(double)];
-    std::memcpy(value, &item.value, sizeof(value));
-    out.append(value, sizeof(value));
+    std::memcpy(at, &item.value, sizeof(item.value));
+    at += sizeof(item.value);
+    out.append(bytes, static_cast<size_t>(at - bytes));
   }
   EndFrame(out, start);
 }
 
 Result<SeriesScan> ScanSeries(int fd, uint64_t from, uint64_t to, const SeriesVisitor& visitor) {
-  return Scanner(fd, to, visitor).Run(from);
+  return Scanner(Window(fd, to), to, visitor).Run(from);
+}
+
+Result<uint64_t> ReadFrames(std::string_view bytes, const SeriesVisitor& visitor) {
+  return Scanner(Window(bytes), bytes.size(), visitor).RunWhole();
 }
 
 }  // namespace athanor

@@ -61,5 +61,7 @@ struct SeriesScan {
 // frame whose checksum or form is wrong is stepped over and told, never visited.
 // Errors: only those of reading, and kInvalid for a format this program does not know.
 Result<SeriesScan> ScanSeries(int fd, uint64_t from, uint64_t to, const SeriesVisitor& visitor);
+// Frames in memory, up to the first that is not valid: how many bytes that are.
+Result<uint64_t> ReadFrames(std::string_view bytes, const SeriesVisitor& visitor);
 
 }  // namespace athanor

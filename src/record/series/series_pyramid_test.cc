@@ -105,7 +105,9 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
                                 stepless ? std::nullopt : std::optional(step), step * 10, value}});
       }
       ASSERT_TRUE(store->Append(job, batch));
-      if (dice.Once(30)) ASSERT_TRUE(store->Sync().ok());
+      if (dice.Once(30)) {
+        ASSERT_TRUE(store->Sync().ok());
+      }
       if (dice.Once(30)) store = OpenSeries(dir.path());
     }
     const auto all = store->Read(job, "x", false, resumes).value();

@@ -19,7 +19,9 @@
 #include "base/text.h"
 #include "record/append_file.h"
 #include "record/open_jobs.h"
+#include "record/series/held_files.h"
 #include "record/series/series_file.h"
+#include "record/series/series_frames.h"
 #include "record/series/series_index.h"
 #include "record/series/series_merge.h"
 #include "record/series/series_pyramid.h"
@@ -28,7 +30,6 @@ namespace athanor {
 namespace {
 
 constexpr size_t kIdleJobs = 256;
-constexpr size_t kHeldFiles = 16;
 constexpr size_t kMaxNames = 100'000;
 // Five digits of an id stand for nine hours: the folders stay small.
 constexpr size_t kFolderDigits = 5;
@@ -160,33 +161,41 @@ std::vector<const PointBatch::Item*> FreshItems(const PointBatch& batch,
   return items;
 }
 
-// Files that were just appended to: the next points of a job often come within milliseconds.
-class HeldFiles {
- public:
-  // None, or the job's, which is then the caller's.
-  UniqueFd Take(JobId job) {
-    const std::lock_guard lock(mutex_);
-    for (auto& [owner, fd] : files_) {
-      if (owner == job) return std::exchange(fd, UniqueFd());
-    }
-    return UniqueFd();
-  }
-  void Hold(JobId job, UniqueFd fd) {
-    const std::lock_guard lock(mutex_);
-    std::erase_if(files_, [job](const auto& held) { return held.first == job || !held.second; });
-    if (files_.size() >= kHeldFiles) files_.erase(files_.begin());
-    files_.emplace_back(job, std::move(fd));
-  }
-  void Clear() {
-    std::vector<std::pair<JobId, UniqueFd>> closed;
-    const std::lock_guard lock(mutex_);
-    closed.swap(files_);
-  }
+// Names that a write defines, with their new ids.
+using NewNames = std::map<std::string_view, uint32_t>;
 
- private:
-  std::mutex mutex_;
-  std::vector<std::pair<JobId, UniqueFd>> files_;  // longest held first
-};
+uint32_t IdOf(const JobSeries& state, std::string_view name, NewNames& defined) {
+  const auto at = state.by_name.find(name);
+  if (at != state.by_name.end()) return state.series[at->second].id;
+  return defined.try_emplace(name, state.next_id + static_cast<uint32_t>(defined.size()))
+      .first->second;
+}
+
+// Leaves in the blocks what is not stored yet, with the store's ids for names; how many that are.
+size_t KeepFresh(const JobSeries& state, SentPoints& sent, NewNames& defined) {
+  std::map<Channel, std::optional<uint64_t>> last;
+  std::vector<std::optional<uint32_t>> ids(sent.names.size());
+  size_t count = 0;
+  for (auto& block : sent.blocks) {
+    const Channel channel{block.attempt, block.rank, block.channel};
+    const auto [known, first] = last.try_emplace(channel);
+    auto& seq = known->second;
+    if (const auto at = state.last_seq.find(channel); first && at != state.last_seq.end()) {
+      seq = at->second;
+    }
+    std::erase_if(block.items, [&seq](const auto& item) { return seq && item.seq <= *seq; });
+    if (block.items.empty()) continue;
+    seq = block.items.back().seq;
+    count += block.items.size();
+    for (auto& item : block.items) {
+      auto& id = ids[item.name];
+      if (!id) id = IdOf(state, sent.names[item.name], defined);
+      item.name = *id;
+    }
+  }
+  std::erase_if(sent.blocks, [](const auto& block) { return block.items.empty(); });
+  return count;
+}
 
 }  // namespace
 
@@ -236,6 +245,8 @@ struct SeriesStore::Parts {
                const std::vector<const PointBatch::Item*>& items);
   Result<size_t> Append(JobId job, JobSeries& state, const PointBatch& batch,
                         std::optional<uint64_t> last);
+  Status Write(JobId job, JobSeries& state, const NewNames& defined,
+               std::vector<SeriesBlock>& blocks);
   Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
   Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
                     std::vector<SeriesPoint>& points);
@@ -367,34 +378,32 @@ void SeriesStore::Parts::KeepIndexIfDue(JobId job) {
   if (fresh >= std::max(kIndexEvery, lease->indexed / 4)) KeepIndex(job, *lease);
 }
 
-// Writes the items as frames, and only then takes them into the state.
 Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& batch,
                                  const std::vector<const PointBatch::Item*>& items) {
-  std::string bytes;
-  if (state.length == 0) AddHeaderFrame(bytes, job);
-  std::map<std::string_view, uint32_t> defined;
+  NewNames defined;
   std::vector<SeriesBlock> blocks;
   for (const auto* item : items) {
     const Point& point = item->point;
-    uint32_t id = 0;
-    if (const auto at = state.by_name.find(point.name); at != state.by_name.end()) {
-      id = state.series[at->second].id;
-    } else {
-      const auto next = state.next_id + static_cast<uint32_t>(defined.size());
-      const auto [named, fresh] = defined.try_emplace(point.name, next);
-      id = named->second;
-      if (fresh) AddNameFrame(bytes, id, point.name);
-    }
     if (blocks.empty() || blocks.back().items.size() == kMaxBlockItems) {
       blocks.push_back({batch.attempt, batch.rank, batch.channel, {}, 0, 0});
     }
-    blocks.back().items.push_back({item->seq, id, point.step, point.wall_ns, point.value});
+    blocks.back().items.push_back(
+        {item->seq, IdOf(state, point.name, defined), point.step, point.wall_ns, point.value});
   }
+  return Write(job, state, defined, blocks);
+}
+
+// Writes the blocks as frames, and only then takes them into the state.
+Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& defined,
+                                 std::vector<SeriesBlock>& blocks) {
   if (state.series.size() + defined.size() > kMaxNames) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("job {} has more than {} metric names", job.ToString(), kMaxNames),
                 "use one name and count by step, instead of numbers in names");
   }
+  std::string bytes;
+  if (state.length == 0) AddHeaderFrame(bytes, job);
+  for (const auto& [name, id] : defined) AddNameFrame(bytes, id, name);
   for (auto& block : blocks) {
     block.from = state.length + bytes.size();
     AddBlockFrame(bytes, block);
@@ -416,8 +425,8 @@ Status SeriesStore::Parts::Store(JobId job, JobSeries& state, const PointBatch& 
       state.series[state.by_id.at(item.name)].Add(PointOf(block, item), state.resumes, block.from,
                                                   block.to);
     }
+    state.last_seq[{block.attempt, block.rank, block.channel}] = block.items.back().seq;
   }
-  state.last_seq[{batch.attempt, batch.rank, batch.channel}] = items.back()->seq;
   return Ok();
 }
 
@@ -446,6 +455,20 @@ Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
   const std::lock_guard lock(lease->mutex);
   ATHANOR_CHECK_OK(parts_->Open(job, *lease));
   return parts_->Append(job, *lease, batch, lease->LastOf(batch));
+}
+
+Result<size_t> SeriesStore::AppendFrames(JobId job, std::string_view frames) {
+  ATHANOR_TRY(auto sent, ReadSentPoints(frames));
+  const auto lease = parts_->jobs.Take(job);
+  JobSeries& state = *lease;
+  const std::lock_guard lock(state.mutex);
+  ATHANOR_CHECK_OK(parts_->Open(job, state));
+  NewNames defined;
+  const size_t count = KeepFresh(state, sent, defined);
+  if (count == 0) return size_t{0};
+  if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(parts_->FolderOf(job)));
+  ATHANOR_CHECK_OK(parts_->Write(job, state, defined, sent.blocks));
+  return count;
 }
 
 Result<size_t> SeriesStore::Add(JobId job, PointBatch batch) {

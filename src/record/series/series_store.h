@@ -91,6 +91,9 @@ class SeriesStore {
   // The same for a sender that does not number its points (their seq is not looked at): each
   // is new, and follows the last one of its attempt, rank and channel.
   Result<size_t> Add(JobId job, PointBatch batch);
+  // Many at once, as a FrameMaker (series_frames.h) made them. As Append; kInvalid also when the
+  // frames are not whole.
+  Result<size_t> AppendFrames(JobId job, std::string_view frames);
   // All that was appended so far. After an error it is tried again by the next one.
   Status Sync();
 

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/crc32c.h"
+#include "base/exact_io.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/ids.h"
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::string_view kFilePrefix = "calls.";
 constexpr uint64_t kMostRecord = 256 << 20;
+constexpr char kKeeping[] = "keep a call of MLflow's";
 
 // Of one machine, so in its own byte order.
 struct RecordHead {
@@ -37,29 +39,6 @@ uint32_t CrcOf(uint64_t seq, std::string_view text) {
   char bytes[sizeof seq];
   std::memcpy(bytes, &seq, sizeof seq);
   return Crc32c(text, Crc32c({bytes, sizeof bytes}));
-}
-
-bool ReadExactly(int fd, uint64_t offset, char* to, size_t size) {
-  while (size > 0) {
-    const auto n = ::pread(fd, to, size, static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return false;
-    to += n;
-    offset += static_cast<uint64_t>(n);
-    size -= static_cast<size_t>(n);
-  }
-  return true;
-}
-
-Status WriteExactly(int fd, uint64_t offset, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const auto n = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return FailErrno("keep a call of MLflow's", errno);
-    offset += static_cast<uint64_t>(n);
-    bytes.remove_prefix(static_cast<size_t>(n));
-  }
-  return Ok();
 }
 
 }  // namespace
@@ -132,12 +111,12 @@ Status CallSpool::LoadFile(const std::string& name, bool newest) {
 std::optional<KeptCall> CallSpool::ReadAt(const File& file, uint64_t offset, uint64_t* next) const {
   RecordHead head;
   if (offset + sizeof head > file.size ||
-      !ReadExactly(file.fd.get(), offset, reinterpret_cast<char*>(&head), sizeof head)) {
+      !ReadExactly(file.fd.get(), &head, sizeof head, offset)) {
     return std::nullopt;
   }
   if (head.size > kMostRecord || offset + sizeof head + head.size > file.size) return std::nullopt;
   std::string text(head.size, '\0');
-  if (!ReadExactly(file.fd.get(), offset + sizeof head, text.data(), text.size())) {
+  if (!ReadExactly(file.fd.get(), text.data(), text.size(), offset + sizeof head)) {
     return std::nullopt;
   }
   if (CrcOf(head.seq, text) != head.crc) return std::nullopt;
@@ -174,7 +153,8 @@ Result<uint64_t> CallSpool::Append(std::string_view method, std::string_view tar
   const uint64_t seq = last_ + 1;
   const RecordHead head{static_cast<uint32_t>(text.size()), CrcOf(seq, text), seq};
   std::memcpy(bytes.data(), &head, sizeof head);
-  if (auto wrote = WriteExactly(file.fd.get(), file.size, bytes); !wrote) {
+  if (auto wrote = WriteExactly(file.fd.get(), bytes.data(), bytes.size(), file.size, kKeeping);
+      !wrote) {
     (void)!::ftruncate(file.fd.get(), static_cast<off_t>(file.size));
     return Fail(ErrorCode::kExhausted, wrote.error().what);
   }
@@ -198,7 +178,10 @@ std::optional<KeptCall> CallSpool::First() {
         file.read = file.size;
         break;
       }
-      if (call->seq > done_) return call;
+      if (call->seq > done_) {
+        behind_ = next;
+        return call;
+      }
       file.read = next;
     }
     if (files_.size() == 1) return std::nullopt;
@@ -208,12 +191,20 @@ std::optional<KeptCall> CallSpool::First() {
   return std::nullopt;
 }
 
+std::optional<KeptCall> CallSpool::Next() {
+  const std::lock_guard lock(mutex_);
+  if (files_.empty() || behind_ >= files_.front().size) return std::nullopt;
+  // Damage is for First to step over.
+  return ReadAt(files_.front(), behind_, &behind_);
+}
+
 void CallSpool::Done(uint64_t seq) {
   const std::lock_guard lock(mutex_);
+  behind_ = UINT64_MAX;
   done_ = std::max(done_, seq);
   State state{done_, channel_, 0};
   // Not known to be done after a crash: delivered again, and recognised.
-  (void)WriteExactly(state_.get(), 0, {reinterpret_cast<const char*>(&state), sizeof state}).ok();
+  (void)WriteExactly(state_.get(), &state, sizeof state, 0, kKeeping).ok();
   if (files_.empty()) return;
   File& file = files_.front();
   while (file.read < file.size) {

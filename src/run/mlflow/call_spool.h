@@ -6,7 +6,7 @@
 // Records are checksummed: one that a dying agent left half-written was never acknowledged and is
 // cut off; one that is damaged is stepped over with the rest of its file, and `lost()` counts it.
 //
-// Threads: safe from any; one thread takes calls (First, Done).
+// Threads: safe from any; one thread takes calls (First, Next, Done).
 #pragma once
 
 #include <cstdint>
@@ -43,6 +43,9 @@ class CallSpool {
   Result<uint64_t> Append(std::string_view method, std::string_view target, std::string_view body);
   // The oldest that is not done; none when all are.
   std::optional<KeptCall> First();
+  // The one behind that which First or Next gave last; none when there is none, or not in the same
+  // file. Not after Done.
+  std::optional<KeptCall> Next();
   // `seq` and all before it are delivered, or given up.
   void Done(uint64_t seq);
   void Sync();
@@ -74,6 +77,7 @@ class CallSpool {
 
   mutable std::mutex mutex_;
   std::deque<File> files_;  // GUARDED_BY(mutex_), as all below; the last one is written
+  uint64_t behind_ = UINT64_MAX;  // what was given last, in the first file; UINT64_MAX: nothing
   uint64_t last_ = 0;
   uint64_t done_ = 0;
   uint64_t lost_ = 0;

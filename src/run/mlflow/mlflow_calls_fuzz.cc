@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "link/kept_call.h"
 #include "run/mlflow/call_kinds.h"
+#include "run/mlflow/metric_join.h"
 
 #include <nlohmann/json.hpp>
 
@@ -25,9 +26,15 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto answer = ParseJson(AnswerForKept(path, body));
     if (!answer || !answer->is_object()) std::abort();
   }
+  MetricJoin join;
+  for (uint64_t seq = 1; seq < 4 && join.Add({seq, "POST", std::string(path), std::string(body)}); ++seq) {
+    if (!ParseJson(join.Joined().body)) std::abort();
+  }
   if (const auto place = ParsePlace(text)) {
     if (ParsePlace(FormatPlace(*place)) != place) std::abort();
-    if (SeqOfPoint(*place, 999) <= SeqOfPoint(*place, 0)) std::abort();
+    for (size_t i = 0; i < kMostKeptPoints; ++i) {
+      if (SeqOfPoint(*place, i + 1) <= SeqOfPoint(*place, i)) std::abort();
+    }
   }
   return 0;
 }

@@ -22,6 +22,7 @@
 #include "net/sigv4.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/call_spool.h"
+#include "run/mlflow/metric_join.h"
 
 namespace athanor {
 namespace {
@@ -102,11 +103,12 @@ struct MlflowProxy::Impl {
   void Keep(const Request& request, const Responder& responder, bool tell);
   void Expire(uint64_t seq);
   void AnswerWaiters();  // with the mutex held
-  std::optional<Waiter> TakeWaiter(uint64_t seq);
+  std::vector<Waiter> TakeWaiters(uint64_t last);  // with the mutex held
 
   void Deliver();
-  Result<HttpReply> DeliverOne(HttpClient& client, const KeptCall& call);
-  void Settle(const KeptCall& call, const HttpReply& reply);
+  MetricJoin JoinFrom(const KeptCall& first);
+  Result<HttpReply> DeliverOne(HttpClient& client, const KeptCall& call, const KeptPlace& place);
+  void Settle(const KeptCall& call, uint64_t last, const HttpReply& reply);
   void WaitForWork();
   void Pause(int failures);
 
@@ -243,10 +245,13 @@ void MlflowProxy::Impl::AnswerWaiters() {
   waiters.clear();
 }
 
-std::optional<MlflowProxy::Impl::Waiter> MlflowProxy::Impl::TakeWaiter(uint64_t seq) {
-  auto node = waiters.extract(seq);
-  if (node.empty()) return std::nullopt;
-  return std::move(node.mapped());
+std::vector<MlflowProxy::Impl::Waiter> MlflowProxy::Impl::TakeWaiters(uint64_t last) {
+  std::vector<Waiter> taken;
+  while (!waiters.empty() && waiters.begin()->first <= last) {
+    taken.push_back(std::move(waiters.begin()->second));
+    waiters.erase(waiters.begin());
+  }
+  return taken;
 }
 
 void MlflowProxy::Impl::WaitForWork() {
@@ -265,13 +270,22 @@ void MlflowProxy::Impl::Pause(int failures) {
                 [this] { return stopping || given_up; });
 }
 
-Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCall& call) {
+// The calls from `first` on that can be delivered as one.
+MetricJoin MlflowProxy::Impl::JoinFrom(const KeptCall& first) {
+  MetricJoin join;
+  if (first.seq >= spool->last() || !join.Add(first)) return join;
+  for (auto next = spool->Next(); next && join.Add(*next);) next = spool->Next();
+  return join;
+}
+
+Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCall& call,
+                                                const KeptPlace& place) {
   HttpCall http_call;
   http_call.method = call.method;
   http_call.target = call.target;
   http_call.headers.Add("Authorization", "Bearer " + options.token);
   http_call.headers.Add("Content-Type", "application/json");
-  http_call.headers.Add(kPlaceHeader, FormatPlace({spool->channel(), call.seq}));
+  http_call.headers.Add(kPlaceHeader, FormatPlace(place));
   http_call.body = call.body;
   http_call.idempotent = true;
   http_call.cancel_fd = cancel.get();
@@ -281,7 +295,8 @@ Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCa
 void MlflowProxy::Impl::Deliver() {
   HttpClient client(endpoint);
   int failures = 0;
-  int tries = 0;  // of this call, at a server that answers
+  int tries = 0;       // of this call, at a server that answers
+  uint64_t alone = 0;  // up to this one each call is delivered for itself
   for (;;) {
     WaitForWork();
     {
@@ -294,7 +309,11 @@ void MlflowProxy::Impl::Deliver() {
       spool->Done(spool->last());
       continue;
     }
-    const auto reply = DeliverOne(client, *call);
+    const MetricJoin join = call->seq > alone ? JoinFrom(*call) : MetricJoin();
+    const bool joined = join.calls() > 1;
+    KeptPlace place{spool->channel(), call->seq, {}};
+    if (joined) place.ends = join.ends();
+    const auto reply = DeliverOne(client, joined ? join.Joined() : *call, place);
     if (IsAway(reply) || (reply->status >= 500 && ++tries < kMostTries)) {
       if (failures++ == 0) {
         options.log.Log(LogLevel::kWarning, "MLflow call not taken",
@@ -304,23 +323,28 @@ void MlflowProxy::Impl::Deliver() {
       continue;
     }
     failures = tries = 0;
-    Settle(*call, *reply);
+    if (joined && !reply->ok()) {
+      // One of them is at fault: the others must not go with it.
+      alone = join.last();
+      continue;
+    }
+    Settle(*call, joined ? join.last() : call->seq, *reply);
   }
 }
 
-void MlflowProxy::Impl::Settle(const KeptCall& call, const HttpReply& reply) {
-  spool->Done(call.seq);
+void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpReply& reply) {
+  spool->Done(last);
   std::unique_lock lock(mutex);
   away = false;
-  auto waiter = TakeWaiter(call.seq);
+  const auto told = TakeWaiters(last);
   wake.notify_all();
   lock.unlock();
-  if (waiter) {
+  for (const auto& waiter : told) {
     auto response = ToResponse(reply);
     response.body = reply.body;
-    return waiter->responder.Send(std::move(response));
+    waiter.responder.Send(std::move(response));
   }
-  if (reply.ok()) return;
+  if (reply.ok() || !told.empty()) return;
   Count(refused, "mlflow_refused",
         "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
             Printable(reply.body.substr(0, 300)),

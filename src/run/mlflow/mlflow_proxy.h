@@ -1,7 +1,8 @@
 // MlflowProxy is the MLflow server that a script sees: a loopback port of the agent's. Calls that
 // log are kept in files (CallSpool) and delivered in order, each with its place, by which the
-// server takes it once; calls whose answer matters are passed on, after all that was logged
-// before them. So a server that is away stalls no script and loses nothing that was logged.
+// server takes it once; metrics that wait go in batches (MetricJoin). Calls whose answer matters
+// are passed on, after all that was logged before them. So a server that is away stalls no script
+// and loses nothing that was logged.
 //
 //   kLog   (metrics, tags)            kept, answered at once
 //   kTell  (params, updates, inputs)  kept; answered by the server, or at once while it is away

@@ -1,0 +1,77 @@
+// RunSender brings points into runs of the server, several runs at a time: files are read on while
+// the server stores, and no run waits for the commit of another. The points of one run go one
+// request after the other, in order; each is kept once, however often it is sent.
+//
+// Threads: one calls it. It has a few of its own, each with a connection, started as runs come:
+// they keep the signal mask of their first Take. After an error nothing more is sent, and every
+// call returns that error.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/client.h"
+#include "cli/event_source.h"
+
+namespace athanor {
+
+class RunSender {
+ public:
+  // Runs are named after `origin`, by which the server knows them again.
+  RunSender(Home home, std::string origin, std::string experiment);
+  ~RunSender();  // what is not sent by now is dropped
+
+  struct Brought {
+    std::string id;
+    bool made = false;
+    uint64_t read = 0;
+    uint64_t stored = 0;
+    int64_t last_ms = 0;
+    size_t lane = 0;
+  };
+
+  // Returns once it is in the queue, which is short.
+  Status Take(EventSource::Run points);
+  Status Wait();    // until the server has all that was taken
+  Status Finish();  // the same, and all runs are ended
+  // By name; after Wait or Finish.
+  const std::map<std::string, Brought>& runs() const { return runs_; }
+
+ private:
+  struct Work {
+    Brought* run = nullptr;
+    EventSource::Run points;
+    bool finish = false;  // instead of points
+  };
+  struct Lane {
+    std::deque<Work> queue;
+    std::thread thread;
+  };
+
+  void Add(Work work);  // with the mutex held
+  void Serve(Lane& lane);
+  Status Do(Client& client, Work& work);
+  Status MakeRun(Client& client, const EventSource::Run& points, Brought& run);
+
+  const Home home_;
+  const std::string origin_;
+  const std::string experiment_;
+  std::map<std::string, Brought> runs_;  // an entry is its lane's while work is under way
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::unique_ptr<Lane>> lanes_;  // GUARDED_BY(mutex_), as all below
+  size_t under_way_ = 0;                      // queued or being sent
+  bool stopping_ = false;
+  Status failed_;
+};
+
+}  // namespace athanor

@@ -1,0 +1,44 @@
+// HeldFiles keeps the files that were just appended to open: the next points of a job often come
+// within milliseconds. Whoever syncs clears it.
+//
+// Threads: safe from any.
+#pragma once
+
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "base/fd.h"
+#include "job/ids.h"
+
+namespace athanor {
+
+class HeldFiles {
+ public:
+  // None, or the job's, which is then the caller's.
+  UniqueFd Take(JobId job) {
+    const std::lock_guard lock(mutex_);
+    for (auto& [owner, fd] : files_) {
+      if (owner == job) return std::exchange(fd, UniqueFd());
+    }
+    return UniqueFd();
+  }
+  void Hold(JobId job, UniqueFd fd) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(files_, [job](const auto& held) { return held.first == job || !held.second; });
+    if (files_.size() >= kHeldFiles) files_.erase(files_.begin());
+    files_.emplace_back(job, std::move(fd));
+  }
+  void Clear() {
+    std::vector<std::pair<JobId, UniqueFd>> closed;
+    const std::lock_guard lock(mutex_);
+    closed.swap(files_);
+  }
+
+ private:
+  static constexpr size_t kHeldFiles = 16;
+  std::mutex mutex_;
+  std::vector<std::pair<JobId, UniqueFd>> files_;  // longest held first
+};
+
+}  // namespace athanor

@@ -1,0 +1,55 @@
+// Any bytes as points that were sent: refused, and then nothing is stored, or stored once.
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+#include "base/crc32c.h"
+#include "base/test_dir.h"
+#include "record/series/series_frames.h"
+#include "record/series/series_store.h"
+
+namespace {
+
+void Check(bool good) {
+  if (!good) std::abort();
+}
+
+// Right lengths and checksums around pieces of the input, so that payloads are reached.
+std::string Framed(std::string_view bytes) {
+  std::string frames;
+  while (bytes.size() > 1) {
+    const auto payload = bytes.substr(1, static_cast<uint8_t>(bytes.front()));
+    const auto length = static_cast<uint32_t>(payload.size());
+    const uint32_t crc = athanor::Crc32c(payload);
+    frames.append(reinterpret_cast<const char*>(&length), 4);
+    frames.append(reinterpret_cast<const char*>(&crc), 4);
+    frames += payload;
+    bytes.remove_prefix(1 + payload.size());
+  }
+  return frames;
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace athanor;
+  static const TestDir dir;
+  static auto store = SeriesStore::Open(dir.path()).value();
+  if (size == 0) return 0;
+  std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (data[0] % 4 != 0) bytes = Framed(bytes);
+  const JobId job{};
+  Check(store->Remove(job).ok());
+  const auto sent = ReadSentPoints(bytes);
+  const auto added = store->AppendFrames(job, bytes);
+  Check(sent.has_value() == added.has_value());
+  const auto summaries = store->Summaries(job).value();
+  if (!added) {
+    Check(summaries.empty());
+    return 0;
+  }
+  Check(store->AppendFrames(job, bytes).value() == 0);
+  Check(summaries.empty() == (*added == 0));
+  return 0;
+}
