@@ -198,6 +198,19 @@ Status SqliteConnection::UseLog() {
               "set ATHANOR_HOME to a folder on a local disk");
 }
 
+void SqliteConnection::TellLogPages(std::function<void(int pages)> told) {
+  log_told_ = std::move(told);
+  const auto hook = [](void* self, sqlite3*, const char*, int pages) {
+    static_cast<SqliteConnection*>(self)->log_told_(pages);
+    return SQLITE_OK;
+  };
+  sqlite3_wal_hook(handle_, hook, this);
+}
+
+void SqliteConnection::TakeLogIn() {
+  sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+}
+
 Result<Statement*> SqliteConnection::Prepare(std::string_view sql) {
   if (const auto found = statements_.find(sql); found != statements_.end()) {
     found->second->Reset();
