@@ -125,21 +125,22 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
-  Json reply = AcceptedView(*draft);
-  context.engine.Submit(std::move(*draft), [&context, call, reply](
-                                               Result<Engine::Accepted> accepted) mutable {
-    if (!accepted) {
-      bool other_payload = accepted.error().id == "ATH-S0201";
-      return call.responder.Send(other_payload ? ErrorResponse(422, accepted.error())
-                                               : ErrorResponse(accepted.error()));
-    }
-    if (accepted->duplicate) {
-      auto earlier = FindJob(context, accepted->id.ToString());
-      if (earlier) reply = AcceptedView(*earlier);
-      reply["duplicate"] = true;
-    }
-    call.Json(accepted->duplicate ? 200 : 201, DumpJson(reply));
-  });
+  // Not the whole call: it is kept until the disk has the job, by many at a time.
+  std::string reply = DumpJson(AcceptedView(*draft));
+  context.engine.Submit(
+      std::move(*draft), [&context, responder = call.responder, reply = std::move(reply)](
+                             const Result<Engine::Accepted>& accepted) {
+        if (!accepted) {
+          bool other_payload = accepted.error().id == "ATH-S0201";
+          return responder.Send(other_payload ? ErrorResponse(422, accepted.error())
+                                              : ErrorResponse(accepted.error()));
+        }
+        if (!accepted->duplicate) return responder.Send(Response::Json(201, reply));
+        auto earlier = FindJob(context, accepted->id.ToString());
+        Json known = earlier ? AcceptedView(*earlier) : ParseJson(reply).value();
+        known["duplicate"] = true;
+        responder.Send(Response::Json(200, DumpJson(known)));
+      });
 }
 
 }  // namespace athanor

@@ -17,7 +17,7 @@ constexpr size_t kMostFirings = 32;
 
 class Decider {
  public:
-  Decider(const JobRecord& record, WallTime now) : now_(now) { out_.record = record; }
+  Decider(JobRecord record, WallTime now) : now_(now) { out_.record = std::move(record); }
 
   Result<Outcome> Run(const JobEvent& event) {
     ATHANOR_CHECK_OK(std::visit([this](const auto& e) { return On(e); }, event));
@@ -338,8 +338,8 @@ class Decider {
 
 }  // namespace
 
-Result<Outcome> Decide(const JobRecord& record, const JobEvent& event, WallTime now) {
-  return Decider(record, now).Run(event);
+Result<Outcome> Decide(JobRecord record, const JobEvent& event, WallTime now) {
+  return Decider(std::move(record), now).Run(event);
 }
 
 }  // namespace athanor

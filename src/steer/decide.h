@@ -22,6 +22,6 @@ struct Outcome {
 
 // kConflict: the event is of an attempt that is over or was replaced (the
 // sender is fenced off), or the state forbids it. The record is then unchanged.
-Result<Outcome> Decide(const JobRecord& record, const JobEvent& event, WallTime now);
+Result<Outcome> Decide(JobRecord record, const JobEvent& event, WallTime now);
 
 }  // namespace athanor

@@ -11,6 +11,7 @@ namespace {
 // An agent needs a moment to take its lock before its absence means anything.
 constexpr Millis kSettle{3'000};
 constexpr Millis kPollEvery{1'000};
+constexpr Millis kWordsPause{500};
 
 }  // namespace
 
@@ -86,12 +87,13 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   }
   auto id = draft.id;
   auto key = draft.key;
-  auto decision = Decide(draft, Submitted{}, parts_.clock.Wall());
+  auto decision = Decide(std::move(draft), Submitted{}, parts_.clock.Wall());
   if (!decision) return done(tl::unexpected(decision.error()));
   auto events = std::move(decision->events);
   // At the end of a long line the reason is known before the next plan: written once.
-  if (const auto* wait = KnownWait(decision->record)) {
-    decision = Decide(decision->record, Waiting{*wait}, parts_.clock.Wall());
+  const auto* wait = KnownWait(decision->record);
+  if (wait != nullptr) {
+    decision = Decide(std::move(decision->record), Waiting{*wait}, parts_.clock.Wall());
     if (!decision) return done(tl::unexpected(decision.error()));
     std::move(decision->events.begin(), decision->events.end(), std::back_inserter(events));
   }
@@ -100,11 +102,16 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   ArmSpot(decision->record);
   live_[id] = std::move(decision->record);
   std::move(events.begin(), events.end(), std::back_inserter(pending_.batch.events));
-  pending_.done.push_back([this, done, id, key](const Status& status) {
+  pending_.done.push_back([this, done = std::move(done), id, key](const Status& status) {
     pending_keys_.erase(key);
     if (!status) return done(tl::unexpected(status.error()));
     done(Accepted{id, false});
   });
+  if (wait != nullptr) {
+    // The last plan refused its like: a new one would only change the words of reasons.
+    PlaceAfter(std::max(kWordsPause, 200 * plan_cost_));
+    return Flush();
+  }
   // Placed in the same turn, so that acceptance and placement share one commit.
   SchedulePlacing(Wanted::kNewcomer);
 }

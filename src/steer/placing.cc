@@ -75,10 +75,16 @@ void Engine::PlaceWaiting() {
   view.inventory = parts_.inventory;
   view.now = parts_.clock.Wall();
   std::vector<std::pair<JobId, Error>> impossible;
-  for (const auto& [id, record] : live_) {
+  std::vector<JobRecord*> waiting;  // as in the view
+  view.waiting.reserve(live_.size());
+  waiting.reserve(live_.size());
+  ResourceSpec next;
+  for (auto& [id, record] : live_) {
     if (HoldsRoom(record.state)) view.running.push_back(ViewOfRunning(record));
     if (record.state != JobState::kQueued) continue;
-    auto need = Resolve(NextResources(record), parts_.catalogue, parts_.inventory, parts_.simulate);
+    if (!record.attempts.empty()) next = NextResources(record);
+    const auto& wanted = record.attempts.empty() ? record.spec.resources : next;
+    auto need = Resolve(wanted, parts_.catalogue, parts_.inventory, parts_.simulate);
     if (!need) {
       impossible.emplace_back(id, need.error());
       continue;
@@ -93,8 +99,9 @@ void Engine::PlaceWaiting() {
     if (const auto rest = RestLeft(record); rest.count() > 0) {
       job.not_before = {view.now.ms + rest.count()};
     }
-    job.overtaken = overtaken_[id];
+    if (const auto at = overtaken_.find(id); at != overtaken_.end()) job.overtaken = at->second;
     view.waiting.push_back(std::move(job));
+    waiting.push_back(&record);
   }
   Millis again{0};
   waits_.clear();
@@ -106,8 +113,8 @@ void Engine::PlaceWaiting() {
       Apply(decision.job, PlacementOf(decision.job, *decision.placement));
       continue;
     }
-    overtaken_[decision.job] = decision.overtaken;
-    const auto& record = live_.at(decision.job);
+    if (decision.overtaken > 0) overtaken_[decision.job] = decision.overtaken;
+    auto& record = *waiting[i];
     if (decision.wait.kind == "backoff") {
       const Millis left = std::max(RestLeft(record), Millis(10));
       again = again.count() == 0 ? left : std::min(again, left);
@@ -117,7 +124,7 @@ void Engine::PlaceWaiting() {
       waits_[{need.cpu_millis, need.memory_bytes, need.gpus, record.spec.priority}] = decision.wait;
     }
     if (record.cause.kind == decision.wait.kind) {
-      live_.at(decision.job).cause = decision.wait;  // the text moves; the kind is what is stored
+      record.cause = decision.wait;  // the text moves; the kind is what is stored
     } else {
       Apply(decision.job, Waiting{decision.wait});
     }

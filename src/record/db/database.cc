@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -20,6 +21,10 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostReaders = 4;
+// When the log is to be taken into the file: beside the writer, and when that does not keep up
+// (a disk that is slow or full) by the writer.
+constexpr int kLongLog = 2'000;  // pages
+constexpr int kTooLongLog = 16'000;
 // "Athn" in SQLite's header: tells our file from some other program's.
 constexpr int64_t kApplicationId = 0x4174686e;
 
@@ -54,7 +59,17 @@ class SqliteDatabase final : public Database {
  public:
   // Without a writer: to look at only.
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::string notice)
-      : path_(std::move(path)), notice_(std::move(notice)), writer_(std::move(writer)) {}
+      : path_(std::move(path)), notice_(std::move(notice)), writer_(std::move(writer)) {
+    if (writer_) writer_->TellLogPages([this](int pages) { Committed(pages); });
+  }
+  ~SqliteDatabase() override {
+    {
+      std::lock_guard lock(log_mutex_);
+      over_ = true;
+    }
+    log_wanted_.notify_one();
+    if (log_thread_.joinable()) log_thread_.join();
+  }
 
   const std::string& notice() const override { return notice_; }
   Status CopyTo(const std::string& target) const override { return CopyDatabase(path_, target); }
@@ -98,6 +113,37 @@ class SqliteDatabase final : public Database {
     return reader;
   }
 
+  // After each commit, under writer_mutex_.
+  void Committed(int pages) {
+    if (pages < kLongLog) return;
+    if (pages >= kTooLongLog) return writer_->TakeLogIn();
+    if (!log_thread_.joinable()) log_thread_ = std::thread([this] { CareForLog(); });
+    {
+      std::lock_guard lock(log_mutex_);
+      log_is_long_ = true;
+    }
+    log_wanted_.notify_one();
+  }
+
+  // The writer only waits for what it wrote meanwhile. It must wait for that: a log is begun anew
+  // when all of it is in the file, and else grows for as long as there is something to write.
+  void CareForLog() {
+    const auto care = SqliteConnection::Open(path_, SqliteConnection::Role::kWriter);
+    while (true) {
+      {
+        std::unique_lock lock(log_mutex_);
+        log_wanted_.wait(lock, [&] { return over_ || log_is_long_; });
+        if (over_) return;
+      }
+      if (care) (*care)->TakeLogIn();
+      if (care) (*care)->TakeLogIn();
+      std::lock_guard writer_lock(writer_mutex_);
+      if (care) (*care)->TakeLogIn();
+      std::lock_guard lock(log_mutex_);
+      log_is_long_ = false;
+    }
+  }
+
   const std::string path_;
   const std::string notice_;
   std::mutex writer_mutex_;
@@ -106,6 +152,11 @@ class SqliteDatabase final : public Database {
   mutable std::condition_variable returned_;
   mutable std::vector<std::unique_ptr<SqliteConnection>> idle_;  // under readers_mutex_
   mutable size_t readers_ = 0;                                   // under readers_mutex_
+  std::mutex log_mutex_;
+  std::condition_variable log_wanted_;
+  bool log_is_long_ = false;  // under log_mutex_
+  bool over_ = false;         // under log_mutex_
+  std::thread log_thread_;    // begun with the first long log; under writer_mutex_
 };
 
 // SQLite would make the file readable by all; its -wal and -shm take this one's mode.

@@ -243,6 +243,24 @@ CREATE TABLE study_lines (
   PRIMARY KEY (study, seq)
 ) STRICT, WITHOUT ROWID;
 )sql"},
+    // A submit writes at the ends of tables only: jobs are found by name, key and run through
+    // record/jobs/newest_times.h, and only jobs that are over are kept by state.
+    {6, R"sql(
+DROP INDEX jobs_state;
+DROP INDEX jobs_name;
+DROP INDEX jobs_same;
+CREATE INDEX jobs_over ON jobs (state, created, id, live) WHERE live = 0;
+
+CREATE TABLE keys_by_job (
+  key TEXT NOT NULL,
+  job TEXT PRIMARY KEY REFERENCES jobs (id) ON DELETE CASCADE,
+  spec_hash TEXT NOT NULL,
+  created INTEGER NOT NULL
+) STRICT, WITHOUT ROWID;
+INSERT INTO keys_by_job SELECT key, job, spec_hash, created FROM keys ORDER BY job;
+DROP TABLE keys;
+ALTER TABLE keys_by_job RENAME TO keys;
+)sql"},
 };
 
 }  // namespace

@@ -30,6 +30,11 @@ class SqliteConnection final : public Connection {
   ~SqliteConnection() override;
   // Turns the file to WAL mode, where it stays. kUnavailable: its file system cannot.
   Status UseLog();
+  // From now on nothing takes the log into the file but TakeLogIn. `told` hears after each commit
+  // how many pages the log has, on the thread and inside the call that committed.
+  void TellLogPages(std::function<void(int pages)> told);
+  // As far as no reader of something older is in the way; a failure leaves the log as it is.
+  void TakeLogIn();
   // Copies the database as it is now into `target`, which must be an empty file. Copiers only.
   Status CopyInto(const std::string& target);
 
@@ -53,6 +58,7 @@ class SqliteConnection final : public Connection {
 
   sqlite3* handle_;
   const std::string path_;
+  std::function<void(int pages)> log_told_;
   std::unordered_map<std::string, std::unique_ptr<SqliteStatement>, Hash, std::equal_to<>>
       statements_;
 };

@@ -16,13 +16,12 @@
 #include "record/db/database.h"
 #include "record/db/disk_reserve.h"
 #include "record/jobs/job_summary.h"
+#include "record/jobs/newest_times.h"
 #include "record/jobs/references.h"
-#include "record/jobs/seen_filter.h"
 
 namespace athanor {
 namespace {
 
-constexpr int64_t kMostFiltered = 200'000;  // jobs
 // The largest batches seen are far below; the log grows by what is written.
 constexpr uint64_t kReserveBytes = 4 << 20;
 constexpr std::chrono::milliseconds kLookForRoom{200};
@@ -85,8 +84,37 @@ void BindColumns(Statement& statement, const std::string& id, const JobSummary& 
   statement.Bind(10, int64_t{job.simulated});
 }
 
+// The job that was accepted under `key`; `created`: when the newest such may have been.
+Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key,
+                                              int64_t created) {
+  ATHANOR_TRY(const auto* row,
+              NewestRow(connection, key, created,
+                        "SELECT job, spec_hash FROM jobs JOIN keys ON job = id "
+                        "WHERE jobs.created = ?2 AND key = ?1",
+                        "SELECT job, spec_hash FROM keys WHERE key = ?1"));
+  if (row == nullptr) return std::nullopt;
+  ATHANOR_TRY(const JobId id, JobIdIn(*row, 0));
+  return JobStore::KeyHit{id, std::string(row->Text(1))};
+}
+
+Status InsertKey(Connection& connection, const std::string& id, const JobRecord& record,
+                 const NewestTimes& times) {
+  if (const auto created = times.Find(NewestTimes::Of::kKey, record.key)) {
+    ATHANOR_TRY(const auto taken, KeyIn(connection, record.key, *created));
+    if (taken) return Fail(ErrorCode::kConflict, "this key was given to another job");
+  }
+  ATHANOR_TRY(auto* key, connection.Prepare("INSERT INTO keys (key, job, spec_hash, created) "
+                                            "VALUES (?1, ?2, ?3, ?4)"));
+  key->Bind(1, record.key);
+  key->Bind(2, id);
+  key->Bind(3, record.spec_hash);
+  key->Bind(4, record.created.ms);
+  ATHANOR_CHECK_OK(key->Step());
+  return Ok();
+}
+
 Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record,
-                 SeenFilter& seen) {
+                 NewestTimes& times) {
   ATHANOR_TRY(auto* job,
               connection.Prepare(
                   "INSERT INTO jobs (id, state, live, started, ended, cause_kind, cause_text, "
@@ -103,39 +131,35 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   job->Bind(16, summary.command);
   const std::string same = SameRunHash(record.spec);
   job->Bind(17, same);
-  // Before the commit: who looks after it must find them, and a false "perhaps" costs nothing.
-  seen.Add(same);
-  seen.Add(record.key);
   ATHANOR_CHECK_OK(job->Step());
-  if (record.key.empty()) return Ok();
-
-  ATHANOR_TRY(auto* key, connection.Prepare("INSERT INTO keys (key, job, spec_hash, created) "
-                                            "VALUES (?1, ?2, ?3, ?4)"));
-  key->Bind(1, record.key);
-  key->Bind(2, id);
-  key->Bind(3, record.spec_hash);
-  key->Bind(4, record.created.ms);
-  auto done = key->Step();
-  if (done) return Ok();
-  Error error = std::move(done).error();
-  if (error.code == ErrorCode::kConflict) error.what = "this key was given to another job";
-  return Fail(std::move(error));
+  if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record, times));
+  // Before the commit: who looks after it must find them.
+  times.Add(NewestTimes::Of::kName, summary.name, summary.created.ms);
+  times.Add(NewestTimes::Of::kRun, same, summary.created.ms);
+  times.Add(NewestTimes::Of::kKey, record.key, summary.created.ms);
+  return Ok();
 }
 
-Status PutRecord(Connection& connection, const JobRecord& record, SeenFilter& seen) {
-  const std::string id = record.id.ToString();
-  // What a submit fixed (name, command, hash, key) is written once; the rest each time.
+// What a submit fixed (name, command, hash, key) is written once; the rest each time.
+Result<bool> UpdateJob(Connection& connection, const std::string& id, const JobRecord& record) {
   ATHANOR_TRY(auto* update,
               connection.Prepare("UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
                                  "cause_kind=?6, cause_text=?7, attempts=?8, cost_micros=?9, "
                                  "simulated=?10 WHERE id=?1 RETURNING 1"));
   BindColumns(*update, id, SummaryOf(record));
   ATHANOR_TRY(const bool known, update->Step());
-  if (known) {
-    ATHANOR_CHECK_OK(Finish(*update));
-  } else {
-    ATHANOR_CHECK_OK(InsertJob(connection, id, record, seen));
+  if (known) ATHANOR_CHECK_OK(Finish(*update));
+  return known;
+}
+
+// `fresh`: surely not in the store.
+Status PutRecord(Connection& connection, const JobRecord& record, bool fresh, NewestTimes& times) {
+  const std::string id = record.id.ToString();
+  bool known = false;
+  if (!fresh) {
+    ATHANOR_TRY(known, UpdateJob(connection, id, record));
   }
+  if (!known) ATHANOR_CHECK_OK(InsertJob(connection, id, record, times));
   ATHANOR_TRY(auto* whole, connection.Prepare(known ? "UPDATE records SET json=?2 WHERE job=?1"
                                                     : "INSERT INTO records (job, json) "
                                                       "VALUES (?1, ?2)"));
@@ -169,6 +193,16 @@ Status PutEffect(Connection& connection, const Effect& effect) {
   statement->Bind(4, effect.attempt.ToString());
   ATHANOR_CHECK_OK(statement->Step());
   return Ok();
+}
+
+// A job's first event comes with the job.
+std::vector<JobId> FreshJobs(const JobBatch& batch) {
+  std::vector<JobId> fresh;
+  for (const auto& event : batch.events) {
+    if (event.seq == 1) fresh.push_back(event.job);
+  }
+  std::ranges::sort(fresh);
+  return fresh;
 }
 
 Result<Effect> EffectIn(const Statement& row) {
@@ -233,6 +267,9 @@ std::string ListSql(const JobQuery& query) {
       names += fmt::format("{}'{}'", names.empty() ? "" : ",", NameOf(state));
     }
     sql += " AND state IN (" + names + ")";
+    // So that the index of either kind can be used.
+    if (std::ranges::all_of(query.states, IsTerminal)) sql += " AND live = 0";
+    if (std::ranges::none_of(query.states, IsTerminal)) sql += " AND live = 1";
   }
   if (!query.user.empty()) sql += " AND owner = ?3";
   if (!query.experiment.empty()) sql += " AND experiment = ?4";
@@ -279,13 +316,18 @@ struct JobStore::Parts {
     return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
   }
 
-  // Whether a key or a hash of a run may be in the store. The first call reads what is there.
-  bool Perhaps(std::string_view text);
+  // Reads into `times` what is in the store; the first call does.
+  Status ReadTimes();
+  // When the newest job with this text may have been created; none: never.
+  Result<std::optional<int64_t>> When(NewestTimes::Of kind, std::string_view text) {
+    ATHANOR_CHECK_OK(ReadTimes());
+    return times.Find(kind, text);
+  }
 
   Database& database;
-  SeenFilter seen;  // keys and hashes of runs
-  std::once_flag read_seen;
-  std::atomic<bool> all_seen{false};  // else the filter knows nothing
+  NewestTimes times;
+  std::mutex reading;
+  bool times_read = false;  // under reading
   std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
   std::function<void(bool)> told;
   bool waiting = false;
@@ -297,29 +339,36 @@ struct JobStore::Parts {
 JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
-bool JobStore::Parts::Perhaps(std::string_view text) {
-  std::call_once(read_seen, [this] {
-    const Status read = database.Read([this](Connection& connection) -> Status {
-      ATHANOR_TRY(auto* most, connection.Prepare("SELECT max(rowid) FROM records"));
-      ATHANOR_TRY(const bool any, most->Step());
-      // Beyond this the filter would say "perhaps" of everything, and take long to read.
-      if (any && most->Int(0) > kMostFiltered) return Fail(ErrorCode::kExhausted, "too many jobs");
-      ATHANOR_TRY(auto* texts, connection.Prepare("SELECT key FROM keys UNION ALL "
-                                                  "SELECT same_hash FROM jobs"));
-      for (;;) {
-        ATHANOR_TRY(const bool row, texts->Step());
-        if (!row) return Ok();
-        seen.Add(texts->Text(0));
-      }
-    });
-    all_seen = read.ok();
-  });
-  return !all_seen || seen.Perhaps(text);
+Status JobStore::Parts::ReadTimes() {
+  const std::lock_guard lock(reading);
+  if (times_read) return Ok();
+  ATHANOR_CHECK_OK(database.Read([this](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* jobs, connection.Prepare("SELECT created, name, same_hash FROM jobs"));
+    for (;;) {
+      ATHANOR_TRY(const bool row, jobs->Step());
+      if (!row) break;
+      times.Add(NewestTimes::Of::kName, jobs->Text(1), jobs->Int(0));
+      times.Add(NewestTimes::Of::kRun, jobs->Text(2), jobs->Int(0));
+    }
+    ATHANOR_TRY(auto* keys, connection.Prepare("SELECT created, key FROM keys"));
+    for (;;) {
+      ATHANOR_TRY(const bool row, keys->Step());
+      if (!row) return Ok();
+      times.Add(NewestTimes::Of::kKey, keys->Text(1), keys->Int(0));
+    }
+  }));
+  times_read = true;
+  return Ok();
 }
 
 Status JobStore::Parts::Write(const JobBatch& batch) {
+  const std::vector<JobId> fresh = FreshJobs(batch);
+  ATHANOR_CHECK_OK(ReadTimes());
   return database.Write([&](Connection& connection) -> Status {
-    for (const auto& record : batch.records) ATHANOR_CHECK_OK(PutRecord(connection, record, seen));
+    for (const auto& record : batch.records) {
+      const bool is_new = std::ranges::binary_search(fresh, record.id);
+      ATHANOR_CHECK_OK(PutRecord(connection, record, is_new, times));
+    }
     for (const auto& event : batch.events) ATHANOR_CHECK_OK(PutEvent(connection, event));
     for (const auto& effect : batch.effects) ATHANOR_CHECK_OK(PutEffect(connection, effect));
     for (const uint64_t id : batch.performed) {
@@ -410,15 +459,10 @@ Status JobStore::ForEach(const std::function<Status(const JobRecord&)>& visit) c
 
 Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {
   std::optional<KeyHit> hit;
-  if (!parts_->Perhaps(key)) return hit;
+  ATHANOR_TRY(const auto created, parts_->When(NewestTimes::Of::kKey, key));
+  if (!created) return hit;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT job, spec_hash FROM keys WHERE key = ?1"));
-    statement->Bind(1, key);
-    ATHANOR_TRY(const bool row, statement->Step());
-    if (!row) return Ok();
-    ATHANOR_TRY(const JobId id, JobIdIn(*statement, 0));
-    hit = KeyHit{id, std::string(statement->Text(1))};
+    ATHANOR_TRY(hit, KeyIn(connection, key, *created));
     return Ok();
   }));
   return hit;
@@ -426,14 +470,17 @@ Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) 
 
 Result<std::optional<JobId>> JobStore::FindSameRun(std::string_view hash) const {
   std::optional<JobId> found;
-  if (!parts_->Perhaps(hash)) return found;
+  ATHANOR_TRY(const auto created, parts_->When(NewestTimes::Of::kRun, hash));
+  if (!created) return found;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT id FROM jobs WHERE same_hash = ?1 "
-                                                    "ORDER BY created DESC, id DESC LIMIT 1"));
-    statement->Bind(1, hash);
-    ATHANOR_TRY(const bool row, statement->Step());
-    if (!row) return Ok();
-    ATHANOR_TRY(found, JobIdIn(*statement, 0));
+    ATHANOR_TRY(const auto* row,
+                NewestRow(connection, hash, *created,
+                          "SELECT id FROM jobs WHERE created = ?2 AND same_hash = ?1 "
+                          "ORDER BY id DESC LIMIT 1",
+                          "SELECT id FROM jobs WHERE same_hash = ?1 "
+                          "ORDER BY created DESC, id DESC LIMIT 1"));
+    if (row == nullptr) return Ok();
+    ATHANOR_TRY(found, JobIdIn(*row, 0));
     return Ok();
   }));
   return found;
@@ -441,8 +488,9 @@ Result<std::optional<JobId>> JobStore::FindSameRun(std::string_view hash) const 
 
 Result<JobId> JobStore::Resolve(std::string_view reference) const {
   JobId id;
+  ATHANOR_TRY(const auto named, parts_->When(NewestTimes::Of::kName, reference));
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(id, ResolveReference(connection, reference));
+    ATHANOR_TRY(id, ResolveReference(connection, reference, named));
     return Ok();
   }));
   return id;
@@ -542,7 +590,9 @@ Result<JobStore::Counts> JobStore::Count() const {
   Counts counts;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT state, count(*) FROM jobs GROUP BY state"));
+                connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
+                                   "UNION ALL "
+                                   "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
     ATHANOR_CHECK_OK(Collect(*statement, counts.by_state,
                              [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
                                ATHANOR_TRY(const JobState state, StateIn(row, 0));

@@ -78,7 +78,7 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
                       "use @last, @last~1 (the one before), or @last-failed", "", "ATH-R0003", ""});
   }
   ATHANOR_TRY(auto* statement,
-              connection.Prepare(failed ? "SELECT id FROM jobs WHERE state = 'Failed' "
+              connection.Prepare(failed ? "SELECT id FROM jobs WHERE live = 0 AND state = 'Failed' "
                                           "ORDER BY created DESC, id DESC LIMIT 1 OFFSET ?1"
                                         : "SELECT id FROM jobs "
                                           "ORDER BY created DESC, id DESC LIMIT 1 OFFSET ?1"));
@@ -146,7 +146,21 @@ Result<std::string> NearNames(Connection& connection, std::string_view reference
 
 }  // namespace
 
-Result<JobId> ResolveReference(Connection& connection, std::string_view reference) {
+Result<const Statement*> NewestRow(Connection& connection, std::string_view text, int64_t created,
+                                   std::string_view at, std::string_view anywhere) {
+  ATHANOR_TRY(auto* near, connection.Prepare(at));
+  near->Bind(1, text);
+  near->Bind(2, created);
+  ATHANOR_TRY(bool row, near->Step());
+  if (row) return near;
+  ATHANOR_TRY(auto* all, connection.Prepare(anywhere));
+  all->Bind(1, text);
+  ATHANOR_TRY(row, all->Step());
+  return row ? all : nullptr;
+}
+
+Result<JobId> ResolveReference(Connection& connection, std::string_view reference,
+                               std::optional<int64_t> named) {
   if (reference.empty()) {
     return Fail(Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a", "",
                       "ATH-R0003", ""});
@@ -165,11 +179,14 @@ Result<JobId> ResolveReference(Connection& connection, std::string_view referenc
     if (with_prefix.size() == 1) return Parsed(with_prefix[0].id);
   }
   // Before the ends of ids: a name must not lead to a stranger whose id happens to end so.
-  ATHANOR_TRY(const auto named, First(connection,
-                                      "SELECT id FROM jobs WHERE name = ?1 "
-                                      "ORDER BY created DESC, id DESC LIMIT 1",
-                                      reference));
-  if (named) return Parsed(*named);
+  if (named) {
+    ATHANOR_TRY(const auto* row, NewestRow(connection, reference, *named,
+                                           "SELECT id FROM jobs WHERE created = ?2 AND name = ?1 "
+                                           "ORDER BY id DESC LIMIT 1",
+                                           "SELECT id FROM jobs WHERE name = ?1 "
+                                           "ORDER BY created DESC, id DESC LIMIT 1"));
+    if (row != nullptr) return Parsed(std::string(row->Text(0)));
+  }
   if (!with_prefix.empty()) return Several(reference, with_prefix);
   if (digits) {
     ATHANOR_TRY(const auto with_end, WithEnd(connection, *digits));

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kSoon{50};
 constexpr size_t kFew = 64;  // batches that nobody waits for, in one transaction
+constexpr size_t kMany = 128;
 
 }  // namespace
 
@@ -69,7 +70,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   // A few at a time: a long transaction would keep others who write to the store waiting.
   void Trickle() {
     soon = false;
-    if (!writing) TakeLater(std::max(kFew, later.size() / 20));
+    if (!writing) TakeLater(std::clamp(later.size() / 20, kFew, kMany));
     Go();
     Arm();
   }
