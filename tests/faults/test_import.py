@@ -62,8 +62,8 @@ class CutOff(unittest.TestCase):
         self.assertEqual(len(done["runs"]), RUNS)
         self.assertEqual([run["points"] for run in done["runs"]], [2 * STEPS] * RUNS)
         for number, run in enumerate(done["runs"]):
-            told = self.server.http("GET", "/api/v1/runs/%s/metrics" % run["id"]).json()["metrics"]
-            self.assertEqual({m["name"]: m["count"] for m in told},
+            told = self.server.http("GET", "/api/v1/runs/" + run["id"]).json()["metrics"]
+            self.assertEqual({name: metric["count"] for name, metric in told.items()},
                              {"accuracy": STEPS, "loss": STEPS})
             if number % 8 == 0:
                 points = self.server.points(run["id"], "loss")
