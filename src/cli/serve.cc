@@ -45,6 +45,7 @@ namespace {
 
 constexpr Millis kSyncEvery{100};
 constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
+constexpr int kLargeBlock = 128 << 10;
 constexpr Millis kGiveBackEvery{2'000};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
@@ -389,7 +390,7 @@ class Server {
   void GiveBackMemory() {
     if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
     gave_back_ = clock_.Monotonic();
-    if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(1 << 20);
+    if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(0);
   }
 
   void SyncNow() {
@@ -460,6 +461,10 @@ class Server {
 int Serve(const ServeOptions& options) {
   ::signal(SIGPIPE, SIG_IGN);
   ::umask(077);
+  // A long list comes from the system and goes back to it at once. By default the first one to be
+  // freed makes those that follow a part of the heap.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 32 * kLargeBlock);
   return Server(options).Run();
 }
 

@@ -109,7 +109,7 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   });
   if (wait != nullptr) {
     // The last plan refused its like: a new one would only change the words of reasons.
-    PlaceAfter(std::max(kWordsPause, 100 * plan_cost_));
+    PlaceAfter(std::max(kWordsPause, 200 * plan_cost_));
     return Flush();
   }
   // Placed in the same turn, so that acceptance and placement share one commit.

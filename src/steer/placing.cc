@@ -76,10 +76,15 @@ void Engine::PlaceWaiting() {
   view.now = parts_.clock.Wall();
   std::vector<std::pair<JobId, Error>> impossible;
   std::vector<JobRecord*> waiting;  // as in the view
+  view.waiting.reserve(live_.size());
+  waiting.reserve(live_.size());
+  ResourceSpec next;
   for (auto& [id, record] : live_) {
     if (HoldsRoom(record.state)) view.running.push_back(ViewOfRunning(record));
     if (record.state != JobState::kQueued) continue;
-    auto need = Resolve(NextResources(record), parts_.catalogue, parts_.inventory, parts_.simulate);
+    if (!record.attempts.empty()) next = NextResources(record);
+    const auto& wanted = record.attempts.empty() ? record.spec.resources : next;
+    auto need = Resolve(wanted, parts_.catalogue, parts_.inventory, parts_.simulate);
     if (!need) {
       impossible.emplace_back(id, need.error());
       continue;

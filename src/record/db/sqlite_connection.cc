@@ -70,14 +70,21 @@ const char* PragmasOf(SqliteConnection::Role role) {
   switch (role) {
     case SqliteConnection::Role::kWriter:
       return "PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON;"
-             "PRAGMA cache_size=-2048; PRAGMA journal_size_limit=8388608;";
+             "PRAGMA cache_size=-1024; PRAGMA journal_size_limit=8388608;";
     case SqliteConnection::Role::kReader:
     case SqliteConnection::Role::kLooker:
-      return "PRAGMA query_only=ON; PRAGMA cache_size=-1024;";
+      return "PRAGMA query_only=ON; PRAGMA cache_size=-512;";
     case SqliteConnection::Role::kCopier:  // query_only would forbid writing the copy, too
       return "PRAGMA cache_size=-1024;";
   }
   return "";
+}
+
+// Nobody reads SQLite's counts of its memory, and to keep them costs a lock each time. Only before
+// its first use; later it is refused, and nothing is lost.
+void CountNoMemory() {
+  static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  (void)once;
 }
 
 tl::unexpected<Error> FromSqlite(sqlite3* handle, int result, const std::string& path) {
@@ -166,6 +173,7 @@ SqliteConnection::~SqliteConnection() {
 
 Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::string& path,
                                                                  Role role) {
+  CountNoMemory();
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const int result = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
