@@ -320,6 +320,32 @@ TEST(DatabaseFaults, AMissingFolderSaysWhatToSet) {
   EXPECT_NE(database.error().hint.find("ATHANOR_HOME"), std::string::npos);
 }
 
+// Planted bug: do not keep the writer waiting for the end of the log, and while there is always
+// something to write the log grows until the writer itself has to take all of it in.
+TEST(Database, ALongLogIsBegunAnewWhileThereIsAlwaysSomethingToWrite) {
+  const ScratchDir dir;
+  auto database = Database::Open(dir / "a.db", kFirst);
+  ASSERT_TRUE(database) << database.error().what;
+  // SQLite changes it with each beginning.
+  const auto salt = [&] { return ReadFile(dir / "a.db-wal").value().substr(16, 8); };
+  std::string first;
+  int64_t rows = 0;
+  do {
+    const Status written = (*database)->Write([&](Connection& connection) -> Status {
+      for (int i = 0; i < 25; ++i) {
+        ATHANOR_CHECK_OK(Insert(connection, ++rows, std::string(16'000, 'x')));
+      }
+      return Ok();
+    });
+    ASSERT_TRUE(written.ok()) << written.error().what;
+    if (first.empty()) first = salt();
+    ASSERT_LT(rows, 3'500) << "14,000 pages";
+  } while (salt() == first);
+  EXPECT_EQ(One(**database, "SELECT count(*) FROM t WHERE length(y) = 16000"),
+            std::to_string(rows));
+  EXPECT_EQ(One(**database, "PRAGMA integrity_check"), "ok");
+}
+
 // Planted bug: treat SQLITE_FULL like any other disk error, and nobody is told to make room.
 TEST(DatabaseFaults, AFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain) {
   const ScratchDir dir;

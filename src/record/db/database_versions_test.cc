@@ -27,7 +27,7 @@ const std::map<int, std::string> kPinned = {
     {3, "f09c9b43feb0a3077420a27108a8932807a3841ce957b5bcc1fd9eb9a80a70d7"},
     {4, "a8061f93fc43a03eee949f0d176facd64cd68ec3c8ad42f7cd2ffd646403eb23"},
     {5, "0f2648539c0bf416030a5dff6cc4ee2039afdd1ba65d3832a2e914210314ae24"},
-    {6, "35c29407c27d1d74a8315ceb57318ab92348e6666be62515e8dd7f7bef933dd9"},
+    {6, "f0b2899f5198e4226b61fc87426be789505b6386858c0c10ef7b24a52ebcd5c8"},
 };
 
 int Newest() { return ServerMigrations().back().version; }

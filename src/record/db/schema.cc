@@ -249,7 +249,7 @@ CREATE TABLE study_lines (
 DROP INDEX jobs_state;
 DROP INDEX jobs_name;
 DROP INDEX jobs_same;
-CREATE INDEX jobs_over ON jobs (state, created, id) WHERE live = 0;
+CREATE INDEX jobs_over ON jobs (state, created, id, live) WHERE live = 0;
 
 CREATE TABLE keys_by_job (
   key TEXT NOT NULL,

@@ -136,6 +136,55 @@ TEST_F(JobStoreTest, TheNewestSameRunIsFound) {
   EXPECT_EQ(store_->FindSameRun(SameRunHash(SampleJob(3).spec)).value(), std::nullopt);
 }
 
+// Planted bug: look at the time of the newest one only, and a forgotten job hides the others.
+TEST_F(JobStoreTest, WhenTheNewestIsForgottenTheOneBeforeItIsFound) {
+  const auto first = SampleJob(1);
+  auto second = SampleJob(2);
+  second.spec = first.spec;
+  Commit(SubmitOf(first));
+  Commit(SubmitOf(second));
+  EXPECT_EQ(store_->Resolve(first.spec.name).value(), second.id);
+  JobBatch forget;
+  forget.forget = {second.id};
+  Commit(forget);
+  EXPECT_EQ(store_->Resolve(first.spec.name).value(), first.id);
+  EXPECT_EQ(store_->FindSameRun(SameRunHash(first.spec)).value(), first.id);
+  EXPECT_EQ(store_->FindKey(first.key).value()->id, first.id);
+}
+
+// Planted bug: do not read what is in the store before the first look.
+TEST_F(JobStoreTest, NamesKeysAndRunsAreFoundAfterReopening) {
+  const auto record = SampleJob(1, "early-bird");
+  Commit(SubmitOf(record));
+  store_.reset();
+  database_.reset();
+  SetUp();
+  auto twin = SampleJob(2);
+  twin.key = record.key;
+  const Status refused = store_->Commit(SubmitOf(twin));
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
+  EXPECT_EQ(store_->Resolve("early-bird").value(), record.id);
+  EXPECT_EQ(store_->FindKey(record.key).value()->id, record.id);
+  EXPECT_EQ(store_->FindSameRun(SameRunHash(record.spec)).value(), record.id);
+}
+
+// Planted bug: say of a job that was not kept that it was.
+TEST_F(JobStoreTest, WhatWasNotKeptIsNotFoundAndMayComeAgain) {
+  const auto earlier = SampleJob(1);
+  Commit(SubmitOf(earlier));
+  auto record = SampleJob(2);
+  record.spec.name = earlier.spec.name;
+  auto batch = SubmitOf(record);
+  batch.events.push_back(SampleEvent(SampleJob(3), 1, "submitted"));  // of a job that is not there
+  ASSERT_FALSE(store_->Commit(batch).ok());
+  EXPECT_EQ(store_->Resolve(record.spec.name).value(), earlier.id);
+  EXPECT_FALSE(store_->FindKey(record.key).value());
+  Commit(SubmitOf(record));
+  EXPECT_EQ(store_->Resolve(record.spec.name).value(), record.id);
+  EXPECT_EQ(store_->FindKey(record.key).value()->id, record.id);
+}
+
 TEST_F(JobStoreTest, LiveJobsComeOldestFirstWithoutTheEnded) {
   std::vector<JobRecord> jobs;
   JobBatch batch;

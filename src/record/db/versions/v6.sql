@@ -247,7 +247,7 @@ CREATE TABLE study_lines (
 INSERT INTO study_lines VALUES('01kxg5m2qg9t3cb4h6r8w0yz1d',1,'{"e":"created","at":1794786071000}');
 INSERT INTO study_lines VALUES('01kxg5m2qg9t3cb4h6r8w0yz1d',2,'{"e":"asked","at":1794786071100,"trial":1,"id":0,"params":{"lr":0.01}}');
 CREATE INDEX jobs_live ON jobs (created, id) WHERE live = 1;
-CREATE INDEX jobs_over ON jobs (state, created, id) WHERE live = 0;
+CREATE INDEX jobs_over ON jobs (state, created, id, live) WHERE live = 0;
 CREATE INDEX outbox_job ON outbox (job);
 CREATE INDEX access_keys_bound ON access_keys (bound) WHERE bound <> '';
 CREATE INDEX tokens_bound ON tokens (bound) WHERE bound <> '';
