@@ -45,7 +45,7 @@ namespace {
 
 constexpr Millis kSyncEvery{100};
 constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
-constexpr int kLargeBlock = 128 << 10;
+constexpr int kLargeBlock = 1 << 20;
 constexpr Millis kGiveBackEvery{2'000};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
@@ -464,7 +464,7 @@ int Serve(const ServeOptions& options) {
   // A long list comes from the system and goes back to it at once. By default the first one to be
   // freed makes those that follow a part of the heap.
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-  ::mallopt(M_TRIM_THRESHOLD, 32 * kLargeBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * kLargeBlock);
   return Server(options).Run();
 }
 

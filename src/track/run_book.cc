@@ -1,6 +1,7 @@
 #include "track/run_book.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -462,14 +463,14 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run->row.user = record.user;
     table_.Add(*run);
   }
-  const RunRow before = run->row;
+  const auto times = [&row = run->row] {
+    return std::tuple(row.status, row.started_ms, row.ended_ms);
+  };
+  const auto before = times();
   run->row.status = StatusOf(record.state);
   run->row.started_ms = StartOf(record).ms;
   run->row.ended_ms = record.ended.ms;
-  if (fresh || run->row.status != before.status || run->row.started_ms != before.started_ms ||
-      run->row.ended_ms != before.ended_ms) {
-    batch.runs.push_back(run->row);
-  }
+  if (fresh || times() != before) batch.runs.push_back(run->row);
   Resumes resumes;
   for (const auto& attempt : record.attempts) {
     if (attempt.resumed_step) resumes[attempt.number] = *attempt.resumed_step;
@@ -480,14 +481,17 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
   }
   table_.Update(*run);
   if (!fresh) return batch;
+  run->params.reserve(record.spec.params.size());
   for (const auto& param : record.spec.params) SetParam(*run, param.name, param.value, batch);
-  for (const auto& [key, value] : record.spec.tags) SetTag(*run, key, value, batch);
   const Pairs tags = {{std::string(kRunName), run->row.name},
                       {"mlflow.user", record.user},
                       {"mlflow.source.type", "JOB"},
                       {"mlflow.source.name", record.spec.entry},
                       {"mlflow.source.git.commit", record.spec.source.git_commit},
                       {"athanor.job", record.spec.name}};
+  const auto said = std::ranges::count_if(tags, [](const auto& tag) { return !tag.second.empty(); });
+  run->tags.reserve(record.spec.tags.size() + static_cast<size_t>(said));
+  for (const auto& [key, value] : record.spec.tags) SetTag(*run, key, value, batch);
   for (const auto& [key, value] : tags) {
     if (!value.empty()) SetTag(*run, key, value, batch);
   }
