@@ -1,5 +1,6 @@
 // Planted bugs that turn these red: not looking at the last seq in KeepFresh stores points twice;
-// taking the sender's numbers for the store's ids mixes names; going on behind a bad frame loses points.
+// taking the sender's numbers for the store's ids mixes names; going on behind a bad frame loses
+// points.
 #include "record/series/series_frames.h"
 
 #include <gtest/gtest.h>

@@ -27,7 +27,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (!answer || !answer->is_object()) std::abort();
   }
   MetricJoin join;
-  for (uint64_t seq = 1; seq < 4 && join.Add({seq, "POST", std::string(path), std::string(body)}); ++seq) {
+  for (uint64_t seq = 1; seq < 4; ++seq) {
+    if (!join.Add({seq, "POST", std::string(path), std::string(body)})) break;
     if (!ParseJson(join.Joined().body)) std::abort();
   }
   if (const auto place = ParsePlace(text)) {
