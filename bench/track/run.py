@@ -283,6 +283,60 @@ def at_scale(report, runs, points):
         report.row("resident memory after that", side.memory(), "MiB")
 
 
+LOGGER = """
+import athanor, os, sys, time
+open(sys.argv[1] + "." + athanor.job_id(), "w").close()
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.05)
+begun = time.time()
+for part in range(10 * int(sys.argv[2])):
+    for i in range(100):
+        athanor.log(sent=time.time(), step=100 * part + i)
+    time.sleep(max(0, begun + (part + 1) / 10 - time.time()))
+"""
+
+
+def ingest(report, jobs, seconds):
+    """Jobs that log a thousand points a second each, through their agents: how far behind the server
+    is while they do. Each point is the time at which it was logged."""
+    with Server() as server:
+        with open(os.path.join(server.work, "logger.py"), "w") as file:
+            file.write(LOGGER)
+        go = os.path.join(server.root, "go")
+        ids = [json.loads(server.ath("run", "-d", "--json", "--cpus", "0.01", "--", sys.executable,
+                                     "logger.py", go, seconds))["id"] for _ in range(jobs)]
+        until(lambda: sum(name.startswith("go.") for name in os.listdir(server.root)) == jobs,
+              "all scripts wait", patience=300)
+
+        def behind():
+            last = []
+            for job in ids:
+                metrics = server.http("GET", "/api/v1/runs/" + job)["metrics"]
+                last.append(time.time() - (metrics["sent"]["last"] if metrics else begun))
+            return 1000 * max(last)
+        with open(go, "w"):
+            begun = time.time()
+        before = Side("http://" + server.address, server.process.pid).cpu()
+        looks = []
+        for part in range(1, seconds - 1):
+            time.sleep(max(0, begun + part - time.time()))
+            looks.append(behind())
+        half = len(looks) // 2
+        taken = Side("http://" + server.address, server.process.pid).cpu() - before
+        until(lambda: all(server.http("GET", "/api/v1/jobs/" + job)["state"] == "Completed" for job in ids),
+              "all jobs end", patience=300)
+        for job in ids:
+            metrics = server.http("GET", "/api/v1/runs/" + job)["metrics"]
+            kept = metrics["sent"]["count"]
+            if kept != 1000 * seconds:
+                raise Broken("of %d points %d were kept" % (1000 * seconds, kept))
+        report.row("%d jobs at 1,000 points/s each: the last one seen is old, first half" % jobs,
+                   median(looks[:half]), "ms", values=looks[:half])
+        report.row("the same, second half", median(looks[half:]), "ms", values=looks[half:], bar=1000,
+                   note="no backlog grows; all %d points kept; %.0f %% of a core in the server"
+                   % (1000 * seconds * jobs, 100 * taken / seconds))
+
+
 def run(report, options):
     runs, points = (300, 20_000) if options.quick else (10_000, 100_000)
     with Server() as server:
@@ -297,6 +351,7 @@ def run(report, options):
         except Broken as broken:
             report.skip("against MLflow", str(broken).strip().splitlines()[-1][:200])
     compare(report, ours, theirs)
+    ingest(report, 8 if options.quick else 64, 5 if options.quick else 20)
     at_scale(report, 500 if options.quick else 10_000, 50_000 if options.quick else 1_000_000)
 
 
