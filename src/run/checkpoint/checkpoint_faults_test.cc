@@ -75,7 +75,8 @@ int64_t ExpectWhole(const std::map<std::string, std::string>& files) {
 }
 
 // Planted bugs: nobody is asked who has a file open; the stamp is not compared after
-// reading; FinalSync(false) takes files as they lie; a state need not be of one moment.
+// reading; FinalSync(false) takes files as they lie; a state need not be of one moment; what is
+// seen after the script's death counts.
 TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
   const uint64_t seed = TestSeed();
   Dice dice(seed);
@@ -112,6 +113,12 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
     options.look_every = Millis(5);
     options.settle = Millis(15);
     options.pids = [script] { return std::vector<int>{script}; };
+    options.running = [script] {
+      siginfo_t ended{};
+      const int waited = ::waitid(P_PID, static_cast<id_t>(script), &ended,
+                                  WEXITED | WNOHANG | WNOWAIT);
+      return waited == 0 && ended.si_pid == 0;
+    };
     auto sync = CheckpointSync::Open(options, clock);
     ASSERT_TRUE(sync) << sync.error().what;
     (*sync)->Start();
