@@ -3,7 +3,6 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pwd.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "cli/home_lock.h"
 #include "cli/machine.h"
 #include "cli/output.h"
 #include "cli/settings.h"
@@ -97,15 +97,13 @@ class Server {
  private:
   Status Lock() {
     ATHANOR_CHECK_OK(MakeDirs(home_.root));
-    lock_.reset(::open(home_.lock().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock_) return FailErrno("open " + home_.lock(), errno);
-    if (::flock(lock_.get(), LOCK_EX | LOCK_NB) == 0) return Ok();
-    Error error;
-    error.code = ErrorCode::kConflict;
-    error.what = "a server already runs for " + home_.root;
-    error.why = "it holds " + home_.lock();
-    error.hint = "ath server status\nath server stop";
-    error.id = "ATH-V0001";
+    auto lock = LockHome(home_, "ath server status\nath server stop");
+    if (lock) {
+      lock_ = std::move(*lock);
+      return Ok();
+    }
+    Error error = std::move(lock).error();
+    if (error.code == ErrorCode::kConflict) error.what = "a server already runs for " + home_.root;
     return Fail(std::move(error));
   }
 

@@ -14,6 +14,7 @@ import stat
 import subprocess
 import sys
 import tarfile
+import textwrap
 import threading
 import unittest
 
@@ -112,6 +113,25 @@ class Fsck(unittest.TestCase):
         self.server.kill()
         report = self.server.json("fsck", "--deep")
         self.assertTrue(report["clean"], report)
+
+    def test_the_lock_that_a_dying_child_still_holds_is_waited_for(self):
+        """Red if the server or fsck takes a held lock for a server although none answers: a child
+        that a killed server had just forked holds it until it is another program."""
+        self.server.kill()
+        holder = """
+            import fcntl, sys, time
+            lock = open(sys.argv[1], "r+")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            print("held", flush=True)
+            time.sleep(0.5)
+        """
+        path = os.path.join(self.server.home, "server.lock")
+        for act in (lambda: self.server.json("fsck"), self.server.start):
+            with subprocess.Popen([sys.executable, "-c", textwrap.dedent(holder), path],
+                                  stdout=subprocess.PIPE) as child:
+                self.assertEqual(child.stdout.readline(), b"held\n")
+                act()
+        self.assertEqual(self.server.ath("serve").returncode, 4)  # of a real one it is told at once
 
     def test_finds_and_repairs_without_losing_anything(self):
         """Red if a torn tail is not cut, a stranger's folder is deleted instead of put aside, or
