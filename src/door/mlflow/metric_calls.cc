@@ -56,7 +56,6 @@ Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
   point.value = *number;
   const auto millis = IntOf(*timestamp, "timestamp");
   if (!millis) return tl::unexpected(IntOf(*timestamp, called("timestamp")).error());
-  constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;
   if (*millis < 0 || *millis > kMostMillis) {
     return InvalidValue(called("timestamp"), *timestamp, "It must be milliseconds since 1970.");
   }

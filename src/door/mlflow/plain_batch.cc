@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstdint>
 
+#include "door/mlflow/validate.h"
+
 namespace athanor {
 namespace {
-
-constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
