@@ -26,7 +26,7 @@ class HeldFiles {
   void Hold(JobId job, UniqueFd fd) {
     const std::lock_guard lock(mutex_);
     std::erase_if(files_, [job](const auto& held) { return held.first == job || !held.second; });
-    if (files_.size() >= kHeldFiles) files_.erase(files_.begin());
+    if (files_.size() >= kMost) files_.erase(files_.begin());
     files_.emplace_back(job, std::move(fd));
   }
   void Clear() {
@@ -36,7 +36,7 @@ class HeldFiles {
   }
 
  private:
-  static constexpr size_t kHeldFiles = 16;
+  static constexpr size_t kMost = 16;
   std::mutex mutex_;
   std::vector<std::pair<JobId, UniqueFd>> files_;  // longest held first
 };

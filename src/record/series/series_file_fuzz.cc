@@ -5,32 +5,15 @@
 #include <string>
 #include <string_view>
 
-#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/test_dir.h"
 #include "record/series/series_store.h"
+#include "record/series/series_testing.h"
 
 namespace {
 
 void Check(bool good) {
   if (!good) std::abort();
-}
-
-// Frames with right lengths and checksums around pieces of the input, so that
-// payloads are reached.
-std::string Framed(std::string_view bytes) {
-  std::string frames;
-  while (bytes.size() > 1) {
-    const auto wanted = static_cast<uint8_t>(bytes.front());
-    const auto payload = bytes.substr(1, wanted);
-    const auto length = static_cast<uint32_t>(payload.size());
-    const uint32_t crc = athanor::Crc32c(payload);
-    frames.append(reinterpret_cast<const char*>(&length), 4);
-    frames.append(reinterpret_cast<const char*>(&crc), 4);
-    frames += payload;
-    bytes.remove_prefix(1 + payload.size());
-  }
-  return frames;
 }
 
 }  // namespace
@@ -40,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const TestDir dir;
   if (size == 0) return 0;
   std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
-  if (data[0] % 4 != 0) bytes = Framed(bytes);
+  if (data[0] % 4 != 0) bytes = FramedPieces(bytes);
   const JobId job{};
   const std::string id = job.ToString();
   Check(MakeDirs(dir / id.substr(0, 5)).ok());
