@@ -19,6 +19,8 @@ constexpr std::string_view kWrappers[] = {
 constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed",  "awk",  "mawk", "gawk",
                                          "ts",  "tr",  "head", "tail", "sort", "less"};
 
+constexpr uint64_t kExiting = 4;  // PF_EXITING of the kernel's flags
+
 template <size_t N>
 bool Among(const std::string_view (&names)[N], std::string_view name) {
   return std::find(std::begin(names), std::end(names), name) != std::end(names);
@@ -92,6 +94,7 @@ bool ParseProcStat(std::string_view line, ProcessInfo* info) {
     while (at < end && *at != ' ') ++at;
   }
   info->ppid = static_cast<int>(fields[4]);
+  info->exiting = (fields[9] & kExiting) != 0;
   info->cpu_ticks = fields[14] + fields[15];
   info->start_ticks = fields[22];
   info->rss_pages = fields[24];
@@ -129,6 +132,16 @@ std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int 
     }
   }
   return found;
+}
+
+bool ChildrenLive(int parent, const std::string& proc) {
+  bool any = false;
+  for (const auto& process : ListProcesses(proc)) {
+    if (process.ppid != parent) continue;
+    if (process.state == 'Z' || process.exiting) return false;
+    any = true;
+  }
+  return any;
 }
 
 ProcessTraits ReadTraits(const std::string& proc, int pid) {

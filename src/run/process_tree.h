@@ -15,6 +15,8 @@ struct ProcessInfo {
   int pid = 0;
   int ppid = 0;
   char state = '?';  // 'Z' is a zombie
+  // It has begun to die: its files may be closed already, though it is no zombie yet.
+  bool exiting = false;
   uint64_t cpu_ticks = 0;
   uint64_t start_ticks = 0;
   uint64_t rss_pages = 0;
@@ -29,6 +31,10 @@ std::vector<ProcessInfo> ListProcesses(const std::string& proc = "/proc");
 
 // Children, their children and so on; without `root` itself.
 std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int root);
+
+// Whether `parent` has children and none of them is ending or has ended. What a process held open
+// when it died looks closed; only who asks this after looking knows that nobody died before.
+bool ChildrenLive(int parent, const std::string& proc = "/proc");
 
 // What is not in stat: the program's file name, and whether it catches SIGTERM.
 struct ProcessTraits {

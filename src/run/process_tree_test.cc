@@ -1,10 +1,15 @@
 #include "run/process_tree.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <map>
+
+#include "base/files.h"
 
 namespace athanor {
 namespace {
@@ -32,6 +37,7 @@ TEST(ProcessTree, ReadsAStatLineWhoseNameHasParentheses) {
   EXPECT_EQ(42, info.pid);
   EXPECT_EQ("a) b (c)", info.comm);
   EXPECT_EQ('S', info.state);
+  EXPECT_FALSE(info.exiting);
   EXPECT_EQ(7, info.ppid);
   EXPECT_EQ(33u, info.cpu_ticks);
   EXPECT_EQ(987654u, info.start_ticks);
@@ -46,6 +52,43 @@ TEST(ProcessTree, FindsThisProcess) {
   EXPECT_TRUE(std::any_of(all.begin(), all.end(), [](const auto& p) {
     return p.pid == ::getpid() && p.ppid == ::getppid();
   }));
+}
+
+// Planted bug that turns it red: only a zombie counts as dead. The kernel closes a dying process's
+// files before it makes it one.
+TEST(ProcessTree, WhoseFilesAreGoneIsNotAlive) {
+  EXPECT_FALSE(ChildrenLive(::getpid())) << "there is none";
+  for (int round = 0; round < 20; ++round) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+      rlimit most{};
+      ::getrlimit(RLIMIT_NOFILE, &most);
+      most.rlim_cur = most.rlim_max;
+      ::setrlimit(RLIMIT_NOFILE, &most);
+      for (int i = 0; i < 100'000; ++i) {  // the more, the longer it takes to die
+        if (::dup(ready[0]) < 0) break;
+      }
+      (void)!::write(ready[1], "x", 1);
+      for (;;) ::pause();
+    }
+    char byte;
+    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+    EXPECT_TRUE(ChildrenLive(::getpid()));
+    ::kill(child, SIGKILL);
+    const std::string fd_dir = "/proc/" + std::to_string(child) + "/fd";
+    const auto open_files = [&] {
+      const auto names = ListDir(fd_dir);
+      return names ? names->size() : 0;
+    };
+    while (open_files() > 0) {
+    }
+    EXPECT_FALSE(ChildrenLive(::getpid()));
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    ::close(ready[0]);
+    ::close(ready[1]);
+  }
 }
 
 TEST(ProcessTree, DescendantsSkipStrangersAndSurviveACycle) {

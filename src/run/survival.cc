@@ -97,12 +97,7 @@ void Survival::Start(const std::string& checkpoint_dir, std::optional<int64_t> r
     for (const auto& process : DescendantsOf(ListProcesses(), pid)) pids.push_back(process.pid);
     return pids;
   };
-  sync.running = [pid = static_cast<int>(supervisor_pid)] {
-    const auto all = ListProcesses();
-    return std::any_of(all.begin(), all.end(), [pid](const ProcessInfo& process) {
-      return process.ppid == pid && process.state != 'Z';
-    });
-  };
+  sync.running = [pid = static_cast<int>(supervisor_pid)] { return ChildrenLive(pid); };
   sync.last_step = [this] { return watcher_.last_step(); };
   sync.held_ms = options_.held_ms;
   if (sync.spec.keep_best > 0) {

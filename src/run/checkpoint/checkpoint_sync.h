@@ -46,7 +46,7 @@ struct CheckpointSyncOptions {
   uint32_t attempt = 1;  // number
 
   std::function<std::vector<int>()> pids;  // of the job; those that may write
-  std::function<bool()> running;  // the script has not ended; null: it has not
+  std::function<bool()> running;  // nobody of the script has ended or is ending; null: so it is
   std::optional<int64_t> start_step;  // of what was restored from another job's store
   std::function<std::optional<int64_t>()> last_step;  // of any metric
   std::function<int64_t()> held_ms;                   // of the attempt, now
