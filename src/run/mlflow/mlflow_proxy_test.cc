@@ -158,10 +158,12 @@ class MlflowProxyTest : public ::testing::Test {
 };
 
 TEST_F(MlflowProxyTest, DeliversWhatIsLoggedInOrderWithTheJobsToken) {
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(LogMetric(i).body, "{}");
+  EXPECT_EQ(LogMetric(0).body, "{}");
+  EXPECT_TRUE(proxy_->Drain());  // else it may be joined with its neighbours, which is as well
+  for (int i = 1; i < 50; ++i) EXPECT_EQ(LogMetric(i).body, "{}");
   EXPECT_TRUE(proxy_->Drain());
   const auto taken = server_.taken();
-  EXPECT_EQ(StepsOf(taken), UpTo(50));
+  ASSERT_EQ(StepsOf(taken), UpTo(50));
   EXPECT_EQ(taken[0].body, MetricBody(0));
   uint64_t seq = 1;
   for (const auto& one : taken) {
