@@ -77,7 +77,7 @@ class Tier:
                 full = "%s.%s" % (suite["name"], case["name"])
                 if case.get("failures"):
                     bad += 1
-                    self.failed.append((full, self.log(name) if bad == 1 else None))
+                    self.failed.append((full, self.log(name)))
                 elif case.get("result") == "SKIPPED":
                     self.skipped.append((full, skip_reason(self.log(name), full)))
                 elif case.get("status") == "RUN":
@@ -114,6 +114,13 @@ def skip_reason(log, case):
     found = re.search(r"\[ RUN      \] %s\n(.*?)\[  SKIPPED \]" % re.escape(case), text, re.S)
     lines = found.group(1).strip().splitlines() if found else []
     return lines[-1].strip() if lines else "no reason given"
+
+
+def of_case(text, case):
+    """The lines of a log that a GoogleTest case printed; all lines if it has none of its own."""
+    found = re.search(r"^\[ RUN      \] %s\n.*?^\[  FAILED  \]" % re.escape(case), text,
+                      re.S | re.M)
+    return (found.group(0) if found else text).splitlines()
 
 
 def both(calls):
@@ -259,8 +266,7 @@ def show(tier):
     for name, log in tier.failed:
         print("  failed: " + name)
         if log:
-            lines = open(log, errors="replace").read().splitlines()
-            for line in lines[-TAIL:]:
+            for line in of_case(open(log, errors="replace").read(), name)[-TAIL:]:
                 print("    | " + line[:300])
             print("    whole log: " + os.path.relpath(log, TREE), flush=True)
 
