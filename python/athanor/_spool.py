@@ -10,6 +10,7 @@ import os
 import sys
 from _thread import get_native_id
 from struct import Struct
+from struct import error as StructError
 from time import sleep, time_ns
 
 _HEADER = Struct("<8sIIQIIQ24x")
@@ -143,8 +144,8 @@ def open_spool(directory):
     claimer = Claimer(directory)
     segment = buffer = longs = None
     capacity = used = 0
-    last_room = -1  # the last place where a point fits
-    heads = ({}, {})  # by flags: name -> the first 16 bytes of its points
+    apart = 0  # of these, the bytes of what `written` counts already; the rest are points
+    heads = unstepped, stepped = {}, {}  # name -> the first 16 bytes of its points
     names = 0
     last_try = _LOW // 2
     pending = dropped = written = bad = 0
@@ -160,22 +161,28 @@ def open_spool(directory):
             known.clear()
 
     def close():
-        nonlocal segment, buffer, longs, capacity, used, last_room
         if segment is not None:
             segment.words[_STATE] = _CLOSED
+        let_go()
+
+    def let_go():
+        nonlocal segment, buffer, longs, capacity, used, apart, written
+        if segment is not None:
             segment.release()
+        written = count()
         segment = buffer = longs = None
-        capacity = used = 0
-        last_room = -1
+        capacity = used = apart = 0
         forget_names()
 
+    def count():
+        return written + (used - apart) // 40
+
     def take(claimed):
-        nonlocal segment, buffer, longs, capacity, used, last_room, names, pending
+        nonlocal segment, buffer, longs, capacity, names, pending
         claimed.words[_PID] = os.getpid()
         claimed.longs[_DROPPED] = pending
         claimed.words[_STATE] = _CLAIMED
-        pending = used = names = 0
-        last_room = claimed.capacity - 40
+        pending = names = 0
         segment, buffer, longs, capacity = claimed, claimed.map, claimed.longs, claimed.capacity
 
     def reserve(size, now):
@@ -197,7 +204,7 @@ def open_spool(directory):
 
     def append_named(name, flags, step, now, value):
         """Under the lock: defines `name` and puts the point behind it."""
-        nonlocal used, names, written, bad
+        nonlocal used, apart, names, bad
         try:
             text = name.encode()
         except UnicodeEncodeError:
@@ -217,9 +224,9 @@ def open_spool(directory):
         buffer[at + 16:at + length] = text.ljust(length - 16, b"\0")
         pack_point(buffer, at + length, both[flags], step, now, value)
         used += length + 40
+        apart += length
         longs[_COMMITTED] = used
         heads[0][name], heads[1][name] = both
-        written += 1
 
     def interrupted_itself():
         """Whether a signal handler, or a value's __float__, called in from the middle of log."""
@@ -245,8 +252,8 @@ def open_spool(directory):
         # doing: when it finds the token gone so many times, half a second and more, and
         # nothing at all was written meanwhile, it is put back.
         if get_native_id() == os.getpid():
-            failures = failures + 1 if failed_at == written else 0
-            failed_at = written
+            failures = failures + 1 if failed_at == count() else 0
+            failed_at = count()
             if failures >= _STUCK and not tokens:
                 failures = 0
                 give_token(None)
@@ -254,7 +261,7 @@ def open_spool(directory):
 
     def append(record, *fields):
         """A record that needs no name."""
-        nonlocal used, written
+        nonlocal used, apart, written
         try:
             take_token()
         except IndexError:
@@ -264,6 +271,7 @@ def open_spool(directory):
             if reserve(record.size, time_ns()):
                 record.pack_into(buffer, _HEADER_BYTES + used, record.size, *fields)
                 used += record.size
+                apart += record.size
                 longs[_COMMITTED] = used
                 written += 1
         finally:
@@ -271,58 +279,65 @@ def open_spool(directory):
 
     def log(*args, step=None, **metrics):
         """Record numbers, all at one step. Never raises, never waits."""
-        nonlocal used, written, bad
+        nonlocal used, bad
         try:
             now = time_ns()
-            flags = at = 0
-            if step is not None:
-                flags = 1
-                at = step
-                if type(step) is not int or not _LOW <= step <= _HIGH:
-                    at = _to_int(step)
-                    if at is None:
+            known = stepped
+            if type(step) is not int:
+                if step is None:
+                    known, step = unstepped, 0
+                else:
+                    step = _to_int(step)
+                    if step is None:
                         bad += 1
                         return
-            known = heads[flags]
-            items = metrics.items()
-            if args:
-                items = positional(args) + list(items)
-            for name, value in items:
-                if type(value) is not float:
-                    value = _to_float(value)
-                    if value is None:
-                        bad += 1
-                        continue
-                try:
-                    take_token()
-                except IndexError:
-                    if not enter():
-                        continue
-                try:
-                    if used <= last_room and name in known:
-                        pack_point(buffer, used + 64, known[name], at, now, value)
+            more = [*positional(args), metrics] if args else None
+            if more:
+                metrics = more.pop(0)
+            while True:
+                for name in metrics:
+                    value = metrics[name]
+                    if type(value) is not float:
+                        value = _to_float(value)
+                        if value is None:
+                            bad += 1
+                            continue
+                    try:
+                        take_token()
+                    except IndexError:
+                        if not enter():
+                            continue
+                    try:
+                        pack_point(buffer, used + 64, known[name], step, now, value)
                         used += 40
                         longs[2] = used  # _COMMITTED
-                        written += 1
-                    else:
-                        append_named(name, flags, at, now, value)
-                finally:
-                    give_token(None)
+                    except (KeyError, StructError, TypeError):
+                        # A new name or segment, no room left, or a step that is too long.
+                        if not _LOW <= step <= _HIGH:
+                            bad += 1
+                            return
+                        append_named(name, known is stepped, step, now, value)
+                    finally:
+                        give_token(None)
+                if not more:
+                    break
+                metrics = more.pop(0)
         except Exception:
             bad += 1
 
     def positional(args):
+        """The mappings among them, with names that are plain strings."""
         nonlocal bad
-        items = []
+        mappings = []
         for mapping in args:
             try:
-                pairs = [(str.__str__(name), value) if isinstance(name, str) else None
-                         for name, value in mapping.items()]
+                items = list(mapping.items())
+                mappings.append({str.__str__(name): value for name, value in items
+                                 if isinstance(name, str)})
+                bad += sum(not isinstance(name, str) for name, _ in items)
             except Exception:
-                pairs = [None]
-            items += [pair for pair in pairs if pair is not None]
-            bad += pairs.count(None)
-        return items
+                bad += 1
+        return mappings
 
     def progress(*args):
         """Say how far the run is."""
@@ -358,19 +373,15 @@ def open_spool(directory):
 
     def stats():
         """(records written, records dropped, bad values)"""
-        return written, dropped, bad
+        return count(), dropped, bad
 
     def after_fork():
         # The segment and the drops are still the parent's. Closing the copy matters: it
         # would keep the parent's lock alive.
-        nonlocal segment, buffer, longs, capacity, used, last_room, pending
+        nonlocal pending
         tokens[:] = [None]
-        if segment is not None:
-            segment.release()
-        segment = buffer = longs = None
-        capacity = used = pending = 0
-        last_room = -1
-        forget_names()
+        pending = 0
+        let_go()
 
     os.register_at_fork(after_in_child=after_fork)
     return log, progress, mark, checkpoint, stats
