@@ -22,6 +22,7 @@
 #include "base/log.h"
 #include "base/pool.h"
 #include "base/result.h"
+#include "base/slabs.h"
 #include "job/event.h"
 #include "job/inventory.h"
 #include "launch/backend.h"
@@ -112,7 +113,7 @@ class Engine {
   void PolledGone(AttemptId attempt, const HostStatus& status);
 
   Parts parts_;
-  std::map<JobId, JobRecord> live_;
+  SlabMap<JobId, JobRecord> live_;
   std::map<AttemptId, JobId> attempts_;
   std::map<std::string, JobId> pending_keys_;
   std::map<AttemptId, AgentLives> agent_lives_;

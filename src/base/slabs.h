@@ -1,0 +1,74 @@
+// Slabs keep large nodes of one size apart from the heap. Ten thousand records that come and go
+// leave a heap full of holes, each beside something small that stays; a slab goes back to the
+// system with its last node. For maps that grow and shrink by much:
+//
+//   SlabMap<JobId, JobRecord> live;
+//
+// Threads: a map and its slabs belong to one owner.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <utility>
+
+namespace athanor {
+
+class Slabs {
+ public:
+  Slabs() = default;
+  ~Slabs();
+  Slabs(const Slabs&) = delete;
+  Slabs& operator=(const Slabs&) = delete;
+
+  // Room for one node; all of these slabs' nodes have the same size, at most 64 KiB.
+  void* Take(size_t bytes);
+  void Give(void* node);
+
+  size_t count() const { return count_; }  // of slabs that the system gave
+
+ private:
+  struct Slab;
+  static Slab* Map(size_t node_bytes);
+  void Link(Slab* slab);
+  void Unlink(Slab* slab);
+
+  Slab* roomy_ = nullptr;  // those with a free place
+  size_t count_ = 0;
+};
+
+template <typename T>
+class SlabAllocator {
+ public:
+  using value_type = T;
+  using propagate_on_container_move_assignment = std::true_type;
+  using propagate_on_container_swap = std::true_type;
+
+  SlabAllocator() : slabs_(std::make_shared<Slabs>()) {}
+  template <typename U>
+  SlabAllocator(const SlabAllocator<U>& other) : slabs_(other.slabs()) {}
+
+  T* allocate(size_t count) {
+    static_assert(alignof(T) <= alignof(std::max_align_t));
+    return static_cast<T*>(count == 1 ? slabs_->Take(sizeof(T)) : ::operator new(count * sizeof(T)));
+  }
+  void deallocate(T* at, size_t count) {
+    count == 1 ? slabs_->Give(at) : ::operator delete(at);
+  }
+  const std::shared_ptr<Slabs>& slabs() const { return slabs_; }
+
+  template <typename U>
+  bool operator==(const SlabAllocator<U>& other) const {
+    return slabs_ == other.slabs();
+  }
+
+ private:
+  std::shared_ptr<Slabs> slabs_;
+};
+
+template <typename Key, typename Value>
+using SlabMap =
+    std::map<Key, Value, std::less<Key>, SlabAllocator<std::pair<const Key, Value>>>;
+
+}  // namespace athanor
