@@ -38,6 +38,7 @@
 #include "record/db/database.h"
 #include "record/objects/directory_object_store.h"
 #include "record/studies/study_store.h"
+#include "run/start_lane.h"
 #include "study/studies.h"
 
 namespace athanor {
@@ -463,7 +464,10 @@ int Serve(const ServeOptions& options) {
   // freed makes those that follow a part of the heap.
   ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
   ::mallopt(M_TRIM_THRESHOLD, 4 * kLargeBlock);
-  return Server(options).Run();
+  EnterStartLane();
+  const int status = Server(options).Run();
+  CloseStartLane();
+  return status;
 }
 
 }  // namespace athanor

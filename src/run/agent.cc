@@ -33,6 +33,7 @@
 #include "run/preparation.h"
 #include "run/publish.h"
 #include "run/shipper.h"
+#include "run/start_lane.h"
 #include "run/survival.h"
 #include "run/usage.h"
 #include "watch/scrub/scrubber.h"
@@ -310,6 +311,8 @@ Status Agent::Launch() {
   cgroup_ = prepared.cgroup;
   packages_ = prepared.packages;
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
+  // A script that gets no cgroup of its own would stay in ours.
+  if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
   auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
   if (!launched) return Fail(launched.error());
   pidfd_ = std::move(launched->pidfd);
@@ -326,6 +329,7 @@ Status Agent::Launch() {
   ::pollfd ready{launched->ready.get(), POLLIN, 0};
   ::poll(&ready, 1, kLaunchWaitMs);
   ::unlink(prepared.plan_path.c_str());
+  MoveFromStartLane({launched->pid, ::getpid()});
   return Ok();
 }
 
@@ -536,6 +540,17 @@ int Agent::Run() {
   return Finish();
 }
 
+// Whether there is more to prepare than what every job has.
+bool MayTakeLong(const AttemptPlan& plan) {
+  const auto& environment = plan.spec.environment;
+  const bool installs = !environment.requirements.empty() || !environment.conda.empty();
+  const bool restores = plan.number > 1 || !plan.resume_dir.empty();
+  const auto& data = plan.spec.data;
+  return installs || restores || std::any_of(data.begin(), data.end(), [](const ChannelSpec& one) {
+           return one.mode == "file";
+         });
+}
+
 }  // namespace
 
 int RunAgent(const std::string& attempt_dir) {
@@ -548,6 +563,7 @@ int RunAgent(const std::string& attempt_dir) {
   auto plan = DecodePlan(*text);
   if (!plan) return 1;
   ::signal(SIGPIPE, SIG_IGN);
+  if (MayTakeLong(*plan)) LeaveStartLane();
   return Agent(attempt_dir, std::move(*plan)).Run();
 }
 

@@ -92,6 +92,12 @@ std::string ParentOf(const std::string& dir) {
   return dir.substr(0, dir.rfind('/'));
 }
 
+void SetOwnDir(CgroupHierarchy& hierarchy, const std::string& mount_root, std::string path) {
+  hierarchy.own_dir = OwnDir(hierarchy.mount_point, mount_root, std::move(path));
+  hierarchy.in_start_lane = BaseName(hierarchy.own_dir) == kStartLane;
+  if (hierarchy.in_start_lane) hierarchy.own_dir = ParentOf(hierarchy.own_dir);
+}
+
 // What a v2 directory may enable in its children.
 std::vector<std::string> Offered(const std::string& dir) {
   std::vector<std::string> controllers;
@@ -118,7 +124,7 @@ CgroupDriver CgroupDriver::Detect(const std::string& root) {
     CgroupHierarchy hierarchy;
     hierarchy.mount_point = root + mount.point;
     if (mount.type == "cgroup2") {
-      hierarchy.own_dir = OwnDir(hierarchy.mount_point, mount.root, OwnPath(cgroup, ""));
+      SetOwnDir(hierarchy, mount.root, OwnPath(cgroup, ""));
       hierarchy.controllers = Offered(hierarchy.own_dir);
       // What a session's cgroup was not given the root may still have, for those who may
       // make cgroups there.
@@ -136,8 +142,7 @@ CgroupDriver CgroupDriver::Detect(const std::string& root) {
         if (Contains(mount.options, name)) hierarchy.controllers.emplace_back(name);
       }
       if (hierarchy.controllers.empty()) continue;
-      hierarchy.own_dir =
-          OwnDir(hierarchy.mount_point, mount.root, OwnPath(cgroup, hierarchy.controllers.front()));
+      SetOwnDir(hierarchy, mount.root, OwnPath(cgroup, hierarchy.controllers.front()));
     }
     const bool again = std::any_of(
         driver.hierarchies_.begin(), driver.hierarchies_.end(), [&](const CgroupHierarchy& other) {
@@ -265,14 +270,6 @@ Status CgroupDriver::Remove(const std::string& dir) {
     if (::rmdir(dir.c_str()) == 0 || errno == ENOENT) return Ok();
     if (errno != EBUSY || round >= kRemoveRounds) return FailErrno("remove cgroup " + dir, errno);
     std::this_thread::sleep_for(milliseconds(round < 10 ? 1 : 10));
-  }
-}
-
-void WarmCgroupMigration(const CgroupDriver& driver) {
-  for (const auto& hierarchy : driver.hierarchies()) {
-    if (hierarchy.version != 1) continue;
-    (void)CgroupDriver::Write(hierarchy.own_dir, "cgroup.procs", "0");
-    return;
   }
 }
 

@@ -22,7 +22,11 @@ struct CgroupHierarchy {
   // be written and gives controllers that ours was not given.
   std::string own_dir;
   std::vector<std::string> controllers;  // v2: what the own directory may enable
+  // This process is in the start lane below own_dir, which is where its cgroups are not made.
+  bool in_start_lane = false;
 };
+
+inline constexpr std::string_view kStartLane = "athanor-start";  // see start_lane.h
 
 class CgroupDriver {
  public:
@@ -58,11 +62,5 @@ class CgroupDriver {
  private:
   std::vector<CgroupHierarchy> hierarchies_;
 };
-
-// After a pause the first write to any cgroup.procs waits for an RCU grace
-// period (4 to 6 ms on an otherwise idle machine), the next ones do not. This
-// pays it by moving the process to where it already is; call it on a thread
-// while other work goes on. Ranks do not need it: see supervisor/spawn.h.
-void WarmCgroupMigration(const CgroupDriver& driver);
 
 }  // namespace athanor

@@ -8,26 +8,10 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "run/fake_machine.h"
 
 namespace athanor {
 namespace {
-
-// A machine's /proc and /sys/fs/cgroup as plain files.
-class FakeMachine {
- public:
-  FakeMachine() {
-    char name[] = "/tmp/athanor-cgroup-test-XXXXXX";
-    root = ::mkdtemp(name);
-  }
-  ~FakeMachine() { (void)RemoveTree(root); }
-
-  void Put(const std::string& path, const std::string& text) const {
-    ASSERT_TRUE(MakeDirs(DirName(root + path)).ok());
-    ASSERT_TRUE(ReplaceFile(root + path, text).ok());
-  }
-
-  std::string root;
-};
 
 TEST(CgroupDriver, FindsControllersOnAPureV2Machine) {
   const FakeMachine machine;
@@ -179,12 +163,6 @@ TEST(CgroupDriver, KillsAndRemovesARealV2Cgroup) {
   const auto driver = CgroupDriver::Detect();
   if (driver.Unified() == nullptr) GTEST_SKIP() << "no v2 hierarchy on this machine";
   KillAndRemove(*driver.Unified());
-}
-
-TEST(CgroupDriver, WarmingUpLeavesTheProcessWhereItIs) {
-  const std::string before = *ReadFile("/proc/self/cgroup");
-  WarmCgroupMigration(CgroupDriver::Detect());
-  EXPECT_EQ(before, *ReadFile("/proc/self/cgroup"));
 }
 
 }  // namespace
