@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "run/fake_machine.h"
+#include "run/cgroup_testing.h"
 
 namespace athanor {
 namespace {

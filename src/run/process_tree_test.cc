@@ -57,25 +57,28 @@ TEST(ProcessTree, FindsThisProcess) {
 // Planted bug that turns it red: only a zombie counts as dead. The kernel closes a dying process's
 // files before it makes it one.
 TEST(ProcessTree, WhoseFilesAreGoneIsNotAlive) {
-  EXPECT_FALSE(ChildrenLive(::getpid())) << "there is none";
   for (int round = 0; round < 20; ++round) {
     int ready[2];
     ASSERT_EQ(::pipe(ready), 0);
-    const pid_t child = ::fork();
-    if (child == 0) {
-      rlimit most{};
-      ::getrlimit(RLIMIT_NOFILE, &most);
-      most.rlim_cur = most.rlim_max;
-      ::setrlimit(RLIMIT_NOFILE, &most);
-      for (int i = 0; i < 100'000; ++i) {  // the more, the longer it takes to die
-        if (::dup(ready[0]) < 0) break;
+    const pid_t parent = ::fork();
+    if (parent == 0) {
+      if (::fork() == 0) {
+        rlimit most{};
+        ::getrlimit(RLIMIT_NOFILE, &most);
+        most.rlim_cur = most.rlim_max;
+        ::setrlimit(RLIMIT_NOFILE, &most);
+        for (int i = 0; i < 100'000; ++i) {  // the more, the longer it takes to die
+          if (::dup(ready[0]) < 0) break;
+        }
+        const pid_t own = ::getpid();
+        (void)!::write(ready[1], &own, sizeof own);
       }
-      (void)!::write(ready[1], "x", 1);
       for (;;) ::pause();
     }
-    char byte;
-    ASSERT_EQ(::read(ready[0], &byte, 1), 1);
-    EXPECT_TRUE(ChildrenLive(::getpid()));
+    pid_t child = 0;
+    ASSERT_EQ(::read(ready[0], &child, sizeof child), ssize_t{sizeof child});
+    EXPECT_TRUE(ChildrenLive(parent));
+    EXPECT_FALSE(ChildrenLive(child)) << "it has none";
     ::kill(child, SIGKILL);
     const std::string fd_dir = "/proc/" + std::to_string(child) + "/fd";
     const auto open_files = [&] {
@@ -84,8 +87,9 @@ TEST(ProcessTree, WhoseFilesAreGoneIsNotAlive) {
     };
     while (open_files() > 0) {
     }
-    EXPECT_FALSE(ChildrenLive(::getpid()));
-    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_FALSE(ChildrenLive(parent));
+    ::kill(parent, SIGKILL);
+    ASSERT_EQ(::waitpid(parent, nullptr, 0), parent);
     ::close(ready[0]);
     ::close(ready[1]);
   }

@@ -5,7 +5,7 @@
 
 #include "base/text.h"
 #include "run/cgroup_driver.h"
-#include "run/fake_machine.h"
+#include "run/cgroup_testing.h"
 
 namespace athanor {
 namespace {

@@ -114,7 +114,10 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
     options.look_every = Millis(5);
     options.settle = Millis(15);
     options.pids = [script] { return std::vector<int>{script}; };
-    options.running = [] { return ChildrenLive(::getpid()); };
+    options.running = [script] {
+      ProcessInfo info;
+      return ReadProcess("/proc", script, &info) && info.state != 'Z' && !info.exiting;
+    };
     auto sync = CheckpointSync::Open(options, clock);
     ASSERT_TRUE(sync) << sync.error().what;
     (*sync)->Start();
