@@ -159,6 +159,10 @@ std::string Table::Format(const Terminal& terminal) const {
   return out;
 }
 
+std::string Counted(uint64_t count, const char* thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
 std::string Sparkline(const std::vector<double>& values, size_t width, bool ascii) {
   static constexpr const char* kBars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
   static constexpr const char kAscii[] = "_.-=+*#@";

@@ -2,6 +2,7 @@
 // terminal that wants it; machine output apart from human output.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +47,8 @@ class Table {
   std::vector<std::string> head_;
   std::vector<Row> rows_;
 };
+
+std::string Counted(uint64_t count, const char* thing);  // "1 job", "2 jobs"
 
 std::string Sparkline(const std::vector<double>& values, size_t width, bool ascii);
 

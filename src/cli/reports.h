@@ -9,7 +9,6 @@
 
 namespace athanor {
 
-std::string Counted(uint64_t count, const char* thing);  // "1 job", "2 jobs"
 void PrintFindings(const FsckReport& report);  // a line each on stdout, then a sum
 Json ReportView(const FsckReport& report);
 

@@ -17,10 +17,6 @@
 
 namespace athanor {
 
-std::string Counted(uint64_t count, const char* thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 void PrintFindings(const FsckReport& report) {
   auto terminal = DetectTerminal();
   for (const auto& finding : report.findings) {

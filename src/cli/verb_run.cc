@@ -27,8 +27,8 @@ void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Termi
   if (job.simulated) where += " (simulated)";
   std::fprintf(stderr, "  job     %s (%s)   on %s\n", Paint(terminal, Ink::kBold, job.name).c_str(),
                job.id.substr(job.id.size() - 6).c_str(), where.c_str());
-  std::fprintf(stderr, "  source  %llu files, %s\n",
-               static_cast<unsigned long long>(source.files), HumanBytes(source.bytes).c_str());
+  std::fprintf(stderr, "  source  %s, %s\n", Counted(source.files, "file").c_str(),
+               HumanBytes(source.bytes).c_str());
   for (const auto& note : prepared.notes) std::fprintf(stderr, "  note    %s\n", note.c_str());
   if (!job.same_as.empty()) {
     std::fprintf(stderr, "  note    same source, parameters and data as %s: ath diff %s %s\n",

@@ -195,8 +195,8 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   }
   if (spec.contains("source")) {
     const auto& source = spec["source"];
-    std::string line = fmt::format("{} files, {}", Number(source, "files"),
-                                   HumanBytes(static_cast<uint64_t>(Number(source, "bytes"))));
+    std::string line = Counted(static_cast<uint64_t>(Number(source, "files")), "file") + ", " +
+                       HumanBytes(static_cast<uint64_t>(Number(source, "bytes")));
     if (!Text(source, "git_commit").empty()) {
       line += "  git " + Text(source, "git_commit").substr(0, 10);
       if (!Text(source, "git_diff").empty()) line += " with changes";
