@@ -1,6 +1,10 @@
 // The parts of the room that need only a few lines of test each.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,6 +19,7 @@
 #include "base/clock.h"
 #include "base/crc32c.h"
 #include "base/files.h"
+#include "base/folder_hints.h"
 #include "base/format.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -39,6 +44,22 @@ TEST(Format, WorksFromOurOwnLibrary) {
             "1 2.500 3.14 0xff   hi");
   EXPECT_EQ(fmt::format("{} {}", 0.1, 1e300), "0.1 1e+300");
   EXPECT_THROW((void)fmt::format(fmt::runtime("{"), 1), fmt::format_error);
+}
+
+TEST(FolderHints, AFolderOfUnrelatedOnesSaysSo) {
+  char name[] = "/tmp/athanor-hints-XXXXXX";
+  const std::string dir = ::mkdtemp(name);
+  SpreadSubfolders(dir);
+  SpreadSubfolders(dir);
+  SpreadSubfolders(dir + "/missing");
+  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY));
+  struct statfs about {};
+  ASSERT_EQ(::fstatfs(fd.get(), &about), 0);
+  int flags = 0;
+  if (::ioctl(fd.get(), FS_IOC_GETFLAGS, &flags) == 0 && about.f_type == 0xEF53) {  // ext4
+    EXPECT_NE(flags & FS_TOPDIR_FL, 0);
+  }
+  ::rmdir(dir.c_str());
 }
 
 TEST(Clock, Rfc3339HoldsAllOfTime) {

@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/folder_hints.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -113,6 +114,7 @@ class Server {
     for (const auto& dir : {home_.server(), home_.attempts(), home_.cache(), home_.jobs()}) {
       ATHANOR_CHECK_OK(MakeDirs(dir));
     }
+    for (const auto& dir : {home_.attempts(), home_.jobs()}) SpreadSubfolders(dir);
     ATHANOR_TRY(auto settings, ReadSettings(home_.settings()));
     settings_ = settings;
     // Two databases: a disk that is asked for both at once answers sooner.
