@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include <atomic>
+#include <chrono>
+#include <stop_token>
 #include <thread>
 
 #include "record/backup/copy_tree.h"
@@ -85,10 +86,12 @@ TEST_F(ObjectHome, BytesOfNobodyArePutAside) {
 
 // Planted bug: copy the files first and the index afterwards.
 TEST_F(ObjectHome, ABackupWhileObjectsComeAndGoIsWhole) {
-  std::atomic<bool> stop{false};
-  std::thread writer([&] {
-    for (int i = 0; !stop; ++i) {
-      const std::string key = "k" + std::to_string(i % 5);
+  std::jthread writer([&](const std::stop_token& stop) {
+    for (int i = 0; !stop.stop_requested(); ++i) {
+      // Of which each lives for longer than a copy takes, also on a busy machine: a copy that finds
+      // something gone each time is given up.
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      const std::string key = "k" + std::to_string(i % 50);
       Put(*store_, key, "bytes of " + std::to_string(i));
       if (i % 3 == 0) ASSERT_TRUE(store_->Delete("bucket", {key}, {}).ok());
     }
@@ -100,12 +103,11 @@ TEST_F(ObjectHome, ABackupWhileObjectsComeAndGoIsWhole) {
     ASSERT_NE(OpenStore(copy_layout.database()), nullptr);
     TreeCopy copy(TreeCopy::Blobs::kLink);
     const auto copied = CopyObjects(layout_, copy_layout, copy);
-    ASSERT_TRUE(copied.ok()) << copied.error().what;
+    EXPECT_TRUE(copied.ok()) << copied.error().what;
+    if (!copied.ok()) break;
     const auto report = Check(copy_layout);
     EXPECT_TRUE(report.clean()) << report.findings[0].what << ": " << report.findings[0].why;
   }
-  stop = true;
-  writer.join();
 }
 
 }  // namespace
