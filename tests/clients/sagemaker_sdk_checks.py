@@ -92,8 +92,9 @@ def check_the_tuner_can_be_attached(session, jobs):
     tuner.wait()
     table = tuner.analytics().dataframe()
     assert len(table) == 6 and set(table["TrainingJobStatus"]) == {"Completed"}, table
-    best = table.sort_values("FinalObjectiveValue", ascending=False).iloc[0]
-    assert tuner.best_training_job() == best["TrainingJobName"], table
+    values = dict(zip(table["TrainingJobName"], table["FinalObjectiveValue"]))
+    best = tuner.best_training_job()  # one of them: several may be as accurate
+    assert values[best] == max(values.values()), (best, values)
     assert tuner.best_estimator().model_data.endswith("/output/model.tar.gz")
     tuner.stop_tuning_job()
 
