@@ -4,6 +4,7 @@ browser's console, a script that threw, or a request to another host, has failed
 import glob
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -75,6 +76,17 @@ class PageCase(harness.Case):
         page.goto(self.server.url + "/" + place)
         page.wait_for_selector("#page > *")
         return page
+
+    def still(self, element):
+        """Where it is, once it stays there: what is loaded above it may still move it."""
+        element.wait_for()
+        boxes = []
+
+        def rests():
+            boxes.append(element.bounding_box())
+            time.sleep(0.1)
+            return len(boxes) > 3 and boxes[-4:] == [boxes[-1]] * 4 and boxes[-1]
+        return harness.until(rests, "it stays where it is")
 
     def tearDown(self):
         errors = [e for e in self.errors if not any(word in e for word in self.allowed)]

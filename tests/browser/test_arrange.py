@@ -2,6 +2,7 @@
 all back."""
 
 import os
+import re
 import sys
 import urllib.parse
 
@@ -42,16 +43,17 @@ class Arrange(PageCase):
         self.charts()
         card = self.card("train/loss")
         card.scroll_into_view_if_needed()
-        before = card.bounding_box()
+        card.locator("canvas").wait_for()
+        before = self.still(card)
         corner = card.get_by_role("button", name="Resize train/loss")
         card.hover()
-        box = corner.bounding_box()
+        box = self.still(corner)
         mouse = self.page.mouse
         mouse.move(box["x"] + 8, box["y"] + 8)
         mouse.down()
         mouse.move(box["x"] + 8 + before["width"], box["y"] + 88, steps=5)
         mouse.up()
-        harness.until(lambda: "size=" in self.page.url, "the size is in the address")
+        self.page.wait_for_url(re.compile("size="))
         after = card.bounding_box()
         self.assertAlmostEqual(after["height"], before["height"] + 80, delta=3)
         self.assertAlmostEqual(after["width"], 2 * before["width"] + 12, delta=3)
@@ -114,7 +116,7 @@ class Arrange(PageCase):
     def zoomed_on(self, axis):
         """Asks for the steps under the range, whatever the axis is."""
         self.charts("?find=plain&x=" + axis)
-        box = self.card("plain").locator(".u-over").bounding_box()
+        box = self.still(self.card("plain").locator(".u-over"))
         mouse = self.page.mouse
         with self.page.expect_request(lambda r: "/metrics/plain" in r.url and "from=" in r.url) as asked:
             mouse.move(box["x"] + box["width"] * 0.4, box["y"] + 40)
@@ -126,7 +128,7 @@ class Arrange(PageCase):
         self.assertTrue(0 <= first < last <= 20000, (first, last))
         self.assertLess(last - first, 8000)
         # A zoom may end between two samples of the whole; it is still a range of it.
-        self.assertIn("zoom=", self.page.url)
+        self.page.wait_for_url(re.compile("zoom="))
 
     def test_zoom_by_step_asks_for_detail(self):
         self.zoomed_on("step")

@@ -159,8 +159,7 @@ class Pages(PageCase):
     def test_a_drag_zooms_and_the_address_restores_it(self):
         page = self.at("#/job/fit-0/charts", "accuracy")
         over = page.locator("section[aria-label='accuracy'] .u-over")
-        over.wait_for()
-        box = over.bounding_box()
+        box = self.still(over)
         page.mouse.move(box["x"] + box["width"] * 0.3, box["y"] + 40)
         page.mouse.down()
         page.mouse.move(box["x"] + box["width"] * 0.6, box["y"] + 40, steps=5)
@@ -215,7 +214,7 @@ class Pages(PageCase):
     def test_brushing_keeps_the_runs_that_pass(self):
         page = self.at("#/compare/explore?experiment=mnist&metric=accuracy", "Parallel coordinates")
         canvas = page.get_by_role("img", name=re.compile("Parallel"))
-        box = canvas.bounding_box()
+        box = self.still(canvas)
         x = box["x"] + box["width"] - 60
         page.mouse.move(x, box["y"] + 25)
         page.mouse.down()
