@@ -1,5 +1,6 @@
 #include "base/slabs.h"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <cassert>
@@ -32,7 +33,12 @@ struct Slabs::Slab {
 
 Slabs::~Slabs() {
   assert(count_ <= 1);
-  if (roomy_ != nullptr) ::munmap(roomy_, kSlabBytes);
+  if (roomy_ != nullptr) Unmap(roomy_);
+}
+
+void Slabs::Unmap(Slab* slab) {
+  ASAN_UNPOISON_MEMORY_REGION(slab, kSlabBytes);
+  ::munmap(slab, kSlabBytes);
 }
 
 Slabs::Slab* Slabs::Map(size_t node_bytes) {
@@ -71,6 +77,7 @@ void* Slabs::Take(size_t bytes) {
   assert(slab->node_bytes == bytes && bytes <= kSlabBytes / 4);
   void* node = slab->freed;
   if (node != nullptr) {
+    ASAN_UNPOISON_MEMORY_REGION(node, bytes);
     slab->freed = *static_cast<void**>(node);
   } else {
     node = reinterpret_cast<char*>(slab) + slab->fresh_at;
@@ -86,10 +93,11 @@ void Slabs::Give(void* node) {
   if (slab->full()) Link(slab);
   *static_cast<void**>(node) = slab->freed;
   slab->freed = node;
+  ASAN_POISON_MEMORY_REGION(node, slab->node_bytes);  // so that a use after this is seen as ever
   // The last one with room stays, else one job that comes and goes would map a slab each time.
   if (--slab->used > 0 || (slab == roomy_ && slab->next == nullptr)) return;
   Unlink(slab);
-  ::munmap(slab, kSlabBytes);
+  Unmap(slab);
   --count_;
 }
 

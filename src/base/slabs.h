@@ -31,6 +31,7 @@ class Slabs {
  private:
   struct Slab;
   static Slab* Map(size_t node_bytes);
+  static void Unmap(Slab* slab);
   void Link(Slab* slab);
   void Unlink(Slab* slab);
 
