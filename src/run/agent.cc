@@ -540,17 +540,6 @@ int Agent::Run() {
   return Finish();
 }
 
-// Whether there is more to prepare than what every job has.
-bool MayTakeLong(const AttemptPlan& plan) {
-  const auto& environment = plan.spec.environment;
-  const bool installs = !environment.requirements.empty() || !environment.conda.empty();
-  const bool restores = plan.number > 1 || !plan.resume_dir.empty();
-  const auto& data = plan.spec.data;
-  return installs || restores || std::any_of(data.begin(), data.end(), [](const ChannelSpec& one) {
-           return one.mode == "file";
-         });
-}
-
 }  // namespace
 
 int RunAgent(const std::string& attempt_dir) {

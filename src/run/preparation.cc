@@ -392,6 +392,18 @@ Result<Json> StoreSecrets(const AttemptPlan& plan) {
 
 }  // namespace
 
+bool MayTakeLong(const AttemptPlan& plan) {
+  const auto& asked = plan.spec.environment;
+  const bool host = asked.base.empty() || asked.base == "host";
+  const bool installs = !host || !asked.requirements.empty() || !asked.conda.empty();
+  const bool restores =
+      plan.number > 1 || !plan.resume_dir.empty() || !plan.spec.checkpoints.uri.empty();
+  const auto& data = plan.spec.data;
+  return installs || restores || std::any_of(data.begin(), data.end(), [](const ChannelSpec& one) {
+           return one.mode == "file";
+         });
+}
+
 Result<Prepared> Prepare(const Preparation& preparation) { return Preparer(preparation).Run(); }
 
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {

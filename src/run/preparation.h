@@ -47,6 +47,9 @@ struct Prepared {
 // "restore_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 
+// Whether Prepare may have to install, to copy data or to restore a checkpoint.
+bool MayTakeLong(const AttemptPlan& plan);
+
 // Values of the job's secrets, from wherever each comes, and that of the script's own access
 // key to this server; kNotFound names the secret.
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
