@@ -109,21 +109,19 @@ class Side:
             return at_rest >= 4
         until(resting, "the server is at rest", patience=600)
 
-    def cost(self, count, operation):
-        """Milliseconds of processor time for each of `count` calls of `operation`."""
-        before = self.cpu()
-        for i in range(count):
-            operation(i)
-        return (self.cpu() - before) * 1000 / count
-
-    def read_cost(self, count, operation):
-        """The same of a call that changes nothing: at least so many, and for half a second, since
-        a few calls of a fraction of a millisecond would measure what happens beside them."""
+    def cost(self, count, operation, seconds=0.0):
+        """Milliseconds of processor time for each of `count` calls of `operation`; of more, for so
+        many seconds."""
         begun, before, calls = time.monotonic(), self.cpu(), 0
-        while calls < count or time.monotonic() - begun < 0.5:
+        while calls < count or time.monotonic() - begun < seconds:
             operation(calls)
             calls += 1
         return (self.cpu() - before) * 1000 / calls
+
+    def read_cost(self, count, operation):
+        """Of a call that changes nothing: a few that take a fraction of a millisecond would measure
+        what happens beside them."""
+        return self.cost(count, operation, seconds=0.5)
 
 
 def new_run(side, i):

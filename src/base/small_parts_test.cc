@@ -26,6 +26,7 @@
 #include "base/log.h"
 #include "base/rfc3339.h"
 #include "base/sim_executor.h"
+#include "base/test_dir.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
 
@@ -47,19 +48,17 @@ TEST(Format, WorksFromOurOwnLibrary) {
 }
 
 TEST(FolderHints, AFolderOfUnrelatedOnesSaysSo) {
-  char name[] = "/tmp/athanor-hints-XXXXXX";
-  const std::string dir = ::mkdtemp(name);
-  SpreadSubfolders(dir);
-  SpreadSubfolders(dir);
-  SpreadSubfolders(dir + "/missing");
-  const UniqueFd fd(::open(dir.c_str(), O_RDONLY | O_DIRECTORY));
+  const TestDir dir;
+  SpreadSubfolders(dir.path());
+  SpreadSubfolders(dir.path());
+  SpreadSubfolders(dir / "missing");
+  const UniqueFd fd(::open(dir.path().c_str(), O_RDONLY | O_DIRECTORY));
   struct statfs about {};
   ASSERT_EQ(::fstatfs(fd.get(), &about), 0);
   int flags = 0;
   if (::ioctl(fd.get(), FS_IOC_GETFLAGS, &flags) == 0 && about.f_type == 0xEF53) {  // ext4
     EXPECT_NE(flags & FS_TOPDIR_FL, 0);
   }
-  ::rmdir(dir.c_str());
 }
 
 TEST(Clock, Rfc3339HoldsAllOfTime) {

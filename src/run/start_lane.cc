@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <optional>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "run/cgroup_driver.h"
@@ -26,6 +28,13 @@ void MoveThis(const CgroupHierarchy& hierarchy, const std::string& dir) {
   (void)CgroupDriver::Write(dir, hierarchy.version == 1 ? "tasks" : "cgroup.procs", "0").ok();
 }
 
+// Where the lane lies, if this process is in it.
+std::optional<CgroupHierarchy> InLane(const std::string& root) {
+  const auto driver = CgroupDriver::Detect(root);
+  const auto* cpu = driver.Find("cpu");
+  return cpu != nullptr && cpu->in_start_lane ? std::optional(*cpu) : std::nullopt;
+}
+
 }  // namespace
 
 void EnterStartLane(const std::string& root) {
@@ -43,23 +52,19 @@ void EnterStartLane(const std::string& root) {
 }
 
 void LeaveStartLane(const std::string& root) {
-  const auto driver = CgroupDriver::Detect(root);
-  const auto* cpu = driver.Find("cpu");
-  if (cpu != nullptr && cpu->in_start_lane) MoveThis(*cpu, cpu->own_dir);
+  if (const auto cpu = InLane(root)) MoveThis(*cpu, cpu->own_dir);
 }
 
 void CloseStartLane(const std::string& root) {
-  const auto driver = CgroupDriver::Detect(root);
-  const auto* cpu = driver.Find("cpu");
-  if (cpu == nullptr || !cpu->in_start_lane) return;
+  const auto cpu = InLane(root);
+  if (!cpu) return;
   MoveThis(*cpu, cpu->own_dir);
   (void)::rmdir(LaneOf(*cpu).c_str());
 }
 
 void MoveFromStartLane(const std::vector<int>& pids, const std::string& root) {
-  const auto driver = CgroupDriver::Detect(root);
-  const auto* cpu = driver.Find("cpu");
-  if (cpu == nullptr || !cpu->in_start_lane) return;
+  const auto cpu = InLane(root);
+  if (!cpu) return;
   for (const int pid : pids) {
     (void)CgroupDriver::Write(cpu->own_dir, "cgroup.procs", std::to_string(pid)).ok();
   }

@@ -1,6 +1,5 @@
 #include "run/start_lane.h"
 
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/text.h"
@@ -51,6 +50,33 @@ TEST(StartLane, IsLeftForWhereItLies) {
   EXPECT_EQ(machine.Get("/sys/fs/cgroup/cpu/cgroup.procs"), "42");
   EnterStartLane(machine.root);
   EXPECT_FALSE(machine.entered()) << "it is there";
+}
+
+TEST(StartLane, IsTakenAwayByTheLastOne) {
+  const V1Machine machine("/athanor-start");
+  const std::string lane = machine.root + "/sys/fs/cgroup/cpu/athanor-start";
+  CloseStartLane(machine.root);
+  EXPECT_EQ(machine.Get("/sys/fs/cgroup/cpu/tasks"), "0");
+  EXPECT_TRUE(Exists(lane)) << "there is something in it";
+  for (const char* file : {"/tasks", "/cpu.shares"}) ::unlink((lane + file).c_str());
+  CloseStartLane(machine.root);
+  EXPECT_FALSE(Exists(lane));
+}
+
+TEST(StartLane, IsALeafOfTheRootOnAV2Machine) {
+  const FakeMachine machine;
+  machine.Put("/proc/self/mountinfo",
+              "25 20 0:22 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n");
+  machine.Put("/proc/self/cgroup", "0::/\n");
+  machine.Put("/proc/sys/kernel/sched_autogroup_enabled", "1\n");
+  machine.Put("/sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n");
+  machine.Put("/sys/fs/cgroup/cgroup.subtree_control", "");
+  machine.Put("/sys/fs/cgroup/athanor-start/cpu.weight", "");
+  machine.Put("/sys/fs/cgroup/athanor-start/cgroup.procs", "");
+  EnterStartLane(machine.root);
+  EXPECT_EQ(machine.Get("/sys/fs/cgroup/cgroup.subtree_control"), "+cpu");
+  EXPECT_EQ(machine.Get("/sys/fs/cgroup/athanor-start/cpu.weight"), "1000");
+  EXPECT_EQ(machine.Get("/sys/fs/cgroup/athanor-start/cgroup.procs"), "0");
 }
 
 TEST(StartLane, WhoIsElsewhereMovesNobody) {

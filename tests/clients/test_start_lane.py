@@ -71,7 +71,7 @@ time.sleep(1000)
         with open(found) as file:
             self.assertIn(":cpu:/\n", file.read())
 
-    def test_it_goes_with_its_server(self):
+    def test_a_server_that_ends_leaves_it_to_others(self):
         with Server() as other:
             self.assertEqual(cpu_cgroup(other.pid), LANE)
             self.assertEqual(other.kill(signal.SIGTERM), 0)
