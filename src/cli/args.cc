@@ -474,8 +474,9 @@ std::optional<int> MainOfAgent(int argc, char** argv) {
   if (argc < 4 || std::string_view(argv[1]) != "agent" || std::string_view(argv[2]) != "--dir") {
     return std::nullopt;
   }
-  bool end = argc > 4 && std::string_view(argv[4]) == "--end";
-  return end ? EndAttempt(argv[3]) : RunAgent(argv[3]);
+  const std::string_view how = argc > 4 ? argv[4] : "";
+  if (how == "--wait") return RunAgentWhenAsked(argv[3]);
+  return how == "--end" ? EndAttempt(argv[3]) : RunAgent(argv[3]);
 }
 
 }  // namespace
@@ -496,12 +497,15 @@ int Main(int argc, char** argv) {
   CLI::App app("Athanor: managed training jobs on your own machines", "ath");
   app.require_subcommand(1);
   AddRun(app, v);
-  AddLooking(app, v);
-  AddActing(app, v);
-  AddTune(app, v);
-  AddKeeping(app, v);
-  AddHelping(app, v);
-  AddServer(app, v);
+  // Nor does a submit pay for the other verbs.
+  if (args.empty() || args.front() != "run") {
+    AddLooking(app, v);
+    AddActing(app, v);
+    AddTune(app, v);
+    AddKeeping(app, v);
+    AddHelping(app, v);
+    AddServer(app, v);
+  }
   // After the verbs, which would inherit it.
   app.footer("Start here:\n  ath run -- python train.py    runs it as a managed job\n"
              "  ath why @last                 says how it went, and what to type next");

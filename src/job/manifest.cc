@@ -33,8 +33,13 @@ bool NeedsEscape(unsigned char c) {
 }
 
 void AppendEscaped(std::string& out, std::string_view name) {
+  const auto needs_escape = [](char c) { return NeedsEscape(static_cast<unsigned char>(c)); };
+  if (std::none_of(name.begin(), name.end(), needs_escape)) {
+    out += name;
+    return;
+  }
   for (const char c : name) {
-    if (NeedsEscape(static_cast<unsigned char>(c))) {
+    if (needs_escape(c)) {
       out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
     } else {
       out += c;
@@ -174,7 +179,8 @@ std::string WriteManifest(const BundleManifest& manifest) {
   for (const auto& entry : manifest.entries) {
     switch (entry.kind) {
       case BundleEntry::Kind::kFile:
-        text += fmt::format("{}\t{}\t{}\t", entry.executable ? 'x' : 'f', entry.size, entry.sha256);
+        fmt::format_to(std::back_inserter(text), "{}\t{}\t{}\t", entry.executable ? 'x' : 'f',
+                       entry.size, entry.sha256);
         AppendEscaped(text, entry.path);
         break;
       case BundleEntry::Kind::kLink:

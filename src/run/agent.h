@@ -14,6 +14,11 @@ namespace athanor {
 // status of the process: 0, also when another agent already looks after it.
 int RunAgent(const std::string& attempt_dir);
 
+// An agent started before its attempt is known: waits on descriptor 3 for the attempt's
+// folder, writes it over `placeholder`, which is as long, and runs it. 0 also when the
+// other side closes first.
+int RunAgentWhenAsked(char* placeholder);
+
 // Ends what is left of an attempt, without grace; prints "ended" once nothing runs.
 int EndAttempt(const std::string& attempt_dir);
 

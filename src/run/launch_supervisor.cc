@@ -206,6 +206,11 @@ Isolation ProbeIsolation() {
   return found;
 }
 
+const Isolation& OurIsolation() {
+  static const Isolation found = ProbeIsolation();
+  return found;
+}
+
 Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
                                             const std::string& plan_path,
                                             const Isolation& isolation) {

@@ -29,10 +29,11 @@ struct Isolation {
 };
 
 // Tries it out with a short-lived child, the whole of it first and then step
-// by step less. Costs about half a millisecond; the answer holds for the life
-// of the process, so ask once and before writing the plan, which must not
-// require mounts that cannot be had.
+// by step less. Costs about half a millisecond.
 Isolation ProbeIsolation();
+// The same, asked once: the answer holds for the life of the process. To be known before
+// the plan is written, which must not require mounts that cannot be had.
+const Isolation& OurIsolation();
 
 struct LaunchedSupervisor {
   pid_t pid = 0;

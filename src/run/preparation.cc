@@ -81,7 +81,7 @@ class Preparer {
     ATHANOR_CHECK_OK(As("source_failed", MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
     setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    out_.isolation = ProbeIsolation();
+    out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
     // A successor of an agent that died half-way starts from nothing.
     ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));

@@ -32,20 +32,12 @@ struct ScanOptions {
   WallTime now;
 };
 
-// A file or folder that takes much of the source.
-struct SourceShare {
-  std::string path;  // a folder ends in '/'
-  uint64_t bytes = 0;
-  bool operator==(const SourceShare&) const = default;
-};
-
 struct SourceTree {
   std::string dir;  // absolute, links resolved
   BundleManifest manifest;
-  std::vector<std::string> notes;    // for a person: what was left out although no rule says so
-  std::vector<SourceShare> largest;  // up to five
-  IgnoreRules rules;                 // to explain why a file is not there
-  size_t files_read = 0;             // the rest came from the cache
+  std::vector<std::string> notes;  // for a person: what was left out although no rule says so
+  IgnoreRules rules;               // to explain why a file is not there
+  size_t files_read = 0;           // the rest came from the cache
 };
 
 // kNotFound, kDenied: the folder. kInvalid (ATH-S0121, S0122): too large, with the five

@@ -168,6 +168,40 @@ TEST_F(Source, ReadsUnchangedFilesOnce) {
   EXPECT_EQ(Scan(options).files_read, 2u);
 }
 
+// From some hundred files on two threads look at them; more folders than may wait at once.
+TEST_F(Source, FindsEachOfManyFilesOnce) {
+  for (int folder = 0; folder < 150; ++folder) {
+    for (int file = 0; file < 4; ++file) {
+      const std::string name = "f" + std::to_string(folder) + "/" + std::to_string(file);
+      Write(name, std::string(static_cast<size_t>(folder * 4 + file), 'x'),
+            file == 0 ? 0755 : 0644);
+    }
+  }
+  ASSERT_TRUE(MakeDirs(dir_ + "/f7/empty").ok());
+  Write("new\nline", "1");
+  Write("f7/.gitignore", "3\n");
+  ScanOptions options;
+  options.cache_file = top_ + "/hashes";
+  options.now = SystemClock().Wall();
+  options.now.ms += 60'000;
+  const SourceTree tree = Scan(options);
+  EXPECT_EQ(tree.manifest.entries.size(), 150u * 4 - 1 + 3);
+  for (int folder = 0; folder < 150; ++folder) {
+    for (int file = 0; file < 4; ++file) {
+      const auto* entry =
+          tree.manifest.Find("f" + std::to_string(folder) + "/" + std::to_string(file));
+      ASSERT_EQ(entry == nullptr, folder == 7 && file == 3) << folder << " " << file;
+      if (entry == nullptr) continue;
+      EXPECT_EQ(entry->size, static_cast<uint64_t>(folder * 4 + file));
+      EXPECT_EQ(entry->executable, file == 0);
+    }
+  }
+  EXPECT_EQ(tree.manifest.Find("f7/empty")->kind, BundleEntry::Kind::kFolder);
+  const SourceTree again = Scan(options);
+  EXPECT_EQ(again.files_read, 0u);
+  EXPECT_EQ(again.manifest, tree.manifest);
+}
+
 TEST_F(Source, DoesNotTrustTheTimesOfAFileJustWritten) {
   Write("a", "1");
   ScanOptions options;

@@ -1,5 +1,6 @@
 #include "submit/hash_cache.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "base/files.h"
@@ -9,7 +10,9 @@
 namespace athanor {
 namespace {
 
-constexpr std::string_view kHeader = "athanor-hashes 1";
+constexpr std::string_view kHeader = "athanor-hashes 2";
+constexpr char kEnd = '\0';  // of each row
+constexpr size_t kHashLength = 64;
 constexpr int64_t kSettledNs = 2'000'000'000;
 constexpr size_t kFileLimit = 256u << 20;
 
@@ -30,58 +33,74 @@ FileStamp FileStamp::Of(const struct stat& info) {
           static_cast<uint64_t>(info.st_size), Nanos(info.st_mtim), Nanos(info.st_ctim)};
 }
 
-HashCache::HashCache(std::string file, std::string dir)
-    : file_(std::move(file)), dir_(std::move(dir)) {
+HashCache::HashCache(std::string file, std::string_view dir) : file_(std::move(file)) {
+  header_ = fmt::format("{} {}", kHeader, dir) + kEnd;
   if (!file_.empty()) Load();
+  kept_text_ = header_;
+  kept_text_.reserve(known_text_.size());
+}
+
+// "device inode size mtime ctime sha256 path"; the path may hold anything but a NUL.
+bool HashCache::ParseRow(std::string_view text, Row& row) {
+  const auto next = [&](auto& number) {
+    const size_t space = text.find(' ');
+    if (space == text.npos || !Parse(text.substr(0, space), number)) return false;
+    text.remove_prefix(space + 1);
+    return true;
+  };
+  if (!next(row.stamp.device) || !next(row.stamp.inode) || !next(row.stamp.size) ||
+      !next(row.stamp.mtime_ns) || !next(row.stamp.ctime_ns)) {
+    return false;
+  }
+  if (text.size() < kHashLength + 2 || text[kHashLength] != ' ') return false;
+  row.sha256 = text.substr(0, kHashLength);
+  row.path = text.substr(kHashLength + 1);
+  return true;
 }
 
 void HashCache::Load() {
-  const auto text = ReadFile(file_, kFileLimit);
-  if (!text) return;
-  const auto lines = Split(*text, '\n');
-  // A cut file has no empty last line.
-  if (lines.size() < 2 || !lines.back().empty() ||
-      lines[0] != fmt::format("{} {}", kHeader, UrlEncode(dir_))) {
+  known_text_ = ReadFile(file_, kFileLimit).value_or("");
+  if (!StartsWith(known_text_, header_)) {
+    known_text_.clear();
     return;
   }
-  for (size_t i = 1; i + 1 < lines.size(); ++i) {
-    const auto fields = Split(lines[i], ' ');
+  std::string_view rest = std::string_view(known_text_).substr(header_.size());
+  while (!rest.empty()) {
+    const size_t end = rest.find(kEnd);
     Row row;
-    if (fields.size() != 7 || !Parse(fields[0], row.stamp.device) ||
-        !Parse(fields[1], row.stamp.inode) || !Parse(fields[2], row.stamp.size) ||
-        !Parse(fields[3], row.stamp.mtime_ns) || !Parse(fields[4], row.stamp.ctime_ns) ||
-        fields[5].size() != 64) {
+    // A cut file, or none of ours.
+    if (end == rest.npos || !ParseRow(rest.substr(0, end), row)) {
       known_.clear();
       return;
     }
-    const auto path = UrlDecode(fields[6]);
-    if (!path) continue;
-    row.sha256 = fields[5];
-    known_[*path] = std::move(row);
+    row.whole = rest.substr(0, end + 1);
+    known_.push_back(row);
+    rest.remove_prefix(end + 1);
   }
 }
 
-const std::string* HashCache::Find(const std::string& path, const FileStamp& stamp) const {
-  const auto found = known_.find(path);
-  return found != known_.end() && found->second.stamp == stamp ? &found->second.sha256 : nullptr;
+std::optional<std::string_view> HashCache::Find(std::string_view path, const FileStamp& stamp) {
+  const auto found =
+      std::lower_bound(known_.begin(), known_.end(), path,
+                       [](const Row& row, std::string_view wanted) { return row.path < wanted; });
+  if (found == known_.end() || found->path != path || found->stamp != stamp) return std::nullopt;
+  kept_text_ += found->whole;
+  return found->sha256;
 }
 
-void HashCache::Keep(const std::string& path, const FileStamp& stamp, const std::string& sha256,
+void HashCache::Keep(std::string_view path, const FileStamp& stamp, std::string_view sha256,
                      WallTime now) {
   const int64_t settled = now.ms * 1'000'000 - kSettledNs;
   if (stamp.mtime_ns > settled || stamp.ctime_ns > settled) return;
-  kept_[path] = {stamp, sha256};
+  kept_text_ += fmt::format("{} {} {} {} {} {} {}", stamp.device, stamp.inode, stamp.size,
+                            stamp.mtime_ns, stamp.ctime_ns, sha256, path);
+  kept_text_ += kEnd;
 }
 
 void HashCache::Save() const {
-  if (file_.empty() || kept_ == known_) return;
-  std::string text = fmt::format("{} {}\n", kHeader, UrlEncode(dir_));
-  for (const auto& [path, row] : kept_) {
-    text += fmt::format("{} {} {} {} {} {} {}\n", row.stamp.device, row.stamp.inode, row.stamp.size,
-                        row.stamp.mtime_ns, row.stamp.ctime_ns, row.sha256, UrlEncode(path));
-  }
+  if (file_.empty() || kept_text_ == known_text_) return;
   if (!MakeDirs(DirName(file_)).ok()) return;
-  (void)ReplaceFile(file_, text);
+  (void)ReplaceFile(file_, kept_text_);
 }
 
 }  // namespace athanor

@@ -1,13 +1,14 @@
-// Hashes of files by what the kernel says about them, kept in a text file between
-// runs. A cache that cannot be read, or of another folder, is an empty one.
+// Hashes of files by what the kernel says about them, kept in a file between runs. A
+// cache that cannot be read, or of another folder, is an empty one.
 #pragma once
 
 #include <sys/stat.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -24,31 +25,35 @@ struct FileStamp {
   static FileStamp Of(const struct stat& info);
 };
 
+// Asked for each file of the folder once, in the order of their paths: then a run in
+// which nothing changed writes nothing.
 class HashCache {
  public:
   // Nothing is read or written when `file` is empty.
-  HashCache(std::string file, std::string dir);
+  HashCache(std::string file, std::string_view dir);
 
-  // nullptr when not known.
-  const std::string* Find(const std::string& path, const FileStamp& stamp) const;
+  // What was found is remembered for the next run too. The text lives as long as this.
+  std::optional<std::string_view> Find(std::string_view path, const FileStamp& stamp);
   // Remembers it for the next run, unless it changed too shortly before `now`.
-  void Keep(const std::string& path, const FileStamp& stamp, const std::string& sha256,
-            WallTime now);
-  // Writes what was kept; what was not is forgotten. A failure only costs time.
+  void Keep(std::string_view path, const FileStamp& stamp, std::string_view sha256, WallTime now);
+  // Writes what was found and kept; the rest is forgotten. A failure only costs time.
   void Save() const;
 
  private:
   struct Row {
+    std::string_view path;
+    std::string_view sha256;
+    std::string_view whole;  // as it stands in the file
     FileStamp stamp;
-    std::string sha256;
-    bool operator==(const Row&) const = default;
   };
+  static bool ParseRow(std::string_view text, Row& row);
   void Load();
 
   std::string file_;
-  std::string dir_;
-  std::unordered_map<std::string, Row> known_;
-  std::unordered_map<std::string, Row> kept_;
+  std::string header_;
+  std::string known_text_;
+  std::vector<Row> known_;  // by path; they point into known_text_
+  std::string kept_text_;
 };
 
 }  // namespace athanor

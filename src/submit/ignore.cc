@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include "base/text.h"
 
@@ -26,6 +27,12 @@ std::string_view WithoutTrailingSpaces(std::string_view line) {
     end = at + 1;
   }
   return line.substr(0, end);
+}
+
+// "": it lies at the top.
+std::string_view FolderOf(std::string_view path) {
+  const size_t slash = path.find_last_of('/');
+  return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
 }
 
 bool InNamedClass(std::string_view name, int c, bool& known) {
@@ -91,6 +98,12 @@ bool IgnorePattern::Compile(std::string_view pattern) {
       ++at;
     }
   }
+  const auto is_wild = [](const Token& token) { return token.kind != Kind::kChar; };
+  const auto head_end = std::find_if(tokens_.begin(), tokens_.end(), is_wild);
+  const auto tail_begin = std::find_if(tokens_.rbegin(), tokens_.rend(), is_wild).base();
+  const auto byte_of = [](const Token& token) { return static_cast<char>(token.byte); };
+  std::transform(tokens_.begin(), head_end, std::back_inserter(head_), byte_of);
+  std::transform(tail_begin, tokens_.end(), std::back_inserter(tail_), byte_of);
   return true;
 }
 
@@ -225,7 +238,15 @@ bool IgnorePattern::Run(std::string_view text) const {
 bool IgnorePattern::Matches(std::string_view path, bool is_dir) const {
   if (blank_ || never_ || (folders_only_ && !is_dir)) return false;
   if (name_only_) path = path.substr(path.find_last_of('/') + 1);
-  return plain_ ? path == text_ : Run(path);
+  if (plain_) return path == text_;
+  return StartsWith(path, head_) && EndsWith(path, tail_) && Run(path);
+}
+
+bool IgnorePattern::CanMatchIn(std::string_view folder) const {
+  if (never_) return false;
+  if (name_only_ || !plain_) return true;
+  const size_t name = text_.find_last_of('/') + 1;
+  return std::string_view(text_).substr(0, name) == folder;
 }
 
 IgnoreRules::IgnoreRules(std::string prefix) : prefix_(std::move(prefix)) {}
@@ -250,25 +271,41 @@ void IgnoreRules::Add(Layer layer, std::string_view folder, std::string_view tex
   }
 }
 
-IgnoreVerdict IgnoreRules::OnEntry(std::string_view path, bool is_dir) const {
-  const std::string full = prefix_.empty() ? std::string(path) : prefix_ + "/" + std::string(path);
+IgnoreRules::InFolder IgnoreRules::For(std::string_view folder) const {
+  std::string full = prefix_;
+  if (!full.empty() && !folder.empty()) full += '/';
+  full += folder;
+  InFolder found;
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
     if (layer->empty()) continue;
-    std::string_view folder = full;
-    while (!folder.empty()) {
-      const size_t slash = folder.find_last_of('/');
-      folder = slash == std::string_view::npos ? std::string_view() : folder.substr(0, slash);
-      const auto rules = layer->find(folder);
-      if (rules == layer->end()) continue;
-      const std::string_view relative =
-          std::string_view(full).substr(folder.empty() ? 0 : folder.size() + 1);
-      for (auto rule = rules->second.rbegin(); rule != rules->second.rend(); ++rule) {
-        if (!rule->pattern.Matches(relative, is_dir)) continue;
-        return {!rule->pattern.is_negated(), rule->source, rule->line, rule->text};
+    for (std::string_view at = full;; at = FolderOf(at)) {
+      if (const auto rules = layer->find(at); rules != layer->end()) {
+        std::string below =
+            at.size() == full.size() ? "" : full.substr(at.empty() ? 0 : at.size() + 1) + "/";
+        for (auto rule = rules->second.rbegin(); rule != rules->second.rend(); ++rule) {
+          if (!rule->pattern.CanMatchIn(below)) continue;
+          found.candidates_.push_back({&*rule, rule->pattern.is_for_names() ? "" : below});
+        }
       }
+      if (at.empty()) break;
     }
   }
-  return {};
+  return found;
+}
+
+const IgnoreRules::Rule* IgnoreRules::InFolder::Decider(std::string_view name, bool is_dir) const {
+  std::string path;
+  for (const auto& [rule, below] : candidates_) {
+    if (!below.empty()) path.assign(below).append(name);
+    if (rule->pattern.Matches(below.empty() ? name : path, is_dir)) return rule;
+  }
+  return nullptr;
+}
+
+IgnoreVerdict IgnoreRules::OnEntry(std::string_view path, bool is_dir) const {
+  const Rule* rule = For(FolderOf(path)).Decider(path.substr(path.find_last_of('/') + 1), is_dir);
+  if (rule == nullptr) return {};
+  return {!rule->pattern.is_negated(), rule->source, rule->line, rule->text};
 }
 
 IgnoreVerdict IgnoreRules::OnPath(std::string_view path, bool is_dir) const {

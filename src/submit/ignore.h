@@ -15,6 +15,8 @@
 
 namespace athanor {
 
+inline constexpr size_t kIgnoreFileLimit = 1 << 20;  // bytes of one that are read
+
 // What decided, for messages: "data/.gitignore", line 3, "*.bin".
 struct IgnoreVerdict {
   bool ignored = false;
@@ -30,6 +32,9 @@ class IgnorePattern {
 
   bool is_blank() const { return blank_; }  // empty or a comment
   bool is_negated() const { return negated_; }
+  // False: it matches nothing that lies in `folder` itself (relative, a '/' at its end, or "").
+  bool CanMatchIn(std::string_view folder) const;
+  bool is_for_names() const { return name_only_; }  // looks at the last component alone
   // `path` is relative to the folder of the ignore file; no slash at either end.
   bool Matches(std::string_view path, bool is_dir) const;
 
@@ -55,6 +60,9 @@ class IgnorePattern {
   bool never_ = false;
   bool plain_ = false;  // no wildcard: text_ is compared
   std::string text_;
+  // What every match begins and ends with; most names are refused by these alone.
+  std::string head_;
+  std::string tail_;
   std::vector<Token> tokens_;
   std::vector<ByteSet> sets_;
 };
@@ -73,6 +81,34 @@ class IgnoreRules {
   // .git, __pycache__, virtual environments and the like.
   void AddDefaults();
 
+  struct Rule {
+    IgnorePattern pattern;
+    std::string text;
+    std::string source;
+    uint32_t line;
+  };
+
+  // Those of the rules that can decide on an entry of one folder, gathered once for all
+  // its entries. Good until the next Add.
+  class InFolder {
+   public:
+    // nullptr: no rule matches.
+    const Rule* Decider(std::string_view name, bool is_dir) const;
+    bool Ignores(std::string_view name, bool is_dir) const {
+      const Rule* rule = Decider(name, is_dir);
+      return rule != nullptr && !rule->pattern.is_negated();
+    }
+
+   private:
+    friend class IgnoreRules;
+    struct Candidate {
+      const Rule* rule;
+      std::string below;  // from the rule's folder to this one, with a '/' at its end
+    };
+    std::vector<Candidate> candidates_;  // what decides first, first
+  };
+  InFolder For(std::string_view folder) const;
+
   // The verdict on one entry whose parents are kept.
   IgnoreVerdict OnEntry(std::string_view path, bool is_dir) const;
   // The same when nothing is known of its parents: in an ignored folder all is ignored.
@@ -81,12 +117,6 @@ class IgnoreRules {
   const std::string& prefix() const { return prefix_; }
 
  private:
-  struct Rule {
-    IgnorePattern pattern;
-    std::string text;
-    std::string source;
-    uint32_t line;
-  };
   using Folders = std::map<std::string, std::vector<Rule>, std::less<>>;
 
   std::string prefix_;

@@ -28,7 +28,8 @@ bool IsLocked(const std::string& path) {
 
 }  // namespace
 
-ProcessBackend::ProcessBackend(Options options) : options_(std::move(options)) {
+ProcessBackend::ProcessBackend(Options options)
+    : options_(std::move(options)), spare_(options_.program, options_.attempts_dir) {
   // Agents are our children until we end; nobody waits for them.
   ::signal(SIGCHLD, SIG_IGN);
 }
@@ -48,6 +49,7 @@ Result<std::string> ProcessBackend::Launch(const AttemptPlan& plan) {
   ATHANOR_CHECK_OK(MakeDirs(dir));
   if (IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) return handle;
   ATHANOR_CHECK_OK(ReplaceFile(JoinPath(dir, attempt_dir::kPlan), EncodePlan(plan)));
+  if (spare_.Give(dir)) return handle;
   UniqueFd log(::open(JoinPath(dir, attempt_dir::kAgentLog).c_str(),
                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return FailErrno("open the agent's log in " + dir, errno);

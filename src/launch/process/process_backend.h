@@ -1,14 +1,15 @@
 // ProcessBackend runs an attempt as processes of this machine: it writes the
 // plan into the attempt's folder and starts `athanor agent` there in a session
-// of its own. The handle is the folder's name; everything needed to find the
-// attempt again (the agent's and the supervisor's identities, the exit record)
-// lies in that folder.
+// of its own, or gives it to one that waits. The handle is the folder's name; everything needed to
+// find the attempt again (the agent's and the supervisor's identities, the exit record) lies in
+// that folder.
 #pragma once
 
 #include <memory>
 #include <string>
 
 #include "launch/backend.h"
+#include "launch/process/spare_agent.h"
 
 namespace athanor {
 
@@ -30,6 +31,7 @@ class ProcessBackend final : public Backend {
   Result<std::string> DirOf(const std::string& handle) const;
   Status EndScript(const std::string& dir) const;
   Options options_;
+  SpareAgent spare_;
 };
 
 }  // namespace athanor

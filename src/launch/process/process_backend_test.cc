@@ -16,9 +16,17 @@ namespace athanor {
 namespace {
 
 // Stands in for `athanor agent`: it takes the lock, starts the script once, and names it in
-// the supervisor's status; with --end it ends it. Real processes, without a server.
+// the supervisor's status; with --end it ends it, with --wait it is told its folder first.
+// Real processes, without a server.
 constexpr char kAgent[] = R"sh(#!/bin/sh
 dir=$3
+if [ "$4" = --wait ]; then
+  echo $$ >"$(dirname "$0")/spare.pid"
+  dir=$(dd bs=4096 count=1 2>/dev/null <&3)
+  exec 3<&-
+  rm -f "$(dirname "$0")/spare.pid"
+  [ -n "$dir" ] || exit 0
+fi
 if [ "$4" = --end ]; then
   script=$(cat "$dir/supervisor.status")
   kill -9 "$script"
@@ -47,6 +55,7 @@ class ProcessCase {
     RestartServer();
   }
   ~ProcessCase() {
+    backend_.reset();
     for (const auto& attempt : attempts_) {
       if (auto pid = PidIn(attempt, "agent.pid")) ::kill(pid, SIGKILL);
       if (auto pid = PidIn(attempt, "supervisor.status")) ::kill(pid, SIGKILL);
@@ -55,8 +64,8 @@ class ProcessCase {
 
   Backend& backend() { return *backend_; }
   void RestartServer() {
-    backend_ = std::make_unique<ProcessBackend>(
-        ProcessBackend::Options{dir_ / "attempts", program_});
+    backend_ =
+        std::make_unique<ProcessBackend>(ProcessBackend::Options{dir_ / "attempts", program_});
   }
   AttemptPlan NewPlan() {
     AttemptPlan plan;
@@ -67,6 +76,15 @@ class ProcessCase {
   void AwaitScript(const AttemptPlan& plan) {
     while (!IsAlive(AgentOf(plan)) || !ScriptRuns(plan)) ::usleep(2'000);
   }
+  // The agent that waits for an attempt, once there is one.
+  ProcessIdentity AwaitSpare() {
+    for (;; ::usleep(2'000)) {
+      const auto text = ReadFile(dir_ / "spare.pid");
+      const auto spare = IdentityOf(text ? std::atoi(text->c_str()) : 0);
+      if (spare && IsAlive(*spare)) return *spare;
+    }
+  }
+  void EndServer() { backend_.reset(); }
   void KillAgent(const AttemptPlan& plan) {
     const auto agent = AgentOf(plan);
     ::kill(agent.pid, SIGKILL);
@@ -84,15 +102,16 @@ class ProcessCase {
     return at != scripts_.end() && IsAlive(at->second);
   }
 
- private:
-  pid_t PidIn(AttemptId attempt, const char* file) {
-    auto text = ReadFile(dir_ / ("attempts/" + attempt.ToString() + "/" + file));
-    return text ? static_cast<pid_t>(std::atoi(text->c_str())) : 0;
-  }
   ProcessIdentity AgentOf(const AttemptPlan& plan) {
     const auto pid = PidIn(plan.attempt, "agent.pid");
     return (pid == 0 ? Result<ProcessIdentity>(ProcessIdentity{}) : IdentityOf(pid))
         .value_or(ProcessIdentity{});
+  }
+
+ private:
+  pid_t PidIn(AttemptId attempt, const char* file) {
+    auto text = ReadFile(dir_ / ("attempts/" + attempt.ToString() + "/" + file));
+    return text ? static_cast<pid_t>(std::atoi(text->c_str())) : 0;
   }
 
   TestDir dir_;
@@ -102,7 +121,46 @@ class ProcessCase {
   std::unique_ptr<ProcessBackend> backend_;
 };
 
+// Every attempt finds an agent that waits for one.
+class SpareCase : public ProcessCase {
+ public:
+  AttemptPlan NewPlan() {
+    AwaitSpare();
+    return ProcessCase::NewPlan();
+  }
+};
+
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, BackendConformance, ProcessCase);
+INSTANTIATE_TYPED_TEST_SUITE_P(Spare, BackendConformance, SpareCase);
+
+TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
+  ProcessCase server;
+  for (int i = 0; i < 2; ++i) {
+    const auto spare = server.AwaitSpare();
+    const auto plan = server.NewPlan();
+    ASSERT_TRUE(server.backend().Launch(plan));
+    server.AwaitScript(plan);
+    EXPECT_EQ(server.AgentOf(plan), spare);
+  }
+}
+
+TEST(SpareAgent, OneThatDiedIsNotWaitedFor) {
+  ProcessCase server;
+  const auto spare = server.AwaitSpare();
+  ::kill(-spare.pid, SIGKILL);  // and what it reads with
+  while (IsAlive(spare)) ::usleep(1'000);
+  const auto plan = server.NewPlan();
+  ASSERT_TRUE(server.backend().Launch(plan));
+  server.AwaitScript(plan);
+  EXPECT_EQ(server.ScriptStarts(plan), 1);
+}
+
+TEST(SpareAgent, EndsWithItsServer) {
+  ProcessCase server;
+  const auto spare = server.AwaitSpare();
+  server.EndServer();
+  while (IsAlive(spare)) ::usleep(1'000);
+}
 
 TEST(ProcessBackend, AHandleThatIsNoAttemptNeverBecomesAPath) {
   TestDir dir;

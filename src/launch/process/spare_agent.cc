@@ -1,0 +1,75 @@
+#include "launch/process/spare_agent.h"
+
+#include <fcntl.h>
+#include <sys/socket.h>
+
+#include <chrono>
+
+#include "base/files.h"
+#include "base/process.h"
+#include "job/ids.h"
+
+namespace athanor {
+namespace {
+
+// By then the script of the attempt before runs, or does something that takes long.
+constexpr std::chrono::milliseconds kPause(40);
+
+}  // namespace
+
+SpareAgent::SpareAgent(std::string program, std::string attempts_dir)
+    : program_(std::move(program)), attempts_dir_(std::move(attempts_dir)) {
+  keeper_ = std::thread([this] { KeepOne(); });
+}
+
+SpareAgent::~SpareAgent() {
+  {
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+  }
+  changed_.notify_one();
+  keeper_.join();
+}
+
+bool SpareAgent::Give(const std::string& attempt_dir) {
+  UniqueFd orders;
+  {
+    const std::lock_guard lock(mutex_);
+    orders = std::move(orders_);
+    wanted_ = true;
+  }
+  changed_.notify_one();
+  return orders && ::send(orders.get(), attempt_dir.data(), attempt_dir.size(), MSG_NOSIGNAL) ==
+                       static_cast<ssize_t>(attempt_dir.size());
+}
+
+void SpareAgent::KeepOne() {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    changed_.wait(lock, [&] { return ended_ || wanted_; });
+    if (changed_.wait_for(lock, kPause, [&] { return ended_; })) return;
+    // Where none can be started it is asked for again with the next attempt.
+    wanted_ = false;
+    lock.unlock();
+    UniqueFd orders = Start();
+    lock.lock();
+    orders_ = std::move(orders);
+  }
+}
+
+UniqueFd SpareAgent::Start() const {
+  int ends[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
+  UniqueFd ours(ends[0]);
+  const UniqueFd theirs(ends[1]);
+  const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  DetachedOptions options;
+  options.pass_fds = {theirs.get()};
+  // Written over with the attempt's folder, which is as long, so that `ps` tells them apart.
+  const std::string later(AttemptId().ToString().size(), '-');
+  const auto pid = SpawnDetached(
+      {program_, "agent", "--dir", JoinPath(attempts_dir_, later), "--wait"}, null.get(), options);
+  return pid ? std::move(ours) : UniqueFd();
+}
+
+}  // namespace athanor

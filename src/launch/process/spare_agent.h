@@ -1,0 +1,40 @@
+// An agent that was started before there is an attempt for it. Most of what a job waits
+// for between submit and start is the start of programs; this takes one of them out.
+//
+// One waits at a time, and is replaced shortly after it was given an attempt, when that
+// one's script runs. It ends with this object, however that ends.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/fd.h"
+
+namespace athanor {
+
+class SpareAgent {
+ public:
+  // `attempts_dir` and `program` as in ProcessBackend.
+  SpareAgent(std::string program, std::string attempts_dir);
+  ~SpareAgent();
+
+  // Any thread. False: none waits, or it has died; then start one the usual way.
+  bool Give(const std::string& attempt_dir);
+
+ private:
+  void KeepOne();
+  UniqueFd Start() const;
+
+  const std::string program_;
+  const std::string attempts_dir_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  UniqueFd orders_;  // to the one that waits
+  bool wanted_ = true;
+  bool ended_ = false;
+  std::thread keeper_;
+};
+
+}  // namespace athanor
