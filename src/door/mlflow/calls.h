@@ -40,7 +40,8 @@ struct MlflowCall {
   Access need;
   MlflowHandler handler;
   bool slow = false;  // a read that belongs on a thread of its own
-  // The same for requests in the usual form, which it knows without a Fields; none: not in it.
+  // The same for requests that can be answered at once, without a Fields or a thread; none: not
+  // this one.
   std::optional<Result<Answer>> (*plain)(Mlflow& mlflow, const Call& call) = nullptr;
 };
 

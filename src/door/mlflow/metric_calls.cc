@@ -365,6 +365,11 @@ std::vector<SeriesPoint> Sampled(const std::vector<SeriesPoint>& points, size_t 
   return kept;
 }
 
+// A sample has up to two points for each pixel.
+SampleQuery ChartQuery(std::optional<int64_t> start, std::optional<int64_t> stop, size_t most) {
+  return {start, stop, std::max<size_t>(most / 2, 1)};
+}
+
 // At most `most` points of a run for a chart, by step.
 Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::string& key,
                                          std::optional<int64_t> start, std::optional<int64_t> stop,
@@ -372,9 +377,8 @@ Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::s
   // What was logged without a step is at step 0 for MLflow, and nowhere for the store's ranges.
   const bool zero = start && *start <= 0 && *stop >= 0;
   if (!zero && mlflow.context.runs.Has(run)) {
-    SampleQuery query{start, stop, std::max<size_t>(most / 2, 1)};
-    auto points =
-        mlflow.context.series.Sample(run, key, query, mlflow.context.runs.ResumesOf(run));
+    auto points = mlflow.context.series.Sample(run, key, ChartQuery(start, stop, most),
+                                               mlflow.context.runs.ResumesOf(run));
     if (points) return Sampled(*points, most);
     if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
     return points;
@@ -389,32 +393,71 @@ Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::s
   return Sampled(points, most);
 }
 
-Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const auto runs, RunsOf(fields, "run_ids"));
-  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+struct IntervalQuery {
+  std::vector<JobId> runs;
+  std::string key;
+  std::optional<int64_t> start;
+  std::optional<int64_t> stop;
+  size_t most = 0;
+};
+
+Result<IntervalQuery> ReadInterval(const Fields& fields) {
+  IntervalQuery query;
+  ATHANOR_TRY(query.runs, RunsOf(fields, "run_ids"));
+  ATHANOR_TRY(query.key, fields.Needed("metric_key"));
   ATHANOR_TRY(const auto page, ReadPage(fields, kMostSampled, kMostSampled));
-  ATHANOR_TRY(const auto start, fields.Int("start_step"));
-  ATHANOR_TRY(const auto stop, fields.Int("end_step"));
-  if (start.has_value() != stop.has_value() || (start && *start > *stop)) {
-    return InvalidParameter("If either start step or end step are specified, both must be "
-                            "specified, and end_step must be greater than start_step. Found "
-                            "start_step and end_step to be inconsistent.");
+  ATHANOR_TRY(query.start, fields.Int("start_step"));
+  ATHANOR_TRY(query.stop, fields.Int("end_step"));
+  query.most = page.limit;
+  if (query.start.has_value() != query.stop.has_value() ||
+      (query.start && *query.start > *query.stop)) {
+    return InvalidParameter(
+        "If either start step or end step are specified, both must be "
+        "specified, and end_step must be greater than start_step. Found "
+        "start_step and end_step to be inconsistent.");
   }
+  return query;
+}
+
+template <class PointsOf>  // std::vector<SeriesPoint>(JobId)
+Answer WriteInterval(const IntervalQuery& query, PointsOf points_of) {
   Answer answer;
   answer.body.clear();
   JsonWriter json(answer.body);
   json.BeginObject();
   json.Key("metrics");
   json.BeginArray();
-  for (const JobId run : runs) {
-    const auto points = ChartOf(mlflow, run, key, start, stop, page.limit);
-    if (!points) continue;
-    PointWriter writer(json, key, run.value.ToHex());
-    for (const auto& point : *points) writer.Write(point);
+  for (const JobId run : query.runs) {
+    PointWriter writer(json, query.key, run.value.ToHex());
+    const auto points = points_of(run);
+    answer.body.reserve(answer.body.size() + points.size() * (160 + query.key.size()));
+    for (const auto& point : points) writer.Write(point);
   }
   json.EndArray();
   json.EndObject();
   return answer;
+}
+
+Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const auto query, ReadInterval(fields));
+  return WriteInterval(query, [&](JobId run) {
+    return ChartOf(mlflow, run, query.key, query.start, query.stop, query.most)
+        .value_or(std::vector<SeriesPoint>());
+  });
+}
+
+// One run whose series is in memory: waking a thread would take longer than the answer.
+std::optional<Result<Answer>> IntervalAtHand(Mlflow& mlflow, const Call& call) {
+  const auto fields = Fields::Of(call.request);
+  if (!fields) return std::nullopt;
+  const auto query = ReadInterval(*fields);
+  if (!query || query->runs.size() != 1 || query->start) return std::nullopt;
+  const JobId run = query->runs.front();
+  if (!mlflow.context.runs.Has(run)) return std::nullopt;
+  const auto points = mlflow.context.series.SampleAtHand(
+      run, query->key, ChartQuery({}, {}, query->most), mlflow.context.runs.ResumesOf(run));
+  if (!points) return std::nullopt;
+  return WriteInterval(*query, [&](JobId) { return Sampled(*points, query->most); });
 }
 
 constexpr MlflowCall kCalls[] = {
@@ -425,11 +468,13 @@ constexpr MlflowCall kCalls[] = {
     {"GET", "/2.0/mlflow/metrics/get-history-bulk", "metrics.history_bulk", Access::kRead,
      HistoryBulk, true},
     {"GET", "/2.0/mlflow/metrics/get-history-bulk-interval", "metrics.history_interval",
-     Access::kRead, HistoryInterval, true},
+     Access::kRead, HistoryInterval, true, IntervalAtHand},
 };
 
 }  // namespace
 
-std::span<const MlflowCall> MetricCalls() { return kCalls; }
+std::span<const MlflowCall> MetricCalls() {
+  return kCalls;
+}
 
 }  // namespace athanor

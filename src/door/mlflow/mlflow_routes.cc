@@ -41,10 +41,10 @@ void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
 }
 
 void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const Call& call) {
+  if (row.plain != nullptr) {
+    if (auto answer = row.plain(*mlflow, call)) return Finish(*mlflow, call, std::move(*answer));
+  }
   if (!row.slow) {
-    if (row.plain != nullptr) {
-      if (auto answer = row.plain(*mlflow, call)) return Finish(*mlflow, call, std::move(*answer));
-    }
     auto fields = Fields::Of(call.request);
     if (!fields) return call.responder.Send(MlflowError(fields.error()));
     return Finish(*mlflow, call, row.handler(*mlflow, *fields, call));

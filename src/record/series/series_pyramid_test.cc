@@ -77,6 +77,16 @@ void ExpectSampleOf(std::vector<SeriesPoint> all, const std::vector<SeriesPoint>
 }
 
 // Planted bug: forget in HighestSteps that a later attempt's first step ends an earlier one.
+// To be compared, NaN with NaN.
+std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
+    const std::vector<SeriesPoint>& points) {
+  std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> bits;
+  for (const auto& p : points) {
+    bits.emplace_back(p.step, p.wall_ns, std::bit_cast<uint64_t>(p.value));
+  }
+  return bits;
+}
+
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 12; ++round) {
@@ -120,6 +130,10 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
       ASSERT_TRUE(sample) << sample.error().what;
       ASSERT_NO_FATAL_FAILURE(ExpectSampleOf(all, *sample, query)) << "seed " << TestSeed();
       if (HasFailure()) return;
+      // What is told at once is what Sample tells, which may read files for it.
+      if (const auto at_hand = store->SampleAtHand(job, "x", query, resumes)) {
+        EXPECT_EQ(Bits(*at_hand), Bits(*sample)) << "seed " << TestSeed();
+      }
     }
   }
 }
@@ -166,6 +180,7 @@ TEST(SeriesIndex, AJobThatWasIndexedOpensAsIfItsFileWereRead) {
     before = store->Summaries(job).value();
   }
   auto store = OpenSeries(dir.path());
+  EXPECT_FALSE(store->SampleAtHand(job, "x", {{}, {}, 200})) << "a file was read for it";
   const auto after = store->Summaries(job).value();
   ASSERT_EQ(after.size(), 1u);
   EXPECT_EQ(after[0].count, before[0].count);
@@ -176,6 +191,9 @@ TEST(SeriesIndex, AJobThatWasIndexedOpensAsIfItsFileWereRead) {
   const auto sample = store->Sample(job, "x", {{}, {}, 200}).value();
   ExpectSampleOf(store->Read(job, "x").value(), sample, {{}, {}, 200});
   EXPECT_LT(sample.size(), 2000u);
+  const auto at_hand = store->SampleAtHand(job, "x", {{}, {}, 200});
+  ASSERT_TRUE(at_hand);
+  EXPECT_EQ(Bits(*at_hand), Bits(sample));
 }
 
 // Planted bug: take an index without looking at the file's bytes before its length.

@@ -197,6 +197,11 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, NewNames& defined) {
   return count;
 }
 
+// Then the sample is made from the points themselves.
+bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
+  return plan.points <= std::max<uint64_t>(kExactPoints, 2 * query.width);
+}
+
 }  // namespace
 
 struct SeriesStore::Parts {
@@ -598,6 +603,23 @@ Result<std::vector<SeriesPoint>> SeriesStore::History(JobId job, std::string_vie
   return KeepAllPoints(std::move(points), resumes);
 }
 
+std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std::string_view name,
+                                                                  const SampleQuery& query,
+                                                                  const Resumes& resumes) const {
+  std::vector<SeriesChunk> chunks;
+  {
+    const auto lease = parts_->jobs.Take(job);
+    const std::unique_lock lock(lease->mutex, std::try_to_lock);
+    if (!lock || !lease->open) return std::nullopt;
+    const auto at = lease->by_name.find(name);
+    if (at == lease->by_name.end()) return std::nullopt;
+    chunks = lease->series[at->second].pyramid.chunks();
+  }
+  const SamplePlan plan = PlanSample(std::move(chunks), query, resumes);
+  if (!plan.by_chunks || !plan.partly.empty() || IsShort(plan, query)) return std::nullopt;
+  return ThinChunks(plan.whole, {}, query.width);
+}
+
 Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view name,
                                                      const SampleQuery& query,
                                                      const Resumes& resumes) const {
@@ -619,7 +641,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view
     });
     return Thin(points, query.width);
   }
-  if (plan.points <= std::max<uint64_t>(kExactPoints, 2 * query.width)) {
+  if (IsShort(plan, query)) {
     std::move(plan.whole.begin(), plan.whole.end(), std::back_inserter(plan.partly));
     plan.whole.clear();
   }
