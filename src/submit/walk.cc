@@ -12,6 +12,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "base/files.h"
@@ -93,9 +94,7 @@ class Looks {
       full = waiting_.size() > kWaitingFolders;
     }
     some_.notify_one();
-    if (!helper_.joinable() && files_ >= kFilesForOne) {
-      helper_ = std::thread([this] { Help(); });
-    }
+    if (!helper_.joinable() && files_ >= kFilesForOne) CallHelp();
     if (full) (void)TakeOne();
   }
 
@@ -113,6 +112,14 @@ class Looks {
   }
 
  private:
+  void CallHelp() {
+    try {
+      helper_ = std::thread([this] { Help(); });
+    } catch (const std::system_error&) {
+      files_ = 0;  // no thread to be had: this one does it alone
+    }
+  }
+
   bool TakeOne() {
     Folder* folder = nullptr;
     {

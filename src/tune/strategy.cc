@@ -17,6 +17,7 @@ constexpr Row kRows[] = {{Strategy::kAutomatic, "auto"}, {Strategy::kRandom, "ra
                          {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
                          {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
 
+constexpr size_t kStep = 5;             // trials of the same value
 constexpr uint64_t kListed = 100'000;  // spaces up to here are searched for what is left
 
 size_t FreeDimensions(const Space& space) {
@@ -29,6 +30,19 @@ Strategy Chosen(const Space& space, const Settings& settings, const History& his
   return FreeDimensions(space) <= kBayesDimensions && history.told().size() <= kBayesTrials
              ? Strategy::kBayes
              : Strategy::kTpe;
+}
+
+// So many trials gave exactly the best value: they stand on a step, as of a tree's depth or of an
+// accuracy, and a model of them sees nothing beyond its edge.
+bool OnAStep(const History& history) {
+  const Trial* best = history.Best();
+  if (best == nullptr) return false;
+  size_t level = 0;
+  for (const size_t told : history.told()) {
+    const Trial& trial = history.trials()[told];
+    level += trial.state == Trial::State::kDone && trial.value == best->value ? 1 : 0;
+  }
+  return level >= kStep;
 }
 
 // A point nobody tried, however it is found; the best trial again when there is none.
@@ -92,6 +106,7 @@ Result<Suggestion> Ask(const Space& space, const Settings& settings, const Histo
       break;
     case Strategy::kAutomatic:
     case Strategy::kBayes:
+      if (history.asks() % 2 == 1 && OnAStep(history)) break;  // anywhere
       points = BayesPoints(space, settings, history, *memory);
       if (points.empty()) points.push_back(SobolPoint(space, settings.seed, history.asks()));
       break;

@@ -219,6 +219,26 @@ TEST(Strategies, BayesLearnsWhereTrialsFail) {
   EXPECT_LT(session->Best()->value, -0.5);
 }
 
+// Planted bug: follow the model alone, which stays where it has seen the best value.
+TEST(Strategies, BayesLooksElsewhereFromAStep) {
+  int found = 0;
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    auto session = Start(R"([{"name":"x","type":"float","low":0,"high":1},
+                             {"name":"y","type":"float","low":0,"high":1}])",
+                         Strategy::kBayes, seed);
+    for (int i = 0; i < 100; ++i) {
+      const auto asked = Next(*session);
+      ASSERT_TRUE(asked);
+      const double x = asked->params["x"], y = asked->params["y"];
+      // A wide step, and far from it a small pit that nothing leads to.
+      const bool pit = std::abs(x - 0.9) < 0.06 && std::abs(y - 0.9) < 0.06;
+      ASSERT_TRUE(session->Tell(asked->id, pit ? 0.0 : x + y < 0.8 ? 0.5 : 1.0 + x + y));
+    }
+    found += session->Best()->value == 0.0;
+  }
+  EXPECT_GE(found, 4);
+}
+
 TEST(Grid, AsksEveryCellOnceAndFailedOnesOnceMore) {
   auto session = Start(R"([{"name":"x","type":"float","scale":"log","low":0.01,"high":1,"levels":3},
                            {"name":"n","type":"int","low":1,"high":2}])", Strategy::kGrid);
