@@ -1,4 +1,4 @@
-// An Executor runs functions one after the other: Asio's loop in the server,
+// An Executor runs functions one after the other: net's Loop in the server,
 // a virtual one in simulation. Post is safe from any thread; what was posted
 // runs in order on the executor's own thread.
 #pragma once

@@ -195,8 +195,12 @@ void HttpConnection::WaitWritable() {
 }
 
 HttpConnection::Filled HttpConnection::Fill() {
-  // Already waiting for it: a read now would only ask the kernel in vain.
+  // A read now would only ask the kernel in vain.
   if (waiting_read_) return Filled::kWait;
+  if (std::exchange(drained_, false)) {
+    WaitReadable();
+    return Filled::kWait;
+  }
   if (turns_-- <= 0) {
     PumpSoon();
     return Filled::kWait;
@@ -205,6 +209,7 @@ HttpConnection::Filled HttpConnection::Fill() {
   switch (outcome.io) {
     case Transport::Io::kDone:
       in_.append(host_->scratch.data(), outcome.bytes);
+      drained_ = outcome.drained;
       return Filled::kSome;
     case Transport::Io::kWantRead:
       WaitReadable();

@@ -119,6 +119,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool pump_again_ = false;
   bool pump_posted_ = false;
   bool waiting_read_ = false;
+  bool drained_ = false;  // the last read took all there was
   bool waiting_write_ = false;
   bool peer_ended_ = false;  // it sends no more, but may still read
   bool close_after_ = false;

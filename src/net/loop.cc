@@ -1,52 +1,174 @@
 #include "net/loop.h"
 
-#include <sys/stat.h>
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <thread>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
-#include "net/asio.h"
+#include "base/fd.h"
 
 namespace athanor {
 namespace {
 
-namespace asio = boost::asio;
-using ErrorCondition = boost::system::error_code;
+using Clock = std::chrono::steady_clock;
 
-class AsioFdWatch final : public FdWatch {
+constexpr uint64_t kWake = 0;      // in place of a watch's number
+constexpr int kMostEvents = 64;    // taken at once
+constexpr uint32_t kEnd = EPOLLERR | EPOLLHUP;  // told whether it was asked for or not
+
+// Where a signal is told of; an eventfd of the loop that asked for it last.
+std::array<std::atomic<int>, NSIG> g_told_at{};
+
+void OnSignalCame(int signal) {
+  const int error = errno;
+  const uint64_t one = 1;
+  // Only a full counter refuses, and then it was told.
+  [[maybe_unused]] const ssize_t wrote = ::write(g_told_at[static_cast<size_t>(signal)], &one, 8);
+  errno = error;
+}
+
+}  // namespace
+
+struct Loop::Impl {
+  class Watch;
+  struct SignalWatch {
+    int signal;
+    UniqueFd fd;
+    std::unique_ptr<FdWatch> watch;
+  };
+
+  Impl() : poll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    epoll_event event{};
+    event.events = EPOLLIN | EPOLLET;  // so that nobody needs to read it
+    event.data.u64 = kWake;
+    ::epoll_ctl(poll.get(), EPOLL_CTL_ADD, wake.get(), &event);
+  }
+
+  void Wake() {
+    const uint64_t one = 1;
+    [[maybe_unused]] const ssize_t wrote = ::write(wake.get(), &one, sizeof one);
+  }
+  void RunPosted();
+  void RunTimers();
+  void Wait();
+
+  void AddTimer(TimerId id, Clock::time_point when, Task task) {
+    due.emplace(id, when);
+    timers.emplace(std::pair(when, id), std::move(task));
+  }
+  void DropTimer(TimerId id) {
+    const auto at = due.find(id);
+    if (at == due.end()) return;
+    timers.erase({at->second, id});
+    due.erase(at);
+  }
+
+  const UniqueFd poll;
+  const UniqueFd wake;
+  std::atomic<bool> stopped{false};
+  std::atomic<std::thread::id> thread{};  // that runs it
+  std::atomic<TimerId> next_timer{1};
+
+  std::mutex mutex;
+  std::deque<Task> posted;  // under mutex
+  bool asleep = false;      // under mutex: it waits, and was not woken yet
+
+  // The loop's thread only.
+  std::map<std::pair<Clock::time_point, TimerId>, Task> timers;
+  std::unordered_map<TimerId, Clock::time_point> due;  // when each of `timers` is
+  std::unordered_map<uint64_t, Watch*> watches;
+  uint64_t next_watch = kWake + 1;
+  std::vector<SignalWatch> signals;
+};
+
+// What a wait asks of the kernel stays asked: a connection that is read, answered and waited for
+// again costs no call for it. What comes when nobody waits is asked for no more.
+class Loop::Impl::Watch final : public FdWatch {
  public:
-  explicit AsioFdWatch(asio::io_context& io) : descriptor_(io) {}
-  ~AsioFdWatch() override {
-    *alive_ = false;
-    if (descriptor_.is_open()) descriptor_.release();
+  Watch(Impl& loop, int fd) : loop_(loop), fd_(fd), number_(loop.next_watch++) {}
+  ~Watch() override {
+    if (loop_.watches.erase(number_) > 0 && known_) Ask(EPOLL_CTL_DEL, 0);
   }
 
-  ErrorCondition Open(int fd) {
-    ErrorCondition error;
-    descriptor_.assign(fd, error);
-    return error;
+  // 0, or an errno.
+  int Open() {
+    if (Ask(EPOLL_CTL_ADD, EPOLLIN) != 0) return errno;
+    loop_.watches.emplace(number_, this);
+    const int flags = ::fcntl(fd_, F_GETFL);
+    if ((flags & O_NONBLOCK) == 0) ::fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+    return 0;
   }
 
-  void WhenReadable(Executor::Task task) override {
-    Wait(asio::posix::stream_descriptor::wait_read, std::move(task));
+  void WhenReadable(Task task) override {
+    on_read_ = std::move(task);
+    Need(EPOLLIN);
   }
-  void WhenWritable(Executor::Task task) override {
-    Wait(asio::posix::stream_descriptor::wait_write, std::move(task));
+  void WhenWritable(Task task) override {
+    on_write_ = std::move(task);
+    Need(EPOLLOUT);
+  }
+
+  // May destroy the watch.
+  void Ready(uint32_t events) {
+    const bool read = (events & (EPOLLIN | kEnd)) != 0 && on_read_;
+    const bool write = (events & (EPOLLOUT | kEnd)) != 0 && on_write_;
+    if (!read && !write) return Unwanted(events);
+    // A socket can nearly always be written to, so that is asked for anew each time.
+    if (write) Ask(EPOLL_CTL_MOD, asked_ & ~uint32_t{EPOLLOUT});
+    const Task on_write = write ? std::exchange(on_write_, nullptr) : nullptr;
+    if (read) {
+      Impl& loop = loop_;
+      const uint64_t number = number_;
+      std::exchange(on_read_, nullptr)();
+      if (!loop.watches.contains(number)) return;
+    }
+    if (on_write) on_write();
   }
 
  private:
-  void Wait(asio::posix::stream_descriptor::wait_type type, Executor::Task task) {
-    descriptor_.async_wait(type,
-                           [alive = alive_, task = std::move(task)](const ErrorCondition& error) {
-                             if (*alive && error != asio::error::operation_aborted) task();
-                           });
+  void Need(uint32_t event) {
+    if ((asked_ & event) != 0) return;
+    Ask(known_ ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, asked_ | event);
+  }
+  void Unwanted(uint32_t events) {
+    if ((events & kEnd) != 0) {
+      Ask(EPOLL_CTL_DEL, 0);  // an end is told of for as long as the descriptor is known
+    } else {
+      Ask(EPOLL_CTL_MOD, asked_ & ~events);
+    }
+  }
+  int Ask(int how, uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    event.data.u64 = number_;
+    asked_ = events;
+    known_ = how != EPOLL_CTL_DEL;
+    return ::epoll_ctl(loop_.poll.get(), how, fd_, &event);
   }
 
-  asio::posix::stream_descriptor descriptor_;
-  // Shared with the waits: a completion may be queued when the watch is destroyed.
-  std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
+  Impl& loop_;
+  const int fd_;
+  const uint64_t number_;
+  uint32_t asked_ = 0;
+  bool known_ = false;  // to epoll
+  Task on_read_;
+  Task on_write_;
 };
+
+namespace {
 
 class RepeatingFdWatch final : public FdWatch {
  public:
@@ -76,63 +198,113 @@ class RepeatingFdWatch final : public FdWatch {
 
 }  // namespace
 
-struct Loop::Impl {
-  asio::io_context io{1};
-  asio::executor_work_guard<asio::io_context::executor_type> work{io.get_executor()};
-  std::atomic<TimerId> next_timer{1};
-  std::unordered_map<TimerId, asio::steady_timer> timers;
-  std::vector<std::unique_ptr<asio::signal_set>> signals;
-
-  void AddTimer(TimerId id, std::chrono::steady_clock::time_point when, Task task) {
-    auto [place, added] = timers.try_emplace(id, io, when);
-    place->second.async_wait([this, id, task = std::move(task)](const ErrorCondition& error) {
-      // Cancelled after it came due: the completion is queued without an error.
-      if (error || timers.erase(id) == 0) return;
-      task();
-    });
+// What is posted meanwhile has its turn after the timers and the descriptors.
+void Loop::Impl::RunPosted() {
+  size_t count = SIZE_MAX;
+  for (size_t done = 0; !stopped; ++done) {
+    Task task;
+    {
+      const std::lock_guard lock(mutex);
+      if (done == 0) count = posted.size();
+      if (done == count) return;
+      task = std::move(posted.front());
+      posted.pop_front();
+    }
+    task();
   }
+}
 
-  void WaitForSignal(asio::signal_set& set, std::shared_ptr<Task> task) {
-    set.async_wait([this, &set, task](const ErrorCondition& error, int) {
-      if (error) return;
-      WaitForSignal(set, task);
-      (*task)();
-    });
+void Loop::Impl::RunTimers() {
+  if (timers.empty()) return;
+  const auto now = Clock::now();
+  while (!stopped && !timers.empty() && timers.begin()->first.first <= now) {
+    auto next = timers.extract(timers.begin());
+    due.erase(next.key().second);
+    next.mapped()();
   }
-};
+}
+
+void Loop::Impl::Wait() {
+  int pause = -1;
+  if (!timers.empty()) {
+    const auto left = timers.begin()->first.first - Clock::now();
+    const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left).count();
+    pause = static_cast<int>(std::clamp<int64_t>(whole, 0, 60'000));
+  }
+  {
+    const std::lock_guard lock(mutex);
+    if (!posted.empty() || stopped) pause = 0;
+    asleep = pause != 0;
+  }
+  std::array<epoll_event, kMostEvents> events;
+  const int count = ::epoll_wait(poll.get(), events.data(), kMostEvents, pause);
+  if (pause != 0) {
+    const std::lock_guard lock(mutex);
+    asleep = false;
+  }
+  for (int i = 0; i < count && !stopped; ++i) {
+    // By number: an earlier one may have destroyed it.
+    const auto at = watches.find(events[static_cast<size_t>(i)].data.u64);
+    if (at != watches.end()) at->second->Ready(events[static_cast<size_t>(i)].events);
+  }
+}
 
 Loop::Loop() : impl_(std::make_unique<Impl>()) {}
 
-// Timers and signal sets go before the io_context, whose services they use.
 Loop::~Loop() {
-  impl_->signals.clear();
-  impl_->timers.clear();
+  for (const auto& each : impl_->signals) {
+    int mine = each.fd.get();
+    if (!g_told_at[static_cast<size_t>(each.signal)].compare_exchange_strong(mine, -1)) continue;
+    ::signal(each.signal, SIG_DFL);
+  }
+  impl_->signals.clear();  // their watches know the rest
+  // What a task held may post as it goes.
+  for (bool some = true; some;) {
+    const auto timers = std::exchange(impl_->timers, {});
+    std::unique_lock lock(impl_->mutex);
+    const auto posted = std::exchange(impl_->posted, {});
+    lock.unlock();
+    some = !timers.empty() || !posted.empty();
+  }
 }
 
 void Loop::Run() {
-  impl_->io.restart();
-  impl_->io.run();
+  impl_->stopped = false;
+  impl_->thread = std::this_thread::get_id();
+  while (!impl_->stopped) {
+    impl_->RunPosted();
+    impl_->RunTimers();
+    if (!impl_->stopped) impl_->Wait();
+  }
+  impl_->thread = std::thread::id();
 }
 
 void Loop::Stop() {
-  impl_->io.stop();
+  impl_->stopped = true;
+  impl_->Wake();
 }
 
 bool Loop::InLoopThread() const {
-  return impl_->io.get_executor().running_in_this_thread();
+  return impl_->thread.load(std::memory_order_relaxed) == std::this_thread::get_id();
 }
 
 void Loop::Post(Task task) {
-  asio::post(impl_->io, std::move(task));
+  bool sleeps = false;
+  {
+    const std::lock_guard lock(impl_->mutex);
+    impl_->posted.push_back(std::move(task));
+    sleeps = std::exchange(impl_->asleep, false);
+  }
+  if (sleeps) impl_->Wake();
 }
 
 Executor::TimerId Loop::After(std::chrono::milliseconds delay, Task task) {
   const TimerId id = impl_->next_timer++;
-  const auto when = std::chrono::steady_clock::now() + delay;
+  const auto when = Clock::now() + delay;
   if (InLoopThread()) {
     impl_->AddTimer(id, when, std::move(task));
   } else {
-    asio::post(impl_->io, [impl = impl_.get(), id, when, task = std::move(task)]() mutable {
+    Post([impl = impl_.get(), id, when, task = std::move(task)]() mutable {
       impl->AddTimer(id, when, std::move(task));
     });
   }
@@ -141,21 +313,20 @@ Executor::TimerId Loop::After(std::chrono::milliseconds delay, Task task) {
 
 void Loop::Cancel(TimerId timer) {
   if (InLoopThread()) {
-    impl_->timers.erase(timer);
+    impl_->DropTimer(timer);
   } else {
-    asio::post(impl_->io, [impl = impl_.get(), timer] { impl->timers.erase(timer); });
+    Post([impl = impl_.get(), timer] { impl->DropTimer(timer); });
   }
 }
 
 Result<std::unique_ptr<FdWatch>> Loop::Watch(int fd) {
-  // Asio takes what epoll refuses and only fails each wait.
-  struct stat kind {};
-  if (::fstat(fd, &kind) == 0 && (S_ISREG(kind.st_mode) || S_ISDIR(kind.st_mode))) {
+  auto watch = std::make_unique<Impl::Watch>(*impl_, fd);
+  const int error = watch->Open();
+  if (error == EPERM) {
     return Fail(ErrorCode::kInvalid, "files and folders are always ready: nothing to wait for");
   }
-  auto watch = std::make_unique<AsioFdWatch>(impl_->io);
-  if (auto error = watch->Open(fd)) {
-    return FailErrno("cannot wait for descriptor " + std::to_string(fd), error.value(),
+  if (error != 0) {
+    return FailErrno("cannot wait for descriptor " + std::to_string(fd), error,
                      ErrorCode::kInvalid);
   }
   return watch;
@@ -167,15 +338,26 @@ Result<std::unique_ptr<FdWatch>> Loop::WatchFd(int fd, Task task) {
 }
 
 Status Loop::OnSignal(int signal, Task task) {
-  auto set = std::make_unique<asio::signal_set>(impl_->io);
-  ErrorCondition error;
-  set->add(signal, error);
-  if (error) {
-    return FailErrno("cannot wait for signal " + std::to_string(signal), error.value(),
+  const auto fail = [signal](int error) {
+    return FailErrno("cannot wait for signal " + std::to_string(signal), error,
                      ErrorCode::kInvalid);
+  };
+  if (signal <= 0 || signal >= NSIG) return fail(EINVAL);
+  UniqueFd fd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!fd) return fail(errno);
+  ATHANOR_TRY(auto watch, WatchFd(fd.get(), [fd = fd.get(), task = std::move(task)] {
+                uint64_t count = 0;
+                if (::read(fd, &count, sizeof count) > 0) task();
+              }));
+  g_told_at[static_cast<size_t>(signal)] = fd.get();
+  struct sigaction action {};
+  action.sa_handler = OnSignalCame;
+  action.sa_flags = SA_RESTART;
+  if (::sigaction(signal, &action, nullptr) != 0) {
+    g_told_at[static_cast<size_t>(signal)] = -1;
+    return fail(errno);
   }
-  impl_->WaitForSignal(*set, std::make_shared<Task>(std::move(task)));
-  impl_->signals.push_back(std::move(set));
+  impl_->signals.push_back({signal, std::move(fd), std::move(watch)});
   return Ok();
 }
 

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -131,6 +133,68 @@ TEST(Loop, AWatchMayDestroyItself) {
   ASSERT_EQ(::write(pipe.write.get(), "x", 1), 1);
   loop.Run();
   EXPECT_EQ(watch, nullptr);
+}
+
+// Planted bug: forget that a descriptor is asked for no more once it was ready for nobody.
+TEST(Loop, TellsWhatCameBeforeAnybodyWaited) {
+  Loop loop;
+  Pipe pipe;
+  Pipe ended;
+  auto watch = loop.Watch(pipe.read.get()).value();
+  auto end = loop.Watch(ended.read.get()).value();
+  int told = 0;
+  ASSERT_EQ(::write(pipe.write.get(), "x", 1), 1);
+  ended.write.reset();
+  loop.After(milliseconds(20), [&] {
+    const auto tell = [&] {
+      if (++told == 2) loop.Stop();
+    };
+    watch->WhenReadable(tell);
+    end->WhenReadable(tell);
+  });
+  loop.Run();
+  EXPECT_EQ(told, 2);
+}
+
+TEST(Loop, ReadsBeforeItWritesAndForgetsTheWriteOfAWatchThatIsGone) {
+  Loop loop;
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  const UniqueFd mine(pair[0]);
+  const UniqueFd theirs(pair[1]);
+  ASSERT_EQ(::write(theirs.get(), "x", 1), 1);
+  auto watch = loop.Watch(mine.get()).value();
+  std::string order;
+  watch->WhenWritable([&] {
+    order += 'w';
+    watch->WhenWritable([&] { order += 'W'; });
+    watch->WhenReadable([&] {
+      order += 'R';
+      watch.reset();
+    });
+  });
+  watch->WhenReadable([&] { order += 'r'; });
+  loop.After(milliseconds(20), [&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(order, "rwR");
+}
+
+TEST(Loop, DestroysWhatIsQueuedAlsoWhatThatPostsAsItGoes) {
+  auto held = std::make_shared<int>(1);
+  const std::weak_ptr<int> seen = held;
+  struct PostsAtItsEnd {
+    Loop& loop;
+    std::shared_ptr<int> held;
+    ~PostsAtItsEnd() {
+      loop.Post([held = held] { ADD_FAILURE() << "ran after the end"; });
+    }
+  };
+  {
+    Loop loop;
+    std::shared_ptr<PostsAtItsEnd> last(new PostsAtItsEnd{loop, std::move(held)});
+    loop.Post([last = std::move(last)] { ADD_FAILURE() << "ran without Run"; });
+  }
+  EXPECT_TRUE(seen.expired());
 }
 
 TEST(Loop, TellsThatAProcessEndedByItsPidfd) {

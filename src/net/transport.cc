@@ -39,7 +39,9 @@ class PlainTransport final : public Transport {
   Outcome Read(char* buffer, size_t size) override {
     for (;;) {
       const ssize_t got = ::recv(fd_, buffer, size, MSG_DONTWAIT);
-      if (got > 0) return {Io::kDone, static_cast<size_t>(got)};
+      if (got > 0) {
+        return {Io::kDone, static_cast<size_t>(got), static_cast<size_t>(got) < size};
+      }
       if (got == 0) return {Io::kEof, 0};
       if (errno == EINTR) continue;
       return {errno == EAGAIN || errno == EWOULDBLOCK ? Io::kWantRead : Io::kError, 0};

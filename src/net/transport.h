@@ -19,6 +19,7 @@ class Transport {
   struct Outcome {
     Io io = Io::kError;
     size_t bytes = 0;  // with kDone: at least 1
+    bool drained = false;  // of a Read: the socket had no more just now
   };
 
   virtual ~Transport() = default;

@@ -178,6 +178,19 @@ Result<Answer> LogMetric(Mlflow& mlflow, const Fields& fields, const Call& call)
   return answer;
 }
 
+std::optional<Result<Answer>> LogPlainMetric(Mlflow& mlflow, const Call& call) {
+  auto plain = ReadPlainMetric(call.request.body);
+  const auto id = plain ? JobId::Parse(plain->run) : std::nullopt;
+  if (!id || !CheckMlflowKey(plain->point.name, "key").ok()) return std::nullopt;
+  if (!mlflow.context.runs.CheckActive(*id).ok()) return std::nullopt;
+  std::vector<Point> points;
+  points.push_back(std::move(plain->point));
+  if (auto kept = Store(mlflow, *id, std::move(points), call); !kept) {
+    return Result<Answer>(tl::unexpected(kept.error()));
+  }
+  return Answer();
+}
+
 Status CheckCount(std::string_view what, size_t count, size_t most) {
   if (count <= most) return Ok();
   return InvalidParameter(fmt::format(
@@ -461,7 +474,8 @@ std::optional<Result<Answer>> IntervalAtHand(Mlflow& mlflow, const Call& call) {
 }
 
 constexpr MlflowCall kCalls[] = {
-    {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric},
+    {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric, false,
+     LogPlainMetric},
     {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch, false,
      LogPlainBatch},
     {"GET", "/2.0/mlflow/metrics/get-history", "metrics.history", Access::kRead, History, true},

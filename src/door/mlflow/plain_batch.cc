@@ -17,6 +17,10 @@ class Reader {
   explicit Reader(std::string_view text) : at_(text.data()), end_(at_ + text.size()) {}
 
   const char* at() const { return at_; }
+  bool AtEnd() {
+    Blank();
+    return at_ == end_;
+  }
 
   bool Take(char c) {
     Blank();
@@ -116,8 +120,10 @@ class Reader {
   const char* end_;
 };
 
-bool ReadMetric(Reader& reader, Point& point) {
-  enum : unsigned { kKey = 1, kValue = 2, kTime = 4, kStep = 8 };
+// One metric; with `run` also the members that name its run.
+bool ReadMetric(Reader& reader, Point& point, std::string_view* run = nullptr) {
+  enum : unsigned { kKey = 1, kValue = 2, kTime = 4, kStep = 8, kRun = 16, kOldRun = 32 };
+  constexpr unsigned kNeeded = kKey | kValue | kTime;
   if (!reader.Take('{')) return false;
   unsigned seen = 0;
   do {
@@ -143,11 +149,16 @@ bool ReadMetric(Reader& reader, Point& point) {
       int64_t step = 0;
       good = reader.Int(step);
       point.step = step;
+    } else if (run != nullptr && (name == "run_id" || name == "run_uuid")) {
+      member = name == "run_id" ? kRun : kOldRun;
+      std::string_view id;
+      good = reader.Text(id) && !id.empty() && (run->empty() || *run == id);
+      *run = id;
     }
     if (!good || (seen & member) != 0) return false;
     seen |= member;
   } while (reader.Take(','));
-  return (seen | kStep) == (kKey | kValue | kTime | kStep) && reader.Take('}');
+  return (seen & kNeeded) == kNeeded && reader.Take('}');
 }
 
 bool ReadMetrics(Reader& reader, std::vector<Point>& metrics) {
@@ -183,6 +194,15 @@ std::optional<PlainBatch> ReadPlainBatch(std::string_view body) {
     return batch;
   } while (reader.Take(','));
   return std::nullopt;
+}
+
+std::optional<PlainMetric> ReadPlainMetric(std::string_view body) {
+  Reader reader(body);
+  PlainMetric metric;
+  if (!ReadMetric(reader, metric.point, &metric.run) || metric.run.empty() || !reader.AtEnd()) {
+    return std::nullopt;
+  }
+  return metric;
 }
 
 }  // namespace athanor

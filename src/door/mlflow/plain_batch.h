@@ -1,7 +1,7 @@
-// The body of a log-batch call as every client writes it, read without making a document of it:
-// a batch of a thousand metrics is mostly this. What is out of the ordinary in any way (an escape,
-// NaN, a member beside the four, a wrong type) is left to the general reader, which has the words
-// for what is wrong. Pure.
+// The bodies of log-metric and log-batch calls as every client writes them, read without making a
+// document of them: a training script sends little else. What is out of the ordinary in any way (an
+// escape, NaN, a member beside the usual ones, a wrong type) is left to the general reader, which
+// has the words for what is wrong. Pure.
 #pragma once
 
 #include <optional>
@@ -21,5 +21,13 @@ struct PlainBatch {
 // None: not in that form. Only the list of metrics and the way to it have been looked at: `rest`
 // may still be no JSON.
 std::optional<PlainBatch> ReadPlainBatch(std::string_view body);
+
+struct PlainMetric {
+  std::string_view run;  // as it was written; part of the body
+  Point point;
+};
+
+// None: not in that form.
+std::optional<PlainMetric> ReadPlainMetric(std::string_view body);
 
 }  // namespace athanor

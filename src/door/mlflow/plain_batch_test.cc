@@ -47,5 +47,30 @@ TEST(PlainBatch, WhatIsOutOfTheOrdinaryIsLeftToTheGeneralReader) {
   }
 }
 
+TEST(PlainMetric, IsReadWithItsRun) {
+  const std::string body = R"({"run_uuid": "ab", "run_id": "ab", "key": "loss", "value": 0.25,
+                               "timestamp": 17, "step": 3} )";
+  const auto metric = ReadPlainMetric(body);
+  ASSERT_TRUE(metric);
+  EXPECT_EQ(metric->run, "ab");
+  EXPECT_EQ(metric->point.name, "loss");
+  EXPECT_EQ(metric->point.value, 0.25);
+  EXPECT_EQ(metric->point.wall_ns, 17'000'000);
+  EXPECT_EQ(metric->point.step, 3);
+}
+
+TEST(PlainMetric, WhatIsOutOfTheOrdinaryIsLeftToTheGeneralReader) {
+  const std::string usual = R"("key": "k", "value": 1, "timestamp": 1)";
+  ASSERT_TRUE(ReadPlainMetric(R"({"run_uuid": "a", )" + usual + "}"));
+  for (const std::string& odd :
+       {"{" + usual + "}", R"({"run_id": "", )" + usual + "}", R"({"run_id": null, )" + usual + "}",
+        R"({"run_id": "a", "run_uuid": "b", )" + usual + "}",
+        R"({"run_id": "a", "run_id": "a", )" + usual + "}",
+        R"({"run_id": "a", "model_id": "m", )" + usual + "}",
+        R"({"run_id": "a", )" + usual + "} x", R"({"run_id": "a", )" + usual}) {
+    EXPECT_FALSE(ReadPlainMetric(odd)) << odd;
+  }
+}
+
 }  // namespace
 }  // namespace athanor

@@ -55,6 +55,7 @@ struct Series {
 struct JobSeries {
   std::mutex mutex;  // guards all below
   bool open = false;
+  std::string path;     // of the file; set when it was opened
   uint64_t length = 0;  // of the file, as far as it is valid
   std::vector<Series> series;
   std::map<std::string, size_t, std::less<>> by_name;  // to `series`
@@ -268,11 +269,12 @@ struct SeriesStore::Parts {
 Status SeriesStore::Parts::Open(JobId job, JobSeries& state) const {
   if (state.open) return Ok();
   state.Forget();
-  UniqueFd fd(::open(PathOf(job).c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
-  if (!fd && errno != ENOENT) return FailErrno("open " + PathOf(job), errno);
+  state.path = PathOf(job);
+  UniqueFd fd(::open(state.path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd && errno != ENOENT) return FailErrno("open " + state.path, errno);
   if (fd) {
     struct stat info {};
-    if (::fstat(fd.get(), &info) != 0) return FailErrno("stat " + PathOf(job), errno);
+    if (::fstat(fd.get(), &info) != 0) return FailErrno("stat " + state.path, errno);
     if (auto loaded = Load(job, state, fd.get(), static_cast<uint64_t>(info.st_size));
         !loaded.ok()) {
       state.Forget();
@@ -415,7 +417,7 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
     block.to = state.length + bytes.size();
   }
   UniqueFd file = held.Take(job);
-  if (auto wrote = AppendAt(file, PathOf(job), state.length, bytes); !wrote.ok()) {
+  if (auto wrote = AppendAt(file, state.path, state.length, bytes); !wrote.ok()) {
     // Somebody changed the file behind us: what is there now counts.
     const auto code = wrote.error().code;
     if (code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound) state.Forget();
