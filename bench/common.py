@@ -338,13 +338,13 @@ def waiting_spec(serial):
                 "PATH": "/usr/local/bin:/usr/bin:/bin", "HOME": "/home/user", "LANG": "C.UTF-8"}}
 
 
-def load(server, requests, clients=32, repeat=1):
-    """Sends requests, pairs of target and body, by bench/load; its figures."""
+def load(address, requests, clients=32, repeat=1):
+    """Sends requests, pairs of target and body, to a socket or host:port by bench/load; its figures."""
     with scratch() as folder:
         path = os.path.join(folder, "requests")
         with open(path, "w") as file:
             file.writelines("%s\t%s\n" % pair for pair in requests)
-        return json.loads(check([compiled("load/load.cc"), server.socket, str(clients), path,
+        return json.loads(check([compiled("load/load.cc"), address, str(clients), path,
                                  str(repeat)]))
 
 

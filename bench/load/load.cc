@@ -1,9 +1,12 @@
-// HTTP load over a Unix socket: `clients` kept-alive connections, each with one request in
+// HTTP load over a Unix socket or TCP: `clients` kept-alive connections, each with one request in
 // flight, POST every line of a file (target, tab, body) once, in order; the file is gone
 // through `repeat` times. One thread and raw epoll, so that it takes as little as it can from the
 // server it shares the machine with. Prints one JSON object: rates and latencies.
 //
-//   load SOCKET CLIENTS FILE REPEAT
+//   load SOCKET|ADDRESS:PORT CLIENTS FILE REPEAT
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -35,16 +38,35 @@ struct Client {
   Clock::time_point sent;
 };
 
+int Connected(int fd, const void* address, socklen_t size, const std::string& name) {
+  if (fd < 0 || ::connect(fd, static_cast<const sockaddr*>(address), size) != 0) {
+    Die("connect " + name + ": " + std::strerror(errno));
+  }
+  return fd;
+}
+
+int ConnectTcp(const std::string& name, size_t colon) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<uint16_t>(std::stoi(name.substr(colon + 1))));
+  if (::inet_pton(AF_INET, name.substr(0, colon).c_str(), &address.sin_addr) != 1) {
+    Die("not an address: " + name);
+  }
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const int on = 1;
+  ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  return Connected(fd, &address, sizeof address, name);
+}
+
 int Connect(const std::string& path) {
+  if (const auto colon = path.find(':'); path[0] != '/' && colon != std::string::npos) {
+    return ConnectTcp(path, colon);
+  }
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path) Die("the socket's path is too long");
   std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0 || ::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
-    Die("connect " + path + ": " + std::strerror(errno));
-  }
-  return fd;
+  return Connected(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), &address, sizeof address, path);
 }
 
 std::vector<std::string> ReadRequests(const char* path) {
@@ -80,6 +102,7 @@ bool Take(Client& client) {
   auto end = client.in.find("\r\n\r\n");
   if (end == std::string::npos) return false;
   auto field = client.in.find("Content-Length: ");
+  if (field == std::string::npos) field = client.in.find("content-length: ");
   if (field == std::string::npos || field > end) Die("a reply without Content-Length");
   size_t length = std::strtoull(client.in.c_str() + field + 16, nullptr, 10);
   if (client.in.size() < end + 4 + length) return false;
@@ -102,7 +125,7 @@ double Seconds(Clock::duration span) { return std::chrono::duration<double>(span
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 5) Die("usage: load SOCKET CLIENTS FILE REPEAT");
+  if (argc != 5) Die("usage: load SOCKET|ADDRESS:PORT CLIENTS FILE REPEAT");
   const auto requests = ReadRequests(argv[3]);
   const size_t total = requests.size() * std::strtoull(argv[4], nullptr, 10);
   std::vector<Client> clients(std::min<size_t>(std::strtoull(argv[2], nullptr, 10), total));

@@ -42,10 +42,10 @@ def run(report, options):
     noop, bare, submit, sizes = [], [], [], []
     for _ in range(repeats):
         with Server() as server:
-            noop.append(load(server, [("/api/v1/blobs/missing", '{"sha256":[]}')], CLIENTS, count))
+            noop.append(load(server.socket, [("/api/v1/blobs/missing", '{"sha256":[]}')], CLIENTS, count))
             # The first takes the machine; the measured ones only wait.
-            load(server, submit_requests(1, count), 1)
-            submit.append(load(server, submit_requests(count), CLIENTS))
+            load(server.socket, submit_requests(1, count), 1)
+            submit.append(load(server.socket, submit_requests(count), CLIENTS))
             sizes.append(record_bytes(server))
         bare.append(group_commit(count, sizes[-1]))
 

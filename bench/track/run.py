@@ -22,7 +22,7 @@ import time
 import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import Broken, Server, main, median, until  # noqa: E402
+from common import Broken, Server, load, main, median, until  # noqa: E402
 from mlflow_peer import MLFLOW, mlflow_python, mlflow_server  # noqa: E402
 
 THREADS = 32
@@ -184,13 +184,24 @@ def log_many(side, run, points, key="long"):
             for i in range(first + 1, first + 1001)]})
 
 
+def point(run, i):
+    return {"run_id": run, "key": "p", "value": i, "timestamp": i, "step": i + 1}
+
+
+def log_at_once(side, run, count):
+    """`count` calls of log-metric over THREADS connections, each with one on its way at any time."""
+    load("%s:%d" % (side.host, side.port),
+         (("/api/2.0/mlflow/runs/log-metric", json.dumps(point(run, i))) for i in range(count)),
+         THREADS)
+
+
 def log_in_parallel(side, run, count):
-    """`count` calls of log-metric over THREADS connections."""
+    """The same by threads of one Python program, which runs one of them at a time: mostly one call
+    is on its way, and the server sleeps between two."""
     def work(_):
         with contextlib.closing(side.connect()) as connection:
             for i in range(count // THREADS):
-                side.api("POST", "runs/log-metric", {"run_id": run, "key": "p", "value": i,
-                                                     "timestamp": i, "step": i + 1}, connection)
+                side.api("POST", "runs/log-metric", point(run, i), connection)
     with concurrent.futures.ThreadPoolExecutor(THREADS) as pool:
         list(pool.map(work, range(THREADS)))
 
@@ -209,6 +220,8 @@ def figures(side, runs, scale, points, clone=False):
                                     "step": i + 1}))
     count = THREADS * 4 * scale
     found["log_metric, 32 connections"] = side.cost(
+        5, lambda i: log_at_once(side, run, 4 * count)) / count / 4
+    found["log_metric by 32 threads of one Python client"] = side.cost(
         5, lambda i: log_in_parallel(side, run, count)) / count
     if not clone:  # MLflow answers it from a thread pool; it is the floor of our figures alone
         found[FLOOR] = side.read_cost(1000, lambda i: side.send(side.connection, "GET", "/version",
@@ -262,6 +275,24 @@ BARS = {"create_run": 150, "log_metric, one connection": 120, "log_metric, 32 co
 FLOOR = "GET /version, the least that a call costs"
 
 
+def synced_write(folder):
+    """Milliseconds of processor time that two pages and their fdatasync take, which is what a commit
+    of one run gives to the disk."""
+    path, page, parts = os.path.join(folder, "synced"), bytes(4096), []
+    file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        for part in range(5):
+            before = time.process_time()
+            for i in range(100):
+                os.pwrite(file, page + page, (100 * part + i) * 8192)
+                os.fdatasync(file)
+            parts.append(10 * (time.process_time() - before))
+    finally:
+        os.close(file)
+        os.unlink(path)
+    return median(parts)
+
+
 def compare(report, ours, theirs):
     report.row(FLOOR, ours.pop(FLOOR), "ms",
                note="one request, one reply of ten bytes: what the kernel and this virtual machine take")
@@ -270,7 +301,7 @@ def compare(report, ours, theirs):
         report.row(what, mine, unit)
         if theirs is None:
             continue
-        bar = next(value for name, value in BARS.items() if what.startswith(name))
+        bar = next((value for name, value in BARS.items() if what.startswith(name)), None)
         report.row(what + ", MLflow over ours", theirs[what] / mine, "x", bar=bar, at_least=True,
                    against="%.3g %s against %.3g %s (MLflow %s)" % (mine, unit, theirs[what], unit,
                                                                     MLFLOW))
@@ -365,6 +396,8 @@ def ingest(report, jobs, seconds):
 def run(report, options):
     runs, points = (300, 20_000) if options.quick else (10_000, 100_000)
     with Server() as server:
+        report.row("two pages written and synced, what create_run has to do besides",
+                   synced_write(server.root), "ms", note="processor time of a bare loop")
         ours = figures(Side("http://" + server.address, server.process.pid), runs, 30, points)
     theirs = None
     if options.no_mlflow:

@@ -134,14 +134,73 @@ class Optuna:
         pass
 
 
-def make(name, space, seed, ath):
-    """One contender by its name."""
+class Hebo:
+    """HEBO suggests for a whole round at once, which is what it was made for, and models nothing that
+    is still running. Logarithmic scales are shown to it as powers of ten."""
+
+    def __init__(self, space, seed, width):
+        import random
+        import warnings
+        warnings.filterwarnings("ignore")
+        import pandas
+        import torch
+        from hebo.design_space.design_space import DesignSpace
+        from hebo.optimizers.hebo import HEBO
+        torch.set_num_threads(1)
+        random.seed(seed)
+        np.random.seed(seed)
+        torch.manual_seed(seed)
+        self.space, self.width, self.pandas = space, width, pandas
+        self.waiting, self.rows = [], {}
+        self.tuner = HEBO(DesignSpace().parse([self.parameter(p) for p in space.params]),
+                          scramble_seed=seed)
+
+    @staticmethod
+    def parameter(p):
+        if p["type"] == "cat":
+            return {"name": p["name"], "type": "cat", "categories": p["choices"]}
+        low, high = p["low"], p["high"]
+        if p["scale"] == "reverse_log":
+            low, high = 1 - high, 1 - low
+        kinds = {"int": ("int", "pow_int"), "float": ("num", "pow")}[p["type"]]
+        return {"name": p["name"], "type": kinds[p["scale"] != "linear"], "base": 10,
+                "lb": low, "ub": high}
+
+    def ask(self):
+        if not self.waiting:
+            found = self.tuner.suggest(n_suggestions=self.width)
+            self.waiting = [found.iloc[[i]] for i in range(len(found))]
+        row = self.waiting.pop(0)
+        params = {}
+        for p in self.space.params:
+            value = row[p["name"]].iloc[0]
+            if p["type"] == "cat":
+                params[p["name"]] = next(c for c in p["choices"] if str(c) == str(value))
+                continue
+            value = 1 - float(value) if p["scale"] == "reverse_log" else float(value)
+            value = min(max(value, p["low"]), p["high"])
+            params[p["name"]] = round(value) if p["type"] == "int" else value
+        self.rows.setdefault(json.dumps(params, sort_keys=True), []).append(row)
+        return params
+
+    def tell(self, params, value):
+        row = self.rows[json.dumps(params, sort_keys=True)].pop(0)
+        self.tuner.observe(row, np.array([[value]]))
+
+    def close(self):
+        pass
+
+
+def make(name, space, seed, ath, width=1):
+    """One contender by its name; `width` trials are asked for before the first is told."""
     if name == "athanor":
         return External([ath, "tune", "--stdio"], space, seed)
     if name == "random":
         return Random(space, seed)
     if name.startswith("optuna"):
         return Optuna(space, seed, name)
+    if name == "hebo":
+        return Hebo(space, seed, width)
     if name in ("gp-logei", "gp-mace"):
         from prototype import GPOpt
         return GPOpt(space, seed, name)

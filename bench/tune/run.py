@@ -10,8 +10,8 @@ bayesmark's, see score.py; `vs random` is what is left to be found, 1 for random
 three modes and seeds take hours; --quick takes the problems that cost nothing, one seed and three
 contenders. Runs are kept in --runs (default: a file in the cache), and a second start goes on.
 
-numpy, scikit-learn, Optuna and, for its GPSampler, PyTorch lie in a virtual environment that is
-made once. Versions are pinned: the frozen baseline depends on scikit-learn's.
+numpy, scikit-learn, Optuna and, for its GPSampler, PyTorch, and HEBO lie in a virtual environment
+that is made once. Versions are pinned: the frozen baseline depends on scikit-learn's.
 """
 
 import json
@@ -25,8 +25,16 @@ from common import ATH, CACHE, Broken, check, main, median, percentile, scratch 
 
 NEEDS = ["numpy==1.24.2", "scipy==1.10.1", "scikit-learn==1.2.1", "optuna==5.0.0", "cmaes==0.13.1"]
 TORCH = "torch==2.9.1"
+# Without asking for what they depend on: resolved for HEBO, pip tries a hundred versions of PyTorch.
+HEBO = ["HEBO==0.3.6", "pandas==2.0.3", "python-dateutil", "pytz", "tzdata", "six", "gpytorch==1.11",
+        "linear_operator==0.5.2", "jaxtyping==0.2.25", "typeguard==2.13.3", "pymoo==0.6.0",
+        "autograd==1.6.2", "future", "cma==3.3.0", "alive-progress==3.1.5", "about-time==4.2.1",
+        "grapheme==0.6.0", "dill==0.3.8", "Deprecated==1.2.14", "wrapt", "disjoint-set==0.7.4",
+        "catboost==1.2.2", "graphviz", "plotly", "tenacity", "packaging", "matplotlib==3.8.4",
+        "contourpy==1.2.1", "cycler==0.12.1", "fonttools==4.51.0", "kiwisolver==1.4.5",
+        "pillow==10.3.0", "pyparsing==3.1.2"]
 CONTENDERS = ["athanor", "random", "optuna-tpe", "optuna-tpe-mv", "optuna-cmaes", "optuna-gp",
-              "gp-logei", "gp-mace"]
+              "gp-logei", "gp-mace", "hebo"]
 SLOW = "RF,MLP,GBM"  # left out of seq and async, as in the figures the bars come from
 CHEAP = "branin2,hartmann6,levy4,rosen4,mixed-cat8,momentum3,crash3"
 BARS = {"batch": (97.3, 0.35), "seq": (91.9, 0.6)}  # score; vs random against optuna-tpe-mv
@@ -46,15 +54,16 @@ def environment():
     return python
 
 
-def with_torch(python):
-    """Whether Optuna's GPSampler can be had."""
+def can_have(python, module, *packages):
+    """Whether a module is there, or can be installed."""
     try:
-        check([python, "-c", "import torch"])
+        check([python, "-c", "import " + module])
         return True
     except Broken:
         pass
     try:
-        check([python, "-m", "pip", "install", "--quiet", TORCH])
+        check([python, "-m", "pip", "install", "--quiet", *packages])
+        check([python, "-c", "import " + module])
         return True
     except Broken:
         return False
@@ -164,11 +173,13 @@ def run(report, options):
     if options.quick:
         options.seeds = 1
         contenders = ["athanor", "random", "optuna-tpe-mv"]
-    elif not with_torch(python):
-        contenders.remove("optuna-gp")
-        report.skip("Optuna's GPSampler", "PyTorch cannot be had")
     if options.contenders:
         contenders = options.contenders.split(",")
+    for name, module, packages in (("optuna-gp", "torch", [TORCH]),
+                                   ("hebo", "hebo.optimizers.hebo", ["--no-deps", *HEBO])):
+        if name in contenders and not can_have(python, module, *packages):
+            contenders.remove(name)
+            report.skip(name, module + " cannot be had")
     with scratch() as folder:
         path = options.runs or os.path.join(folder if options.quick else CACHE, "tune-runs.jsonl")
         ours = {}

@@ -87,7 +87,8 @@ def run_all(options):
             for name in options.contenders.split(","):  # in turns: noise hits all alike
                 if (options.mode, name, problem.name, seed) in done:
                     continue
-                tuner = contenders.make(name, problem.space, seed, options.ath)
+                width = 8 if options.mode == "batch" else 1
+                tuner = contenders.make(name, problem.space, seed, options.ath, width)
                 run = Run(problem, tuner, seed)
                 try:
                     run.go(options.mode)
