@@ -243,9 +243,11 @@ void Loop::Impl::Wait() {
     asleep = false;
   }
   for (int i = 0; i < count && !stopped; ++i) {
+    const epoll_event& event = events[static_cast<size_t>(i)];
+    const uint64_t number = event.data.u64;  // a copy: the kernel's struct is packed
     // By number: an earlier one may have destroyed it.
-    const auto at = watches.find(events[static_cast<size_t>(i)].data.u64);
-    if (at != watches.end()) at->second->Ready(events[static_cast<size_t>(i)].events);
+    const auto at = watches.find(number);
+    if (at != watches.end()) at->second->Ready(event.events);
   }
 }
 
