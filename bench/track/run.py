@@ -111,10 +111,11 @@ class Side:
 
     def cost(self, count, operation, seconds=0.0):
         """Milliseconds of processor time for each of `count` calls of `operation`; of more, for so
-        many seconds. The median of five parts: on a virtual machine the price of waking a process
-        doubles from one second to the next."""
+        many seconds. The median of five parts, a second apart: on a virtual machine the price of
+        waking a process triples from one second to the next."""
         parts, calls = [], 0
         for part in range(1, 6):
+            time.sleep(1)
             begun, before, first = time.monotonic(), self.cpu(), calls
             while calls < count * part / 5 or time.monotonic() - begun < seconds / 5:
                 operation(calls)
