@@ -1,5 +1,5 @@
-"""Tuners under one interface: ask() -> params, tell(params, value), preload(params, value) and
-close(). The value is NaN for a failed trial; several asks may be open at once, and tells come in
+"""Tuners under one interface: ask() -> params, tell(params, value) and close(); those whose asks
+are timed also have preload(params, value). The value is NaN for a failed trial; several asks may be open at once, and tells come in
 any order."""
 
 import json

@@ -76,7 +76,6 @@ void ExpectSampleOf(std::vector<SeriesPoint> all, const std::vector<SeriesPoint>
   EXPECT_LE(sample.size(), 6 * query.width + 2 * kChunkPoints);
 }
 
-// Planted bug: forget in HighestSteps that a later attempt's first step ends an earlier one.
 // To be compared, NaN with NaN.
 std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
     const std::vector<SeriesPoint>& points) {
@@ -87,6 +86,7 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
   return bits;
 }
 
+// Planted bug: forget in HighestSteps that a later attempt's first step ends an earlier one.
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 12; ++round) {
