@@ -29,15 +29,17 @@ std::string WholeFile(int64_t step) {
 }
 
 void Doze(uint64_t microseconds) {
-  const timespec pause{0, static_cast<long>(microseconds * 1'000)};
+  const timespec pause{static_cast<time_t>(microseconds / 1'000'000),
+                       static_cast<long>(microseconds % 1'000'000 * 1'000)};
   ::nanosleep(&pause, nullptr);
 }
 
 // Model and optimizer of one step, overwritten in place as torch.save does, with pauses in
 // the middle that are longer than the sync's idea of rest; now and then a file of its own.
 // Each file is opened before the one before it is closed: a script that rests between two
-// files of one save cannot be told from one that is done.
-void SaveForEver(const std::string& dir, uint64_t seed, int64_t from) {
+// files of one save cannot be told from one that is done. `slowness` makes it train longer
+// between saves.
+void SaveForEver(const std::string& dir, uint64_t seed, int64_t from, uint64_t slowness) {
   Dice dice(seed);
   for (int64_t step = from;; ++step) {
     std::vector<std::string> names{"model.pt", "optimizer.pt"};
@@ -54,7 +56,7 @@ void SaveForEver(const std::string& dir, uint64_t seed, int64_t from) {
       }
     }
     ::close(before);
-    Doze(20'000 + dice.Below(120'000));  // the training between saves
+    Doze((20'000 + dice.Below(120'000)) * slowness);  // the training between saves
   }
 }
 
@@ -85,8 +87,8 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
   const SystemClock clock;
   int64_t step = 0;
   size_t restored_runs = 0;
-  // On a machine that is busy with other work the sync makes way: then it takes more attempts, and
-  // longer ones, until one has kept something.
+  // On a machine that is busy with other work the sync makes way: then it takes more attempts,
+  // longer ones and longer rests between two saves, until one has kept something.
   for (uint32_t attempt = 1; attempt <= 8 || (restored_runs == 0 && attempt <= 40); ++attempt) {
     const std::string files = dir / ("files-" + std::to_string(attempt));
     auto store = CheckpointStore::Open(dir / "manifests", BlobStore::Open(dir / "parts").value());
@@ -103,8 +105,9 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
       step = found;
     }
     const uint64_t script_seed = dice.Bits();
+    const uint64_t slowness = 1 + attempt / 8;
     const pid_t script = ::fork();
-    if (script == 0) SaveForEver(files, script_seed, step + 1);
+    if (script == 0) SaveForEver(files, script_seed, step + 1, slowness);
     CheckpointSyncOptions options;
     options.dir = files;
     options.manifest_dir = dir / "manifests";
@@ -121,7 +124,7 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
     auto sync = CheckpointSync::Open(options, clock);
     ASSERT_TRUE(sync) << sync.error().what;
     (*sync)->Start();
-    Doze((300'000 + dice.Below(600'000)) * (1 + attempt / 8));
+    Doze((300'000 + dice.Below(600'000)) * slowness);
     ::kill(script, SIGKILL);
     ::waitpid(script, nullptr, 0);
     const auto last = (*sync)->FinalSync(false);

@@ -23,7 +23,8 @@ namespace {
 
 constexpr Millis kFirstRetry{5'000};
 constexpr Millis kLastRetry{60'000};
-// Looks take at most this part of the time, however many files there are.
+// Looks take at most this part of the time, however many files there are. A wait for a processor
+// is not counted: next to a training that uses them all, every look would be a long one.
 constexpr int kLookShare = 100;
 constexpr Millis kLongestWait{10'000};
 
@@ -94,7 +95,7 @@ class CheckpointSync::Work {
   std::set<std::string> told_;            // troubles and left-out names that were logged
   std::unique_ptr<Yielder> yielder_;      // only on the thread
   bool fenced_ = false;
-  std::chrono::nanoseconds look_took_{0};  // without what was stored
+  std::chrono::nanoseconds look_took_{0};  // without waits for a processor, and what was stored
   Millis retry_at_{0};
   Millis retry_after_ = kFirstRetry;
   int64_t first_mtime_ns_ = std::numeric_limits<int64_t>::min();  // newest when opened
@@ -255,12 +256,12 @@ void CheckpointSync::Work::SetPending(Snapshot files) {
 
 CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   if (fenced_) return std::nullopt;
-  const auto begin = std::chrono::steady_clock::now();
+  const auto begin = std::chrono::steady_clock::now() - Yielder::WaitedForProcessor();
   const auto scan = ScanFolder(options_.dir);
   if (!scan) return Trouble(scan.error());
   SeeWrites(*scan);
   Choose(how, *scan);
-  look_took_ = std::chrono::steady_clock::now() - begin;
+  look_took_ = std::chrono::steady_clock::now() - Yielder::WaitedForProcessor() - begin;
   TellLeftOut(*scan);
   // An empty folder is a script that cleans up or starts over, nothing to go back to.
   if (!pending_ || pending_->files.empty()) return std::nullopt;

@@ -1,6 +1,11 @@
 #include "run/checkpoint/file_keeper.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
+#include <time.h>
+
+#include <atomic>
+#include <thread>
 
 #include "base/hash.h"
 #include "base/test_dir.h"
@@ -118,6 +123,40 @@ TEST(Yielder, PausesLongerOnABusyMachine) {
   Put(dir / "stat", "cpu 1 2 3 4 5\n");  // never any idler: but not known before the second look
   EXPECT_EQ(pause_of(dir / "stat").count(), 0);
   EXPECT_GT(pause_of("/nonexistent").count(), 0);
+}
+
+// Next to a thread that never rests, on one processor, a lowered one waits far longer than it runs.
+// Planted bug: the kernel's first figure, the time it ran, is taken for the wait.
+TEST(Yielder, TellsAWaitForAProcessorFromWork) {
+  cpu_set_t all, one;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof(all), &all), 0);
+  CPU_ZERO(&one);
+  for (int cpu = 0; CPU_COUNT(&one) == 0; ++cpu) {
+    if (CPU_ISSET(cpu, &all)) CPU_SET(cpu, &one);
+  }
+  std::atomic<bool> done{false};
+  std::thread training([&] {
+    EXPECT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    while (!done) {
+    }
+  });
+  std::chrono::nanoseconds waited{0}, ran{0};
+  std::thread looking([&] {
+    EXPECT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
+    Yielder::LowerPriority();
+    const auto give_up = std::chrono::steady_clock::now() + Millis(60'000);
+    while (waited < Millis(100) && std::chrono::steady_clock::now() < give_up) {
+      waited = Yielder::WaitedForProcessor();
+    }
+    timespec used{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
+    ran = std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  });
+  looking.join();
+  done = true;
+  training.join();
+  EXPECT_GE(waited, Millis(100));
+  EXPECT_LT(ran, waited);
 }
 
 }  // namespace

@@ -98,4 +98,11 @@ void Yielder::LowerPriority() {
   (void)::syscall(SYS_ioprio_set, kWhoProcess, 0, kBestEffort | kLast);
 }
 
+std::chrono::nanoseconds Yielder::WaitedForProcessor() {
+  const auto text = ReadFile("/proc/thread-self/schedstat", 256);
+  long long ran = 0, waited = 0;
+  if (!text || std::sscanf(text->c_str(), "%lld %lld", &ran, &waited) != 2) waited = 0;
+  return std::chrono::nanoseconds(waited);
+}
+
 }  // namespace athanor

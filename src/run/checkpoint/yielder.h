@@ -38,6 +38,10 @@ class Yielder {
   // classes: behind a script that never rests they would not run at all.
   static void LowerPriority();
 
+  // How long this thread has stood ready and waited for a processor, in all; 0: the kernel
+  // does not say.
+  static std::chrono::nanoseconds WaitedForProcessor();
+
  private:
   Pause pause_;
   std::string proc_stat_;
