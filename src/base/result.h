@@ -31,7 +31,7 @@ struct Error {
   std::string hint;   // one to three lines, each a command or an edit; may be empty below the door
   std::string why;    // one line with the value seen; may be empty
   std::string id;     // stable name such as "ATH-S0104", explained by `ath explain`; may be empty
-  std::string where;  // file:line:column when the error comes from a file; may be empty
+  std::string where;  // file:line:column, or the key in a document that was sent; may be empty
 
   bool operator==(const Error&) const = default;
 };

@@ -279,8 +279,18 @@ std::optional<std::string> Nearest(std::string_view word,
       best_distance = distance;
     }
   }
-  if (best == nullptr) return std::nullopt;
-  return *best;
+  if (best != nullptr) return *best;
+  constexpr size_t kShortestPart = 4;
+  if (word.size() < kShortestPart) return std::nullopt;
+  const auto has_it = [&](const std::string& candidate) {
+    for (const auto& part : Split(ToLower(candidate), '_')) {
+      if (part == lower) return true;
+    }
+    return false;
+  };
+  const auto first = std::find_if(candidates.begin(), candidates.end(), has_it);
+  if (first == candidates.end() || std::any_of(first + 1, candidates.end(), has_it)) return std::nullopt;
+  return *first;
 }
 
 std::string ShellQuote(std::string_view word) {

@@ -29,7 +29,7 @@ std::string HumanBytes(uint64_t bytes);  // "1.2 MB"
 // "0:41", "1:02:03", "320 ms" below a second.
 std::string HumanDuration(std::chrono::milliseconds duration);
 
-// The candidate nearest to `word` by edit distance, when near enough to suggest.
+// The candidate nearest to `word`, or of which it is a part (trials: max_trials), to suggest.
 std::optional<std::string> Nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 

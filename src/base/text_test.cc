@@ -91,6 +91,14 @@ TEST(Nearest, SuggestsOnlyWhatIsNear) {
   EXPECT_EQ(Nearest(std::string(1 << 20, 'a'), keys), std::nullopt);
 }
 
+TEST(Nearest, SuggestsTheOnlyKeyOfWhichTheWordIsAPart) {
+  const std::vector<std::string> keys = {"max_trials", "no_improvement", "max_failures"};
+  EXPECT_EQ(Nearest("trials", keys), "max_trials");
+  EXPECT_EQ(Nearest("Improvement", keys), "no_improvement");
+  EXPECT_EQ(Nearest("trial_count", keys), std::nullopt);
+  EXPECT_EQ(Nearest("maxi", {"maxi_rows", "maxi_columns"}), std::nullopt);
+}
+
 TEST(ShellQuote, QuotesOnlyWhatNeedsIt) {
   EXPECT_EQ(ShellQuote("train.py"), "train.py");
   EXPECT_EQ(ShellQuote("--lr=0.1"), "--lr=0.1");

@@ -1,6 +1,7 @@
 // ath tune: tuning jobs. The search runs on the server; attached, its trials are shown as they end.
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <map>
@@ -82,7 +83,10 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
   auto spec = StudySpecFromJson(section);
   if (!spec) {
     Error error = spec.error();
-    if (error.where.empty()) error.where = options.file + ", tune";
+    const auto flag = std::find_if(options.set.begin(), options.set.end(),
+                                   [&](const auto& set) { return set.first == error.where; });
+    error.where = flag == options.set.end() ? PlaceInTuneSection(*text, options.file, error.where)
+                                            : "--" + ReplaceAll(flag->first, "_", "-");
     return Fail(std::move(error));
   }
   study.spec = std::move(*spec);

@@ -75,7 +75,12 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
   }
   out += "\n# metrics:                       # athanor.log(loss=x, step=i) needs none of these\n"
          "#   - {name: loss, regex: 'loss=(\\S+)', step: 'step=(\\d+)'}\n"
-         "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n";
+         "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n"
+         "\n# tune:                          # ath tune athanor.yaml: trials in search of the best\n"
+         "#   metric: loss                 # of its last value, the least\n"
+         "#   max_trials: 30\n"
+         "#   space:                       # names of parameters, as ${lr} in run\n"
+         "#     lr: {type: float, low: 1e-5, high: 1, scale: log}\n";
   return out;
 }
 

@@ -17,9 +17,10 @@ constexpr EarlyStopSpec::Rule kRules[] = {
     EarlyStopSpec::Rule::kNone, EarlyStopSpec::Rule::kAsha, EarlyStopSpec::Rule::kHyperband,
     EarlyStopSpec::Rule::kMedian, EarlyStopSpec::Rule::kCurve};
 
-tl::unexpected<Error> Bad(std::string what, std::string why, std::string hint) {
+// `key` is what the complaint is about, within the object that is read; empty: all of it.
+tl::unexpected<Error> Bad(std::string key, std::string what, std::string why, std::string hint) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
-                    "ATH-T0011", ""});
+                    "ATH-T0011", std::move(key)});
 }
 
 std::string Shown(const Json& value) {
@@ -28,20 +29,31 @@ std::string Shown(const Json& value) {
   return "got " + Printable(text);
 }
 
+// A complaint about what stands below `key` says so.
+template <class Outcome>
+Outcome Below(const std::string& key, Outcome outcome) {
+  if (!outcome) {
+    auto& where = outcome.error().where;
+    where = where.empty() ? key : key + "." + where;
+  }
+  return outcome;
+}
+
 // One object, key by key; what was never asked for is unknown.
 class Members {
  public:
   Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
 
-  const Json* Find(const char* key) {
-    known_.emplace_back(key);
+  // Keys that a program adds are not told to a person.
+  const Json* Find(const char* key, bool told = true) {
+    (told ? known_ : untold_).emplace_back(key);
     const auto at = json_.find(key);
     return at == json_.end() || at->is_null() ? nullptr : &*at;
   }
-  Status Text(const char* key, std::string& to) {
-    const auto* value = Find(key);
+  Status Text(const char* key, std::string& to, bool told = true) {
+    const auto* value = Find(key, told);
     if (!value) return Ok();
-    if (!value->is_string()) return Bad(where_ + key + " must be a text", Shown(*value), "");
+    if (!value->is_string()) return Bad(key, where_ + key + " must be a text", Shown(*value), "");
     to = value->get<std::string>();
     return Ok();
   }
@@ -57,7 +69,7 @@ class Members {
                                ? value->get<int64_t>()
                                : static_cast<int64_t>(value->get<double>());
     if (!whole || number < low || number > high) {
-      return Bad(where_ + key + " must be a whole number from " + std::to_string(low) + " to " +
+      return Bad(key, where_ + key + " must be a whole number from " + std::to_string(low) + " to " +
                      std::to_string(high),
                  Shown(*value), "");
     }
@@ -68,7 +80,7 @@ class Members {
     const auto* value = Find(key);
     if (!value) return Ok();
     if (!value->is_number() || !std::isfinite(value->get<double>())) {
-      return Bad(where_ + key + " must be a number", Shown(*value), "");
+      return Bad(key, where_ + key + " must be a number", Shown(*value), "");
     }
     to = value->get<double>();
     return Ok();
@@ -76,7 +88,7 @@ class Members {
   Status Flag(const char* key, bool& to) {
     const auto* value = Find(key);
     if (!value) return Ok();
-    if (!value->is_boolean()) return Bad(where_ + key + " must be true or false", Shown(*value), "");
+    if (!value->is_boolean()) return Bad(key, where_ + key + " must be true or false", Shown(*value), "");
     to = value->get<bool>();
     return Ok();
   }
@@ -85,7 +97,7 @@ class Members {
     std::string word(to ? yes : no);
     ATHANOR_CHECK_OK(Text(key, word));
     if (word != no && word != yes) {
-      return Bad(fmt::format("{}{} is neither {} nor {}", where_, key, no, yes),
+      return Bad(key, fmt::format("{}{} is neither {} nor {}", where_, key, no, yes),
                  "got " + Printable(word), "");
     }
     to = word == yes;
@@ -93,9 +105,12 @@ class Members {
   }
   Status End() const {
     for (const auto& [key, value] : json_.items()) {
-      if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+      const auto is_in = [&key = key](const auto& keys) {
+        return std::find(keys.begin(), keys.end(), key) != keys.end();
+      };
+      if (is_in(known_) || is_in(untold_)) continue;
       const auto near = Nearest(key, known_);
-      return Bad("unknown key " + where_ + Printable(key), "",
+      return Bad(Printable(key), "unknown key " + where_ + Printable(key), "",
                  near ? "did you mean " + *near + "?" : "known here: " + Join(known_, ", "));
     }
     return Ok();
@@ -104,14 +119,14 @@ class Members {
  private:
   const Json& json_;
   std::string where_;
-  std::vector<std::string> known_;
+  std::vector<std::string> known_, untold_;
 };
 
 // An object of names becomes the list that a space is; a list under a name is its choices, a plain
 // value a constant.
 Result<std::string> ReadSpace(const Json* space) {
   constexpr char kHint[] = "space:\n  lr: {type: float, low: 1e-5, high: 1, scale: log}";
-  if (!space) return Bad("there is no space to search", "space is not given", kHint);
+  if (!space) return Bad("", "there is no space to search", "space is not given", kHint);
   Json list = Json::array();
   if (space->is_array()) {
     list = *space;
@@ -131,7 +146,7 @@ Result<std::string> ReadSpace(const Json* space) {
       list.push_back(std::move(parameter));
     }
   } else {
-    return Bad("space must be a map of parameters", Shown(*space), kHint);
+    return Bad("", "space must be a map of parameters", Shown(*space), kHint);
   }
   ATHANOR_CHECK_OK(tune::Space::Parse(list));
   return DumpJson(list);
@@ -139,19 +154,19 @@ Result<std::string> ReadSpace(const Json* space) {
 
 Status ReadBudget(const Json* budget, StudySpec& spec) {
   if (!budget) return Ok();
-  if (!budget->is_object()) return Bad("budget must be a map", Shown(*budget), "budget: {time: 2h}");
+  if (!budget->is_object()) return Bad("", "budget must be a map", Shown(*budget), "budget: {time: 2h}");
   Members members(*budget, "budget.");
   std::optional<double> money;
   ATHANOR_CHECK_OK(members.Number("money", money));
   if (money && (*money <= 0 || *money > 1e9)) {
-    return Bad("budget.money must be above 0", fmt::format("got {}", *money), "budget: {money: 5}");
+    return Bad("money", "budget.money must be above 0", fmt::format("got {}", *money), "budget: {money: 5}");
   }
   if (money) spec.budget_micros = std::llround(*money * 1e6);
   if (const auto* time = members.Find("time")) {
     const auto text = time->is_string() ? time->get<std::string>() : DumpJson(*time);
     auto duration = ParseDuration(text);
     if (!duration || duration->count() <= 0) {
-      return Bad("budget.time is no duration", "got " + Printable(text), "budget: {time: 2h}");
+      return Bad("time", "budget.time is no duration", "got " + Printable(text), "budget: {time: 2h}");
     }
     spec.budget_time = *duration;
   }
@@ -163,7 +178,7 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   Json object = early->is_string() ? Json({{"rule", *early}}) : *early;
   constexpr char kHint[] = "early_stopping: {rule: asha, first: 1, last: 81}\nearly_stopping: median";
   constexpr char kForms[] = "early_stopping: {rule: asha, first: 1, last: 81, form: promotion}";
-  if (!object.is_object()) return Bad("early_stopping must be a rule", Shown(*early), kHint);
+  if (!object.is_object()) return Bad("", "early_stopping must be a rule", Shown(*early), kHint);
   Members members(object, "early_stopping.");
   std::string rule;
   ATHANOR_CHECK_OK(members.Text("rule", rule));
@@ -171,7 +186,7 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   const auto known = std::find_if(std::begin(kRules), std::end(kRules),
                                   [&](auto each) { return NameOf(each) == rule; });
   if (known == std::end(kRules)) {
-    return Bad("early_stopping has no rule " + Printable(rule), "none, asha, hyperband, median, curve",
+    return Bad("rule", "early_stopping has no rule " + Printable(rule), "none, asha, hyperband, median, curve",
                kHint);
   }
   spec.rule = *known;
@@ -181,11 +196,11 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   ATHANOR_CHECK_OK(members.Text("form", form));
   spec.promote = form == "promotion";
   if (!form.empty() && form != "stopping" && !spec.promote) {
-    return Bad("early_stopping has no form " + Printable(form), "stopping, promotion", kForms);
+    return Bad("form", "early_stopping has no form " + Printable(form), "stopping, promotion", kForms);
   }
   if (spec.promote && spec.rule != EarlyStopSpec::Rule::kAsha &&
       spec.rule != EarlyStopSpec::Rule::kHyperband) {
-    return Bad("only asha and hyperband have rungs to be promoted from", "the rule is " + rule, kForms);
+    return Bad("form", "only asha and hyperband have rungs to be promoted from", "the rule is " + rule, kForms);
   }
   std::optional<double> eta, chance;
   ATHANOR_CHECK_OK(members.Number("eta", eta));
@@ -193,16 +208,16 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   spec.eta = eta.value_or(spec.eta);
   spec.chance = chance.value_or(spec.chance);
   if (!(spec.eta >= 1.5 && spec.eta <= 100)) {
-    return Bad("early_stopping.eta must be 1.5 to 100", fmt::format("got {}", spec.eta), kHint);
+    return Bad("eta", "early_stopping.eta must be 1.5 to 100", fmt::format("got {}", spec.eta), kHint);
   }
   if (!(spec.chance > 0 && spec.chance < 1)) {
-    return Bad("early_stopping.chance must lie between 0 and 1", fmt::format("got {}", spec.chance), kHint);
+    return Bad("chance", "early_stopping.chance must lie between 0 and 1", fmt::format("got {}", spec.chance), kHint);
   }
   const bool needs_last = spec.rule == EarlyStopSpec::Rule::kAsha ||
                           spec.rule == EarlyStopSpec::Rule::kHyperband ||
                           spec.rule == EarlyStopSpec::Rule::kCurve;
   if (needs_last && spec.last <= spec.first) {
-    return Bad("early_stopping needs `last`, the step at which a trial is complete, above `first`",
+    return Bad("last", "early_stopping needs `last`, the step at which a trial is complete, above `first`",
                fmt::format("first {}, last {}", spec.first, spec.last), kHint);
   }
   return members.End();
@@ -213,7 +228,7 @@ Status ReadWarmStart(const Json* warm, StudySpec& spec) {
   const Json list = warm->is_string() ? Json::array({*warm}) : *warm;
   for (const auto& each : list) {
     if (!each.is_string() || spec.warm_start.size() >= 100) {
-      return Bad("warm_start must name studies", Shown(*warm), "warm_start: [digits]");
+      return Bad("", "warm_start must name studies", Shown(*warm), "warm_start: [digits]");
     }
     spec.warm_start.push_back(each.get<std::string>());
   }
@@ -239,40 +254,40 @@ std::string_view NameOf(EarlyStopSpec::Rule rule) {
 }
 
 Result<StudySpec> StudySpecFromJson(const Json& json) {
-  if (!json.is_object()) return Bad("a study must be a map", Shown(json), "see docs/tuning.md");
+  if (!json.is_object()) return Bad("", "a study must be a map", Shown(json), "see docs/tuning.md");
   StudySpec spec;
   Members members(json, "");
   ATHANOR_CHECK_OK(members.Text("name", spec.name));
   if (spec.name.size() > 200 || Printable(spec.name) != spec.name) {
-    return Bad("a bad name for a study", "got " + Printable(spec.name), "at most 200 characters");
+    return Bad("name", "a bad name for a study", "got " + Printable(spec.name), "at most 200 characters");
   }
   ATHANOR_CHECK_OK(members.Text("metric", spec.metric));
   if (spec.metric.empty()) {
-    return Bad("which metric is to be optimised?", "metric is not given", "metric: val_loss");
+    return Bad("metric", "which metric is to be optimised?", "metric is not given", "metric: val_loss");
   }
   ATHANOR_CHECK_OK(members.Either("goal", "minimize", "maximize", spec.maximize));
   ATHANOR_CHECK_OK(members.Either("value", "last", "best", spec.best_value));
-  ATHANOR_TRY(spec.space, ReadSpace(members.Find("space")));
+  ATHANOR_TRY(spec.space, Below("space", ReadSpace(members.Find("space"))));
   std::string strategy(NameOf(spec.strategy));
   ATHANOR_CHECK_OK(members.Text("strategy", strategy));
-  ATHANOR_TRY(spec.strategy, tune::StrategyNamed(strategy));
+  ATHANOR_TRY(spec.strategy, Below("strategy", tune::StrategyNamed(strategy)));
   int64_t seed = -1;
   ATHANOR_CHECK_OK(members.Whole("seed", 0, INT64_MAX, seed));
   if (seed >= 0) spec.seed = static_cast<uint64_t>(seed);
   ATHANOR_CHECK_OK(members.Whole("max_trials", 1, kMostTrials, spec.max_trials));
   ATHANOR_CHECK_OK(members.Whole("parallel", 1, kMostParallel, spec.parallel));
-  ATHANOR_CHECK_OK(ReadBudget(members.Find("budget"), spec));
+  ATHANOR_CHECK_OK(Below("budget", ReadBudget(members.Find("budget"), spec)));
   ATHANOR_CHECK_OK(members.Number("target", spec.target));
   ATHANOR_CHECK_OK(members.Whole("no_improvement", 0, kMostTrials, spec.no_improvement));
   ATHANOR_CHECK_OK(members.Flag("converge", spec.converge));
   ATHANOR_CHECK_OK(members.Whole("max_failures", 1, kMostTrials, spec.max_failures));
-  ATHANOR_CHECK_OK(ReadEarly(members.Find("early_stopping"), spec.early));
-  ATHANOR_CHECK_OK(ReadWarmStart(members.Find("warm_start"), spec));
+  ATHANOR_CHECK_OK(Below("early_stopping", ReadEarly(members.Find("early_stopping"), spec.early)));
+  ATHANOR_CHECK_OK(Below("warm_start", ReadWarmStart(members.Find("warm_start"), spec)));
   ATHANOR_CHECK_OK(members.Flag("transfer", spec.transfer));
-  ATHANOR_CHECK_OK(members.Text("origin", spec.origin));
-  ATHANOR_CHECK_OK(members.Text("request", spec.request));
-  if (const auto* job = members.Find("job")) {
-    ATHANOR_TRY(spec.job, SpecFromCaller(*job));
+  ATHANOR_CHECK_OK(members.Text("origin", spec.origin, false));
+  ATHANOR_CHECK_OK(members.Text("request", spec.request, false));
+  if (const auto* job = members.Find("job", false)) {
+    ATHANOR_TRY(spec.job, Below("job", SpecFromCaller(*job)));
   }
   ATHANOR_CHECK_OK(members.End());
   return spec;
@@ -314,17 +329,17 @@ Json ToJson(const StudySpec& spec) {
 }
 
 Status ChangeStudySpec(StudySpec& spec, const Json& changes) {
-  if (!changes.is_object()) return Bad("changes must be a map", Shown(changes), "");
+  if (!changes.is_object()) return Bad("", "changes must be a map", Shown(changes), "");
   StudySpec changed = spec;
   Members members(changes, "");
   ATHANOR_CHECK_OK(members.Whole("max_trials", 1, kMostTrials, changed.max_trials));
   ATHANOR_CHECK_OK(members.Whole("parallel", 1, kMostParallel, changed.parallel));
-  ATHANOR_CHECK_OK(ReadBudget(members.Find("budget"), changed));
+  ATHANOR_CHECK_OK(Below("budget", ReadBudget(members.Find("budget"), changed)));
   ATHANOR_CHECK_OK(members.Number("target", changed.target));
   ATHANOR_CHECK_OK(members.Whole("no_improvement", 0, kMostTrials, changed.no_improvement));
   if (const auto* ranges = members.Find("ranges")) {
     ATHANOR_TRY(const auto space, ParseJson(spec.space));
-    ATHANOR_TRY(const auto with, tune::WithRanges(space, *ranges));
+    ATHANOR_TRY(const auto with, Below("ranges", tune::WithRanges(space, *ranges)));
     changed.space = DumpJson(with);
   }
   ATHANOR_CHECK_OK(members.End());

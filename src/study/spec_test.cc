@@ -34,6 +34,24 @@ TEST(StudySpec, ReadsEverythingAndWritesItBack) {
   EXPECT_EQ(*again, *spec);
 }
 
+TEST(StudySpec, NamesTheKeyThatIsWrong) {
+  const auto where = [](const std::string& more) {
+    const auto spec = Read(R"({"metric":"loss","space":{"x":[1,2]},)" + more + "}");
+    return spec ? "" : spec.error().where;
+  };
+  EXPECT_EQ(where(R"("parallel":0)"), "parallel");
+  EXPECT_EQ(where(R"("budget":3)"), "budget");
+  EXPECT_EQ(where(R"("budget":{"money":-1})"), "budget.money");
+  EXPECT_EQ(where(R"("early_stopping":{"rule":"asha"})"), "early_stopping.last");
+  EXPECT_EQ(where(R"("strategy":"gp")"), "strategy");
+  EXPECT_EQ(where(R"("trials":3)"), "trials");
+  EXPECT_EQ(Read(R"({"metric":"l","space":{"a":[1],"b":{"type":"int","low":2,"high":1}}})").error().where,
+            "space.b");
+  // Keys that a program adds are not suggested.
+  EXPECT_EQ(Read(R"({"metric":"l","space":{"a":[1]},"zzz":1})").error().hint.find("origin"),
+            std::string::npos);
+}
+
 TEST(StudySpec, SaysWhatIsWrongAndWhatWouldBeRight) {
   struct Case {
     const char* text;

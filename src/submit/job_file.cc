@@ -1,5 +1,6 @@
 #include "submit/job_file.h"
 
+#include <algorithm>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -51,6 +52,28 @@ constexpr FlagRow kFlags[] = {
     {"-s", "secrets", FlagForm::kSecret},
     {"--secret", "secrets", FlagForm::kSecret},
 };
+
+// Of the key that a dotted path leads to, or of the last one on the way that is there. Keys may have
+// dots of their own.
+YamlMark MarkBelow(const YamlNode& node, std::string_view path, YamlMark otherwise) {
+  const auto leads = [&path](std::string_view key) {
+    return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
+  };
+  const auto rest = [&path](const std::string& key) {
+    return path.substr(std::min(path.size(), key.size() + 1));
+  };
+  for (const auto& entry : node.entries) {
+    if (leads(entry.key)) return MarkBelow(entry.value, rest(entry.key), entry.mark);
+  }
+  for (const auto& item : node.items) {
+    for (const auto& entry : item.entries) {
+      if (entry.key == "name" && leads(entry.value.text)) {
+        return MarkBelow(item, rest(entry.value.text), item.mark);
+      }
+    }
+  }
+  return otherwise;
+}
 
 YamlNode MapOf(std::string_view key, YamlNode value) {
   YamlNode map;
@@ -165,6 +188,15 @@ Result<Json> TuneSection(std::string_view text, const std::string& file) {
     if (entry.key == "tune") return JsonOf(entry.value);
   }
   return Json();
+}
+
+std::string PlaceInTuneSection(std::string_view text, const std::string& file, std::string_view key) {
+  const auto root = ParseYaml(text, file);
+  if (!root) return file;
+  for (const auto& entry : root->entries) {
+    if (entry.key == "tune") return WhereOf(file, MarkBelow(entry.value, key, entry.mark));
+  }
+  return file;
 }
 
 Status ApplyFlag(JobSpec& spec, std::string_view flag, std::string_view value) {

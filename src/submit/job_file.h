@@ -22,6 +22,9 @@ Result<JobSpec> ParseJobFile(std::string_view text, const std::string& file);
 
 // The `tune` section of a job file as JSON (study/spec.h says what it holds); null: there is none.
 Result<Json> TuneSection(std::string_view text, const std::string& file);
+// Where a key of it stands, as "job.yaml:22:10" for "budget.money"; or, when it is not there, the
+// key above it. A list of maps is searched by their names.
+std::string PlaceInTuneSection(std::string_view text, const std::string& file, std::string_view key);
 
 // `flag` as typed, "--memory" or "-p"; or a dotted key ("limits.stop_grace") of any
 // row with a single value. A value given again replaces the one before:

@@ -394,6 +394,29 @@ TEST(JobSchema, EveryExampleOfTheTableIsAccepted) {
   }
 }
 
+// Planted bug: a key's dots are always steps of the path.
+TEST(TuneSection, SaysWhereAKeyStands) {
+  constexpr char kText[] =
+      "run: x\n"
+      "tune:\n"
+      "  metric: loss\n"
+      "  budget: {time: 2h, money: 5}\n"
+      "  space:\n"
+      "    opt.lr: {type: float,\n"
+      "             low: 1, high: 0}\n";
+  const auto place = [&](std::string_view key) { return PlaceInTuneSection(kText, "j.yaml", key); };
+  EXPECT_EQ(place("metric"), "j.yaml:3:3");
+  EXPECT_EQ(place("budget.money"), "j.yaml:4:22");
+  EXPECT_EQ(place("space.opt.lr"), "j.yaml:6:5");
+  EXPECT_EQ(place("space.opt.lr.low"), "j.yaml:7:14");
+  EXPECT_EQ(place("space.missing"), "j.yaml:5:3");
+  EXPECT_EQ(place("missing"), "j.yaml:2:1");
+  EXPECT_EQ(place(""), "j.yaml:2:1");
+  EXPECT_EQ(PlaceInTuneSection("run: x\n", "j.yaml", "metric"), "j.yaml");
+  EXPECT_EQ(PlaceInTuneSection("tune: {space: [{name: a}, {name: b, low: 1}]}", "j.yaml", "space.b.low"),
+            "j.yaml:1:37");
+}
+
 TEST(JobReference, NamesEveryKey) {
   const std::string page = JobFileReference();
   for (const auto& row : KeyRows()) {

@@ -70,7 +70,7 @@ class Space {
   static constexpr size_t kMaxParameters = 1000;
   static constexpr size_t kMaxChoices = 100'000;
 
-  // kInvalid, naming the parameter, what is wrong with it and how it may look.
+  // kInvalid, naming the parameter (also as `where`), what is wrong with it and how it may look.
   static Result<Space> Parse(const Json& parameters);
 
   const std::vector<Parameter>& parameters() const { return parameters_; }

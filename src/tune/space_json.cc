@@ -359,6 +359,13 @@ Result<Value> ValueOf(const Parameter& p, const Json& json, bool tolerant) {
   return static_cast<int64_t>(number);
 }
 
+Result<Parameter> WithDefault(const Json& json, Result<Parameter> parameter) {
+  if (!parameter || !json.contains("default")) return parameter;
+  ATHANOR_TRY(auto value, ValueOf(*parameter, json["default"], false));
+  parameter->otherwise = std::move(value);
+  return parameter;
+}
+
 }  // namespace
 
 Result<Space> Space::Parse(const Json& parameters) {
@@ -373,12 +380,15 @@ Result<Space> Space::Parse(const Json& parameters) {
   Space space;
   space.parameters_.reserve(parameters.size());
   for (const auto& each : parameters) {
-    ATHANOR_TRY(auto parameter, Reader(each, space.parameters_).Read());
-    if (each.contains("default")) {
-      ATHANOR_TRY(auto value, ValueOf(parameter, each["default"], false));
-      parameter.otherwise = std::move(value);
+    auto parameter = WithDefault(each, Reader(each, space.parameters_).Read());
+    if (!parameter) {
+      Error error = std::move(parameter).error();
+      if (each.is_object() && each.contains("name") && each["name"].is_string()) {
+        error.where = Printable(each["name"].get<std::string>());
+      }
+      return Fail(std::move(error));
     }
-    space.parameters_.push_back(std::move(parameter));
+    space.parameters_.push_back(std::move(*parameter));
   }
   return space;
 }

@@ -227,6 +227,7 @@ class Studies(Case):
             ("run: x\n", "ATH-T0014"),
             ("run: python3 train.py\ntune: {metric: loss, space: {x: {type: float, low: 1, high: 0}}}\n", "ATH-T0001"),
             ("run: python3 train.py\ntune: {metric: loss, space: {x: [1, 2]}, max_trial: 3}\n", "max_trials"),
+            ("run: x\ntune:\n  metric: loss\n  space: {x: [1, 2]}\n  trials: 3\n", "bad.yaml:5:3"),
             ("run: python3 train.py\ntune: {metric: loss, space: {x: [1, 2]}, early_stopping: asha}\n", "last"),
             ("run: python3 train.py ${y}\ntune: {metric: loss, space: {x: [1, 2]}}\n", "y"),
             ("run: python3 train.py\ntune: {metric: loss, space: {x: [1]}, warm_start: [none]}\n", "none"),
@@ -236,6 +237,8 @@ class Studies(Case):
             done = self.tune("bad.yaml")
             self.assertNotEqual(done.returncode, 0, text)
             self.assertIn(expected, done.stderr, text)
+        self.server.script("good.yaml", "run: x\ntune: {metric: loss, space: {x: [1, 2]}}\n")
+        self.assertIn("--> --max-trials", self.tune("good.yaml", "--max-trials", "none").stderr)
 
 
 if __name__ == "__main__":
