@@ -44,6 +44,15 @@ def family(pid):
     return mine
 
 
+class Cost(float):
+    """The median of parts, which remembers them."""
+
+    def __new__(cls, parts):
+        made = super().__new__(cls, median(parts))
+        made.parts = parts
+        return made
+
+
 class Side:
     """One of the two servers."""
 
@@ -109,25 +118,25 @@ class Side:
             return at_rest >= 4
         until(resting, "the server is at rest", patience=600)
 
-    def cost(self, count, operation, seconds=0.0):
+    def cost(self, count, operation, seconds=0.0, parts=9, pause=2):
         """Milliseconds of processor time for each of `count` calls of `operation`; of more, for so
-        many seconds. The median of five parts, a second apart: on a virtual machine the price of
-        waking a process triples from one second to the next."""
-        parts, calls = [], 0
-        for part in range(1, 6):
-            time.sleep(1)
+        many seconds. The median of some parts, with pauses: on a virtual machine the price of waking a
+        process triples from one moment to the next, and may stay so for a while."""
+        costs, calls = [], 0
+        for part in range(1, parts + 1):
+            time.sleep(pause)
             begun, before, first = time.monotonic(), self.cpu(), calls
-            while calls < count * part / 5 or time.monotonic() - begun < seconds / 5:
+            while calls < count * part / parts or time.monotonic() - begun < seconds / parts:
                 operation(calls)
                 calls += 1
             if calls > first:
-                parts.append((self.cpu() - before) * 1000 / (calls - first))
-        return median(parts)
+                costs.append((self.cpu() - before) * 1000 / (calls - first))
+        return Cost(costs)
 
     def read_cost(self, count, operation):
         """Of a call that changes nothing: a few that take a fraction of a millisecond would measure
         what happens beside them."""
-        return self.cost(count, operation, seconds=0.5)
+        return self.cost(count, operation, seconds=0.5, parts=5, pause=1)
 
 
 def new_run(side, i):
@@ -300,7 +309,7 @@ def compare(report, ours, theirs):
                note="one request, one reply of ten bytes: what the kernel and this virtual machine take")
     for what, mine in ours.items():
         unit = "MiB" if what == "resident memory" else "ms"
-        report.row(what, mine, unit)
+        report.row(what, mine, unit, values=getattr(mine, "parts", None))
         if theirs is None:
             continue
         bar = next((value for name, value in BARS.items() if what.startswith(name)), None)
