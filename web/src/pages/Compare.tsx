@@ -2,55 +2,24 @@
 // what differs, parameters against results, and which parameter matters.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { ChartGrid } from '../charts/ChartGrid';
 import { plural } from '../lib/format';
-import { kSeriesColours, seriesColour } from '../lib/palette';
 import { Await, Empty } from '../parts/Box';
 import { Tabs } from '../parts/Tabs';
 import { api } from '../state/api';
-import { colours } from '../state/prefs';
 import { href, route, setQuery } from '../state/router';
 import type { Run } from '../state/types';
-import { dark, useLoaded, useNews, useThrottled } from '../state/use';
+import { useLoaded, useNews, useThrottled } from '../state/use';
 import { metricsOf, varying } from './compare/axes';
 import { BestSoFar } from './compare/BestSoFar';
 import { DiffTable } from './compare/DiffTable';
 import { Importance } from './compare/Importance';
+import { kLines, Overlay } from './compare/Overlay';
 import { Parallel, passes, type Brushes } from './compare/Parallel';
 import { dimension } from './compare/axes';
 import { Scatter } from './compare/Scatter';
 
 const kMost = 500; // runs compared when none are named
-const kLines = 20; // of them drawn over each other
 const kColumns = 12;
-
-function Legend({ runs }: { runs: Run[] }) {
-  return (
-    <div class="legend">
-      {runs.map((run, i) => (
-        <span key={run.id}>
-          <i class="swatch" style={{ background: colourOf(run, i) }} />
-          <a class="cut" href={href(['job', run.id])}>{run.name}</a>
-        </span>
-      ))}
-    </div>
-  );
-}
-
-const colourOf = (run: Run, i: number) => seriesColour(colours.value[run.id] ?? i % kSeriesColours, dark.value);
-
-function Overlay({ runs, metrics }: { runs: Run[]; metrics: string[] }) {
-  const shown = runs.slice(0, kLines);
-  const lines = useMemo(() => shown.map((run, i) => ({ id: run.id, label: run.name, colour: colourOf(run, i) })),
-    [shown.map((run) => run.id).join(), colours.value, dark.value]);
-  return (
-    <>
-      <Legend runs={shown} />
-      {runs.length > kLines ? <p class="dim">The first {kLines} of {plural(runs.length, 'run')}.</p> : null}
-      <ChartGrid runs={lines} metrics={metrics} sync="compare" />
-    </>
-  );
-}
 
 function Select({ label, value, options, onChange }: { label: string; value: string; options: string[]; onChange: (v: string) => void }) {
   return (

@@ -1,4 +1,5 @@
-// One study: how far it is, the best so far, which parameter matters, and every trial.
+// One study: how far it is, the best so far, which parameter matters and how, the curves of the best,
+// and every trial.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { money, number, plural } from '../lib/format';
@@ -15,8 +16,13 @@ import { useLoaded, useNews, useThrottled } from '../state/use';
 import { varying } from './compare/axes';
 import { BestSoFar } from './compare/BestSoFar';
 import { Bars } from './compare/Importance';
+import { Overlay } from './compare/Overlay';
 import { Parallel, type Brushes } from './compare/Parallel';
+import { Scatter } from './compare/Scatter';
 import { act } from './job/JobActions';
+
+const kShown = 8; // parameters
+const kCurves = 10;
 
 const kStates: Record<string, string> = {
   asked: 'Queued', running: 'Running', stopping: 'Stopping', pausing: 'Stopping', paused: 'Interrupted', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
@@ -33,11 +39,16 @@ function asRun(study: Study, trial: Trial): Run {
   };
 }
 
+// Its trials, the best first.
+function best(study: Study): Trial[] {
+  const sign = study.goal === 'minimize' ? 1 : -1;
+  return [...(study.trials ?? [])].sort((a, b) => sign * (a.value ?? sign * Infinity) - sign * (b.value ?? sign * Infinity));
+}
+
 function Trials({ study }: { study: Study }) {
   const list = study.trials ?? [];
   const names = [...new Set(list.flatMap((trial) => Object.keys(trial.params)))];
-  const sign = study.goal === 'minimize' ? 1 : -1;
-  const sorted = [...list].sort((a, b) => sign * (a.value ?? sign * Infinity) - sign * (b.value ?? sign * Infinity));
+  const sorted = best(study);
   return (
     <section class="card flush">
       <header><h2>{plural(list.length, 'trial')}</h2><a href={href(['compare', 'charts'], { runs: sorted.flatMap((t) => t.job ?? []).slice(0, 10).join(',') })}>Charts of the best</a></header>
@@ -67,23 +78,25 @@ function Trials({ study }: { study: Study }) {
 function Body({ study }: { study: Study }) {
   const [brushes, setBrushes] = useState<Brushes>({});
   const runs = useMemo(() => (study.trials ?? []).filter((t) => t.value !== undefined).map((t) => asRun(study, t)), [study]);
-  const ids = useMemo(() => [...varying(runs).slice(0, 8).map((name) => `p:${name}`), `m:${study.metric}`], [runs, study.metric]);
+  const params = useMemo(() => varying(runs).slice(0, kShown), [runs]);
+  const ids = useMemo(() => [...params.map((name) => `p:${name}`), `m:${study.metric}`], [params, study.metric]);
+  const curves = useMemo(() => best(study).filter((t) => t.job && t.value !== undefined).slice(0, kCurves).map((t) => asRun(study, t)), [study]);
   useEffect(() => setBrushes({}), [ids.join('\n')]);
-  const { best } = study;
+  const winner = study.best;
   return (
     <div class="stack">
       {study.hints?.map((hint) => (
         <div key={hint.text} class="note"><div>{hint.text}{hint.next ? <div style={{ marginTop: '6px' }}><Command text={hint.next} inline /></div> : null}</div></div>
       ))}
       <div class="columns">
-        <section class="card"><header><h2>Best so far</h2><span class="mono">{number(best?.value)}</span></header>
+        <section class="card"><header><h2>Best so far</h2><span class="mono">{number(winner?.value)}</span></header>
           <BestSoFar runs={runs} metric={study.metric} lowest={study.goal === 'minimize'} /></section>
         <div class="stack">
-          {best ? (
+          {winner ? (
             <section class="card">
-              <header><h2>Best trial</h2>{best.job ? <a href={href(['job', best.job])}>{best.name}</a> : null}</header>
+              <header><h2>Best trial</h2>{winner.job ? <a href={href(['job', winner.job])}>{winner.name}</a> : null}</header>
               <dl class="facts">
-                {Object.entries(best.params).map(([name, value]) => <><dt>{name}</dt><dd class="mono">{String(value)}</dd></>)}
+                {Object.entries(winner.params).map(([name, value]) => <><dt>{name}</dt><dd class="mono">{String(value)}</dd></>)}
               </dl>
             </section>
           ) : null}
@@ -96,6 +109,16 @@ function Body({ study }: { study: Study }) {
       {ids.length > 1 ? (
         <section class="card"><header><h2>Parallel coordinates</h2></header>
           <Parallel runs={runs} ids={ids} brushes={brushes} onBrush={setBrushes} /></section>
+      ) : null}
+      {params.length ? (
+        <section class="card"><header><h2>Slices</h2></header>
+          <div style={{ display: 'grid', gridTemplateColumns: 'repeat(auto-fit, minmax(min(280px, 100%), 1fr))', gap: '16px' }}>
+            {params.map((name) => <div key={name}><Scatter runs={runs} x={`p:${name}`} y={`m:${study.metric}`} colour={`m:${study.metric}`} /></div>)}
+          </div>
+        </section>
+      ) : null}
+      {curves.length ? (
+        <section><h2>Learning curves of the best</h2><Overlay runs={curves} metrics={[study.metric]} /></section>
       ) : null}
       <Trials study={study} />
     </div>
