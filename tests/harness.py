@@ -28,10 +28,10 @@ SOAK = os.environ.get("ATHANOR_TEST_SOAK", "") not in ("", "0")
 TERMINAL = ("Completed", "Failed", "Stopped")
 
 
-def until(condition, what, patience=None):
+def until(condition, what, patience=None, longest_nap=0.1):
     """What `condition` returns, once that is true; fails the test after `patience`."""
     deadline = time.monotonic() + (patience or PATIENCE)
-    pause = 0.002
+    pause = min(0.002, longest_nap)
     while True:
         value = condition()
         if value:
@@ -39,7 +39,7 @@ def until(condition, what, patience=None):
         if time.monotonic() > deadline:
             raise AssertionError("waited %g s in vain until %s" % (patience or PATIENCE, what))
         time.sleep(pause)
-        pause = min(pause * 1.5, 0.1)
+        pause = min(pause * 1.5, longest_nap)
 
 
 def has_verb(verb):

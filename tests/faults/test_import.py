@@ -14,7 +14,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
 import venvs
-from harness import BUILD, Server, kill
+from harness import BUILD, Server, kill, until
 
 RUNS, STEPS = 40, 4_000  # a round of runs, and what each has of two metrics
 WRITE = """
@@ -58,8 +58,8 @@ class CutOff(unittest.TestCase):
         before = self.stored()
         importing = self.server.popen("import", "tb", self.folder, "--json",
                                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        while self.stored() <= before and importing.poll() is None:
-            pass  # a nap might be longer than the import
+        # A nap might be longer than the import.
+        until(lambda: self.stored() > before or importing.poll() is not None, "points come", longest_nap=0)
         if importing.poll() is None:
             victim(importing)
         return importing.wait() != 0
