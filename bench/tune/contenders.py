@@ -1,6 +1,6 @@
 """Tuners under one interface: ask() -> params, tell(params, value) and close(); those whose asks
-are timed also have preload(params, value). The value is NaN for a failed trial; several asks may be open at once, and tells come in
-any order."""
+are timed also have preload(params, value). The value is NaN for a failed trial; several asks may be
+open at once, and tells come in any order."""
 
 import json
 import math

@@ -7,9 +7,9 @@
 of the space that fails) and scikit-learn models cross-validated on small data. `batch` is 16 rounds
 of 8 trials, `seq` 100 trials one by one, `async` 8 workers with random durations. The score is
 bayesmark's, see score.py; `vs random` is what is left to be found, 1 for random search. All of
-three modes and seeds take hours, and the slowest contenders are left out of some modes (HEBO takes
-80 s for a run in batch mode, ten times that one by one); --quick takes the problems that cost nothing, one seed and three
-contenders. Runs are kept in --runs (default: a file in the cache), and a second start goes on.
+three modes and seeds take hours. The slowest contenders, which fit a model for each trial where they
+fit one for eight in batch mode, are left out of other modes unless --contenders names them. --quick
+takes the problems that cost nothing, one seed and three contenders. Runs are kept in --runs (default: a file in the cache), and a second start goes on.
 
 numpy, scikit-learn, Optuna and, for its GPSampler, PyTorch, and HEBO lie in a virtual environment
 that is made once. Versions are pinned: the frozen baseline depends on scikit-learn's.
@@ -36,7 +36,7 @@ HEBO = ["HEBO==0.3.6", "pandas==2.0.3", "python-dateutil", "pytz", "tzdata", "si
         "pillow==10.3.0", "pyparsing==3.1.2"]
 CONTENDERS = ["athanor", "random", "optuna-tpe", "optuna-tpe-mv", "optuna-cmaes", "optuna-gp",
               "gp-logei", "gp-mace", "hebo"]
-LEFT_OUT = {"seq": ["hebo"], "async": ["hebo", "optuna-gp", "gp-mace"]}  # hours each
+LEFT_OUT = {"seq": ["hebo"], "async": ["hebo", "optuna-gp", "gp-mace"]}
 SLOW = "RF,MLP,GBM"  # left out of seq and async, as in the figures the bars come from
 CHEAP = "branin2,hartmann6,levy4,rosen4,mixed-cat8,momentum3,crash3"
 BARS = {"batch": (97.3, 0.35), "seq": (91.9, 0.6)}  # score; vs random against optuna-tpe-mv
@@ -72,8 +72,7 @@ def can_have(python, module, *packages):
 
 
 def run_mode(python, mode, options, contenders, path, slow=None):
-    """The runs of each contender that takes part in this mode; `slow`: whether with slow problems."""
-    contenders = [name for name in contenders if name not in LEFT_OUT.get(mode, [])]
+    """The runs of each contender; `slow`: whether with the slow problems, batch mode's choice if None."""
     command = [python, os.path.join(HERE, "worker.py"), "--ath", ATH, "--mode", mode, "--seeds",
                str(options.seeds), "--contenders", ",".join(contenders), "--out", path]
     if options.quick:
@@ -190,7 +189,9 @@ def run(report, options):
         path = options.runs or os.path.join(folder if options.quick else CACHE, "tune-runs.jsonl")
         ours = {}
         for mode in options.modes.split(","):
-            runs = run_mode(python, mode, options, contenders, path)
+            taking_part = [name for name in contenders
+                           if options.contenders or name not in LEFT_OUT.get(mode, [])]
+            runs = run_mode(python, mode, options, taking_part, path)
             mode_rows(report, mode, runs, scored(python, runs), options.quick)
             doubled = sum(each["duplicates"] for each in runs["athanor"]
                           if "kNN" not in each["problem"])
