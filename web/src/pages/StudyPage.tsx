@@ -22,7 +22,7 @@ import { Scatter } from './compare/Scatter';
 import { act } from './job/JobActions';
 
 const kShown = 8; // parameters
-const kCurves = 10;
+const kCurves = 10; // of the best trials
 
 const kStates: Record<string, string> = {
   asked: 'Queued', running: 'Running', stopping: 'Stopping', pausing: 'Stopping', paused: 'Interrupted', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
@@ -40,7 +40,7 @@ function asRun(study: Study, trial: Trial): Run {
 }
 
 // Its trials, the best first.
-function best(study: Study): Trial[] {
+function bestFirst(study: Study): Trial[] {
   const sign = study.goal === 'minimize' ? 1 : -1;
   return [...(study.trials ?? [])].sort((a, b) => sign * (a.value ?? sign * Infinity) - sign * (b.value ?? sign * Infinity));
 }
@@ -48,10 +48,10 @@ function best(study: Study): Trial[] {
 function Trials({ study }: { study: Study }) {
   const list = study.trials ?? [];
   const names = [...new Set(list.flatMap((trial) => Object.keys(trial.params)))];
-  const sorted = best(study);
+  const sorted = bestFirst(study);
   return (
     <section class="card flush">
-      <header><h2>{plural(list.length, 'trial')}</h2><a href={href(['compare', 'charts'], { runs: sorted.flatMap((t) => t.job ?? []).slice(0, 10).join(',') })}>Charts of the best</a></header>
+      <header><h2>{plural(list.length, 'trial')}</h2><a href={href(['compare', 'charts'], { runs: sorted.flatMap((t) => t.job ?? []).slice(0, kCurves).join(',') })}>Charts of the best</a></header>
       <div class="scroll" tabIndex={0}>
         <table class="plain-table">
           <thead><tr><th>#</th><th>State</th><th class="right">{study.metric}</th>{names.map((name) => <th key={name} class="right">{name}</th>)}<th class="right">Took</th></tr></thead>
@@ -80,23 +80,23 @@ function Body({ study }: { study: Study }) {
   const runs = useMemo(() => (study.trials ?? []).filter((t) => t.value !== undefined).map((t) => asRun(study, t)), [study]);
   const params = useMemo(() => varying(runs).slice(0, kShown), [runs]);
   const ids = useMemo(() => [...params.map((name) => `p:${name}`), `m:${study.metric}`], [params, study.metric]);
-  const curves = useMemo(() => best(study).filter((t) => t.job && t.value !== undefined).slice(0, kCurves).map((t) => asRun(study, t)), [study]);
+  const curves = useMemo(() => bestFirst(study).filter((t) => t.job && t.value !== undefined).slice(0, kCurves).map((t) => asRun(study, t)), [study]);
   useEffect(() => setBrushes({}), [ids.join('\n')]);
-  const winner = study.best;
+  const { best } = study;
   return (
     <div class="stack">
       {study.hints?.map((hint) => (
         <div key={hint.text} class="note"><div>{hint.text}{hint.next ? <div style={{ marginTop: '6px' }}><Command text={hint.next} inline /></div> : null}</div></div>
       ))}
       <div class="columns">
-        <section class="card"><header><h2>Best so far</h2><span class="mono">{number(winner?.value)}</span></header>
+        <section class="card"><header><h2>Best so far</h2><span class="mono">{number(best?.value)}</span></header>
           <BestSoFar runs={runs} metric={study.metric} lowest={study.goal === 'minimize'} /></section>
         <div class="stack">
-          {winner ? (
+          {best ? (
             <section class="card">
-              <header><h2>Best trial</h2>{winner.job ? <a href={href(['job', winner.job])}>{winner.name}</a> : null}</header>
+              <header><h2>Best trial</h2>{best.job ? <a href={href(['job', best.job])}>{best.name}</a> : null}</header>
               <dl class="facts">
-                {Object.entries(winner.params).map(([name, value]) => <><dt>{name}</dt><dd class="mono">{String(value)}</dd></>)}
+                {Object.entries(best.params).map(([name, value]) => <><dt>{name}</dt><dd class="mono">{String(value)}</dd></>)}
               </dl>
             </section>
           ) : null}
