@@ -19,7 +19,10 @@ function(athanor_room_test name)
   add_executable(${name}_test ${ARG_SOURCES})
   target_link_libraries(${name}_test PRIVATE athanor_${name} ${ARG_LIBS} GTest::gtest GTest::gtest_main)
   set_target_properties(${name}_test PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
-  add_test(NAME ${name} COMMAND ${name}_test)
+  # Each case is a test of ctest's, listed when ctest runs: `ctest --preset release -R Queue.Gives`.
+  include(GoogleTest)
+  gtest_discover_tests(${name}_test WORKING_DIRECTORY ${CMAKE_SOURCE_DIR} DISCOVERY_MODE PRE_TEST
+    PROPERTIES LABELS ${name} TIMEOUT 1800)
 endfunction()
 
 function(athanor_fuzz name)

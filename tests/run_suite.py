@@ -1,4 +1,5 @@
-"""Runs the unittest cases of one file and writes what came of them as JSON.
+"""Runs the unittest cases of one file and writes what came of them as JSON, anew after each case,
+so that a file that is killed in the middle still says what passed and which case was running.
 
     run_suite.py FILE RESULT [NAME...]
 """
@@ -13,17 +14,56 @@ import unittest
 class Recorder(unittest.TextTestResult):
     """Counts tests as people do: a test with several failing subtests is one failed test."""
 
+    path = None
+    names = ()
+
     def __init__(self, *arguments, **more):
         super().__init__(*arguments, **more)
-        self.names = []
+        self.ran = set()
+        self.running = None
+        self.write()
 
     def startTest(self, test):
         super().startTest(test)
-        self.names.append(test.id())
+        self.running = test.id()
+        self.write()
+
+    def stopTest(self, test):
+        super().stopTest(test)
+        self.ran.add(test.id())
+        self.running = None
+        self.write()
+
+    def bad(self):
+        found = {getattr(test, "test_case", test).id()
+                 for test, _ in self.failures + self.errors}
+        return found | {test.id() for test in self.unexpectedSuccesses}
+
+    def write(self, whole=False):
+        bad = self.bad()
+        skipped = {getattr(test, "test_case", test).id(): reason for test, reason in self.skipped}
+        skipped = {name: reason for name, reason in skipped.items() if name not in bad}
+        done = self.ran | bad | set(skipped)
+        with open(self.path + ".new", "w") as file:
+            json.dump({"passed": sorted(self.ran - bad - set(skipped)), "failed": sorted(bad),
+                       "skipped": sorted(skipped.items()), "running": self.running,
+                       "left": [] if whole else
+                       [name for name in self.names if name not in done and name != self.running],
+                       "whole": whole}, file)
+        os.replace(self.path + ".new", self.path)
+
+
+def ids(suite):
+    for test in suite:
+        if isinstance(test, unittest.TestSuite):
+            yield from ids(test)
+        else:
+            yield test.id()
 
 
 def main():
-    path, result_path, *names = sys.argv[1:]
+    path, Recorder.path, *names = sys.argv[1:]
+    names = [name for name in names if name]
     sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location(
         os.path.splitext(os.path.basename(path))[0], path)
@@ -33,17 +73,11 @@ def main():
     loader = unittest.TestLoader()
     tests = (loader.loadTestsFromNames(names, module) if names
              else loader.loadTestsFromModule(module))
+    Recorder.names = list(ids(tests))
     result = unittest.TextTestRunner(stream=sys.stdout, verbosity=2,
                                      resultclass=Recorder).run(tests)
-    bad = {getattr(test, "test_case", test).id() for test, _ in result.failures + result.errors}
-    bad |= {test.id() for test in result.unexpectedSuccesses}
-    skipped = {getattr(test, "test_case", test).id(): reason for test, reason in result.skipped}
-    skipped = {name: reason for name, reason in skipped.items() if name not in bad}
-    ran = set(result.names) | bad
-    with open(result_path, "w") as file:
-        json.dump({"passed": len(ran - bad - set(skipped)), "failed": sorted(bad),
-                   "skipped": sorted(skipped.items())}, file)
-    sys.exit(1 if bad else 0)
+    result.write(whole=True)
+    sys.exit(1 if result.bad() else 0)
 
 
 if __name__ == "__main__":

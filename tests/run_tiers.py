@@ -1,4 +1,7 @@
-"""The tiers of ./test: what is built, what is run, and what is counted."""
+"""The tiers of ./test: what is built, what is run, and what is counted.
+
+What fails is run once more at the end, alone. What then passes is flaky: it is named, both logs
+are kept, and ./test is green with at most MOST_FLAKY of them."""
 
 import argparse
 import concurrent.futures
@@ -11,116 +14,21 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
-TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-BUILD = os.path.join(TREE, "build")
-LOGS = os.path.join(BUILD, "test-logs")
-TAIL = 60       # lines of a failing step's log that are shown
+import stress
+from cases import BUILD, LOGS, PYTHON, TREE, Tier, of_case, run
+
+TAIL = 60          # lines of a failing step's log that are shown
+MOST_FLAKY = 3
+MOST_AGAIN = 20    # more failures than that are no bad luck: nothing is run again
 THREADED = ["base", "net", "record", "link", "run", "steer"]  # rooms with threads of their own
-PYTHON = "/usr/bin/python3"
 
 
-class Tier:
-    """What one tier found out. Steps add to it, from several threads."""
-
-    def __init__(self, name, soak):
-        self.name = name
-        self.soak = soak
-        self.passed = 0
-        self.failed = []   # (name, log or None)
-        self.skipped = []  # (name, reason)
-        self.began = time.monotonic()
-
-    def log(self, name):
-        return os.path.join(LOGS, "%s-%s.log" % (self.name, name))
-
-    def run(self, name, command, timeout=3600, env=None, cwd=TREE):
-        """Runs a command with its output in a log of its own; its status, -1 for a time-out."""
-        with open(self.log(name), "wb") as log:
-            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log,
-                                       stderr=subprocess.STDOUT, cwd=cwd,
-                                       env=dict(os.environ, **(env or {})),
-                                       start_new_session=True)
-            try:
-                return process.wait(timeout)
-            except subprocess.TimeoutExpired:
-                log.write(b"\n*** ended by ./test after %d s\n" % timeout)
-                os.killpg(process.pid, 9)
-                process.wait()
-                return -1
-
-    def step(self, name, command, **more):
-        """A command that must end with 0; counts only if it does not."""
-        if self.run(name, command, **more) == 0:
-            return True
-        self.failed.append((name, self.log(name)))
-        return False
-
-    def gtest(self, binary, arguments=(), label=None, env=None, timeout=1800):
-        """One GoogleTest binary, counted by case."""
-        name = label or os.path.basename(binary)
-        with tempfile.NamedTemporaryFile(suffix=".json") as report:
-            status = self.run(name, [binary, "--gtest_output=json:" + report.name, *arguments],
-                              env=env, timeout=timeout)
-            try:
-                suites = json.load(open(report.name)).get("testsuites", [])
-            except ValueError:
-                suites = None
-        if suites is None:
-            self.failed.append((name + ": ended with status %d before its report" % status,
-                                self.log(name)))
-            return
-        bad = 0
-        for suite in suites:
-            for case in suite["testsuite"]:
-                full = "%s.%s" % (suite["name"], case["name"])
-                if case.get("failures"):
-                    bad += 1
-                    self.failed.append((full, self.log(name)))
-                elif case.get("result") == "SKIPPED":
-                    self.skipped.append((full, skip_reason(self.log(name), full)))
-                elif case.get("status") == "RUN":
-                    self.passed += 1
-        if status != 0 and not bad:
-            self.failed.append((name + ": status %d" % status, self.log(name)))
-
-    def suite(self, path, env=None, timeout=3600):
-        """One file of unittest cases."""
-        name = os.path.relpath(path, TREE).replace("/", "-")[:-3]
-        with tempfile.NamedTemporaryFile(suffix=".json") as report:
-            status = self.run(name, [PYTHON, "-B", os.path.join(TREE, "tests", "run_suite.py"),
-                                     path, report.name], env=env, timeout=timeout)
-            try:
-                result = json.load(open(report.name))
-            except ValueError:
-                self.failed.append((name + ": ended with status %d before its report" % status,
-                                    self.log(name)))
-                return
-        self.passed += result["passed"]
-        for i, case in enumerate(result["failed"]):
-            self.failed.append((case, self.log(name) if i == 0 else None))
-        self.skipped += [tuple(pair) for pair in result["skipped"]]
-
-    def line(self):
-        return "tier %s: %d passed, %d failed, %d skipped (%.0f s)" % (
-            self.name, self.passed, len(self.failed), len(self.skipped),
-            time.monotonic() - self.began)
-
-
-def skip_reason(log, case):
-    """What GTEST_SKIP() said: the lines before "[  SKIPPED ] case"."""
-    text = open(log, errors="replace").read()
-    found = re.search(r"\[ RUN      \] %s\n(.*?)\[  SKIPPED \]" % re.escape(case), text, re.S)
-    lines = found.group(1).strip().splitlines() if found else []
-    return lines[-1].strip() if lines else "no reason given"
-
-
-def of_case(text, case):
-    """The lines of a log that a GoogleTest case printed; all lines if it has none of its own."""
-    found = re.search(r"^\[ RUN      \] %s\n.*?^\[  FAILED  \]" % re.escape(case), text,
-                      re.S | re.M)
-    return (found.group(0) if found else text).splitlines()
+def sanitizer_options(preset):
+    """As `ctest --preset` sets them."""
+    with open(os.path.join(TREE, "CMakePresets.json")) as file:
+        presets = json.load(file)["testPresets"]
+    return next((found.get("environment") for found in presets if found["name"] == preset), None)
 
 
 def both(calls):
@@ -149,7 +57,8 @@ def unit_tests(preset):
 
 
 def units(tier):
-    both([lambda: tier.suite(os.path.join(TREE, "tests", "test_layers.py"))])
+    both([lambda n=n: tier.suite(os.path.join(TREE, "tests", n))
+          for n in ("test_layers.py", "test_tiers.py")])
     if not tier.step("build-release", ["nice", os.path.join(TREE, "tools", "build_release")],
                      timeout=4 * 3600):
         return
@@ -163,16 +72,15 @@ def units(tier):
 
 
 def sanitizers(tier):
-    options = {"ASAN_OPTIONS": "abort_on_error=1:detect_stack_use_after_return=1",
-               "UBSAN_OPTIONS": "print_stacktrace=1",
-               "TSAN_OPTIONS": "halt_on_error=1:second_deadlock_stack=1"}
     if build(tier, "asan"):
-        both([lambda b=b: tier.gtest(b, label="asan-" + os.path.basename(b), env=options)
+        both([lambda b=b: tier.gtest(b, label="asan-" + os.path.basename(b),
+                                      env=sanitizer_options("asan"))
               for b in unit_tests("asan")])
     wanted = [room + "_test" for room in THREADED
               if os.path.exists(os.path.join(TREE, "src", room, "CMakeLists.txt"))]
     if build(tier, "tsan", wanted):
-        both([lambda b=b: tier.gtest(b, label="tsan-" + os.path.basename(b), env=options)
+        both([lambda b=b: tier.gtest(b, label="tsan-" + os.path.basename(b),
+                                      env=sanitizer_options("tsan"))
               for b in unit_tests("tsan")])
 
 
@@ -197,9 +105,11 @@ def fuzz(tier):
             if status == 0:
                 tier.passed += 1
                 return
-            tier.failed.append((name, tier.log(name)))
-            for path in glob.glob(os.path.join(scratch, "*-*")):
-                shutil.copy(path, LOGS)  # the input that breaks it
+            inputs = [shutil.copy(path, LOGS)  # what breaks it
+                      for path in glob.glob(os.path.join(scratch, "*-*"))]
+            tier.fail(name, tier.log(name), (lambda log: run(
+                [target, "-timeout=25", "-rss_limit_mb=2048", *inputs], log, timeout=300) == 0)
+                if inputs else None)
 
     both([lambda t=t: one(t) for t in targets])
 
@@ -216,7 +126,7 @@ def simulation(tier):
             return
         for i in range(rounds):
             seed = str(random.randrange(1 << 31))
-            tier.gtest(binary, ["--gtest_filter=" + cases],
+            tier.gtest(binary, cases,
                        label="%s-seed-%s" % (os.path.basename(binary), seed),
                        env={"ATHANOR_SEED": seed, "ATHANOR_TEST_SEED": seed})
 
@@ -228,7 +138,7 @@ def control_logic(tier, binary):
     """The simulated cluster, the same seeds each time; --soak has a hundred times as many."""
     seeds, at_once = (20000, 500) if tier.soak else (200, 100)
     both([lambda first=first: tier.gtest(
-        binary, ["--gtest_filter=Simulation.EveryPromiseHoldsInEveryHistory"],
+        binary, "Simulation.EveryPromiseHoldsInEveryHistory",
         label="simulation-from-%d" % first,
         env={"ATHANOR_SIM_FIRST": str(first), "ATHANOR_SIM_SEEDS": str(at_once)})
         for first in range(1, seeds + 1, at_once)])
@@ -263,12 +173,55 @@ TIERS = [("units", units), ("sanitizers", sanitizers), ("fuzz", fuzz),
 
 def show(tier):
     print(tier.line(), flush=True)
-    for name, log in tier.failed:
-        print("  failed: " + name)
-        if log:
-            for line in of_case(open(log, errors="replace").read(), name)[-TAIL:]:
+    with open(os.path.join(LOGS, "summary.txt"), "a") as file:
+        file.write(tier.line() + "\n")
+    for failure in tier.failed:
+        print("  failed: " + failure.name)
+        if failure.log:
+            with open(failure.log, errors="replace") as file:
+                text = file.read()
+            for line in of_case(text, failure.name)[-TAIL:]:
                 print("    | " + line[:300])
-            print("    whole log: " + os.path.relpath(log, TREE), flush=True)
+            print("    whole log: " + os.path.relpath(failure.log, TREE), flush=True)
+
+
+def run_again(tiers):
+    """Runs what failed once more, one at a time, now that nothing else runs here. Moves what
+    passes to the flaky ones, which it returns: (name, the first log, the second log)."""
+    failures = [(tier, failure) for tier in tiers for failure in tier.failed if failure.again]
+    if not failures or len(failures) > MOST_AGAIN:
+        return []
+    print("running %d failed again, one at a time" % len(failures), flush=True)
+    flaky = []
+    for i, (tier, failure) in enumerate(failures):
+        log = os.path.join(LOGS, "again-%d-%s.log" % (
+            i + 1, re.sub(r"[^A-Za-z0-9_.-]+", "-", failure.name)[:100]))
+        if failure.again(log):
+            tier.failed.remove(failure)
+            tier.passed += 1
+            flaky.append((failure.name, failure.log, log))
+        else:
+            print("  failed again: %s (%s)" % (failure.name, os.path.relpath(log, TREE)), flush=True)
+    return flaky
+
+
+def ended(tiers, flaky):
+    """Prints how all of it ended; the status of ./test."""
+    for name, first, second in flaky:
+        print("flaky: %s: failed, then passed by itself (%s)" % (name, ", ".join(
+            os.path.relpath(log, TREE) for log in (first, second) if log)))
+    if flaky:
+        print("%d flaky, at most %d may be. Find the cause: ./test --stress 50 CASE; "
+              "then list it in tests/flaky.md" % (len(flaky), MOST_FLAKY))
+    skipped = [pair for tier in tiers for pair in tier.skipped]
+    passed, failed = sum(t.passed for t in tiers), sum(len(t.failed) for t in tiers)
+    if len(flaky) > MOST_FLAKY:
+        passed, failed = passed - len(flaky), failed + len(flaky)
+    print("%d skipped%s" % (len(skipped), ": " + "; ".join(
+        "%s (%s)" % (name.replace("__main__.", ""), reason) for name, reason in skipped)
+        if skipped else ""))
+    print("%d passed, %d failed" % (passed, failed), flush=True)
+    return 1 if failed or not passed else 0
 
 
 def main():
@@ -277,24 +230,33 @@ def main():
     parser.add_argument("--soak", action="store_true", help="long runs")
     parser.add_argument("--tier", action="append", choices=[name for name, _ in TIERS],
                         help="only this tier, with what is built already (may repeat)")
+    parser.add_argument("--stress", type=int, metavar="N",
+                        help="run the named cases N times each, several at once, beside a load")
+    parser.add_argument("--preset", default="release", choices=["release", "dev", "asan", "tsan"],
+                        help="whose unit tests --stress runs (default: release)")
+    parser.add_argument("cases", nargs="*", metavar="CASE",
+                        help="for --stress: Suite.Case of GoogleTest (* fits anything), a file of "
+                             "tests/, or FILE:Class.test_name")
     arguments = parser.parse_args()
-    chosen = TIERS[:1] if arguments.quick else \
-        [tier for tier in TIERS if not arguments.tier or tier[0] in arguments.tier]
+    if bool(arguments.stress) != bool(arguments.cases):
+        parser.error("--stress N and CASE go together, as in: ./test --stress 50 Queue.*")
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
+    if arguments.stress:
+        try:
+            sys.exit(stress.stress(arguments.stress, arguments.cases, arguments.preset,
+                                   sanitizer_options(arguments.preset)))
+        except stress.NotFound as error:
+            parser.error(str(error))
+    chosen = TIERS[:1] if arguments.quick else \
+        [tier for tier in TIERS if not arguments.tier or tier[0] in arguments.tier]
     tiers = []
-    for name, run in chosen:
+    for name, run_tier in chosen:
         tier = Tier(name, arguments.soak)
-        run(tier)
+        run_tier(tier)
         tiers.append(tier)
         show(tier)
-    skipped = [pair for tier in tiers for pair in tier.skipped]
-    passed, failed = sum(t.passed for t in tiers), sum(len(t.failed) for t in tiers)
-    print("%d skipped%s" % (len(skipped), ": " + "; ".join(
-        "%s (%s)" % (name.replace("__main__.", ""), reason) for name, reason in skipped)
-        if skipped else ""))
-    print("%d passed, %d failed" % (passed, failed))
-    sys.exit(1 if failed or not passed else 0)
+    sys.exit(ended(tiers, run_again(tiers)))
 
 
 if __name__ == "__main__":
