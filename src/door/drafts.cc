@@ -126,9 +126,14 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is kept until the disk has the job, by many at a time.
-  std::string reply = DumpJson(AcceptedView(*draft));
+  const auto accepted_view = [&context](const JobRecord& record) {
+    Json view = AcceptedView(record);
+    if (!context.info.open_jobs.empty()) view["warning"] = context.info.open_jobs;
+    return view;
+  };
+  std::string reply = DumpJson(accepted_view(*draft));
   context.engine.Submit(
-      std::move(*draft), [&context, responder = call.responder, reply = std::move(reply)](
+      std::move(*draft), [&context, accepted_view, responder = call.responder, reply = std::move(reply)](
                              const Result<Engine::Accepted>& accepted) {
         if (!accepted) {
           bool other_payload = accepted.error().id == "ATH-S0201";
@@ -137,7 +142,7 @@ void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
         }
         if (!accepted->duplicate) return responder.Send(Response::Json(201, reply));
         auto earlier = FindJob(context, accepted->id.ToString());
-        Json known = earlier ? AcceptedView(*earlier) : ParseJson(reply).value();
+        Json known = earlier ? accepted_view(*earlier) : ParseJson(reply).value();
         known["duplicate"] = true;
         responder.Send(Response::Json(200, DumpJson(known)));
       });

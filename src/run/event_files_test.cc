@@ -32,7 +32,7 @@ class EventFilesTest : public testing::Test {
 
   EventFiles::Options Options(uint32_t attempt = 1) {
     EventFiles::Options options;
-    options.root = dir_ / "ml";
+    options.root = HeldFolder::At(dir_ / "ml").value();
     options.index = dir_ / ("index-" + std::to_string(attempt));
     options.marker = dir_ / "launching";
     options.keep_dir = dir_ / "events";
