@@ -52,14 +52,13 @@ Result<std::vector<std::string>> EntriesOf(int dir_fd, const std::string& shown)
   }
 }
 
-Status Replace(int at, const std::string& path, std::string_view bytes, mode_t mode,
-               bool durable) {
+Status Replace(const std::string& path, std::string_view bytes, mode_t mode, bool durable) {
   const std::string temporary =
       JoinPath(DirName(path), "." + BaseName(path).substr(0, 200) + "." + RandomHex(6) + ".tmp");
-  UniqueFd fd(::openat(at, temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
   if (!fd) return FailErrno("create " + Shown(temporary), errno);
   const auto give_up = [&](tl::unexpected<Error> error) {
-    ::unlinkat(at, temporary.c_str(), 0);
+    ::unlink(temporary.c_str());
     return Status(std::move(error));
   };
   if (auto wrote = WriteAll(fd.get(), bytes); !wrote.ok()) {
@@ -71,7 +70,7 @@ Status Replace(int at, const std::string& path, std::string_view bytes, mode_t m
   }
   // close() is where some network file systems report a failed write.
   if (::close(fd.release()) != 0) return give_up(FailErrno("close " + Shown(temporary), errno));
-  if (::renameat(at, temporary.c_str(), at, path.c_str()) != 0) {
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
     return give_up(FailErrno("rename to " + Shown(path), errno));
   }
   if (!durable) return Ok();
@@ -193,15 +192,11 @@ Status WriteAll(int fd, std::string_view bytes) {
 }
 
 Status WriteFileAtomic(const std::string& path, std::string_view bytes, mode_t mode) {
-  return Replace(AT_FDCWD, path, bytes, mode, true);
+  return Replace(path, bytes, mode, true);
 }
 
 Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode) {
-  return Replace(AT_FDCWD, path, bytes, mode, false);
-}
-
-Status ReplaceFileAt(int dir_fd, const std::string& name, std::string_view bytes, mode_t mode) {
-  return Replace(dir_fd, BaseName(name), bytes, mode, false);
+  return Replace(path, bytes, mode, false);
 }
 
 Status MakeDirs(const std::string& path, mode_t mode) {

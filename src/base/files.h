@@ -27,10 +27,6 @@ Status WriteFileAtomic(const std::string& path, std::string_view bytes, mode_t m
 // The same without the fsyncs: whole, but possibly gone after a power cut.
 Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode = 0600);
 
-// The same beneath an open folder; `name` is of one part.
-Status ReplaceFileAt(int dir_fd, const std::string& name, std::string_view bytes,
-                     mode_t mode = 0600);
-
 Status MakeDirs(const std::string& path, mode_t mode = 0700);
 Status RemoveTree(const std::string& path);  // succeeds when there is nothing to remove
 bool Exists(const std::string& path);

@@ -221,7 +221,7 @@ class Server {
     info.user = UserName();
     info.started = clock_.Wall();
     info.simulate = parts.simulate;
-    if (!parts.simulate) info.open_jobs = OpenJobs(OurIsolation());
+    if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
     info.rates = settings_.rates;
     context_ = std::make_unique<DoorContext>(
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,

@@ -47,7 +47,6 @@ struct ServerInfo {
   std::string user;
   WallTime started;
   bool simulate = false;
-  std::string open_jobs;   // in what way jobs here are not kept from each other; empty: they are
   OwnRates rates;
 };
 

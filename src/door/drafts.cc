@@ -10,6 +10,7 @@
 #include "job/codec.h"
 #include "job/object_uri.h"
 #include "place/need.h"
+#include "run/launch_supervisor.h"
 #include "submit/job_file.h"
 #include "submit/spec_check.h"
 
@@ -126,9 +127,11 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is kept until the disk has the job, by many at a time.
-  const auto accepted_view = [&context](const JobRecord& record) {
+  const auto accepted_view = [simulate = context.info.simulate](const JobRecord& record) {
     Json view = AcceptedView(record);
-    if (!context.info.open_jobs.empty()) view["warning"] = context.info.open_jobs;
+    // Agents are processes of this server's user on this machine, and may do what it may.
+    const auto open = simulate ? std::string() : OpenJobs(OurIsolation());
+    if (!open.empty()) view["warning"] = open;
     return view;
   };
   std::string reply = DumpJson(accepted_view(*draft));

@@ -100,6 +100,24 @@ TEST_F(EventFilesTest, FollowsAFileWhileItGrows) {
   EXPECT_EQ(kept.st_ino, own.st_ino);
 }
 
+// Planted bug: opening the tree, or a folder of it, by path.
+TEST_F(EventFilesTest, FollowsNoLinkInPlaceOfAFolderOrOfTheTree) {
+  ASSERT_TRUE(MakeDirs(dir_ / "ml/elsewhere").ok());
+  Attempt("elsewhere", 2000, 0, 5, 0);
+  ASSERT_EQ(std::rename((dir_ / "ml/elsewhere").c_str(), (dir_ / "elsewhere").c_str()), 0);
+  ASSERT_TRUE(RemoveTree(dir_ / "ml/output").ok());
+  ASSERT_EQ(::symlink((dir_ / "elsewhere").c_str(), (dir_ / "ml/output").c_str()), 0);
+  std::vector<EventFiles::Found> found;
+  EventFiles files(Options());
+  files.Poll(Millis(0), false, 100, found);
+  ASSERT_TRUE(RemoveTree(dir_ / "ml").ok());
+  ASSERT_EQ(::symlink((dir_ / "elsewhere").c_str(), (dir_ / "ml").c_str()), 0);
+  files.Poll(Millis(10'000), false, 100, found);
+  EventFiles later(Options());  // of an agent that comes when it is done
+  later.Poll(Millis(0), false, 100, found);
+  EXPECT_TRUE(found.empty());
+}
+
 TEST_F(EventFilesTest, AnAgentThatStartsAnewMakesTheSameNumbers) {
   std::vector<EventFiles::Found> first;
   std::vector<EventFiles::Found> second;

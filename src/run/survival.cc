@@ -176,8 +176,10 @@ void Survival::Noticed(const StopFrame& stop) {
   noticed_ = options_.clock.Wall();
   Json notice = {{"cause", stop.cause.kind}, {"deadline_unix_ms", noticed_->ms + stop.grace_ms}};
   const auto own = (options_.ml / kOwnFolder).Open();
-  const Status written = own ? ReplaceFileAt(own->get(), kNoticeName, DumpJson(notice), 0644)
-                             : Status(Fail(own.error()));
+  const Status written =
+      own ? ReplaceFile(fmt::format("/proc/self/fd/{}/{}", own->get(), kNoticeName),
+                        DumpJson(notice), 0644)
+          : Status(Fail(own.error()));
   if (!written) {
     options_.log.Log(LogLevel::kWarning, "notice file", {{"why", written.error().what}});
   }

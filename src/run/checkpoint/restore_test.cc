@@ -176,6 +176,7 @@ TEST(Restore, SharedCheckpointsAreCheckedInPlace) {
 // Planted bug: opening the folder by path: the files are written where the link leads.
 TEST(Restore, FollowsNoLinkInTheFoldersPlace) {
   Kept kept;
+  ASSERT_TRUE(MakeDirs(kept.dir / "files").ok());
   ASSERT_TRUE(ReplaceFile(kept.dir / "files/a.pt", "weights").ok());
   kept.Keep();
   ASSERT_TRUE(MakeDirs(kept.dir / "server").ok());
