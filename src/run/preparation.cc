@@ -101,7 +101,8 @@ class Preparer {
     ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
     ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
     ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
-    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, p_.ml / kOwnFolder / SpoolName(0))));
+    const auto spool = p_.ml / kOwnFolder / SpoolName(0);
+    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, spool)));
     LimitSetUp();
     ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
     return std::move(out_);

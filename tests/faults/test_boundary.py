@@ -266,31 +266,38 @@ class Links(Case):
     """The script replaces its folders by links into the home; the agent, which sees the home, must
     not follow them."""
 
-    def server_files(self):
-        return sorted(os.listdir(os.path.join(self.server.home, "server")))
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.private = os.path.join(cls.server.home, "private")
+        os.mkdir(cls.private)
+        with open(os.path.join(cls.private, "canary"), "w") as file:
+            file.write(CANARY)
 
-    def members(self, job):
-        listed = self.server.http("GET", "/api/v1/jobs/%s/outputs" % job)
-        return listed.body.decode()
+    def assert_not_kept(self, job):
+        """Nowhere but where it was, and nothing was added there."""
+        self.assertEqual(os.listdir(self.private), ["canary"])
+        record = self.server.show(job)
+        self.assertEqual(record.get("outputs", []), [])
+        self.assertEqual(self.server.checkpoints(job), [])
 
     def test_outputs(self):
         """Red if the agent opens the folders of outputs by path."""
         for folder in ("model", "output/data"):
             job = self.server.submit(
-                "sh", "-c", "rm -rf /opt/ml/%s && ln -s %s/server /opt/ml/%s"
-                % (folder, self.server.home, folder))
+                "sh", "-c", "rm -rf /opt/ml/%s && ln -s %s /opt/ml/%s"
+                % (folder, self.private, folder))
             record = self.ended(job, "Failed")
             self.assertEqual(record["cause"]["kind"], "upload_failed", record["cause"])
             self.assertIn("link", json.dumps(record["cause"]))
-            self.assertEqual(record.get("outputs", []), [])
-            self.assertNotIn("athanor.db", self.members(job))
+            self.assert_not_kept(job)
 
     def test_links_inside_outputs_are_kept_as_links_or_left_out(self):
         """Red if PackTree follows links."""
         job = self.server.submit(
             "sh", "-c", "cd /opt/ml/model && echo weights > w && ln -s w latest && "
-            "ln -s %s/server out && ln -s %s/server/secret.key key && mkfifo pipe && ln w again"
-            % (self.server.home, self.server.home))
+            "ln -s %s out && ln -s %s/canary key && mkfifo pipe && ln w again"
+            % (self.private, self.private))
         self.ended(job)
         here = os.path.join(self.server.root, "fetched")
         os.makedirs(here, exist_ok=True)
@@ -301,58 +308,48 @@ class Links(Case):
                          ["again", "latest", "w"])
 
     def test_checkpoints(self):
-        """Red if the sync opens its folder by path: the server's files become a checkpoint."""
-        go = os.path.join(self.server.root, "go-checkpoints")
+        """Red if the sync opens its folder by path: what lies there becomes a checkpoint."""
         job = self.server.submit(
-            "sh", "-c", "rmdir /opt/ml/checkpoints && ln -s %s/server /opt/ml/checkpoints; "
-            "echo linked; while ! test -e %s; do sleep 0.05; done" % (self.server.home, go))
-        self.server.until_log(job, "linked")
-        # Two looks of the sync see the same files: enough for it to keep them.
-        log = os.path.join(self.server.attempt_dir(job), "agent.log")
-        until(lambda: "checkpoints" in open(log).read() or self.server.checkpoints(job),
-              "the agent looked at the folder")
-        with open(go, "w"):
-            pass
+            "sh", "-c", "rmdir /opt/ml/checkpoints && ln -s %s /opt/ml/checkpoints" % self.private)
         self.ended(job)
-        self.assertEqual(self.server.checkpoints(job), [])
-        self.assertIn("checkpoint was not kept", json.dumps(self.server.events(job)))
+        self.assert_not_kept(job)
+        self.assertIn("not kept", json.dumps(self.server.events(job)))
 
     def test_captures(self):
         """Red if the agent takes over whatever has the name of the captures, or if the server
-        follows it: then it hands out its own database."""
+        follows it: then it hands out its own files."""
         job = self.server.submit(
-            "sh", "-c", "ln -s %s/server /opt/ml/.athanor/capture" % self.server.home)
+            "sh", "-c", "ln -s %s /opt/ml/.athanor/capture" % self.private)
         self.ended(job)
-        self.assertFalse(os.path.islink(os.path.join(self.server.home, "jobs", job, "capture")))
-        reply = self.server.http("GET", "/api/v1/jobs/%s/capture/secret.key" % job)
-        self.assertEqual(reply.status, 404)
+        kept = os.path.join(self.server.home, "jobs", job, "capture")
+        self.assertFalse(os.path.lexists(kept))
         # An older agent may have left one.
-        os.symlink(os.path.join(self.server.home, "server"),
-                   os.path.join(self.server.home, "jobs", job, "capture"))
-        reply = self.server.http("GET", "/api/v1/jobs/%s/capture/secret.key" % job)
+        os.symlink(self.private, kept)
+        reply = self.server.http("GET", "/api/v1/jobs/%s/capture/canary" % job)
         self.assertEqual(reply.status, 404)
+        self.assertNotIn(CANARY.encode(), reply.body)
 
     def test_an_agent_that_comes_later(self):
         """Red if a new agent opens spool, notice and outputs of the script it adopts by path."""
-        before = self.server_files()
         job = self.server.submit(
             "sh", "-c", "trap 'exit 0' TERM; echo ready; while ! test -e %s/linked; do sleep 0.05; "
-            "done; cd /opt/ml && mv .athanor away && ln -s %s/server .athanor && rm -rf model && "
-            "ln -s %s/server model; echo linked; while :; do sleep 0.05; done"
-            % (self.server.root, self.server.home, self.server.home))
+            "done; cd /opt/ml && mv .athanor away && ln -s %s .athanor && rm -rf model checkpoints "
+            "&& ln -s %s model && ln -s %s checkpoints; echo linked; while :; do sleep 0.05; done"
+            % (self.server.root, self.private, self.private, self.private))
         self.server.until_log(job, "ready")
-        for pid in self.server.agent_pids(job):
-            kill(pid)
+        self.replace_agent(job)
         self.server.go("linked")
-        until(lambda: self.server.agent_pids(job), "a new agent is there")
         self.server.until_log(job, "linked")
-        for pid in self.server.agent_pids(job):  # and one that finds the links in place
-            kill(pid)
-        until(lambda: self.server.agent_pids(job), "a third agent is there")
+        self.replace_agent(job)  # by one that finds the links in place
         self.server.ath("stop", job, check=0)
-        record = self.server.wait(job)
-        self.assertEqual(record.get("outputs", []), [])
-        self.assertEqual([name for name in self.server_files() if name not in before], [])
+        self.server.wait(job)
+        self.assert_not_kept(job)
+
+    def replace_agent(self, job):
+        old = until(lambda: self.server.agent_pids(job), "%s has an agent" % job)
+        for pid in old:
+            kill(pid)
+        until(lambda: set(self.server.agent_pids(job)) - set(old), "a new agent is there")
 
     def test_nothing_hangs_on_a_pipe(self):
         """Red if a file of the script's is opened without O_NONBLOCK."""
@@ -363,9 +360,7 @@ class Links(Case):
             "rm -f .athanor/spool/rank-0/control; mkfifo .athanor/spool/rank-0/control; echo ready; "
             "while ! test -e %s/pipes; do sleep 0.05; done" % self.server.root)
         self.server.until_log(job, "ready")
-        for pid in self.server.agent_pids(job):
-            kill(pid)
-        until(lambda: self.server.agent_pids(job), "a new agent is there")
+        self.replace_agent(job)
         self.server.go("pipes")
         self.ended(job)
 

@@ -45,6 +45,7 @@ bool MakeReadOnly(const std::string& path) {
     if (info.f_flag & ST_NODEV) flags |= MS_NODEV;
     if (info.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
     if (info.f_flag & ST_NOATIME) flags |= MS_NOATIME;
+    if (info.f_flag & ST_NODIRATIME) flags |= MS_NODIRATIME;
     if (info.f_flag & ST_RELATIME) flags |= MS_RELATIME;
   }
   return ::mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0;
