@@ -256,6 +256,8 @@ Result<uint64_t> Pack(int dir_fd, std::vector<std::string> names, int out_fd,
   return packer.bytes();
 }
 
+}  // namespace
+
 Result<std::vector<std::string>> NamesBelow(int dir_fd) {
   std::vector<std::string> names;
   std::vector<std::string> folders = {""};
@@ -282,8 +284,6 @@ Result<std::vector<std::string>> NamesBelow(int dir_fd) {
   return names;
 }
 
-}  // namespace
-
 bool LinkStaysBeneath(std::string_view name, std::string_view target) {
   if (target.empty() || target.front() == '/' || target.size() > 4095) return false;
   auto folders = std::count(name.begin(), name.end(), '/');
@@ -309,8 +309,13 @@ Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int 
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
                           std::vector<std::string>* left_out) {
   ATHANOR_TRY(const UniqueFd dir_fd, OpenDir(dir));
-  ATHANOR_TRY(auto names, NamesBelow(dir_fd.get()));
-  return Pack(dir_fd.get(), std::move(names), out_fd, compression, left_out, true);
+  return PackTree(dir_fd.get(), out_fd, compression, left_out);
+}
+
+Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
+                          std::vector<std::string>* left_out) {
+  ATHANOR_TRY(auto names, NamesBelow(dir_fd));
+  return Pack(dir_fd, std::move(names), out_fd, compression, left_out, true);
 }
 
 Status ExtractTar(int in_fd, int dir_fd, const ExtractLimits& limits) {

@@ -31,6 +31,12 @@ Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int 
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
                           std::vector<std::string>* left_out = nullptr);
 
+// The same of everything below an open folder.
+Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
+                          std::vector<std::string>* left_out = nullptr);
+// Names of all that lies below an open folder, folders too; no link is followed.
+Result<std::vector<std::string>> NamesBelow(int dir_fd);
+
 struct ExtractLimits {
   uint64_t max_entries = 1'000'000;
   uint64_t max_bytes = uint64_t{1} << 40;  // of all files, holes counted

@@ -39,6 +39,7 @@
 #include "record/db/database.h"
 #include "record/objects/directory_object_store.h"
 #include "record/studies/study_store.h"
+#include "run/launch_supervisor.h"
 #include "run/start_lane.h"
 #include "study/studies.h"
 
@@ -220,6 +221,7 @@ class Server {
     info.user = UserName();
     info.started = clock_.Wall();
     info.simulate = parts.simulate;
+    if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
     info.rates = settings_.rates;
     context_ = std::make_unique<DoorContext>(
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
@@ -250,7 +252,7 @@ class Server {
     plan.blob_dir = home_.blobs();
     plan.cache_dir = home_.cache();
     plan.job_dir = home_.jobs() + "/" + record.id.ToString();
-    plan.hide_dir = home_.server();
+    plan.hide_dir = home_.root;
     plan.supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
     plan.python_path = PythonPackageDir();
     plan.webhooks_private = settings_.webhooks_private;

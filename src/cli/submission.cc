@@ -299,6 +299,7 @@ Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std
   out.id = accepted->value("id", "");
   out.name = accepted->value("name", "");
   out.same_as = accepted->value("same_as", "");
+  out.warning = accepted->value("warning", "");
   out.simulated = accepted->value("simulated", false);
   return out;
 }

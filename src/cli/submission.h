@@ -46,6 +46,7 @@ struct SubmittedJob {
   std::string id;
   std::string name;
   std::string same_as;
+  std::string warning;  // of the server's, about where its jobs run
   bool simulated = false;
 };
 // Posts `text`, which names the job's source, and sends the source when the server lacks it. Keyed

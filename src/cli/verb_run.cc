@@ -19,8 +19,9 @@ namespace {
 
 constexpr uint64_t kMostRequest = 4u << 20;
 
-// Two lines before the job starts: what, from what, on what.
+// Lines before the job starts: what is not safe, what runs, from what, on what.
 void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Terminal& terminal) {
+  if (!job.warning.empty()) std::fprintf(stderr, "  warning %s\n", Printable(job.warning).c_str());
   const auto& source = prepared.spec.source;
   std::string where = prepared.spec.resources.type.empty() ? "this machine"
                                                            : prepared.spec.resources.type;
@@ -138,9 +139,13 @@ int RunVerb(const Common& common, const RunOptions& options) {
       Json line = {{"id", job->id}, {"name", job->name}, {"state", "Queued"}};
       if (job->simulated) line["simulated"] = true;
       if (!job->same_as.empty()) line["same_as"] = job->same_as;
+      if (!job->warning.empty()) line["warning"] = job->warning;
       std::printf("%s\n", DumpJson(line).c_str());
     } else {
       std::printf("%s\n", job->id.c_str());
+      if (!job->warning.empty() && !common.quiet) {
+        std::fprintf(stderr, "  warning %s\n", Printable(job->warning).c_str());
+      }
       PrintHint("ath logs -f " + job->name + " · ath wait " + job->name, common.quiet);
     }
     return 0;

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
@@ -22,6 +23,12 @@ constexpr size_t kMetaLimit = 1u << 20;
 std::string CaptureFolder(const DoorContext& context, JobId job) {
   return JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), job.ToString()),
                   job_dir::kCapture);
+}
+
+// It was the script's own: what it left in its place is not followed.
+Result<UniqueFd> OpenCaptures(const std::string& dir) {
+  ATHANOR_TRY(const auto held, HeldFolder::At(dir));
+  return held.Open();
 }
 
 // What a script wrote is taken member by member: it may be anything.
@@ -73,7 +80,7 @@ Json CaptureView(int captures, const std::string& name) {
 
 Json Listing(const std::string& dir) {
   Json all = Json::array();
-  auto folder = OpenDir(dir);
+  auto folder = OpenCaptures(dir);
   if (!folder) return all;  // none was kept
   auto names = ListDirAt(folder->get());
   if (!names) return all;
@@ -98,7 +105,7 @@ void Captured(DoorContext& context, const Call& call) {
 }
 
 Result<UniqueFd> OpenCaptured(const std::string& dir, const std::string& name, uint64_t& size) {
-  ATHANOR_TRY(auto folder, OpenDir(dir));
+  ATHANOR_TRY(auto folder, OpenCaptures(dir));
   ATHANOR_CHECK_OK(CheckRelativeName(name));
   // Not blocking: a script may have left a FIFO there.
   ATHANOR_TRY(auto file, OpenBeneath(folder.get(), name, O_RDONLY | O_NONBLOCK));

@@ -10,6 +10,7 @@
 #include "job/codec.h"
 #include "job/object_uri.h"
 #include "place/need.h"
+#include "run/launch_supervisor.h"
 #include "submit/job_file.h"
 #include "submit/spec_check.h"
 
@@ -126,9 +127,16 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is kept until the disk has the job, by many at a time.
-  std::string reply = DumpJson(AcceptedView(*draft));
+  const auto accepted_view = [simulate = context.info.simulate](const JobRecord& record) {
+    Json view = AcceptedView(record);
+    // Agents are processes of this server's user on this machine, and may do what it may.
+    const auto open = simulate ? std::string() : OpenJobs(OurIsolation());
+    if (!open.empty()) view["warning"] = open;
+    return view;
+  };
+  std::string reply = DumpJson(accepted_view(*draft));
   context.engine.Submit(
-      std::move(*draft), [&context, responder = call.responder, reply = std::move(reply)](
+      std::move(*draft), [&context, accepted_view, responder = call.responder, reply = std::move(reply)](
                              const Result<Engine::Accepted>& accepted) {
         if (!accepted) {
           bool other_payload = accepted.error().id == "ATH-S0201";
@@ -137,7 +145,7 @@ void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
         }
         if (!accepted->duplicate) return responder.Send(Response::Json(201, reply));
         auto earlier = FindJob(context, accepted->id.ToString());
-        Json known = earlier ? AcceptedView(*earlier) : ParseJson(reply).value();
+        Json known = earlier ? accepted_view(*earlier) : ParseJson(reply).value();
         known["duplicate"] = true;
         responder.Send(Response::Json(200, DumpJson(known)));
       });

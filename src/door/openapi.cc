@@ -136,7 +136,7 @@ constexpr Schema kSchemas[] = {
     {"Channel", "name! from! mode! manifest:boolean"},
     {"MetricSpec", "name! regex! step_regex"},
     {"SecretSpec", "name! source! locator as! optional:boolean"},
-    {"Accepted", "id! name! state! simulated:boolean same_as duplicate:boolean"},
+    {"Accepted", "id! name! state! simulated:boolean same_as duplicate:boolean warning"},
     {"Cause", "kind text hint detail code title"},
     {"JobRow", "id! name! state! experiment! user! created! started ended cause:Cause type command! attempts:integer! cost_micros:integer! simulated:boolean!"},
     {"JobList", "jobs:[JobRow]!"},

@@ -18,6 +18,7 @@ inline constexpr char kStarted[] = "started";
 inline constexpr char kExit[] = "exit";
 inline constexpr char kPackages[] = "packages";  // names the blob of what is installed
 inline constexpr char kEventIndex[] = "events.index";  // numbers of the script's event files
+inline constexpr char kCheckpointPath[] = "checkpoints.path";  // of a folder of the user's own
 inline constexpr char kMl[] = "ml";      // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
 inline constexpr char kMlflow[] = "mlflow";  // calls that the MLflow proxy keeps, and its port

@@ -23,7 +23,7 @@ struct AttemptPlan {
   std::string blob_dir;     // the object store's blobs, readable and writable
   std::string cache_dir;    // environments and data caches, shared by jobs
   std::string job_dir;      // kept over the job's attempts: checkpoints and their manifests
-  std::string hide_dir;     // not to be seen by the script (the server's data); empty: none
+  std::string hide_dir;     // the server's home: the script sees of it what it needs; empty: none
   std::string supervisor;   // path of athanor-supervisor
   std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
   std::string python_path;  // where the athanor package lies; empty: none

@@ -150,19 +150,23 @@ bool SpoolParser::DefineName(std::string_view body) {
 }
 
 Result<SpoolSegments> SpoolSegments::Open(const std::string& dir, Options options) {
+  ATHANOR_CHECK_OK(MakeDirs(dir));
+  ATHANOR_TRY(UniqueFd dir_fd, OpenDir(dir));
+  return Open(std::move(dir_fd), options);
+}
+
+Result<SpoolSegments> SpoolSegments::Open(UniqueFd dir, Options options) {
   options.segment_bytes = std::clamp(options.segment_bytes, size_t{4096}, spool::kMaxSegmentBytes);
   SpoolSegments segments;
-  segments.dir_ = dir;
+  segments.dir_fd_ = std::move(dir);
   segments.options_ = options;
-  ATHANOR_CHECK_OK(MakeDirs(dir));
-  ATHANOR_TRY(segments.dir_fd_, OpenDir(dir));
   ATHANOR_CHECK_OK(segments.Adopt());
   (void)segments.TopUp();  // said again by the first Poll
   return segments;
 }
 
 Status SpoolSegments::Adopt() {
-  ATHANOR_TRY(const std::vector<std::string> names, ListDir(dir_));
+  ATHANOR_TRY(const std::vector<std::string> names, ListDirAt(dir_fd_.get()));
   for (const std::string& name : names) {
     if (StartsWith(name, std::string(kTemporaryPrefix) + "seg-") && options_.spare > 0) {
       ::unlinkat(dir_fd_.get(), name.c_str(), 0);
@@ -386,9 +390,13 @@ bool SpoolSegments::Drained() const {
 Result<ControlPage> ControlPage::Open(const std::string& dir, mode_t mode) {
   ATHANOR_CHECK_OK(MakeDirs(dir));
   ATHANOR_TRY(const UniqueFd dir_fd, OpenDir(dir));
+  return Open(dir_fd.get(), mode);
+}
+
+Result<ControlPage> ControlPage::Open(int dir_fd, mode_t mode) {
   ControlPage page;
   spool::ControlBytes bytes = {};
-  if (auto fd = OpenBeneath(dir_fd.get(), spool::kControlName, O_RDWR)) {
+  if (auto fd = OpenBeneath(dir_fd, spool::kControlName, O_RDWR | O_NONBLOCK)) {
     struct stat about = {};
     if (::fstat(fd->get(), &about) == 0 && about.st_size == ssize_t{spool::kControlBytes} &&
         ReadExactly(fd->get(), &bytes, sizeof bytes, 0) &&
@@ -405,8 +413,8 @@ Result<ControlPage> ControlPage::Open(const std::string& dir, mode_t mode) {
   std::memset(bytes.cause, 0, sizeof bytes.cause);
   bytes.checkpoint_every_ms = 0;
   bytes.checkpoint_now = bytes.capture_now = 0;
-  ::unlinkat(dir_fd.get(), (std::string(kTemporaryPrefix) + spool::kControlName).c_str(), 0);
-  ATHANOR_TRY(page.fd_, MakeWhole(dir_fd.get(), spool::kControlName,
+  ::unlinkat(dir_fd, (std::string(kTemporaryPrefix) + spool::kControlName).c_str(), 0);
+  ATHANOR_TRY(page.fd_, MakeWhole(dir_fd, spool::kControlName,
                                   {reinterpret_cast<const char*>(&bytes), sizeof bytes},
                                   spool::kControlBytes, mode));
   return page;
@@ -434,13 +442,19 @@ Status ControlPage::Set(const ControlState& state) {
 
 Result<ControlState> ReadControl(const std::string& dir) {
   ATHANOR_TRY(const UniqueFd dir_fd, OpenDir(dir));
-  ATHANOR_TRY(const UniqueFd fd, OpenBeneath(dir_fd.get(), spool::kControlName, O_RDONLY));
+  return ReadControl(dir_fd.get());
+}
+
+Result<ControlState> ReadControl(int dir_fd) {
+  // Not blocking: the script may have put a FIFO there.
+  ATHANOR_TRY(const UniqueFd fd,
+              OpenBeneath(dir_fd, spool::kControlName, O_RDONLY | O_NONBLOCK));
   for (int tries = 0; tries < 100; ++tries) {
     spool::ControlBytes before;
     spool::ControlBytes after;
     if (!ReadExactly(fd.get(), &before, sizeof before, 0) ||
         std::memcmp(before.magic, spool::kControlMagic, sizeof before.magic) != 0) {
-      return Fail(ErrorCode::kCorrupt, fmt::format("{}/control is not a control page", dir));
+      return Fail(ErrorCode::kCorrupt, "the spool has no control page");
     }
     if (!ReadExactly(fd.get(), &after, sizeof after, 0)) continue;
     if (before.seqlock % 2 != 0 || std::memcmp(&before, &after, sizeof before) != 0) continue;

@@ -103,6 +103,8 @@ class SpoolSegments {
   // Makes `dir` if missing, takes over the segments in it and tops up the spare ones.
   // The errors of MakeDirs and OpenDir; a full disk is no error here (see Poll).
   static Result<SpoolSegments> Open(const std::string& dir, Options options);
+  // The same of an open folder.
+  static Result<SpoolSegments> Open(UniqueFd dir, Options options);
 
   // Hands over what was committed since the last call, each writer's records in the
   // order it wrote them, and tops up the spare segments. Stops after about `max_points`, so that a
@@ -158,7 +160,6 @@ class SpoolSegments {
   void GiveUp(Segment& segment, uint64_t& counter);
   void RemoveFinished();
 
-  std::string dir_;
   UniqueFd dir_fd_;
   Options options_;
   Counts counts_;
@@ -187,6 +188,7 @@ class ControlPage {
   // Makes <dir>/control, or takes over the one an earlier agent made. After taking
   // over, call Set(): that agent may have died in the middle of a write.
   static Result<ControlPage> Open(const std::string& dir, mode_t mode = 0644);
+  static Result<ControlPage> Open(int dir_fd, mode_t mode = 0644);
   Status Set(const ControlState& state);
 
  private:
@@ -197,5 +199,6 @@ class ControlPage {
 // What a rank sees. kCorrupt: not a control page; kUnavailable: caught in the
 // middle of a write, ask again.
 Result<ControlState> ReadControl(const std::string& dir);
+Result<ControlState> ReadControl(int dir_fd);
 
 }  // namespace athanor

@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "base/files.h"
+#include "base/held_folder.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "link/attempt_dir.h"
@@ -99,13 +100,14 @@ Cause CauseOfCutLog(const ExitInfo& exit) {
 
 class Agent {
  public:
-  Agent(std::string dir, AttemptPlan plan)
+  Agent(std::string dir, HeldFolder ml, AttemptPlan plan)
       : dir_(std::move(dir)),
+        ml_(std::move(ml)),
         plan_(std::move(plan)),
         log_(STDERR_FILENO, clock_),
         held_(dir_, clock_),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        survival_({plan_, Path(attempt_dir::kMl), clock_, log_,
+        survival_({plan_, ml_, clock_, log_,
                    [this] { return held_.held_ms(); },
                    [this](Cause cause) {
                      StopItself(std::move(cause));
@@ -137,6 +139,9 @@ class Agent {
   std::optional<Cause> FailedBefore() const;
 
   std::string dir_;
+  // The contract's tree, from a folder that the script does not see: what it does to its own
+  // folders, also while no agent was there, leads no agent elsewhere.
+  HeldFolder ml_;
   SystemClock clock_;
   AttemptPlan plan_;
   Logger log_;
@@ -290,14 +295,18 @@ bool Agent::Adopt() {
   // Found or not: it was started once and never will be again. Reported anew, in
   // case the server never heard of it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
-  FollowScript(*shipper_, dir_, plan_);
-  if (auto status = shipper_->FollowSpool(0, SpoolDir(Path(attempt_dir::kMl), 0)); !status) {
+  FollowScript(*shipper_, dir_, ml_, plan_);
+  if (auto status = shipper_->FollowSpool(0, ml_ / kOwnFolder / SpoolName(0)); !status) {
     log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
   }
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
-  survival_.Start(PlaceOfCheckpoints(plan_, {ml, mounts ? "/opt/ml" : ml}).outside,
-                  std::nullopt, supervisor_pid_.load());
+  auto checkpoints = HoldCheckpoints(
+      dir_, ml_, PlaceOfCheckpoints(plan_, {ml, mounts ? "/opt/ml" : ml}).outside, false);
+  if (!checkpoints) {
+    log_.Log(LogLevel::kWarning, "checkpoints", {{"why", checkpoints.error().what}});
+  }
+  survival_.Start(checkpoints.value_or(HeldFolder()), std::nullopt, supervisor_pid_.load());
   if (auto started = ReadFile(Path(attempt_dir::kStarted))) {
     if (auto record = ParseStarted(*started)) script_start_ = Millis(record->boottime_ms);
   }
@@ -305,7 +314,7 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_, plan_, clock_, log_, *shipper_, secrets_, {}};
+  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, {}};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -325,7 +334,7 @@ Status Agent::Launch() {
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
-  FollowScript(*shipper_, dir_, plan_);
+  FollowScript(*shipper_, dir_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
   // The plan in memory may go once the supervisor has started its ranks, or has ended.
@@ -430,7 +439,7 @@ void Agent::CarryOutStop() {
 // The script's own words about its end, without secrets. One that the text's limit cuts
 // in two is held back by the scrubber, so only a text below it gives all it has.
 std::string Agent::FailureWords() {
-  auto text = FailureText(Path(attempt_dir::kMl));
+  auto text = FailureText(ml_);
   Scrubber scrubber(patterns_);
   std::string out(scrubber.Feed(text));
   if (text.size() < kFailureBytes) out += scrubber.Flush();
@@ -473,10 +482,10 @@ int Agent::Finish() {
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   auto blobs = BlobStore::Open(plan_.blob_dir);
-  Result<std::vector<Output>> outputs = blobs ? KeepOutputs(Path(attempt_dir::kMl), *blobs)
+  Result<std::vector<Output>> outputs = blobs ? KeepOutputs(ml_, *blobs)
                                               : Result<std::vector<Output>>(Fail(blobs.error()));
   Status published = Ok();
-  if (outputs) published = PublishOutputs(plan_, Path(attempt_dir::kMl), *blobs, *outputs);
+  if (outputs) published = PublishOutputs(plan_, ml_, *blobs, *outputs);
   if (outputs) uploaded.outputs = std::move(*outputs);
   if (!published) {
     uploaded.failure = {"upload_failed",
@@ -554,9 +563,11 @@ int RunAgent(const std::string& attempt_dir) {
   if (!text) return 1;
   auto plan = DecodePlan(*text);
   if (!plan) return 1;
+  auto ml = HeldFolder::At(JoinPath(attempt_dir, attempt_dir::kMl));
+  if (!ml) return 1;
   ::signal(SIGPIPE, SIG_IGN);
   if (MayTakeLong(*plan)) LeaveStartLane();
-  return Agent(attempt_dir, std::move(*plan)).Run();
+  return Agent(attempt_dir, std::move(*ml), std::move(*plan)).Run();
 }
 
 int RunAgentWhenAsked(char* placeholder) {

@@ -73,6 +73,7 @@ Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
       {options.cache_dir, key.substr(0, 32), options.log, options.cancelled}, build);
   if (!found) return NotBuilt(std::move(found).error());
   BuiltEnvironment out;
+  out.dir = found->dir;
   out.cached = !found->built;
   out.variables["PATH"] = found->dir + "/bin:" + PathOf(options.base);
   out.variables["CONDA_PREFIX"] = found->dir;

@@ -286,18 +286,26 @@ CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths&
   return place;
 }
 
-std::string NoticeFile(const std::string& root) { return root + "/.athanor/notice.json"; }
+std::string StacksName(uint32_t rank) { return "stacks-" + std::to_string(rank); }
 
-std::string StacksFile(const std::string& root, uint32_t rank) {
-  return root + "/.athanor/stacks-" + std::to_string(rank);
+std::string SpoolName(uint32_t rank) { return "spool/rank-" + std::to_string(rank); }
+
+std::string NoticeFile(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kNoticeName);
 }
 
-std::string CaptureDir(const std::string& root) { return root + "/.athanor/capture"; }
+std::string StacksFile(const std::string& root, uint32_t rank) {
+  return JoinPath(JoinPath(root, kOwnFolder), StacksName(rank));
+}
+
+std::string CaptureDir(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kCaptureName);
+}
 
 std::string HostName(const AttemptPlan&) { return "algo-1"; }
 
 std::string SpoolDir(const std::string& root, uint32_t rank) {
-  return root + "/.athanor/spool/rank-" + std::to_string(rank);
+  return JoinPath(JoinPath(root, kOwnFolder), SpoolName(rank));
 }
 
 Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {

@@ -36,6 +36,12 @@ struct CheckpointPlace {
 // with `store: shared`, and, where no mount is possible, a folder of the user's own.
 CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths& paths);
 
+// Below the contract's tree: what passes between the agent and the script.
+inline constexpr char kOwnFolder[] = ".athanor";
+inline constexpr char kNoticeName[] = "notice.json";
+inline constexpr char kCaptureName[] = "capture";
+std::string StacksName(uint32_t rank);
+std::string SpoolName(uint32_t rank);  // of a folder, in two parts
 // For programs that are not Python: JSON {"cause", "deadline_unix_ms"}, there once a stop came.
 std::string NoticeFile(const std::string& root);
 std::string StacksFile(const std::string& root, uint32_t rank);

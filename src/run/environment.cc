@@ -76,6 +76,7 @@ class Venv {
                 FindOrBuild({options_.cache_dir, Key(), options_.log, options_.cancelled},
                             [this](const std::string& dir) { return Build(dir); }));
     BuiltEnvironment out;
+    out.dir = found.dir;
     out.cached = !found.built;
     out.variables["PATH"] = found.dir + "/bin:" + PathOf(options_.base);
     out.variables["VIRTUAL_ENV"] = found.dir;
@@ -162,6 +163,7 @@ Result<BuiltEnvironment> ChooseInterpreter(const EnvironmentSpec& asked,
                                              options.cancelled},
                                             build));
   BuiltEnvironment out;
+  out.dir = found.dir;
   out.cached = !found.built;
   out.variables["PATH"] = found.dir + "/bin:" + PathOf(options.base);
   const auto prefix = DirName(DirName(interpreter.path));

@@ -19,6 +19,7 @@ struct BuiltEnvironment {
   // Over the contract's: PATH, VIRTUAL_ENV or CONDA_PREFIX. One that must not be set is
   // empty, which Python takes for the same.
   std::map<std::string, std::string> variables;
+  std::string dir;  // where it lies in the cache, for the script to see; empty: the host's
   bool cached = false;
   std::string packages;  // "name==version" lines, for diff; empty: not known
 };

@@ -171,10 +171,11 @@ void EventFiles::Problem(const std::string& key, const std::string& text) {
 void EventFiles::Look() {
   struct stat marker {};
   if (::stat(options_.marker.c_str(), &marker) != 0) return;
-  auto root = OpenDir(options_.root);
-  if (!root) return;
+  const auto root = options_.root.Open();
+  auto walked = options_.root.Open();  // the walk closes it
+  if (!root || !walked) return;
   Finder finder(marker.st_mtim);
-  finder.Walk(std::move(*root), "", 0);
+  finder.Walk(std::move(*walked), "", 0);
   // Numbered in the order in which they were made, as far as names tell.
   std::sort(finder.found.begin(), finder.found.end(), [](const auto& a, const auto& b) {
     const auto depth = [](const auto& path) { return std::count(path.begin(), path.end(), '/'); };
@@ -190,7 +191,7 @@ void EventFiles::Look() {
     // Its run is the one whose event files lie beside it; until there is one, it waits.
     const auto sub_run = sub_runs_.find(FolderOf(path));
     if (sub_run == sub_runs_.end()) continue;
-    if (auto kept = projector_.Keep(options_.root, path, sub_run->second); !kept) {
+    if (auto kept = projector_.Keep(root->get(), path, sub_run->second); !kept) {
       Problem("projector", "embeddings are not kept: " + kept.error().what);
     }
   }
@@ -201,7 +202,7 @@ void EventFiles::Follow(const std::string& path) {
   if (files_.size() >= kMaxFiles) {
     return Problem("many", fmt::format("more than {} event files: the others are not read", kMaxFiles));
   }
-  auto root = OpenDir(options_.root);
+  auto root = options_.root.Open();
   if (!root) return;
   auto fd = OpenBeneath(root->get(), path, O_RDONLY | O_NONBLOCK);
   struct stat info {};

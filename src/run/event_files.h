@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/held_folder.h"
 #include "record/series/series_store.h"
 #include "run/event_keeper.h"
 #include "run/projector_keeper.h"
@@ -33,7 +34,7 @@ namespace athanor {
 class EventFiles {
  public:
   struct Options {
-    std::string root;    // what the script sees as /opt/ml, as the agent does
+    HeldFolder root;     // what the script sees as /opt/ml
     std::string index;   // where the numbers of files are kept
     std::string marker;  // a file last written just before the script's start
     std::string keep_dir;

@@ -32,7 +32,7 @@ class EventFilesTest : public testing::Test {
 
   EventFiles::Options Options(uint32_t attempt = 1) {
     EventFiles::Options options;
-    options.root = dir_ / "ml";
+    options.root = HeldFolder::At(dir_ / "ml").value();
     options.index = dir_ / ("index-" + std::to_string(attempt));
     options.marker = dir_ / "launching";
     options.keep_dir = dir_ / "events";
@@ -98,6 +98,24 @@ TEST_F(EventFilesTest, FollowsAFileWhileItGrows) {
   ASSERT_EQ(::stat((dir_ / "events/events.out.tfevents.0000002000.host").c_str(), &kept), 0);
   ASSERT_EQ(::stat(writer.path().c_str(), &own), 0);
   EXPECT_EQ(kept.st_ino, own.st_ino);
+}
+
+// Planted bug: opening the tree, or a folder of it, by path.
+TEST_F(EventFilesTest, FollowsNoLinkInPlaceOfAFolderOrOfTheTree) {
+  ASSERT_TRUE(MakeDirs(dir_ / "ml/elsewhere").ok());
+  Attempt("elsewhere", 2000, 0, 5, 0);
+  ASSERT_EQ(std::rename((dir_ / "ml/elsewhere").c_str(), (dir_ / "elsewhere").c_str()), 0);
+  ASSERT_TRUE(RemoveTree(dir_ / "ml/output").ok());
+  ASSERT_EQ(::symlink((dir_ / "elsewhere").c_str(), (dir_ / "ml/output").c_str()), 0);
+  std::vector<EventFiles::Found> found;
+  EventFiles files(Options());
+  files.Poll(Millis(0), false, 100, found);
+  ASSERT_TRUE(RemoveTree(dir_ / "ml").ok());
+  ASSERT_EQ(::symlink((dir_ / "elsewhere").c_str(), (dir_ / "ml").c_str()), 0);
+  files.Poll(Millis(10'000), false, 100, found);
+  EventFiles later(Options());  // of an agent that comes when it is done
+  later.Poll(Millis(0), false, 100, found);
+  EXPECT_TRUE(found.empty());
 }
 
 TEST_F(EventFilesTest, AnAgentThatStartsAnewMakesTheSameNumbers) {

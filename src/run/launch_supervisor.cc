@@ -198,7 +198,8 @@ Isolation ProbeIsolation() {
   }
   if (!found.mount) {
     found.off.push_back("mount namespace: " + reason +
-                        "; /opt/ml is not provided, use the paths in SM_*");
+                        "; jobs can read and change this server's files and each other's, and "
+                        "/opt/ml is not provided: use the paths in SM_*");
   }
   if (!found.uts) {
     found.off.push_back("UTS namespace: " + reason + "; the script sees the host's name");
@@ -209,6 +210,12 @@ Isolation ProbeIsolation() {
 const Isolation& OurIsolation() {
   static const Isolation found = ProbeIsolation();
   return found;
+}
+
+std::string OpenJobs(const Isolation& isolation) {
+  if (isolation.mount) return {};
+  return "this machine gives jobs no mount namespace: a script can read and change this server's "
+         "files, with all secrets, and other jobs'";
 }
 
 Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,

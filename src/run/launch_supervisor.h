@@ -35,6 +35,9 @@ Isolation ProbeIsolation();
 // the plan is written, which must not require mounts that cannot be had.
 const Isolation& OurIsolation();
 
+// One sentence where jobs are not kept from the server's files and from each other; else empty.
+std::string OpenJobs(const Isolation& isolation);
+
 struct LaunchedSupervisor {
   pid_t pid = 0;
   UniqueFd pidfd;  // readable when it ended

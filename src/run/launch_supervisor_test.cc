@@ -146,6 +146,63 @@ TEST(LaunchSupervisor, ARootScriptCannotUncoverAHiddenPath) {
   EXPECT_EQ("", attempt.out());
 }
 
+// Planted bug: opening an overlay's folders when they are covered already.
+TEST(LaunchSupervisor, AnOverlayMayLieBelowAHiddenPath) {
+  TestAttempt attempt;
+  if (!test::IsRoot() || !attempt.isolation.mount) GTEST_SKIP() << "needs root and a namespace";
+  const std::string home = attempt.path("home");
+  for (const char* name : {"/cache", "/ml/code", "/ml/code.work"}) {
+    ASSERT_TRUE(MakeDirs(home + name).ok());
+  }
+  attempt.WriteScript("home/cache/train.py", "kept\n");
+  attempt.plan.hide = {home};
+  attempt.plan.mounts = {{home + "/ml", "/opt/ml", false, true},
+                         {home + "/ml/code", "/opt/ml/code", false, true, home + "/cache"}};
+  attempt.Shell("cat /opt/ml/code/train.py; echo new > /opt/ml/code/train.py; ls -A " + home);
+  const ExitRecord record = attempt.Run();
+  EXPECT_EQ("kept\n", attempt.out()) << attempt.err() << record.setup_error;
+  EXPECT_EQ("kept\n", attempt.Content("home/cache/train.py"));
+}
+
+TEST(LaunchSupervisor, AHiddenPathMayBeALinkAndWhatIsShownAgainIsReadOnly) {
+  TestAttempt attempt;
+  if (!attempt.isolation.mount) GTEST_SKIP() << Join(attempt.isolation.off, "; ");
+  ASSERT_TRUE(MakeDirs(attempt.path("real/cache/envs/a")).ok());
+  ASSERT_TRUE(MakeDirs(attempt.path("real/cache/envs/b")).ok());
+  attempt.WriteScript("real/cache/envs/a/file", "shown\n");
+  attempt.WriteScript("real/key", "canary\n");
+  ASSERT_EQ(0, ::symlink(attempt.path("real").c_str(), attempt.path("home").c_str()));
+  const std::string environment = attempt.path("home/cache/envs/a");
+  attempt.plan.hide = {attempt.path("home")};
+  attempt.plan.mounts = {{environment, environment, true, true}};
+  attempt.Shell("cat $DIR/home/cache/envs/a/file; ls $DIR/real $DIR/home/cache/envs;"
+                "(echo x > $DIR/home/cache/envs/a/file) 2>/dev/null || echo read-only;"
+                "(echo x > $DIR/home/new) 2>/dev/null || echo read-only");
+  const ExitRecord record = attempt.Run();
+  EXPECT_EQ("shown\n" + attempt.path("home/cache/envs") + ":\na\n\n" + attempt.path("real") +
+                ":\ncache\nread-only\nread-only\n",
+            attempt.out())
+      << attempt.err() << record.setup_error;
+  EXPECT_TRUE(record.off.empty()) << Join(record.off, "; ");
+}
+
+// Planted bug: leaving CAP_SYS_PTRACE to a root script: the supervisor holds the attempt's folder.
+TEST(LaunchSupervisor, AScriptCannotLookIntoTheSupervisorOrSetTheKernel) {
+  const auto body = [] {
+    TestAttempt attempt;
+    if (!attempt.isolation.pid) return true;
+    attempt.Shell("for f in /proc/1/fd/*; do readlink $f; done; readlink /proc/1/root;"
+                  "cat /proc/1/environ /proc/1/maps; p=/proc/sys/kernel/core_pattern;"
+                  "(cat $p > $p) && echo set; mknod $DIR/disk b 8 0 && echo made; true");
+    const ExitRecord record = attempt.Run();
+    EXPECT_EQ(0, record.ranks[0].exit_code);
+    EXPECT_EQ("", attempt.out());
+    return !::testing::Test::HasFailure();
+  };
+  EXPECT_TRUE(body());
+  if (test::IsRoot()) EXPECT_TRUE(test::AsNobody(body));
+}
+
 TEST(LaunchSupervisor, LeaksNoDescriptorIntoTheScript) {
   TestAttempt attempt;
   const UniqueFd open(::dup(1));  // without close-on-exec, as a careless library would

@@ -11,32 +11,39 @@
 namespace athanor {
 namespace {
 
-Result<std::optional<Output>> KeepFolder(const std::string& dir, const std::string& name,
+Result<std::optional<Output>> KeepFolder(const HeldFolder& folder, const std::string& name,
                                          const BlobStore& blobs) {
-  auto entries = ListDir(dir);
-  if (!entries || entries->empty()) return std::optional<Output>();
+  const auto dir = folder.Open();
+  if (!dir && dir.error().code == ErrorCode::kNotFound) return std::optional<Output>();
+  if (!dir) {
+    Error error = dir.error();
+    error.hint = "let the script write into the folder itself: what lies elsewhere is not kept";
+    return Fail(std::move(error));
+  }
+  ATHANOR_TRY(const auto entries, ListDirAt(dir->get()));
+  if (entries.empty()) return std::optional<Output>();
   ATHANOR_TRY(auto writer, blobs.NewBlob());
   std::vector<std::string> left_out;
   ATHANOR_TRY([[maybe_unused]] auto bytes,
-              PackTree(dir, writer.fd(), Compression::kGzip, &left_out));
+              PackTree(dir->get(), writer.fd(), Compression::kGzip, &left_out));
   ATHANOR_TRY(auto ref, writer.Commit());
-  Output output{name, ref.sha256, ref.bytes, entries->size()};
+  Output output{name, ref.sha256, ref.bytes, entries.size()};
   return std::optional(output);
 }
 
 }  // namespace
 
-Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs) {
+Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs) {
   std::vector<Output> outputs;
   for (auto [folder, name] : {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
-    ATHANOR_TRY(auto kept, KeepFolder(JoinPath(ml_dir, folder), name, blobs));
+    ATHANOR_TRY(auto kept, KeepFolder(ml / folder, name, blobs));
     if (kept) outputs.push_back(std::move(*kept));
   }
   return outputs;
 }
 
-std::string FailureText(const std::string& ml_dir) {
-  auto dir = OpenDir(ml_dir);
+std::string FailureText(const HeldFolder& ml) {
+  auto dir = ml.Open();
   if (!dir) return {};
   // The script may have made it a link to anything; only a file beneath counts.
   auto fd = OpenBeneath(dir->get(), "output/failure", O_RDONLY | O_NONBLOCK);

@@ -5,17 +5,18 @@
 #include <string>
 #include <vector>
 
+#include "base/held_folder.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "record/objects/blob_store.h"
 
 namespace athanor {
 
-// Empty folders give no output.
-Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs);
+// Empty folders give no output. kDenied: the script put a link in a folder's place.
+Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs);
 
 // The beginning of output/failure, where a script says why it failed; empty if absent.
 inline constexpr size_t kFailureBytes = 1024;
-std::string FailureText(const std::string& ml_dir);
+std::string FailureText(const HeldFolder& ml);
 
 }  // namespace athanor

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
 
 #include <nlohmann/json.hpp>
@@ -71,6 +72,15 @@ std::string WithoutProxy(const std::map<std::string, std::string>& env, const st
   return now + (now.empty() ? "" : ",") + "127.0.0.1,localhost";
 }
 
+// By what the names lead to; false for what is not there.
+bool LiesIn(const std::string& path, const std::string& folder) {
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(path, failed).string();
+  if (failed) return false;
+  const auto real_folder = std::filesystem::canonical(folder, failed).string();
+  return !failed && StartsWith(real, real_folder + "/");
+}
+
 class Preparer {
  public:
   explicit Preparer(const Preparation& p) : p_(p) {
@@ -89,8 +99,10 @@ class Preparer {
     ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
     ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
     ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
+    ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
     ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
-    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, SpoolDir(paths_.outside, 0))));
+    const auto spool = p_.ml / kOwnFolder / SpoolName(0);
+    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, spool)));
     LimitSetUp();
     ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
     return std::move(out_);
@@ -149,8 +161,8 @@ class Preparer {
   // The newest whole checkpoint of this job; while it has none, that of the job it goes on from.
   Status RestoreState() {
     place_ = PlaceOfCheckpoints(p_.plan, paths_);
-    out_.checkpoint_dir = place_.outside;
     ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
+    ATHANOR_CHECK_OK(CheckPlace());
     const bool first = p_.plan.number == 1 && p_.plan.resume_dir.empty();
     if (first) return RestoreFromObjects();
     ATHANOR_TRY(auto store, StoreIn(p_.plan.job_dir, place_.shared ? place_.outside : ""));
@@ -176,6 +188,20 @@ class Preparer {
     out_.resumed_step = checkpoint.step;
     p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
     return Ok();
+  }
+
+  Status HoldState() {
+    ATHANOR_TRY(out_.checkpoint_dir, HoldCheckpoints(p_.dir, p_.ml, place_.outside, true));
+    return Ok();
+  }
+
+  // A script may have put a link there that leads an agent of a later attempt into the home.
+  Status CheckPlace() const {
+    if (p_.plan.hide_dir.empty() || !LiesIn(place_.outside, p_.plan.hide_dir)) return Ok();
+    if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
+    return Fail(Error{ErrorCode::kDenied,
+                      "the checkpoint folder " + place_.outside + " leads into the server's home",
+                      "name a folder elsewhere in checkpoints.dir", "", "", ""});
   }
 
   // What other jobs left where this one puts its checkpoints.
@@ -215,6 +241,7 @@ class Preparer {
     }
     ATHANOR_TRY(auto built, BuildEnvironment(p_.plan.spec, options));
     variables_ = std::move(built.variables);
+    environment_dir_ = std::move(built.dir);
     if (built.packages.empty()) return Ok();
     ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
     ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
@@ -282,6 +309,25 @@ class Preparer {
     }
   }
 
+  // The home is covered as a whole. Of what lies in it the script gets, below /opt/ml, its own
+  // tree and what the plan mounts there; and these at their own places, which it cannot change:
+  // other jobs use them too.
+  void ShowOfTheHome(SupervisorPlan& plan) {
+    if (p_.plan.hide_dir.empty()) return;
+    plan.hide.push_back(p_.plan.hide_dir);
+    std::vector<std::pair<std::string, bool>> needed;  // path, and whether it cannot do without
+    if (!environment_dir_.empty()) needed.emplace_back(environment_dir_, true);
+    if (!p_.plan.python_path.empty()) needed.emplace_back(p_.plan.python_path, true);
+    if (HasOwnServer(p_.plan)) {
+      // Not the folder itself: the key of whoever owns the server lies beside them.
+      needed.emplace_back(p_.plan.aws_dir + "/models", false);
+      needed.emplace_back(p_.plan.aws_dir + "/sagemaker.yaml", false);
+    }
+    for (const auto& [path, required] : needed) {
+      if (LiesIn(path, p_.plan.hide_dir)) plan.mounts.push_back({path, path, true, required, ""});
+    }
+  }
+
   // The plan carries the secrets, so it stays in memory: the supervisor reads it through
   // a link to our descriptor. From inside a user namespace the kernel forbids that; there
   // it is a 0600 file which is removed as soon as the supervisor has read it.
@@ -328,7 +374,7 @@ class Preparer {
         plan.mounts.push_back({place_.outside, place_.inside, false, true});
       }
       plan.mounts.insert(plan.mounts.end(), mounts_.begin(), mounts_.end());
-      if (!p_.plan.hide_dir.empty()) plan.hide.push_back(p_.plan.hide_dir);
+      ShowOfTheHome(plan);
     }
     plan.cgroups = out_.cgroup.joins;
     plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
@@ -352,6 +398,7 @@ class Preparer {
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;
   std::map<std::string, std::string> variables_;
+  std::string environment_dir_;
 };
 
 Result<std::string> FetchOne(const SecretSpec& spec) {
@@ -449,11 +496,32 @@ Cause CauseOf(const std::string& kind, const Error& error) {
   return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
 }
 
-void FollowScript(Shipper& shipper, const std::string& dir, const AttemptPlan& plan) {
+Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
+                                   const std::string& place, bool first) {
+  const auto path = std::filesystem::path(place).lexically_normal();
+  const auto tree = std::filesystem::path(ml.path()).lexically_normal();
+  const auto below = path.lexically_relative(tree).string();
+  if (!below.empty() && !StartsWith(below, "..")) {
+    return ml / (EndsWith(below, "/") ? below.substr(0, below.size() - 1) : below);
+  }
+  const auto note = JoinPath(dir, attempt_dir::kCheckpointPath);
+  if (!first) {
+    const auto noted = ReadFile(note, 1 << 16);
+    return HeldFolder::At(noted ? *noted : path.string());
+  }
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(path, failed).string();
+  if (failed) return Fail(ErrorCode::kUnavailable, place + ": " + failed.message());
+  if (real != place) ATHANOR_CHECK_OK(ReplaceFile(note, real));
+  return HeldFolder::At(real);
+}
+
+void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
+                  const AttemptPlan& plan) {
   shipper.Follow(0, LogStream::kStdout, JoinPath(dir, "logs/rank-0.stdout"));
   shipper.Follow(0, LogStream::kStderr, JoinPath(dir, "logs/rank-0.stderr"));
   EventFiles::Options events;
-  events.root = JoinPath(dir, attempt_dir::kMl);
+  events.root = ml;
   events.index = JoinPath(dir, attempt_dir::kEventIndex);
   events.marker = JoinPath(dir, attempt_dir::kLaunching);
   events.keep_dir = JoinPath(plan.job_dir, job_dir::kEvents);

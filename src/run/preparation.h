@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/held_folder.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "link/plan.h"
@@ -21,6 +22,7 @@ namespace athanor {
 
 struct Preparation {
   const std::string& dir;
+  const HeldFolder& ml;  // in `dir`
   const AttemptPlan& plan;
   const Clock& clock;
   Logger& log;
@@ -36,7 +38,7 @@ struct Prepared {
   std::string plan_path;
   Isolation isolation;
   AttemptCgroup cgroup;
-  std::string checkpoint_dir;  // where the script's checkpoints lie, as the agent sees it
+  HeldFolder checkpoint_dir;  // where the script's checkpoints lie
   std::optional<int64_t> resumed_step;  // of the checkpoint restored there
   std::string packages;  // blob: what is installed; empty if unknown
 };
@@ -56,6 +58,12 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
 
 Cause CauseOf(const std::string& kind, const Error& error);
 // Lets the shipper follow the script's streams and event files.
-void FollowScript(Shipper& shipper, const std::string& dir, const AttemptPlan& plan);
+void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
+                  const AttemptPlan& plan);
+// Where checkpoints lie, as PlaceOfCheckpoints says. `first`: no script was there yet, so what a
+// folder of the user's own leads to now is what the user means; it is noted in the attempt's
+// folder for later agents.
+Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
+                                   const std::string& place, bool first);
 
 }  // namespace athanor

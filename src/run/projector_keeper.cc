@@ -34,10 +34,9 @@ Status LinkAs(int fd, const std::string& path) {
 
 ProjectorKeeper::ProjectorKeeper(std::string keep_dir) : keep_dir_(std::move(keep_dir)) {}
 
-Status ProjectorKeeper::Keep(const std::string& root, const std::string& config,
+Status ProjectorKeeper::Keep(int root, const std::string& config,
                              const std::string& sub_run) {
-  ATHANOR_TRY(const auto root_fd, OpenDir(root));
-  const auto fd = OpenBeneath(root_fd.get(), config, O_RDONLY | O_NONBLOCK);
+  const auto fd = OpenBeneath(root, config, O_RDONLY | O_NONBLOCK);
   struct stat info {};
   if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMostConfig) {
     return Ok();
@@ -51,7 +50,7 @@ Status ProjectorKeeper::Keep(const std::string& root, const std::string& config,
   for (const auto& one : ReadProjectorConfig(text)) {
     for (const auto& path : {one.tensor_path, one.metadata_path}) {
       if (path.empty()) continue;
-      const auto table = OpenBeneath(root_fd.get(), from == "." ? path : JoinPath(from, path), O_RDONLY | O_NONBLOCK);
+      const auto table = OpenBeneath(root, from == "." ? path : JoinPath(from, path), O_RDONLY | O_NONBLOCK);
       struct stat there {};
       if (!table || ::fstat(table->get(), &there) != 0 || !S_ISREG(there.st_mode)) {
         all = false;

@@ -16,9 +16,9 @@ class ProjectorKeeper {
  public:
   explicit ProjectorKeeper(std::string keep_dir);
 
-  // `config` is a path below `root`. Nothing happens while it is as it was when it was kept last.
+  // `config` is a path below the open folder `root`. Nothing happens while it is as it was when it was kept last.
   // A table that is named before it is there is kept when the config changes, or at the next call.
-  Status Keep(const std::string& root, const std::string& config, const std::string& sub_run);
+  Status Keep(int root, const std::string& config, const std::string& sub_run);
 
  private:
   using Stamp = std::pair<int64_t, int64_t>;  // time and size

@@ -5,8 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <filesystem>
-
+#include "base/archive.h"
 #include "base/files.h"
 #include "base/text.h"
 #include "link/job_dir.h"
@@ -21,23 +20,14 @@ Status PutOpen(ObjectsClient& objects, const ObjectUri& to, int fd) {
   return objects.Put(to, fd, static_cast<uint64_t>(info.st_size));
 }
 
-// Regular files below `dir`, relative; links and special files are left out.
-Result<std::vector<std::string>> FilesBelow(const std::string& dir) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (std::filesystem::recursive_directory_iterator at(dir, failed), end; !failed && at != end;
-       at.increment(failed)) {
-    if (at->is_symlink(failed) || !at->is_regular_file(failed)) continue;
-    names.push_back(at->path().lexically_relative(dir).string());
-  }
-  if (failed) return Fail(ErrorCode::kUnavailable, "list " + dir + ": " + failed.message());
-  return names;
-}
-
-Status PutModelFiles(ObjectsClient& objects, const ObjectUri& to, const std::string& model_dir) {
-  ATHANOR_TRY(const auto names, FilesBelow(model_dir));
-  ATHANOR_TRY(const auto dir, OpenDir(model_dir));
+// Regular files only: links and special files are left out.
+Status PutModelFiles(ObjectsClient& objects, const ObjectUri& to, const HeldFolder& model) {
+  ATHANOR_TRY(const auto dir, model.Open());
+  ATHANOR_TRY(const auto names, NamesBelow(dir.get()));
   for (const auto& name : names) {
+    const auto seen = OpenBeneath(dir.get(), name, O_PATH | O_NOFOLLOW);
+    struct stat info {};
+    if (!seen || ::fstat(seen->get(), &info) != 0 || !S_ISREG(info.st_mode)) continue;
     ATHANOR_TRY(const auto file, OpenBeneath(dir.get(), name, O_RDONLY | O_NONBLOCK));
     ATHANOR_CHECK_OK(PutOpen(objects, to / name, file.get()));
   }
@@ -63,7 +53,7 @@ Result<UniqueFd> Joined(const BlobStore& parts, const CheckpointFile& file,
 
 }  // namespace
 
-Status PublishOutputs(const AttemptPlan& plan, const std::string& ml_dir, const BlobStore& blobs,
+Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobStore& blobs,
                       const std::vector<Output>& outputs) {
   if (plan.spec.output_to.empty()) return Ok();
   ATHANOR_TRY(const auto root, ObjectUri::Parse(plan.spec.output_to));
@@ -71,7 +61,7 @@ Status PublishOutputs(const AttemptPlan& plan, const std::string& ml_dir, const 
   ObjectsClient objects(plan);
   for (const auto& output : outputs) {
     if (plan.spec.output_plain && output.name == "model.tar.gz") {
-      ATHANOR_CHECK_OK(PutModelFiles(objects, to / "model", JoinPath(ml_dir, "model")));
+      ATHANOR_CHECK_OK(PutModelFiles(objects, to / "model", ml / "model"));
       continue;
     }
     ATHANOR_TRY(const auto blob, blobs.Read(output.blob));

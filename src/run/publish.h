@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/held_folder.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "link/objects_client.h"
@@ -16,7 +17,7 @@ namespace athanor {
 
 // <output_to>/<job>/output/model.tar.gz and output.tar.gz, or with `output_plain` the files of
 // model/ below .../output/model/. Nothing when the spec names no place.
-Status PublishOutputs(const AttemptPlan& plan, const std::string& ml_dir, const BlobStore& blobs,
+Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobStore& blobs,
                       const std::vector<Output>& outputs);
 
 // The files of a kept checkpoint below spec.checkpoints.uri; those that are there already as

@@ -78,7 +78,7 @@ struct Shipper::Parts {
   };
   struct Spool {
     uint32_t rank = 0;
-    std::string dir;
+    HeldFolder dir;
     SpoolSegments segments;
     ControlPage control;
     bool spare = false;
@@ -169,13 +169,15 @@ void Shipper::Follow(uint32_t rank, LogStream stream, std::string path) {
   p.new_streams.push_back(std::move(added));
 }
 
-Status Shipper::FollowSpool(uint32_t rank, const std::string& dir) {
+Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
   SpoolSegments::Options options;
   options.spare = 1;  // more follow on the shipper's thread, once the script runs
-  ATHANOR_TRY(auto segments, SpoolSegments::Open(dir, options));
+  ATHANOR_TRY(UniqueFd opened, dir.Make());
+  ATHANOR_TRY(const UniqueFd page, dir.Open());
+  ATHANOR_TRY(auto segments, SpoolSegments::Open(std::move(opened), options));
   // An earlier agent's counters go on; a stop it had raised comes again from the server.
-  const auto before = ReadControl(dir).value_or(ControlState{});
-  ATHANOR_TRY(auto control, ControlPage::Open(dir));
+  const auto before = ReadControl(page.get()).value_or(ControlState{});
+  ATHANOR_TRY(auto control, ControlPage::Open(page.get()));
   std::unique_lock held(parts_->mutex);
   auto& state = parts_->control;
   state.checkpoint_now = std::max(state.checkpoint_now, before.checkpoint_now);
@@ -417,7 +419,9 @@ void Shipper::Parts::AddSpareSegments() {
     spool->spare = true;
     SpoolSegments::Options options_for_bursts;
     options_for_bursts.spare = kSpareSegments;
-    auto segments = SpoolSegments::Open(spool->dir, options_for_bursts);
+    auto opened = spool->dir.Open();
+    if (!opened) continue;
+    auto segments = SpoolSegments::Open(std::move(*opened), options_for_bursts);
     if (segments) spool->segments = std::move(*segments);
   }
 }

@@ -51,7 +51,7 @@ class Shipper {
   // Follows a raw stream from its start; the file may not exist yet.
   void Follow(uint32_t rank, LogStream stream, std::string path);
   // Follows the spool of a rank, in `dir`, and keeps free segments there.
-  Status FollowSpool(uint32_t rank, const std::string& dir);
+  Status FollowSpool(uint32_t rank, const HeldFolder& dir);
   // Follows the event files that the script writes. A metric of the job file (by regex) or of
   // athanor.log keeps its name to itself: an event file's scalars of that name are not sent.
   void FollowEvents(EventFiles::Options options);

@@ -78,7 +78,7 @@ std::vector<double> UpTo(size_t count) {
 TEST(Shipper, PointsThatWaitForAServerAreSeenOnceAndInOrder) {
   constexpr size_t kPoints = 150'000;
   Away away;
-  ASSERT_TRUE(away.shipper().FollowSpool(0, away.dir() / "spool").ok());
+  ASSERT_TRUE(away.shipper().FollowSpool(0, *HeldFolder::At(away.dir() / "spool")).ok());
   away.shipper().Start();
   spool::SpoolWriter writer(away.dir() / "spool");
   int64_t now_ns = 0;
@@ -98,7 +98,7 @@ TEST(Shipper, PointsThatWaitForAServerAreSeenOnceAndInOrder) {
 // Planted bug: CatchUp not waiting for a read that began after it was called.
 TEST(Shipper, ASaveIsToldOfBeforeCatchUpReturns) {
   Away away;
-  ASSERT_TRUE(away.shipper().FollowSpool(0, away.dir() / "spool").ok());
+  ASSERT_TRUE(away.shipper().FollowSpool(0, *HeldFolder::At(away.dir() / "spool")).ok());
   away.shipper().Start();
   ASSERT_TRUE(away.Eventually([&] { return Exists(away.dir() / "spool"); }));
   spool::SpoolWriter writer(away.dir() / "spool");

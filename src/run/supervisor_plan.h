@@ -67,8 +67,8 @@ struct SupervisorPlan {
   int64_t uid = kNoId;
   int64_t gid = kNoId;
   bool no_new_privs = true;
-  // Takes from a rank that runs as root what would let it undo its own
-  // namespaces (CAP_SYS_ADMIN, module loading, raw I/O, reboot, clock).
+  // Takes from a rank that runs as root what would let it undo its own namespaces or
+  // look into the supervisor (CAP_SYS_ADMIN, tracing, devices, raw I/O, reboot, clock...).
   bool drop_capabilities = true;
   std::vector<RlimitPlan> rlimits = {{"core", 0, 0}};
   int64_t log_cap_bytes = int64_t{1} << 30;  // per stream; 0 keeps nothing

@@ -1,6 +1,7 @@
 #include "run/survival.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -77,7 +78,7 @@ void Survival::HookInto(Shipper::Options& options) {
   };
 }
 
-void Survival::Start(const std::string& checkpoint_dir, std::optional<int64_t> resumed_step,
+void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> resumed_step,
                      int64_t supervisor_pid) {
   auto& shipper = *shipper_;
   supervisor_pid_ = supervisor_pid;
@@ -174,19 +175,26 @@ std::optional<double> Survival::ValueOf(int64_t step) {
 void Survival::Noticed(const StopFrame& stop) {
   noticed_ = options_.clock.Wall();
   Json notice = {{"cause", stop.cause.kind}, {"deadline_unix_ms", noticed_->ms + stop.grace_ms}};
-  auto written = ReplaceFile(NoticeFile(options_.ml), DumpJson(notice), 0644);
+  const auto own = (options_.ml / kOwnFolder).Open();
+  const Status written =
+      own ? ReplaceFile(fmt::format("/proc/self/fd/{}/{}", own->get(), kNoticeName),
+                        DumpJson(notice), 0644)
+          : Status(Fail(own.error()));
   if (!written) {
     options_.log.Log(LogLevel::kWarning, "notice file", {{"why", written.error().what}});
   }
 }
 
 std::string Survival::Stacks() const {
+  const auto own = (options_.ml / kOwnFolder).Open();
+  if (!own) return own.error().what + "\n";
+  const auto file = fmt::format("/proc/self/fd/{}/{}", own->get(), StacksName(0));
   const auto all = ListProcesses();
   std::vector<RankProcesses> ranks;
   // One rank so far: the supervisor's only child is its main process.
   for (const auto& process : all) {
     if (process.ppid != supervisor_pid_) continue;
-    ranks.push_back(ProcessesOfRank(all, Rank{0}, process.pid, StacksFile(options_.ml, 0)));
+    ranks.push_back(ProcessesOfRank(all, Rank{0}, process.pid, file));
     break;
   }
   const auto stacks = TakeStacks(ranks, kStacksLimit);
@@ -227,12 +235,17 @@ int64_t Survival::saved_ms() const {
 }
 
 void Survival::KeepCapture() {
-  const auto from = CaptureDir(options_.ml);
-  if (!Exists(from)) return;
+  const auto own = (options_.ml / kOwnFolder).Open();
+  struct stat info {};
+  if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
   const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
   (void)RemoveTree(to).ok();
-  if (std::rename(from.c_str(), to.c_str()) == 0) return;
-  options_.log.Log(LogLevel::kWarning, "capture not kept", {{"from", from}});
+  // A link would be taken, by who reads it later, for what it leads to.
+  if (S_ISDIR(info.st_mode) &&
+      ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) == 0) {
+    return;
+  }
+  options_.log.Log(LogLevel::kWarning, "capture not kept", {{"to", to}});
 }
 
 }  // namespace athanor

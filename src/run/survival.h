@@ -15,6 +15,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "base/held_folder.h"
 #include "base/log.h"
 #include "link/plan.h"
 #include "link/spool.h"
@@ -31,7 +32,7 @@ class Survival {
  public:
   struct Options {
     const AttemptPlan& plan;
-    std::string ml;  // the contract's tree, as the agent sees it
+    HeldFolder ml;  // the contract's tree
     const Clock& clock;
     Logger& log;
     std::function<int64_t()> held_ms;
@@ -44,7 +45,7 @@ class Survival {
   void HookInto(Shipper::Options& options);
   void Use(Shipper& shipper) { shipper_ = &shipper; }
   // The script runs (or is found running) under this supervisor.
-  void Start(const std::string& checkpoint_dir, std::optional<int64_t> resumed_step,
+  void Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> resumed_step,
              int64_t supervisor_pid);
   // About once a second. `held_up`: the script waits for us and is not to blame.
   void Tick(uint64_t cpu_ns, bool held_up);

@@ -32,7 +32,9 @@ double Seconds() {
 
 CheckpointSyncOptions OptionsOf(const std::string& files, const std::string& home) {
   CheckpointSyncOptions options;
-  options.dir = files;
+  auto held = HeldFolder::At(files);
+  if (!held) Die(held.error());
+  options.dir = std::move(*held);
   options.manifest_dir = home + "/manifests";
   options.parts_dir = home + "/parts";
   options.log = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };

@@ -109,7 +109,7 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
     const pid_t script = ::fork();
     if (script == 0) SaveForEver(files, script_seed, step + 1, slowness);
     CheckpointSyncOptions options;
-    options.dir = files;
+    options.dir = HeldFolder::At(files).value();
     options.manifest_dir = dir / "manifests";
     options.parts_dir = dir / "parts";
     options.attempt = attempt;

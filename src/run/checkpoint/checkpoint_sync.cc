@@ -270,7 +270,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
 }
 
 Status CheckpointSync::Work::KeepFiles() {
-  const auto dir = OpenDir(options_.dir);
+  const auto dir = options_.dir.Open();
   if (!dir) {
     return Fail(dir.error().code == ErrorCode::kNotFound ? ErrorCode::kConflict : dir.error().code,
                 dir.error().what);
@@ -450,7 +450,7 @@ Result<std::unique_ptr<CheckpointSync>> CheckpointSync::Open(CheckpointSyncOptio
                                                              const Clock& clock) {
   ATHANOR_TRY(auto parts, BlobStore::Open(options.parts_dir));
   ATHANOR_TRY(auto store,
-              CheckpointStore::Open(options.manifest_dir, std::move(parts), options.dir));
+              CheckpointStore::Open(options.manifest_dir, std::move(parts), options.dir.path()));
   std::unique_ptr<CheckpointSync> sync(new CheckpointSync);
   sync->work_ = std::make_unique<Work>(std::move(options), clock, std::move(store));
   ATHANOR_CHECK_OK(sync->work_->Begin());

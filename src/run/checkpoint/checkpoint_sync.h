@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/held_folder.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "job/spec.h"
@@ -39,7 +40,7 @@
 namespace athanor {
 
 struct CheckpointSyncOptions {
-  std::string dir;  // the script's, as the agent sees it; may be missing for now
+  HeldFolder dir;  // the script's; may be missing for now
   std::string manifest_dir;
   std::string parts_dir;
   CheckpointSpec spec;

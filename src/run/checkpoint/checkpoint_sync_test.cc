@@ -28,7 +28,7 @@ struct Syncing {
 
   Syncing() {
     EXPECT_TRUE(MakeDirs(dir / "files").ok());
-    options.dir = dir / "files";
+    options.dir = HeldFolder::At(dir / "files").value();
     options.manifest_dir = dir / "manifests";
     options.parts_dir = dir / "parts";
     options.part_bytes = kPart;

@@ -22,7 +22,7 @@ struct Keeping {
     Put(dir / "files/f", bytes);
     files = OpenDir(dir / "files").value();
   }
-  FileStamp Stamp() const { return ScanFolder(dir / "files")->files.at("f").stamp; }
+  FileStamp Stamp() const { return ScanFolder(*HeldFolder::At(dir / "files"))->files.at("f").stamp; }
 };
 
 TEST(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {

@@ -141,9 +141,9 @@ bool IsJournalName(std::string_view base_name) {
   return base_name.find(".tfevents.") != std::string_view::npos;
 }
 
-Result<FolderScan> ScanFolder(const std::string& dir) {
+Result<FolderScan> ScanFolder(const HeldFolder& dir) {
   FolderScan scan;
-  const auto fd = OpenDir(dir);
+  const auto fd = dir.Open();
   if (!fd) {
     if (fd.error().code == ErrorCode::kNotFound) return scan;
     return tl::unexpected(fd.error());

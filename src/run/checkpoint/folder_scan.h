@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/held_folder.h"
 #include "base/result.h"
 
 namespace athanor {
@@ -39,8 +40,8 @@ struct FolderScan {
 
 // Regular files and links in `dir` and its sub-folders. Temporary names, and all below a
 // folder so named, are left out. A folder that is not there is empty; what is removed
-// meanwhile is not there.
-Result<FolderScan> ScanFolder(const std::string& dir);
+// meanwhile is not there. kDenied: a link has taken the folder's place.
+Result<FolderScan> ScanFolder(const HeldFolder& dir);
 
 // *.tmp *.part *.partial *.swp .~* *~: names under which programs write what they rename
 // when it is whole.

@@ -26,7 +26,7 @@ TEST(FolderScan, FindsFilesInSubfoldersAndPassesOverTemporaries) {
                            ".~lock", "a~", "half.tmp/inside.pt", ".hidden"}) {
     Put(dir / name, "12345");
   }
-  const auto scan = ScanFolder(dir.path()).value();
+  const auto scan = ScanFolder(*HeldFolder::At(dir.path())).value();
   EXPECT_EQ(NamesOf(scan), (std::vector<std::string>{".hidden", "a.pt", "deep/er/b.pt"}));
   EXPECT_EQ(scan.files.at("a.pt").stamp.size, 5u);
   EXPECT_EQ(scan.files.at("a.pt").mode, 0640u);
@@ -41,7 +41,7 @@ TEST(FolderScan, TakesOnlyLinksThatStayInside) {
   ASSERT_EQ(::symlink("../../etc", (dir / "sub/far").c_str()), 0);
   ASSERT_EQ(::symlink("/etc/passwd", (dir / "absolute").c_str()), 0);
   ASSERT_EQ(::mkfifo((dir / "fifo").c_str(), 0600), 0);
-  const auto scan = ScanFolder(dir.path()).value();
+  const auto scan = ScanFolder(*HeldFolder::At(dir.path())).value();
   EXPECT_EQ(NamesOf(scan), (std::vector<std::string>{"latest", "sub/a.pt", "sub/out"}));
   EXPECT_EQ(scan.files.at("latest").link, "sub/a.pt");
   EXPECT_EQ(scan.left_out.size(), 3u);
@@ -49,13 +49,13 @@ TEST(FolderScan, TakesOnlyLinksThatStayInside) {
 
 TEST(FolderScan, AMissingFolderIsEmpty) {
   const TestDir dir;
-  EXPECT_TRUE(ScanFolder(dir / "none").value().files.empty());
+  EXPECT_TRUE(ScanFolder(*HeldFolder::At(dir / "none")).value().files.empty());
 }
 
 TEST(FolderScan, ARewriteWithTheOldTimeIsSeen) {
   const TestDir dir;
   Put(dir / "a.pt", "12345");
-  const auto before = ScanFolder(dir.path())->files.at("a.pt");
+  const auto before = ScanFolder(*HeldFolder::At(dir.path()))->files.at("a.pt");
   const int fd = ::open((dir / "a.pt").c_str(), O_WRONLY);
   ASSERT_EQ(::pwrite(fd, "x", 1, 0), 1);
   const timespec times[2] = {{before.stamp.mtime_ns / 1'000'000'000,
@@ -64,7 +64,7 @@ TEST(FolderScan, ARewriteWithTheOldTimeIsSeen) {
                               before.stamp.mtime_ns % 1'000'000'000}};
   ASSERT_EQ(::futimens(fd, times), 0);
   ::close(fd);
-  const auto after = ScanFolder(dir.path())->files.at("a.pt");
+  const auto after = ScanFolder(*HeldFolder::At(dir.path()))->files.at("a.pt");
   EXPECT_EQ(after.stamp.mtime_ns, before.stamp.mtime_ns);
   EXPECT_NE(after.stamp, before.stamp);
 }
@@ -94,6 +94,21 @@ TEST(OpenForWriting, NamesWhatAnotherProcessMayStillWrite) {
   const int pid = child.pid();
   child.Kill();
   EXPECT_TRUE(OpenForWriting({pid}, all).empty());
+}
+
+// Planted bug: opening the folder by path.
+TEST(FolderScan, FollowsNoLinkInTheFoldersPlace) {
+  TestDir dir;
+  ASSERT_TRUE(MakeDirs(dir / "server").ok());
+  ASSERT_TRUE(ReplaceFile(dir / "server/key", "canary").ok());
+  ASSERT_TRUE(MakeDirs(dir / "ml/checkpoints").ok());
+  const auto held = HeldFolder::At(dir / "ml").value() / "checkpoints";
+  EXPECT_TRUE(ScanFolder(held));
+  ASSERT_TRUE(RemoveTree(dir / "ml/checkpoints").ok());
+  ASSERT_EQ(::symlink((dir / "server").c_str(), (dir / "ml/checkpoints").c_str()), 0);
+  const auto scan = ScanFolder(held);
+  ASSERT_FALSE(scan);
+  EXPECT_EQ(scan.error().code, ErrorCode::kDenied);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/format.h"
+#include "base/held_folder.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -109,7 +110,7 @@ class PartCopier {
     const uint64_t bytes = PartSize(file.size, manifest_.part_bytes, part);
     Result<std::string> found;
     if (manifest_.shared) {
-      auto from = OpenBeneath(dir_fd_, file.name, O_RDONLY);
+      auto from = OpenBeneath(dir_fd_, file.name, O_RDONLY | O_NONBLOCK);
       if (!from) return Damaged(manifest_, file.name, from.error().what, from.error().code);
       found = PassPart(from->get(), at, bytes, -1, 0, buffer);
     } else {
@@ -185,8 +186,8 @@ Status FinishFiles(const CheckpointManifest& manifest, int dir_fd) {
   return Ok();
 }
 
-Status Empty(const std::string& dir) {
-  ATHANOR_TRY(const auto names, ListDir(dir));
+Status Empty(const std::string& dir, int dir_fd) {
+  ATHANOR_TRY(const auto names, ListDirAt(dir_fd));
   for (const auto& name : names) ATHANOR_CHECK_OK(RemoveTree(JoinPath(dir, name)));
   return Ok();
 }
@@ -199,20 +200,21 @@ Status PutBack(const CheckpointStore& store, const CheckpointManifest& manifest,
     return PartCopier(store, manifest, fd.get()).Run();
   }
   ATHANOR_CHECK_OK(MakeDirs(dir, 0755));
-  ATHANOR_TRY(const auto present, ListDir(dir));
+  ATHANOR_TRY(const auto held, HeldFolder::At(dir));
+  ATHANOR_TRY(const UniqueFd fd, held.Open());
+  ATHANOR_TRY(const auto present, ListDirAt(fd.get()));
   if (!present.empty()) {
     return Fail(ErrorCode::kConflict,
                 fmt::format("a checkpoint is only restored into an empty folder: {} holds '{}'",
                             dir, Printable(present.front())));
   }
   const auto all = [&]() -> Status {
-    ATHANOR_TRY(const UniqueFd fd, OpenDir(dir));
     ATHANOR_CHECK_OK(MakeFiles(manifest, fd.get()));
     ATHANOR_CHECK_OK(PartCopier(store, manifest, fd.get()).Run());
     return FinishFiles(manifest, fd.get());
   };
   auto done = all();
-  if (!done.ok()) (void)Empty(dir).ok();
+  if (!done.ok()) (void)Empty(dir, fd.get()).ok();
   return done;
 }
 

@@ -26,7 +26,7 @@ struct Restored {
 // `id` empty: the newest that is whole, passing over damaged ones; given: that one, and
 // damage is an error. `dir` must be missing or empty (kConflict), and is left so after an
 // error. Modes and times are restored; nothing is synced to disk, since the store has it
-// all. Manifests with `shared` are only checked, in place, in the store's shared_dir.
+// all. A link in the place of `dir` is not followed (kDenied). Manifests with `shared` are only checked, in place, in the store's shared_dir.
 // kNotFound: no checkpoint of that id. kCorrupt: what names the file. kExhausted: no space.
 // Uses two threads; blocks.
 Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::string& id,

@@ -25,7 +25,7 @@ struct Kept {
   // Keeps what lies in files/ now.
   std::string Keep(const std::string& store = "objects") {
     CheckpointSyncOptions options;
-    options.dir = dir / "files";
+    options.dir = HeldFolder::At(dir / "files").value();
     options.manifest_dir = dir / "manifests";
     options.parts_dir = dir / "parts";
     options.part_bytes = kPart;
@@ -72,8 +72,8 @@ TEST(Restore, GivesBackBytesModesTimesAndLinks) {
   EXPECT_EQ(restored->checkpoint->step, 3);
   EXPECT_EQ(restored->checkpoint->files, 4u);
   EXPECT_EQ(TreeOf(kept.dir / "new/place"), TreeOf(kept.dir / "files"));
-  const auto old_scan = ScanFolder(kept.dir / "files").value();
-  const auto new_scan = ScanFolder(kept.dir / "new/place").value();
+  const auto old_scan = ScanFolder(*HeldFolder::At(kept.dir / "files")).value();
+  const auto new_scan = ScanFolder(*HeldFolder::At(kept.dir / "new/place")).value();
   ASSERT_EQ(old_scan.files.size(), new_scan.files.size());
   for (const auto& [name, file] : old_scan.files) {
     const auto& now = new_scan.files.at(name);
@@ -171,6 +171,20 @@ TEST(Restore, SharedCheckpointsAreCheckedInPlace) {
   EXPECT_EQ(older->checkpoint->id, "1-1");
   EXPECT_EQ(older->passed_over.size(), 1u);
   EXPECT_EQ(TreeOf(kept.dir / "files").size(), 2u) << "shared files are never removed";
+}
+
+// Planted bug: opening the folder by path: the files are written where the link leads.
+TEST(Restore, FollowsNoLinkInTheFoldersPlace) {
+  Kept kept;
+  ASSERT_TRUE(MakeDirs(kept.dir / "files").ok());
+  ASSERT_TRUE(ReplaceFile(kept.dir / "files/a.pt", "weights").ok());
+  kept.Keep();
+  ASSERT_TRUE(MakeDirs(kept.dir / "server").ok());
+  ASSERT_EQ(::symlink((kept.dir / "server").c_str(), (kept.dir / "place").c_str()), 0);
+  const auto restored = RestoreCheckpoint(kept.Store(), "", kept.dir / "place");
+  ASSERT_FALSE(restored);
+  EXPECT_EQ(restored.error().code, ErrorCode::kDenied);
+  EXPECT_TRUE(ListDir(kept.dir / "server")->empty());
 }
 
 }  // namespace

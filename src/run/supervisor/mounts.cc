@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <cstdlib>
 #include <cstring>
 
 #include "base/fd.h"
@@ -43,6 +45,7 @@ bool MakeReadOnly(const std::string& path) {
     if (info.f_flag & ST_NODEV) flags |= MS_NODEV;
     if (info.f_flag & ST_NOEXEC) flags |= MS_NOEXEC;
     if (info.f_flag & ST_NOATIME) flags |= MS_NOATIME;
+    if (info.f_flag & ST_NODIRATIME) flags |= MS_NODIRATIME;
     if (info.f_flag & ST_RELATIME) flags |= MS_RELATIME;
   }
   return ::mount(nullptr, path.c_str(), nullptr, flags, nullptr) == 0;
@@ -64,15 +67,44 @@ struct ShadowEntry {
   std::string link;  // of a symbolic link
 };
 
+// What a mount is made of. Opened before anything is covered: it may lie below a hidden path.
+struct Opened {
+  UniqueFd source;
+  UniqueFd lower;  // of an overlay, as `work`
+  UniqueFd work;
+  Status status = Ok();
+};
+
+Opened OpenParts(const MountPlan& mount) {
+  Opened opened;
+  const auto open = [&](const std::string& path, int flags) {
+    UniqueFd fd(::open(path.c_str(), O_PATH | O_CLOEXEC | flags));
+    if (!fd && opened.status.ok()) opened.status = FailErrno("open " + path, errno);
+    return fd;
+  };
+  opened.source = open(mount.source, 0);
+  if (mount.lower.empty()) return opened;
+  opened.lower = open(mount.lower, O_DIRECTORY);
+  opened.work = open(mount.source + ".work", O_DIRECTORY);
+  return opened;
+}
+
+// As the kernel sees it; the path itself where there is nothing yet.
+std::string RealPath(const std::string& path) {
+  char real[PATH_MAX];
+  return ::realpath(path.c_str(), real) != nullptr ? std::string(real) : path;
+}
+
 class View {
  public:
   Status Build(const SupervisorPlan& plan, std::vector<std::string>* off);
 
  private:
+  Status Hide(const std::string& path);
   Status MakeTarget(const std::string& target, bool directory);
   Status Shadow(const std::string& dir);
-  Status MountOne(const MountPlan& mount, int source_fd);
-  Status MountOverlay(const MountPlan& mount, int upper_fd, const std::string& target);
+  Status MountOne(const MountPlan& mount, const Opened& opened);
+  Status MountOverlay(const MountPlan& mount, const Opened& opened, const std::string& target);
   bool InOurTmpfs(const std::string& dir) const;
 
   std::vector<std::string> tmpfs_;  // where new entries do not reach the host
@@ -80,8 +112,9 @@ class View {
 };
 
 bool View::InOurTmpfs(const std::string& dir) const {
+  const std::string real = RealPath(dir);
   for (const auto& root : tmpfs_) {
-    if (dir == root || dir.compare(0, root.size() + 1, root + "/") == 0) return true;
+    if (real == root || real.compare(0, root.size() + 1, root + "/") == 0) return true;
   }
   return false;
 }
@@ -106,7 +139,7 @@ Status View::Shadow(const std::string& dir) {
     return Fail(ErrorCode::kExhausted, dir + " has more than 512 entries to show again");
   }
   if (!MountTmpfs(dir)) return FailErrno("mount a tmpfs on " + dir, errno);
-  tmpfs_.push_back(dir);
+  tmpfs_.push_back(RealPath(dir));
   for (const auto& entry : entries) {
     const std::string path = dir + "/" + entry.name;
     if (!entry.link.empty()) {
@@ -147,61 +180,69 @@ Status View::MakeTarget(const std::string& target, bool directory) {
 }
 
 // By descriptor, since a comma or colon in a path would end an option.
-Status View::MountOverlay(const MountPlan& mount, int upper_fd, const std::string& target) {
-  const UniqueFd lower(::open(mount.lower.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!lower) return FailErrno("open " + mount.lower, errno);
-  const UniqueFd work(::open((mount.source + ".work").c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-  if (!work) return FailErrno("open " + mount.source + ".work", errno);
-  const std::string options = "lowerdir=" + FdPath(lower.get()) + ",upperdir=" + FdPath(upper_fd) +
-                              ",workdir=" + FdPath(work.get());
+Status View::MountOverlay(const MountPlan& mount, const Opened& opened, const std::string& target) {
+  const std::string options = "lowerdir=" + FdPath(opened.lower.get()) +
+                              ",upperdir=" + FdPath(opened.source.get()) +
+                              ",workdir=" + FdPath(opened.work.get());
   if (::mount("overlay", target.c_str(), "overlay", MS_NOSUID | MS_NODEV, options.c_str()) != 0) {
     return FailErrno("overlay " + mount.lower + " at " + target, errno);
   }
   return Ok();
 }
 
-Status View::MountOne(const MountPlan& mount, int source_fd) {
+Status View::MountOne(const MountPlan& mount, const Opened& opened) {
   std::string target = mount.target;
   while (target.size() > 1 && target.back() == '/') target.pop_back();
-  ATHANOR_CHECK_OK(MakeTarget(target, IsDir(source_fd)));
-  if (!mount.lower.empty()) return MountOverlay(mount, source_fd, target);
-  if (!Bind(source_fd, target)) return FailErrno("bind " + mount.source + " to " + target, errno);
+  ATHANOR_CHECK_OK(MakeTarget(target, IsDir(opened.source.get())));
+  if (!mount.lower.empty()) return MountOverlay(mount, opened, target);
+  if (!Bind(opened.source.get(), target)) {
+    return FailErrno("bind " + mount.source + " to " + target, errno);
+  }
   if (mount.read_only && !MakeReadOnly(target)) {
     return FailErrno("make " + target + " read-only", errno);
   }
   return Ok();
 }
 
+// What cannot be hidden must not be shown: there is no script then.
+Status View::Hide(const std::string& path) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return Ok();
+  if (!S_ISDIR(info.st_mode)) return Fail(ErrorCode::kConflict, path + " is not a directory");
+  if (!MountTmpfs(path)) return FailErrno("hide " + path, errno);
+  tmpfs_.push_back(RealPath(path));
+  hidden_.push_back(path);
+  return Ok();
+}
+
 Status View::Build(const SupervisorPlan& plan, std::vector<std::string>* off) {
-  // Opened before anything is covered: a source may lie below a hidden path.
-  std::vector<UniqueFd> sources;
-  std::vector<int> errors;
-  for (const auto& mount : plan.mounts) {
-    sources.emplace_back(::open(mount.source.c_str(), O_PATH | O_CLOEXEC));
-    errors.push_back(sources.back() ? 0 : errno);
-  }
-  for (const auto& path : plan.hide) {
-    struct stat info {};
-    if (::stat(path.c_str(), &info) != 0) continue;
-    if (!S_ISDIR(info.st_mode) || !MountTmpfs(path)) {
-      off->push_back("hidden path " + path + ": " +
-                     (S_ISDIR(info.st_mode) ? Reason(errno) : "not a directory") +
-                     "; the script can see it");
-      continue;
-    }
-    tmpfs_.push_back(path);
-    hidden_.push_back(path);
-  }
+  std::vector<Opened> opened;
+  for (const auto& mount : plan.mounts) opened.push_back(OpenParts(mount));
+  for (const auto& path : plan.hide) ATHANOR_CHECK_OK(Hide(path));
   for (size_t i = 0; i < plan.mounts.size(); ++i) {
     const MountPlan& mount = plan.mounts[i];
-    const Status made = errors[i] == 0 ? MountOne(mount, sources[i].get())
-                                       : Status(FailErrno("open " + mount.source, errors[i]));
+    const Status made =
+        opened[i].status.ok() ? MountOne(mount, opened[i]) : opened[i].status;
     if (made.ok()) continue;
     if (mount.required) return made;
     off->push_back("mount " + mount.target + ": " + made.error().what);
   }
-  for (const auto& path : hidden_) (void)MakeReadOnly(path);
+  for (const auto& path : hidden_) {
+    if (!MakeReadOnly(path)) return FailErrno("make " + path + " read-only", errno);
+  }
   return Ok();
+}
+
+// The kernel takes these from whoever has the number of root, whatever rights were taken from it:
+// core_pattern names a program that runs outside, as root.
+void LockKernelSettings(std::vector<std::string>* off) {
+  for (const char* path : {"/proc/sys", "/proc/sysrq-trigger"}) {
+    struct stat info {};
+    if (::stat(path, &info) != 0) continue;
+    if (::mount(path, path, nullptr, MS_BIND | MS_REC, nullptr) != 0 || !MakeReadOnly(path)) {
+      off->push_back(std::string(path) + ": " + Reason(errno) + "; a script of root's can write it");
+    }
+  }
 }
 
 }  // namespace
@@ -255,6 +296,7 @@ Status EnterView(const SupervisorPlan& plan, const Namespaces& namespaces,
       ::mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
     return FailErrno("mount /proc", errno);
   }
+  if (namespaces.pid && !namespaces.user && ::geteuid() == 0) LockKernelSettings(off);
   return Ok();
 }
 

@@ -21,7 +21,9 @@ struct Namespaces {
 };
 
 // Does what `plan` asks as far as `namespaces` allow. What is missing is added
-// to `off`, one phrase each; a required mount that fails is the error.
+// to `off`, one phrase each; a required mount that fails is the error, and so is
+// a path that is there and cannot be hidden. With a PID namespace, the kernel's
+// settings in /proc/sys cannot be written by a script of root's.
 //
 // A missing mount target is never created on the host: its nearest existing
 // folder is covered by a small tmpfs that shows the same entries plus the new

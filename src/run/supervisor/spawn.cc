@@ -37,10 +37,12 @@ struct Failure {
   ::_exit(127);
 }
 
-// Everything that would let a rank of root undo its own view or harm the host.
+// Everything that would let a rank of root undo its own view or harm the host. Without
+// CAP_SYS_PTRACE it cannot look into the supervisor, which has more rights than the rank and
+// holds the attempt's folder open; its own processes it may still trace.
 constexpr int kDropped[] = {
-    CAP_SYS_ADMIN,  CAP_SYS_MODULE,      CAP_SYS_RAWIO,    CAP_SYS_BOOT,
-    CAP_SYS_TIME,   CAP_MAC_ADMIN,       CAP_MAC_OVERRIDE, CAP_SYSLOG,
+    CAP_SYS_ADMIN,  CAP_SYS_MODULE,      CAP_SYS_RAWIO,    CAP_SYS_BOOT, CAP_SYS_PTRACE,
+    CAP_SYS_TIME,   CAP_MAC_ADMIN,       CAP_MAC_OVERRIDE, CAP_SYSLOG,   CAP_MKNOD,
     CAP_WAKE_ALARM, CAP_DAC_READ_SEARCH, CAP_BPF,          CAP_PERFMON,
 };
 
