@@ -30,6 +30,7 @@
 #include "run/contract.h"
 #include "run/ending.h"
 #include "run/exit_record.h"
+#include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
 #include "run/outputs.h"
@@ -555,6 +556,7 @@ int RunAgent(const std::string& attempt_dir) {
   auto plan = DecodePlan(*text);
   if (!plan) return 1;
   ::signal(SIGPIPE, SIG_IGN);
+  NameThisProcess(kAgentName);
   if (MayTakeLong(*plan)) LeaveStartLane();
   return Agent(attempt_dir, std::move(*plan)).Run();
 }
