@@ -27,6 +27,7 @@ constexpr Row kRows[] = {
     {"ATH-A0007", "CSRF token missing", "A browser asked for a change without the X-Athanor-Csrf header that GET /api/v1/session gives."},
     {"ATH-A0008", "link used or too old", "A link of `ath ui --link` makes one browser the one who asked for it, once and within two minutes. Ask for another."},
     {"ATH-A0009", "no such file of the page", "The page in the browser is of another version of the server than the one that answers now. Reload it."},
+    {"ATH-A0010", "inside a job", "A process inside a job called without a credential. It runs as the server's user but does not speak for that user: it has its job's own token (MLFLOW_TRACKING_TOKEN, for MLflow's calls) and access key (AWS_ACCESS_KEY_ID). A script that must do more is given a token as a secret."},
     {"ATH-C0001", "no server", "No server answered on the socket of ATHANOR_HOME and none could be started. `ath serve` in the foreground shows why."},
     {"ATH-C0002", "the server did not answer", "The connection failed or was cut. Submits carry a key, so trying again never makes two jobs."},
     {"ATH-C0010", "command line", "The arguments were not understood. `ath VERB --help` lists them; everything after -- belongs to the job."},

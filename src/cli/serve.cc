@@ -39,6 +39,7 @@
 #include "record/db/database.h"
 #include "record/objects/directory_object_store.h"
 #include "record/studies/study_store.h"
+#include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/start_lane.h"
 #include "study/studies.h"
@@ -87,6 +88,7 @@ class Server {
     searches_.Stop();
     engine_->Stop();
     http_->Stop();
+    peer_looks_.Stop();
     readers_.Stop();
     transfers_.Stop();
     hashers_.Stop();
@@ -339,6 +341,11 @@ class Server {
     http_->SetBodyPolicy([this](const Request& head) {
       return aws_->Takes(head) ? aws_->PolicyFor(head) : PolicyFor(*context_, *router_, head);
     });
+    http_->SetPeerJudge([this](const Request& head, std::function<void(bool)> done) {
+      if (aws_->Takes(head) || !AsksWhoCalls(*context_, *router_, head)) return false;
+      job_peers_.Judge(head.peer, std::move(done));
+      return true;
+    });
     ATHANOR_CHECK_OK(http_->ListenUnix(home_.socket(), 0600));
     bool loopback = options_.address == "127.0.0.1" || options_.address == "::1";
     bool tls = !options_.tls_cert.empty();
@@ -429,6 +436,8 @@ class Server {
   ThreadPool hashers_{2};
   ThreadPool run_writes_{1};
   ThreadPool searches_{1};
+  ThreadPool peer_looks_{1};
+  JobPeers job_peers_{loop_, peer_looks_, home_.attempts()};
   std::unique_ptr<Database> database_;
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<LossStore> losses_;

@@ -21,6 +21,7 @@
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 #include "link/attempt_dir.h"
+#include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/supervisor_plan.h"
 #include "run/supervisor_status.h"
@@ -115,6 +116,8 @@ int ExecVerb(const Common& common, const std::string& job,
     std::fprintf(stderr, "ath exec: without the job's secrets: %s\n", target->no_secrets.c_str());
   }
   if (auto status = Enter(target->pid); !status) return Refuse(status.error(), common.json);
+  // What runs below has the job's rights, not this user's.
+  NameThisProcess(kExecName);
   // A PID namespace is entered by children only.
   pid_t child = ::fork();
   if (child < 0) return Refuse(FailErrno("fork", errno).value(), common.json);

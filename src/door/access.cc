@@ -174,7 +174,7 @@ Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token
 // nothing but MLflow's calls.
 Result<Caller> AuthorizeScript(const DoorContext& context, std::string_view token) {
   const auto attempt = AttemptOf(context, token, "athrun_", RunToken);
-  const auto job = attempt ? context.engine.JobOf(*attempt) : std::nullopt;
+  const auto job = attempt ? JobNowIn(context, *attempt) : std::nullopt;
   if (!job) return Refuse("this job's token is void: its attempt is over", "", "ATH-A0002");
   const auto* live = context.engine.Live(*job);
   return Caller{live ? live->user : "job", Scope::kSubmit, *attempt};
@@ -216,6 +216,17 @@ bool LooksLikeBrowser(const Request& request) {
          request.headers.Has("Cookie") || request.headers.Has("Referer");
 }
 
+bool HasOwnersUid(const DoorContext& context, const Peer& peer) {
+  return (peer.unix_socket || peer.loopback) && peer.uid &&
+         (*peer.uid == context.info.uid || *peer.uid == 0);
+}
+
+// Jobs have the server's uid, so that one says little; but root on a server of another user is
+// no job.
+bool MayBeJob(const DoorContext& context, const Peer& peer) {
+  return peer.uid == context.info.uid;
+}
+
 std::string HostName(std::string_view host) {
   if (StartsWith(host, "[")) return std::string(host.substr(0, host.find(']') + 1));
   return std::string(host.substr(0, host.find(':')));
@@ -224,6 +235,20 @@ std::string HostName(std::string_view host) {
 }  // namespace
 
 std::span<const Permission> Permissions() { return Table(); }
+
+bool AsksWhoCalls(const DoorContext& context, const Request& head, std::string_view route) {
+  if (!HasOwnersUid(context, head.peer) || !MayBeJob(context, head.peer)) return false;
+  if (head.headers.Has("Authorization")) return false;
+  switch (AccessOf(route)) {
+    case Access::kRead:
+    case Access::kSubmit:
+    case Access::kAdmin: return !SessionOf(context, head);
+    case Access::kPublic:
+    case Access::kAgent:
+    case Access::kNobody: break;
+  }
+  return false;
+}
 
 std::string CsrfToken(const DoorContext& context) {
   return Sha256Hex(context.ingest_key + Sha256Hex(context.ingest_key + "csrf"));
@@ -273,9 +298,14 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
     caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt};
   } else if (auto user = SessionOf(context, request)) {
     caller = {user->user, user->scope, std::nullopt};
-  } else if ((request.peer.unix_socket || request.peer.loopback) && request.peer.uid &&
-             (*request.peer.uid == context.info.uid || *request.peer.uid == 0)) {
+  } else if (HasOwnersUid(context, request.peer) &&
+             (!MayBeJob(context, request.peer) || request.peer.acts_for_uid == true)) {
     caller = {context.info.user, Scope::kAdmin, std::nullopt};
+  } else if (HasOwnersUid(context, request.peer)) {
+    return Refuse("what runs inside a job may not act for the user it runs as",
+                  "in a job, use its own token: MLFLOW_TRACKING_TOKEN, or the AWS_ variables; for "
+                  "more give it one as a secret: ath token create --scope submit",
+                  "ATH-A0010");
   } else {
     return Refuse("this server does not know you", "ask its owner for `ath token create`, then "
                   "export ATHANOR_TOKEN=...", "ATH-A0002");

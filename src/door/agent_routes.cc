@@ -200,7 +200,7 @@ void Commands(DoorContext& context, const Call& call) {
 
 // The values of the built-in store's secrets that the job names; nothing else.
 void Secrets(DoorContext& context, const Call& call) {
-  auto job = context.engine.JobOf(*call.caller.attempt);
+  auto job = JobNowIn(context, *call.caller.attempt);
   if (!job) return SendFenced(call.responder);
   const auto* live = context.engine.Live(*job);
   Json values = Json::object();

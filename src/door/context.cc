@@ -20,6 +20,14 @@ Resumes ResumesOf(const JobRecord& record) {
   return resumes;
 }
 
+std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt) {
+  const auto job = context.engine.JobOf(attempt);
+  const auto* live = job ? context.engine.Live(*job) : nullptr;
+  const auto* current = live ? live->current() : nullptr;
+  const bool now = current && current->id == attempt && current->ended.ms == 0;
+  return now ? job : std::nullopt;
+}
+
 std::string IngestToken(const std::string& key, AttemptId attempt) {
   // Keyed twice, so that a token cannot be extended into another one's.
   auto id = attempt.ToString();

@@ -87,10 +87,14 @@ Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference
 // The steps that its attempts resumed from: what is beyond them counts no more.
 Resumes ResumesOf(const JobRecord& record);
 
+// The job whose current attempt this is; none: the attempt is over, or was replaced.
+std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt);
+
 // The agent's token: made from the attempt, verified without a look-up, void when
 // the attempt is over.
 std::string IngestToken(const std::string& key, AttemptId attempt);
-// The same for the script itself, which may log to runs and nothing else.
+// The same for the script itself: for MLflow's calls, and of those that change something only what
+// is of its job (door/mlflow/job_rights.h).
 std::string RunToken(const std::string& key, AttemptId attempt);
 
 }  // namespace athanor

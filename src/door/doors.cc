@@ -17,7 +17,8 @@ constexpr uint64_t kMostCall = 32ull << 20;  // a data set's profile may have 16
 
 Response Denied(const Error& error) {
   // 401 asks for a credential, 403 says that this one is not enough.
-  return ErrorResponse(error.id == "ATH-A0002" ? 401 : RowOf(error.code).http_status, error);
+  const bool unknown = error.id == "ATH-A0002" || error.id == "ATH-A0010";
+  return ErrorResponse(unknown ? 401 : RowOf(error.code).http_status, error);
 }
 
 }  // namespace
@@ -44,6 +45,11 @@ Result<Router> MakeRouter(DoorContext& context) {
     }
   }
   return router;
+}
+
+bool AsksWhoCalls(const DoorContext& context, const Router& router, const Request& head) {
+  const auto match = router.Find(head.method, head.raw_path);
+  return match.route && AsksWhoCalls(context, head, match.route->name);
 }
 
 BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& head) {

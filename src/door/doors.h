@@ -34,6 +34,8 @@ struct DoorRoute {
 
 // All routes of all doors, each behind CheckOrigin and Authorize.
 Result<Router> MakeRouter(DoorContext& context);
+// As in access.h, by the route that the request goes to.
+bool AsksWhoCalls(const DoorContext& context, const Router& router, const Request& head);
 // How bodies are taken: uploads of blobs go to a file.
 BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& head);
 

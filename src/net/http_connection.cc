@@ -153,6 +153,8 @@ bool HttpConnection::Step() {
   switch (state_) {
     case State::kHead:
       return StepHead();
+    case State::kPeer:
+      return false;
     case State::kBody:
       return StepBody();
     case State::kAnswer:
@@ -270,6 +272,32 @@ void HttpConnection::HeadDone() {
     peer_->tls = transport_->is_tls();
   }
   request.peer = *peer_;
+  if (PeerJudged()) TakeRequest();
+}
+
+bool HttpConnection::PeerJudged() {
+  if (!host_->peer_judge || peer_->acts_for_uid) return true;
+  const bool asked = host_->peer_judge(
+      parser_->request(), [weak = weak_from_this()](bool acts_for_uid) {
+        const auto self = weak.lock();
+        if (!self || self->state_ == State::kDead) return;
+        self->peer_->acts_for_uid = acts_for_uid;
+        if (self->state_ != State::kPeer) return;
+        self->parser_->request().peer = *self->peer_;
+        self->TakeRequest();
+        self->Pump();
+      });
+  if (asked && !peer_->acts_for_uid) {
+    state_ = State::kPeer;
+    SetDeadline(host_->options.body_timeout);
+    return false;
+  }
+  parser_->request().peer = *peer_;
+  return true;
+}
+
+void HttpConnection::TakeRequest() {
+  Request& request = parser_->request();
   close_after_ = !parser_->keep_alive();
   to_head_ = request.method == "HEAD";
   to_http10_ = request.minor_version == 0;

@@ -31,6 +31,7 @@ struct ConnectionHost {
   HttpServerOptions options;
   HttpServer::Handler handler;
   HttpServer::BodyPolicyFor body_policy;
+  HttpServer::PeerJudge peer_judge;
   PeerLookup peers;
   ConnectionList connections;
   // One buffer for all: bytes are moved on before the next connection's turn.
@@ -80,7 +81,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   size_t backlog() const { return out_.size() - out_at_ + body_.size() - body_at_; }
 
  private:
-  enum class State { kHead, kBody, kAnswer, kDrain, kDead };
+  enum class State { kHead, kPeer, kBody, kAnswer, kDrain, kDead };
   enum class Filled { kSome, kWait, kEnd };
 
   void Pump();
@@ -95,6 +96,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool OpenNextPiece();
   bool SendsFiles() const;
   void HeadDone();
+  bool PeerJudged();  // false: has to wait
+  void TakeRequest();
   bool TakeBody();
   void SpoolBody(std::string_view bytes);
   void CallHandler();

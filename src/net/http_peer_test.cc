@@ -105,5 +105,66 @@ TEST(Peer, HasNoUserOnceTheClientHasClosedItsEnd) {
   EXPECT_FALSE(gone.uid.has_value());
 }
 
+void TellVerdict(Request request, Responder responder) {
+  const auto verdict = request.peer.acts_for_uid;
+  responder.Send(Response::Text(200, !verdict ? "not asked" : *verdict ? "its user" : "somebody"));
+}
+
+TEST(Peer, NobodySeesARequestBeforeItsPeerIsJudgedAndThatOnce) {
+  TestServer server(TellVerdict);
+  int asked = 0;
+  std::function<void(bool)> verdict;
+  int policies = 0;
+  server.OnLoop([&] {
+    server.server().SetPeerJudge([&](const Request& head, std::function<void(bool)> done) {
+      if (head.headers.Has("Authorization")) return false;
+      ++asked;
+      EXPECT_TRUE(head.peer.inode.has_value());
+      verdict = std::move(done);
+      return true;
+    });
+    server.server().SetBodyPolicy([&](const Request& head) {
+      policies += head.peer.acts_for_uid.has_value() ? 1 : 0;
+      return BodyPolicy{};
+    });
+  });
+  auto client = RawClient::Tcp(server.port());
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n");
+  EXPECT_EQ(BodyOf(client.ReadResponse()), "not asked");
+  client.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  server.Until([&] { return asked == 1 && verdict; });
+  EXPECT_EQ(server.OnLoop([&] { return policies; }), 0);
+  server.OnLoop([&] { verdict(false); });
+  EXPECT_EQ(BodyOf(client.ReadResponse()), "somebody");
+  EXPECT_EQ(BodyOf(client.ReadResponse()), "somebody");
+  EXPECT_EQ(server.OnLoop([&] { return std::pair(asked, policies); }), std::pair(1, 2));
+}
+
+TEST(Peer, AVerdictMayComeAtOnceOrAfterTheClientLeft) {
+  TestServer server(TellVerdict);
+  std::function<void(bool)> late;
+  server.OnLoop([&] {
+    server.server().SetPeerJudge([&](const Request& head, std::function<void(bool)> done) {
+      if (head.path == "/late") {
+        late = std::move(done);
+      } else {
+        done(true);
+      }
+      return true;
+    });
+  });
+  {
+    auto gone = RawClient::Tcp(server.port());
+    gone.Send("GET /late HTTP/1.1\r\nHost: x\r\n\r\n");
+    server.Until([&] { return late != nullptr; });
+  }
+  auto client = RawClient::Tcp(server.port());
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(BodyOf(client.ReadResponse()), "its user");
+  server.OnLoop([&] { late(true); });
+  client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_EQ(BodyOf(client.ReadResponse()), "its user");
+}
+
 }  // namespace
 }  // namespace athanor

@@ -199,6 +199,8 @@ void HttpServer::SetBodyPolicy(BodyPolicyFor policy) {
   impl_->body_policy = std::move(policy);
 }
 
+void HttpServer::SetPeerJudge(PeerJudge judge) { impl_->peer_judge = std::move(judge); }
+
 Status HttpServer::ListenUnix(const std::string& path, mode_t mode) {
   ATHANOR_CHECK_OK(RemoveStaleSocket(path));
   ATHANOR_TRY(const auto address, UnixAddress::For(path));

@@ -109,6 +109,13 @@ class HttpServer {
 
   void SetBodyPolicy(BodyPolicyFor policy);
 
+  // Looks more closely at who sent a request, before anybody else sees it. False: that need not
+  // be known for this one. True: `done` is called on the loop's thread, within the call or later,
+  // and what it is told holds for the connection (Peer::acts_for_uid). Not asked again then.
+  using PeerJudge =
+      std::function<bool(const Request& head, std::function<void(bool acts_for_uid)> done)>;
+  void SetPeerJudge(PeerJudge judge);
+
   // Each may be called several times, before or while the loop runs.
   // Removes a stale socket at `path` only when nobody answers there; kConflict
   // when somebody does, or when `path` is something else. Removed by Stop().

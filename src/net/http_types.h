@@ -46,6 +46,9 @@ struct Peer {
   bool tls = false;
   std::optional<uint32_t> uid;  // unix: SO_PEERCRED; loopback TCP: owner of the client's socket
   std::optional<pid_t> pid;     // unix sockets only
+  std::optional<uint64_t> inode;  // loopback TCP only: of the client's socket
+  // Whether it may be taken for its uid, as the server's PeerJudge said; empty: nobody asked.
+  std::optional<bool> acts_for_uid;
   std::string address;          // "unix", "127.0.0.1:4711", "[::1]:4711"
 };
 

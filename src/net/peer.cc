@@ -72,7 +72,12 @@ inet_diag_sockid ClientSocketId(const Ends& ends) {
   return id;
 }
 
-std::optional<uint32_t> OwnerFromReply(const char* bytes, size_t size, uint16_t client_port) {
+struct Owner {
+  uint32_t uid = 0;
+  uint64_t inode = 0;
+};
+
+std::optional<Owner> OwnerFromReply(const char* bytes, size_t size, uint16_t client_port) {
   const auto* header = reinterpret_cast<const nlmsghdr*>(bytes);
   if (!NLMSG_OK(header, size) || header->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
       header->nlmsg_len < NLMSG_LENGTH(sizeof(inet_diag_msg))) {
@@ -84,10 +89,10 @@ std::optional<uint32_t> OwnerFromReply(const char* bytes, size_t size, uint16_t 
   // process, in TIME_WAIT) and may offer a listening one: neither is the client.
   if (found.idiag_inode == 0 || found.idiag_state == TCP_LISTEN) return std::nullopt;
   if (found.id.idiag_sport != client_port) return std::nullopt;
-  return found.idiag_uid;
+  return Owner{found.idiag_uid, found.idiag_inode};
 }
 
-std::optional<uint32_t> OwnerOfClient(int netlink, const Ends& ends) {
+std::optional<Owner> OwnerOfClient(int netlink, const Ends& ends) {
   struct {
     nlmsghdr header{};
     inet_diag_req_v2 body{};
@@ -140,7 +145,10 @@ Peer PeerLookup::Of(int socket_fd) {
     netlink_.reset(::socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
     if (!netlink_) return peer;
   }
-  peer.uid = OwnerOfClient(netlink_.get(), ends);
+  if (const auto owner = OwnerOfClient(netlink_.get(), ends)) {
+    peer.uid = owner->uid;
+    peer.inode = owner->inode;
+  }
   return peer;
 }
 

@@ -31,6 +31,7 @@
 #include "run/contract.h"
 #include "run/ending.h"
 #include "run/exit_record.h"
+#include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
 #include "run/outputs.h"
@@ -190,7 +191,7 @@ void Agent::StartTracking() {
   auto started = MlflowProxy::Start({Path(attempt_dir::kMlflow), plan_.server, token->second,
                                      log_, [this](Cause cause) {
                                        shipper_->Send(NoteFrame{std::move(cause)});
-                                     }});
+                                     }, ExitGate(patterns_)});
   if (!started) {
     // The script reaches the server all the same, as long as that is there.
     log_.Log(LogLevel::kError, "MLflow calls are not kept", {{"why", started.error().what}});
@@ -314,7 +315,7 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, {}};
+  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {}};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -440,7 +441,7 @@ void Agent::CarryOutStop() {
 // in two is held back by the scrubber, so only a text below it gives all it has.
 std::string Agent::FailureWords() {
   auto text = FailureText(ml_);
-  Scrubber scrubber(patterns_);
+  Scrubber scrubber(patterns_);  // not the gate: an open end must stay away
   std::string out(scrubber.Feed(text));
   if (text.size() < kFailureBytes) out += scrubber.Flush();
   return out;
@@ -531,8 +532,11 @@ std::optional<Cause> Agent::FailedBefore() const {
 
 int Agent::Run() {
   auto fetched = FetchSecrets(plan_);
-  auto patterns = SecretPatterns::Make(fetched ? *fetched : std::vector<SecretValue>());
-  patterns_ = patterns ? *patterns : *SecretPatterns::Make({});
+  auto kept_out = OwnTokens(plan_);
+  patterns_ = *SecretPatterns::Make(kept_out);
+  if (fetched) kept_out.insert(kept_out.end(), fetched->begin(), fetched->end());
+  auto patterns = SecretPatterns::Make(kept_out);
+  if (patterns) patterns_ = *patterns;
   if (!fetched || !patterns) {
     StartShipping();
     return Leave(CauseOf("secret_missing", fetched ? patterns.error() : fetched.error()));
@@ -566,6 +570,7 @@ int RunAgent(const std::string& attempt_dir) {
   auto ml = HeldFolder::At(JoinPath(attempt_dir, attempt_dir::kMl));
   if (!ml) return 1;
   ::signal(SIGPIPE, SIG_IGN);
+  NameThisProcess(kAgentName);
   if (MayTakeLong(*plan)) LeaveStartLane();
   return Agent(attempt_dir, std::move(*ml), std::move(*plan)).Run();
 }

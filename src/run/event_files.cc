@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/files.h"
 #include "base/format.h"
@@ -17,6 +19,7 @@
 #include "record/eventfile/event_writer.h"
 #include "record/eventfile/projector.h"
 #include "record/series/series_file.h"
+#include "run/event_copy.h"
 
 namespace athanor {
 namespace {
@@ -114,13 +117,13 @@ struct EventFiles::File {
   EventReader reader;
   TagKinds kinds;
   size_t damage = 0;
-  bool kept = false;
+  std::optional<EventCopy> copy;
   bool broken = false;
 };
 
 EventFiles::EventFiles(Options options)
-    : options_(std::move(options)), keeper_(options_.keep_dir, options_.attempt),
-      projector_(options_.keep_dir) {
+    : options_(std::move(options)), gate_(options_.secrets),
+      keeper_(options_.keep_dir, options_.attempt), projector_(options_.keep_dir, gate_) {
   LoadIndex();
 }
 
@@ -210,7 +213,7 @@ void EventFiles::Follow(const std::string& path) {
   const auto folder = FolderOf(path);
   auto sub_run = sub_runs_.find(folder);
   if (sub_run == sub_runs_.end()) {
-    sub_run = sub_runs_.emplace(folder, SubRunOf(folder, sub_runs_)).first;
+    sub_run = sub_runs_.emplace(folder, CleanName(SubRunOf(folder, sub_runs_))).first;
   }
   auto number = numbers_.find(path);
   if (number == numbers_.end()) {
@@ -221,12 +224,38 @@ void EventFiles::Follow(const std::string& path) {
     number = numbers_.emplace(path, static_cast<uint32_t>(numbers_.size())).first;
   }
   auto file = std::make_unique<File>(
-      File{number->second, path, sub_run->second, EventReader(std::move(*fd), kLongest), {}, 0, false, false});
+      File{number->second, path, sub_run->second, EventReader(std::move(*fd), kLongest), {}, 0, std::nullopt, false});
   files_.push_back(std::move(file));
+}
+
+std::string EventFiles::CleanName(std::string name) const {
+  if (gate_.ScrubText(name)) std::replace(name.begin(), name.end(), '*', '_');
+  return name;
+}
+
+bool EventFiles::Keep(File& file) {
+  const auto failed = [this](const Error& error) {
+    Problem("keep", "event files are not kept: " + error.what);
+    return false;
+  };
+  if (file.copy) {
+    const auto flushed = file.copy->Flush();
+    return flushed.ok() || failed(flushed.error());
+  }
+  const auto place = keeper_.PlaceFor(file.number, file.sub_run, CleanName(BaseName(file.path)));
+  if (!place) return failed(place.error());
+  auto copy = EventCopy::Open(*place);
+  if (!copy) return failed(copy.error());
+  file.copy.emplace(std::move(*copy));
+  if (auto first = std::exchange(options_.first_kept, nullptr)) first();
+  return true;
 }
 
 void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
                       std::vector<Found>& found) {
+  std::string clean(payload);
+  if (gate_.ScrubMessage(clean)) payload = clean;
+  file.copy->Add(payload);
   EventView event;
   if (!ReadEvent(payload, event) || event.kind != EventView::Kind::kSummary) return;
   // A value takes more than a byte of its record: places within it are numbers enough.
@@ -257,16 +286,8 @@ void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
 bool EventFiles::Read(size_t most, std::vector<Found>& found) {
   bool more = false;
   for (auto& file : files_) {
-    if (!file->kept) {
-      auto kept = keeper_.Keep(file->reader.fd(), file->sub_run, BaseName(file->path));
-      file->kept = kept.ok();
-      if (!kept) Problem("keep", "event files are not kept: " + kept.error().what);
-      if (kept && options_.first_kept) {
-        options_.first_kept();
-        options_.first_kept = nullptr;
-      }
-    }
-    if (file->broken) continue;
+    // What cannot be kept is read no further: it stays in the script's file, until there is room.
+    if (file->broken || !Keep(*file)) continue;
     if (found.size() >= most) return true;
     auto read = file->reader.Poll(
         [&](uint64_t offset, std::string_view payload) { Take(*file, offset, payload, found); },
@@ -277,6 +298,7 @@ bool EventFiles::Read(size_t most, std::vector<Found>& found) {
       continue;
     }
     more = more || *read;
+    (void)Keep(*file);
     if (file->reader.damage().size() > file->damage) {
       const auto& damage = file->reader.damage()[file->damage];
       file->damage = file->reader.damage().size();

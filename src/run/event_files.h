@@ -10,6 +10,8 @@
 // A point is numbered by its place in its file, and a file by the order in which it was found,
 // which is kept: an agent that starts anew makes the same numbers.
 //
+// What is kept is a copy of each whole record, without secrets.
+//
 // Not followed: links, files older than the script's start (they came with the source, the data
 // or a checkpoint), and what lies below input/.
 // Threads: one. It looks for new files about once a second, and less often where that takes long.
@@ -27,6 +29,7 @@
 #include "base/held_folder.h"
 #include "record/series/series_store.h"
 #include "run/event_keeper.h"
+#include "run/exit_gate.h"
 #include "run/projector_keeper.h"
 
 namespace athanor {
@@ -39,6 +42,7 @@ class EventFiles {
     std::string marker;  // a file last written just before the script's start
     std::string keep_dir;
     uint32_t attempt = 1;
+    std::shared_ptr<const SecretPatterns> secrets;
     std::function<void()> first_kept;                  // there is something to show
     std::function<void(const std::string&)> problem;   // for a person; once each
   };
@@ -67,11 +71,14 @@ class EventFiles {
   void LoadIndex();
   void Look();
   void Follow(const std::string& path);  // below the root
+  std::string CleanName(std::string name) const;
+  bool Keep(File& file);  // false: it waits for room, and must not be read
   void Take(File& file, uint64_t offset, std::string_view payload, std::vector<Found>& found);
   bool Read(size_t most, std::vector<Found>& found);  // true: there is more
   void Problem(const std::string& key, const std::string& text);
 
   Options options_;
+  ExitGate gate_;
   EventKeeper keeper_;
   ProjectorKeeper projector_;
   std::vector<std::unique_ptr<File>> files_;

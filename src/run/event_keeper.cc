@@ -1,7 +1,6 @@
 #include "run/event_keeper.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -16,12 +15,13 @@
 namespace athanor {
 namespace {
 
-// Whose file is whose: "<attempt>\t<path below the folder>" a line.
+// Whose file is whose: "<attempt>\t<path below the folder>\t<number>" a line.
 constexpr char kList[] = ".attempts";
 
 struct Listed {
   uint32_t attempt = 0;
   std::string path;
+  std::string number;  // of the file in its attempt; empty: not known any more
 };
 
 std::vector<Listed> ReadList(const std::string& dir) {
@@ -29,10 +29,10 @@ std::vector<Listed> ReadList(const std::string& dir) {
   const auto text = ReadFile(JoinPath(dir, kList));
   if (!text) return list;
   for (const auto& line : Split(*text, '\n')) {
-    const auto tab = line.find('\t');
-    if (tab == std::string::npos) continue;
-    list.push_back({static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10)),
-                    line.substr(tab + 1)});
+    const auto parts = Split(line, '\t');
+    if (parts.size() < 2) continue;
+    list.push_back({static_cast<uint32_t>(std::strtoul(line.c_str(), nullptr, 10)), parts[1],
+                    parts.size() > 2 ? parts[2] : std::string()});
   }
   return list;
 }
@@ -40,13 +40,6 @@ std::vector<Listed> ReadList(const std::string& dir) {
 std::string SubRunOf(const std::string& path) {
   const auto slash = path.rfind('/');
   return slash == std::string::npos ? std::string() : path.substr(0, slash);
-}
-
-bool SameFile(int fd, const std::string& path) {
-  struct stat a {};
-  struct stat b {};
-  return ::fstat(fd, &a) == 0 && ::lstat(path.c_str(), &b) == 0 && a.st_ino == b.st_ino &&
-         a.st_dev == b.st_dev;
 }
 
 Result<UniqueFd> OpenPart(const std::string& path, int flags) {
@@ -60,25 +53,28 @@ Result<UniqueFd> OpenPart(const std::string& path, int flags) {
 EventKeeper::EventKeeper(std::string dir, uint32_t attempt)
     : dir_(std::move(dir)), attempt_(attempt) {}
 
-Status EventKeeper::Keep(int fd, const std::string& sub_run, const std::string& name) {
-  const auto folder = sub_run.empty() ? dir_ : JoinPath(dir_, sub_run);
-  ATHANOR_CHECK_OK(MakeDirs(folder, 0755));
+Result<std::string> EventKeeper::PlaceFor(uint32_t number, const std::string& sub_run,
+                                          const std::string& name) {
+  const auto below = [&](const std::string& kept) {
+    return sub_run.empty() ? kept : sub_run + "/" + kept;
+  };
+  const auto listed = ReadList(dir_);
+  for (const auto& one : listed) {
+    if (one.attempt == attempt_ && one.number == std::to_string(number)) {
+      return JoinPath(dir_, one.path);
+    }
+  }
+  ATHANOR_CHECK_OK(MakeDirs(sub_run.empty() ? dir_ : JoinPath(dir_, sub_run), 0755));
+  // Another file may have the name: one of an earlier attempt, or of a folder that is named by
+  // a time, which is left out.
   auto kept = name;
-  if (SameFile(fd, JoinPath(folder, kept))) return Ok();
-  // Another attempt's file of the same name.
-  if (Exists(JoinPath(folder, kept))) kept += fmt::format(".attempt-{}", attempt_);
-  const auto path = JoinPath(folder, kept);
-  if (SameFile(fd, path)) return Ok();
+  if (Exists(JoinPath(dir_, below(kept)))) kept += fmt::format(".attempt-{}", attempt_);
+  if (Exists(JoinPath(dir_, below(kept)))) kept += fmt::format(".{}", number);
   // Listed first: a file without a list would count for no attempt.
   ATHANOR_TRY(const auto list, OpenPart(JoinPath(dir_, kList), O_WRONLY | O_CREAT | O_APPEND));
-  const auto below = sub_run.empty() ? kept : sub_run + "/" + kept;
-  ATHANOR_CHECK_OK(WriteAll(list.get(), fmt::format("{}\t{}\n", attempt_, below)));
-  // By descriptor: the name may mean another file by now.
-  const auto opened = "/proc/self/fd/" + std::to_string(fd);
-  if (::linkat(AT_FDCWD, opened.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) == 0) {
-    return Ok();
-  }
-  return FailErrno("link " + path, errno);
+  ATHANOR_CHECK_OK(
+      WriteAll(list.get(), fmt::format("{}\t{}\t{}\n", attempt_, below(kept), number)));
+  return JoinPath(dir_, below(kept));
 }
 
 void EventKeeper::Saw(const std::string& sub_run, std::string_view tag, int64_t step) {

@@ -1,5 +1,5 @@
-// EventKeeper keeps the event files of a job's attempts where they outlive them, each as a link
-// to the file that the script writes, so that they are there while it runs and cost nothing:
+// EventKeeper knows where the event files of a job's attempts are kept, so that they outlive them.
+// What is there are copies that grow with the script's own files (run/event_copy):
 //
 //   <dir>/<sub-run>/<file>                               what counts, over all attempts
 //   <dir>/abandoned/attempt-1-by-2/<sub-run>/<file>      what attempt 2 did again
@@ -27,8 +27,9 @@ class EventKeeper {
  public:
   EventKeeper(std::string dir, uint32_t attempt);
 
-  // Links the open file in. Again for the same file: nothing happens.
-  Status Keep(int fd, const std::string& sub_run, const std::string& name);
+  // Where this attempt's file of that number is kept, listed as its own; the same place each time.
+  Result<std::string> PlaceFor(uint32_t number, const std::string& sub_run,
+                               const std::string& name);
   // This attempt has a value of that tag at that step.
   void Saw(const std::string& sub_run, std::string_view tag, int64_t step);
   bool unsettled() const { return !changed_.empty(); }

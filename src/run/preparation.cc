@@ -244,6 +244,8 @@ class Preparer {
     environment_dir_ = std::move(built.dir);
     if (built.packages.empty()) return Ok();
     ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    // A package may be named by an address with a password in it.
+    (void)ExitGate(p_.patterns).ScrubText(built.packages);
     ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
     out_.packages = kept.sha256;
     // For the agent that reports the end, if it is not this one.
@@ -483,11 +485,21 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
       return Fail(std::move(error));
     }
   }
-  // Given by Prepare; here so that it is scrubbed from what the script prints.
-  if (HasOwnServer(plan)) {
-    values.push_back({"AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret});
-  }
   return values;
+}
+
+std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
+  std::vector<SecretValue> tokens;
+  const auto add = [&tokens](const char* name, const std::string& value) {
+    if (value.size() >= SecretPatterns::kMinValue) tokens.push_back({name, value});
+  };
+  const auto run = plan.spec.env.find("MLFLOW_TRACKING_TOKEN");
+  if (run != plan.spec.env.end()) add("MLFLOW_TRACKING_TOKEN", run->second);
+  if (HasOwnServer(plan)) {
+    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret);
+  }
+  add("ATHANOR_AGENT_TOKEN", plan.token);
+  return tokens;
 }
 
 Cause CauseOf(const std::string& kind, const Error& error) {

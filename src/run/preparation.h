@@ -28,6 +28,7 @@ struct Preparation {
   Logger& log;
   Shipper& shipper;
   const std::vector<SecretValue>& secrets;
+  const std::shared_ptr<const SecretPatterns>& patterns;
   std::function<bool()> cancelled;
 };
 
@@ -52,9 +53,10 @@ Result<Prepared> Prepare(const Preparation& preparation);
 // Whether Prepare may have to install, to copy data or to restore a checkpoint.
 bool MayTakeLong(const AttemptPlan& plan);
 
-// Values of the job's secrets, from wherever each comes, and that of the script's own access
-// key to this server; kNotFound names the secret.
+// Values of the job's secrets, from wherever each comes; kNotFound names the secret.
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
+// What the attempt itself has to speak to the server: its tokens and access key. Secrets too.
+std::vector<SecretValue> OwnTokens(const AttemptPlan& plan);
 
 Cause CauseOf(const std::string& kind, const Error& error);
 // Lets the shipper follow the script's streams and event files.

@@ -30,9 +30,22 @@ Status LinkAs(int fd, const std::string& path) {
   return Ok();
 }
 
+// A copy of the text in `fd`, in place of what has the name now; what is no text is left out.
+Status CopyAs(const ExitGate& gate, int fd, const std::string& path) {
+  ATHANOR_CHECK_OK(MakeDirs(DirName(path), 0755));
+  const auto part = path + ".part";
+  UniqueFd to(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
+  if (!to) return FailErrno("write " + path, errno);
+  const auto copied = gate.CopyText(fd, to.get());
+  if (copied && *copied && std::rename(part.c_str(), path.c_str()) == 0) return Ok();
+  ::unlink(part.c_str());
+  return copied ? Ok() : Fail(copied.error());
+}
+
 }  // namespace
 
-ProjectorKeeper::ProjectorKeeper(std::string keep_dir) : keep_dir_(std::move(keep_dir)) {}
+ProjectorKeeper::ProjectorKeeper(std::string keep_dir, const ExitGate& gate)
+    : keep_dir_(std::move(keep_dir)), gate_(gate) {}
 
 Status ProjectorKeeper::Keep(int root, const std::string& config,
                              const std::string& sub_run) {
@@ -43,7 +56,8 @@ Status ProjectorKeeper::Keep(int root, const std::string& config,
   }
   const Stamp stamp{info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_size};
   if (const auto known = kept_.find(config); known != kept_.end() && known->second == stamp) return Ok();
-  ATHANOR_TRY(const auto text, ReadAll(fd->get()));
+  ATHANOR_TRY(auto text, ReadAll(fd->get()));
+  (void)gate_.ScrubText(text);
   const auto from = DirName(config);
   const auto to = sub_run.empty() ? keep_dir_ : JoinPath(keep_dir_, sub_run);
   bool all = true;
@@ -56,7 +70,9 @@ Status ProjectorKeeper::Keep(int root, const std::string& config,
         all = false;
         continue;
       }
-      ATHANOR_CHECK_OK(LinkAs(table->get(), JoinPath(to, path)));
+      const auto place = JoinPath(to, path);
+      ATHANOR_CHECK_OK(path == one.metadata_path ? CopyAs(gate_, table->get(), place)
+                                                 : LinkAs(table->get(), place));
     }
   }
   // Last, so that what it names is there; a copy, since writers change it in place.

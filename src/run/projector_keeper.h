@@ -1,6 +1,6 @@
 // ProjectorKeeper keeps the embeddings of a run, which SummaryWriters put beside their event files:
-// the config that names them, and the tables it names, as links where they lie in the run. Not for
-// two threads at once.
+// the config that names them, and the tables it names, where they lie in the run: numbers as links,
+// texts as copies without secrets. Not for two threads at once.
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,13 @@
 #include <utility>
 
 #include "base/result.h"
+#include "run/exit_gate.h"
 
 namespace athanor {
 
 class ProjectorKeeper {
  public:
-  explicit ProjectorKeeper(std::string keep_dir);
+  ProjectorKeeper(std::string keep_dir, const ExitGate& gate);
 
   // `config` is a path below the open folder `root`. Nothing happens while it is as it was when it was kept last.
   // A table that is named before it is there is kept when the config changes, or at the next call.
@@ -24,6 +25,7 @@ class ProjectorKeeper {
   using Stamp = std::pair<int64_t, int64_t>;  // time and size
 
   const std::string keep_dir_;
+  const ExitGate& gate_;
   std::map<std::string, Stamp> kept_;  // by config
 };
 

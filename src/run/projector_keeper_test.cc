@@ -29,7 +29,8 @@ class ProjectorKeeperTest : public testing::Test {
   Status Keep() { return keeper_.Keep(OpenDir(dir_ / "ml")->get(), "runs/projector_config.pbtxt", "sub"); }
 
   TestDir dir_;
-  ProjectorKeeper keeper_{dir_ / "events"};
+  ExitGate gate_;
+  ProjectorKeeper keeper_{dir_ / "events", gate_};
 };
 
 TEST_F(ProjectorKeeperTest, KeepsWhatTheConfigNamesAlsoWhenTheScriptRemovesIt) {

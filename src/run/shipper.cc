@@ -12,6 +12,7 @@
 #include <thread>
 
 #include "net/http_client.h"
+#include "run/exit_gate.h"
 #include "run/log_follower.h"
 #include "run/point_quota.h"
 #include "watch/progress.h"
@@ -65,7 +66,8 @@ PointBatch PointsOf(const SpoolBatch& batch, uint32_t rank) {
 }  // namespace
 
 struct Shipper::Parts {
-  explicit Parts(Options o) : options(std::move(o)), jitter(std::random_device{}()) {
+  explicit Parts(Options o)
+      : options(std::move(o)), gate(options.secrets), jitter(std::random_device{}()) {
     // The expressions were checked at submit; should one fail here, nothing is lost but it.
     if (auto made = RegexMetrics::Make(options.plan.spec.metrics)) metrics.emplace(std::move(*made));
   }
@@ -107,6 +109,7 @@ struct Shipper::Parts {
   bool AllSent();
 
   Options options;
+  ExitGate gate;
   // Everything below is used by the shipper's thread alone, but for `mutex`'s part.
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<std::unique_ptr<Spool>> spools;
@@ -193,6 +196,7 @@ Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
 }
 
 void Shipper::FollowEvents(EventFiles::Options options) {
+  options.secrets = parts_->options.secrets;
   auto added = std::make_unique<EventFiles>(std::move(options));
   std::lock_guard lock(parts_->mutex);
   parts_->new_events = std::move(added);
@@ -657,6 +661,7 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
   call.target = "/agent/v1/report";
   call.headers.Add("Authorization", "Bearer " + options.plan.token);
   call.headers.Add("Content-Type", "application/octet-stream");
+  gate.ScrubFrames(frames);
   call.body = EncodeReport(frames);
   call.idempotent = true;
   auto reply = client->Do(call);

@@ -36,7 +36,7 @@ class Shipper {
     const AttemptPlan& plan;
     const Clock& clock;
     Logger& log;
-    std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from logs
+    std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from all that is sent or kept
     std::function<UsageFrame()> usage;           // asked about once a second
     std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
     // What was read, as it is read and before it is sent, also what waits on disk for a server

@@ -43,7 +43,9 @@ struct StartedRecord {
   bool operator==(const StartedRecord&) const = default;
 };
 
-// What the supervisor is called (/proc/PID/comm) while a log waits for room on the disk:
+// What the supervisor is called (/proc/PID/comm): by this its processes are told from others.
+inline constexpr char kSupervisorName[] = "athanor-supervi";
+// The same while a log waits for room on the disk:
 // a full disk takes no file that could say so. At most 15 bytes.
 inline constexpr char kWaitsForRoomName[] = "ath-disk-full";
 

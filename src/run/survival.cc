@@ -57,7 +57,9 @@ void Survival::Tell(const Firing& firing) {
       };
       webhooks_ = std::make_unique<Webhooks>(std::move(options));
     });
-    return webhooks_->Post(rule.url, WebhookBody(options_.plan, firing));
+    auto body = WebhookBody(options_.plan, firing);
+    (void)gate_.ScrubJson(body);
+    return webhooks_->Post(rule.url, std::move(body));
   }
 }
 
@@ -68,6 +70,7 @@ void Survival::FinishWebhooks() {
 }
 
 void Survival::HookInto(Shipper::Options& options) {
+  gate_ = ExitGate(options.secrets);
   options.on_points = [this](const PointBatch& batch) { watcher_.OnPoints(batch); };
   options.on_output = [this](uint64_t bytes) { watcher_.OnOutput(bytes); };
   options.on_checkpoint = [this](const SpoolCheckpoint& saved) {

@@ -21,6 +21,7 @@
 #include "link/spool.h"
 #include "link/wire.h"
 #include "run/checkpoint/checkpoint_sync.h"
+#include "run/exit_gate.h"
 #include "run/publish.h"
 #include "run/shipper.h"
 #include "run/watcher.h"
@@ -70,6 +71,7 @@ class Survival {
   std::string Stacks() const;
 
   Options options_;
+  ExitGate gate_;  // set by HookInto
   Watcher watcher_;
   Shipper* shipper_ = nullptr;
   std::once_flag webhooks_made_;  // firings come on two threads

@@ -15,9 +15,12 @@ import urllib.parse
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
+import venvs
 from harness import Case, Server, until
 
 CANARY = "cAnArY/+=7&%vAlUe?zq"
+# One that clients let pass as a name.
+NAMED = "pLaIn_cAnArY_vAlUe-zq"
 
 
 def forms(value):
@@ -50,6 +53,66 @@ def kept(home):
                 pass  # gone meanwhile
 
 
+MLFLOW = """
+    import json, os, random
+    import mlflow
+    value, name = os.environ["CANARY"], os.environ["NAMED"]
+    mlflow.set_experiment("exp " + name)
+    with mlflow.start_run() as run:
+        mlflow.log_param("key", value)
+        mlflow.log_params({"p" + name: 1, "q": value})
+        mlflow.set_tag("t", "at " + value + "!")
+        mlflow.set_tag("t" + name, 1)
+        mlflow.set_tags({"u" + name: value})
+        for step in range(3): mlflow.log_metric("m/" + name, step, step=step)
+        mlflow.log_metrics({"n/" + name: 1.5}, step=1)
+        mlflow.log_text("the value is " + value + "\\n", "note.txt")
+        mlflow.log_text("named", "folder-" + name + "/" + name + ".txt")
+        mlflow.log_dict({"k": value}, "d.json")
+        long = "x\\n" * 1000000
+        mlflow.log_text(long + value, "long.txt")
+        with open("data.bin", "wb") as file: file.write(random.Random(1).randbytes(3 << 20))
+        mlflow.log_artifact("data.bin")
+        with mlflow.start_run(nested=True, run_name="child " + value) as child:
+            mlflow.log_param("of", value)
+    client = mlflow.MlflowClient()
+    client.create_registered_model("model " + name, tags={"t": value}, description=value)
+    client.set_terminated(run.info.run_id)
+    found = client.get_run(run.info.run_id)
+    def read(path):
+        with open(mlflow.artifacts.download_artifacts(run_id=run.info.run_id, artifact_path=path), "rb") as file:
+            return file.read()
+    print("OUT " + json.dumps({
+        "params": found.data.params, "tag": found.data.tags["t"], "metrics": list(found.data.metrics),
+        "experiment": client.get_experiment(found.info.experiment_id).name,
+        "child": client.get_run(child.info.run_id).info.run_name,
+        "text": read("note.txt").decode(), "dict": read("d.json").decode(),
+        "long": read("long.txt").decode() == long + "***CANARY***",
+        "binary": read("data.bin") == random.Random(1).randbytes(3 << 20)}))
+"""
+
+READ_EVENTS = """
+import glob, json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams import metadata, plugin_data_pb2
+found = {}
+for path in sorted(glob.glob(sys.argv[1] + "/**/*tfevents*", recursive=True)):
+    events = EventAccumulator(path).Reload()
+    for tag in events.Tags()["tensors"]:
+        if tag.startswith("note"):
+            found["text"] = events.Tensors(tag)[0].tensor_proto.string_val[0].decode()
+    for tag in events.Tags()["scalars"]:
+        values = [[e.step, e.value] for e in events.Scalars(tag)]
+        if tag == "plain": found["plain"] = values
+        if tag.startswith("loss/"): found["loss"] = values
+    for tag, content in events._plugin_to_tag_to_content.get(metadata.PLUGIN_NAME, {}).items():
+        data = plugin_data_pb2.HParamsPluginData.FromString(content)
+        if data.HasField("session_start_info"):
+            found["key"] = data.session_start_info.hparams["key"].string_value
+print(json.dumps(found))
+"""
+
+
 class Canary(unittest.TestCase):
     """A server for each test: what one leaks is found in its own home only."""
 
@@ -69,7 +132,8 @@ class Canary(unittest.TestCase):
         until(lambda: not os.listdir(os.path.join(self.server.home, "attempts")),
               "the attempt's folder is removed")
         for path, data in self.everything_kept():
-            self.assertEqual(hits(data), [], path)
+            self.assertEqual(hits(data) + hits(data, NAMED), [], path)
+            self.assertEqual(hits(path.encode(), NAMED), [])
         for verb in (["show", job, "--json"], ["why", job, "--json"], ["events", job, "--json"],
                      ["events", "--json"], ["logs", job, "--phase", "all"], ["ps", "--json"],
                      ["logs", job, "--json", "--phase", "all"], ["secret", "ls", "--json"]):
@@ -132,6 +196,82 @@ class Canary(unittest.TestCase):
         """)
         self.assertEqual(record["cause"]["kind"], "python_exception")
         self.assertIn("***CANARY***", record["cause"]["text"])
+
+    def named(self):
+        self.server.ath("secret", "set", "NAMED", input=NAMED + "\n", check=0)
+        return ["-s", "CANARY", "-s", "NAMED"]
+
+    def test_names_of_metrics(self):
+        """Red if a report's frames are sent as they were made (no ScrubFrames in Post)."""
+        self.server.script("named.py", """
+            import athanor, os
+            name = os.environ["NAMED"]
+            for step in range(3): athanor.log({"of " + name: step, "loss": 1}, step=step)
+            print(name + "_loss: 0.5")
+        """)
+        job = self.server.submit("python3", "named.py", flags=self.named())
+        self.assertEqual(self.server.wait(job)["state"], "Completed")
+        self.assert_nowhere(job)
+        self.assertEqual([p["value"] for p in self.server.points(job, "of ***NAMED***")], [0, 1, 2])
+
+    def check_mlflow(self, version):
+        python = venvs.venv("mlflow-skinny==" + version)
+        self.server.script("log.py", MLFLOW)
+        job = self.server.submit(python, "log.py", flags=self.named())
+        record = self.server.wait(job)
+        self.assertEqual(record["state"], "Completed", self.server.logs(job)[-4000:])
+        self.assertNotIn("mlflow_refused", json.dumps(self.server.events(job)))
+        self.assert_nowhere(job)
+        out = json.loads(self.server.logs(job).decode().rpartition("OUT ")[2].splitlines()[0])
+        self.assertEqual(out["params"], {"key": "***CANARY***", "p___NAMED___": "1", "q": "***CANARY***"})
+        self.assertEqual(out["tag"], "at ***CANARY***!")
+        self.assertIn("m/___NAMED___", out["metrics"])
+        self.assertEqual(out["experiment"], "exp ***NAMED***")
+        self.assertEqual(out["child"], "child ***CANARY***")
+        self.assertEqual(out["text"], "the value is ***CANARY***\n")
+        self.assertEqual(json.loads(out["dict"]), {"k": "***CANARY***"})
+        self.assertTrue(out["long"], "a text that goes through a file is scrubbed")
+        self.assertTrue(out["binary"], "what is no text is kept byte for byte")
+
+    def test_mlflow_old_client(self):
+        """Red if the proxy keeps and passes calls as they come (no gate in Handle and Ask)."""
+        self.check_mlflow("2.22.5")
+
+    def test_mlflow_new_client(self):
+        """Red if the proxy keeps and passes calls as they come (no gate in Handle and Ask)."""
+        self.check_mlflow("3.17.2")
+
+    def test_tensorboard(self):
+        """Red if event files are kept as links to the script's own, or a record's new length is not
+        put into the messages around it (ScrubText for ScrubMessage)."""
+        python = venvs.venv("tensorboard==2.21.0", "tensorboardX==2.6.5", inherit=True)
+        self.server.script("events.py", """
+            import os
+            from torch.utils.tensorboard import SummaryWriter
+            value, name = os.environ["CANARY"], os.environ["NAMED"]
+            for folder in ("runs", "runs/" + name):
+                w = SummaryWriter(folder, filename_suffix="." + name)
+                w.add_text("note", "the value is " + value + " indeed", 1)
+                for step in range(3): w.add_scalar("loss/" + name, 0.5, step)
+                w.add_scalar("plain", 0.25, 7)
+                w.add_custom_scalars({value: {"both": ["Multiline", [name]]}})
+                w.close()
+            with SummaryWriter("runs") as w:
+                w.add_hparams({"key": value, name: 0.1}, {"hparam/acc": 1})
+        """)
+        job = self.server.submit(python, "events.py", flags=self.named())
+        record = self.server.wait(job)
+        self.assertEqual(record["state"], "Completed", self.server.logs(job)[-4000:])
+        self.assert_nowhere(job)
+        out = subprocess.run(
+            [python, "-c", READ_EVENTS, os.path.join(self.server.home, "jobs", job, "events")],
+            stdout=subprocess.PIPE, check=True).stdout
+        found = json.loads(out)
+        self.assertEqual(found["text"], "the value is ***CANARY*** indeed")
+        self.assertEqual(found["plain"], [[7, 0.25]])
+        self.assertEqual(found["loss"], [[0, 0.5], [1, 0.5], [2, 0.5]])
+        self.assertEqual(found["key"], "***CANARY***")
+        self.assertEqual([p["value"] for p in self.server.points(job, "loss/***NAMED***")], [0.5] * 3)
 
     def test_failure_file(self):
         """Red if output/failure is taken over without scrubbing."""

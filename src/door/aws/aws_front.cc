@@ -222,9 +222,8 @@ Response AwsFront::Refusal(Protocol protocol, const Request& head, const AwsErro
 Result<AccessKeys::Key> AwsFront::FindKey(const std::string& id, WallTime now) const {
   const auto attempt = AttemptOfKey(id);
   if (!attempt) return context_.access_keys.Find(id, now);
-  const auto job = context_.engine.JobOf(*attempt);
-  const auto* live = job ? context_.engine.Live(*job) : nullptr;
-  if (!live || !live->current() || live->current()->id != *attempt) {
+  const auto job = JobNowIn(context_, *attempt);
+  if (!job) {
     return Fail(ErrorCode::kDenied, "the access key was a job's, and that attempt is over",
                 "eval \"$(ath env aws)\"");
   }

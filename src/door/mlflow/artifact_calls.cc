@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
 #include "door/queries.h"
 
@@ -125,9 +126,11 @@ Status Keep(const DoorContext& context, const Request& request, const std::strin
   return Ok();
 }
 
-void Put(DoorContext& context, const Call& call, const std::string& path) {
+void Put(Mlflow& mlflow, const Call& call, const std::string& path) {
   const auto refuse = [call](const Error& error) { call.responder.Send(MlflowError(error)); };
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
+  if (auto may = CheckMayChange(mlflow, call, path); !may) return refuse(may.error());
+  DoorContext& context = mlflow.context;
   const bool taken = context.readers.Submit([&context, call, path, refuse] {
     if (auto kept = Keep(context, call.request, path); !kept) return refuse(kept.error());
     call.Json(200, "{}");
@@ -193,10 +196,12 @@ void ListFolder(DoorContext& context, const Call& call) {
   call.Json(200, ListText(*listed, "", ""));
 }
 
-void Delete(DoorContext& context, const Call& call) {
+void Delete(Mlflow& mlflow, const Call& call) {
   const std::string path = call.captures["path"];
   const auto refuse = [&](const Error& error) { call.responder.Send(MlflowError(error)); };
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
+  if (auto may = CheckMayChange(mlflow, call, path); !may) return refuse(may.error());
+  const DoorContext& context = mlflow.context;
   auto root = Root(context);
   if (!root) return refuse(root.error());
   auto fd = OpenBeneath(root->get(), path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
@@ -273,14 +278,14 @@ std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
     const std::string base =
         (door.empty() ? "/api" : "/ajax-api") + std::string("/2.0/mlflow-artifacts/artifacts");
     const std::string name = door + "mlflow.artifacts.";
-    routes.push_back({"PUT", base + "/{path...}", name + "put", [&context](const Call& call) {
-                        Put(context, call, call.captures["path"]);
+    routes.push_back({"PUT", base + "/{path...}", name + "put", [mlflow](const Call& call) {
+                        Put(*mlflow, call, call.captures["path"]);
                       }});
     routes.push_back({"GET", base + "/{path...}", name + "get", [&context](const Call& call) {
                         SendArtifact(context, call, call.captures["path"]);
                       }});
     routes.push_back({"DELETE", base + "/{path...}", name + "delete",
-                      [&context](const Call& call) { Delete(context, call); }});
+                      [mlflow](const Call& call) { Delete(*mlflow, call); }});
     routes.push_back({"GET", base, name + "folder",
                       [&context](const Call& call) { ListFolder(context, call); }});
   }
@@ -297,7 +302,7 @@ std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
                         path = InvalidParameter("Artifact size is too large. Max size is 10MB.");
                       }
                       if (!path) return call.responder.Send(MlflowError(path.error()));
-                      Put(mlflow->context, call, *path);
+                      Put(*mlflow, call, *path);
                     }});
   return routes;
 }

@@ -81,7 +81,7 @@ Result<Answer> One(const Mlflow& mlflow, const std::string& id, RunBatch batch =
   return answer;
 }
 
-Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call&) {
+Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   LoggedModelRow row;
   row.id = "m-" + RandomHex(16);
   ATHANOR_TRY(row.experiment, fields.NeededInt("experiment_id"));
@@ -91,6 +91,8 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call&) {
   if (row.name.empty()) row.name = FriendlyName(NewUlid());
   ATHANOR_TRY(row.type, fields.Text("model_type"));
   ATHANOR_TRY(row.run_id, fields.Text("source_run_id"));
+  // What a job makes is its run's, so that it may go on with it.
+  if (const auto job = mlflow.JobOf(call); job && row.run_id.empty()) row.run_id = job->value.ToHex();
   row.artifacts = fmt::format("{}/models/{}/artifacts", experiment.row.location, row.id);
   row.created_ms = row.updated_ms = mlflow.Now();
   ATHANOR_TRY(const auto tags, TagsOf(fields, "tags", kMostTagChars));

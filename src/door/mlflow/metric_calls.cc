@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "door/hub.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/job_rights.h"
 #include "door/mlflow/model_metrics.h"
 #include "door/mlflow/plain_batch.h"
 #include "door/mlflow/validate.h"
@@ -183,6 +184,7 @@ std::optional<Result<Answer>> LogPlainMetric(Mlflow& mlflow, const Call& call) {
   const auto id = plain ? JobId::Parse(plain->run) : std::nullopt;
   if (!id || !CheckMlflowKey(plain->point.name, "key").ok()) return std::nullopt;
   if (!mlflow.context.runs.CheckActive(*id).ok()) return std::nullopt;
+  if (!CheckMayChange(mlflow, call, *id).ok()) return std::nullopt;
   std::vector<Point> points;
   points.push_back(std::move(plain->point));
   if (auto kept = Store(mlflow, *id, std::move(points), call); !kept) {
@@ -266,7 +268,7 @@ std::optional<Result<Answer>> LogPlainBatch(Mlflow& mlflow, const Call& call) {
   }
   const auto fields = Fields::Of(call.request, plain->rest);
   const auto id = fields ? fields->Run() : Result<JobId>(tl::unexpected(fields.error()));
-  if (!id) return std::nullopt;
+  if (!id || !CheckMayChange(mlflow, call, *id).ok()) return std::nullopt;
   return KeepBatch(mlflow, *id, *fields, {std::move(plain->metrics), {}}, call);
 }
 

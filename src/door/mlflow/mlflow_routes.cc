@@ -7,6 +7,7 @@
 #include "door/hub.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/job_rights.h"
 #include "door/mlflow/mlflow.h"
 
 namespace athanor {
@@ -47,6 +48,9 @@ void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const C
   if (!row.slow) {
     auto fields = Fields::Of(call.request);
     if (!fields) return call.responder.Send(MlflowError(fields.error()));
+    if (auto may = CheckMayChange(*mlflow, call, row, *fields); !may) {
+      return call.responder.Send(MlflowError(may.error()));
+    }
     return Finish(*mlflow, call, row.handler(*mlflow, *fields, call));
   }
   const bool taken = mlflow->context.readers.Submit([mlflow, &row, call] {

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "door/mlflow/calls.h"
+#include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
 #include "door/names.h"
 
@@ -79,7 +80,10 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(const auto started, fields.Int("start_time"));
   run.started_ms = started.value_or(mlflow.Now());
   // What a job logs beside its own run can be found from it.
-  if (const auto job = mlflow.JobOf(call)) run.tags.emplace_back("athanor.job_id", job->ToString());
+  if (const auto job = mlflow.JobOf(call)) {
+    std::erase_if(run.tags, [](const auto& tag) { return tag.first == kJobTag; });
+    run.tags.emplace_back(kJobTag, job->ToString());
+  }
   ATHANOR_TRY(auto batch, mlflow.context.runs.AddRun(run));
   ATHANOR_TRY(auto body, RunText(mlflow, run.id));
   return Answer{std::move(body), std::move(batch)};

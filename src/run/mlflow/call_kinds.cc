@@ -90,6 +90,15 @@ bool SendsFile(std::string_view method, std::string_view raw_path) {
   return method == "PUT" && StartsWith(CallOf(raw_path), kFiles);
 }
 
+size_t WordsOf(std::string_view raw_path) {
+  const auto call = CallOf(raw_path);
+  for (const std::string_view named :
+       {kFiles, std::string_view("mlflow-artifacts/mpu/"), std::string_view("mlflow/logged-models/")}) {
+    if (StartsWith(call, named)) return raw_path.size() - call.size() + named.size();
+  }
+  return raw_path.size();
+}
+
 std::string AnswerForKept(std::string_view raw_path, std::string_view body) {
   if (!EndsWith(raw_path, "/mlflow/runs/update")) return "{}";
   const auto json = ParseJson(body);

@@ -28,6 +28,9 @@ bool AnswersFile(std::string_view method, std::string_view raw_path);
 // Whether the body is a file, of any size.
 bool SendsFile(std::string_view method, std::string_view raw_path);
 
+// How many of the path's first bytes are words of the API; what follows are names and ids.
+size_t WordsOf(std::string_view raw_path);
+
 // The answer to a call that is kept: "{}", or what it says itself.
 std::string AnswerForKept(std::string_view raw_path, std::string_view body);
 

@@ -77,6 +77,15 @@ UniqueFd UnnamedFile(const std::string& dir) {
   return UniqueFd(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 }
 
+// The words of the API stay, whatever a secret is.
+void ScrubTarget(const ExitGate& gate, Request& request) {
+  const size_t words = WordsOf(request.raw_path);
+  std::string rest = request.target.substr(words);
+  if (!gate.ScrubText(rest)) return;
+  request.target = request.target.substr(0, words) + rest;
+  request.raw_path = request.target.substr(0, request.target.find('?'));
+}
+
 }  // namespace
 
 struct MlflowProxy::Impl {
@@ -100,6 +109,7 @@ struct MlflowProxy::Impl {
   BodyPolicy PolicyFor(const Request& head) const;
   bool MayPass(const Request& head) const;
   void Handle(Request request, const Responder& responder);
+  Status ScrubFile(Request& request) const;
   void Keep(const Request& request, const Responder& responder, bool tell);
   void Expire(uint64_t seq);
   void AnswerWaiters();  // with the mutex held
@@ -112,7 +122,7 @@ struct MlflowProxy::Impl {
   void WaitForWork();
   void Pause(int failures);
 
-  void Ask(const Request& request, const Responder& responder, uint64_t after, SteadyTime until);
+  void Ask(Request request, const Responder& responder, uint64_t after, SteadyTime until);
   bool WaitFor(uint64_t seq, SteadyTime until);
   HttpCall CallFor(const Request& request) const;
   std::optional<Response> OldAnswer(const Request& request);
@@ -190,7 +200,25 @@ BodyPolicy MlflowProxy::Impl::PolicyFor(const Request& head) const {
   return policy;
 }
 
+// The body of an upload. What is in memory may be text or not; a file is copied if it is.
+Status MlflowProxy::Impl::ScrubFile(Request& request) const {
+  if (!request.body_file) {
+    if (IsTextBegin(request.body)) (void)options.gate.ScrubText(request.body);
+    return Ok();
+  }
+  auto clean = std::make_shared<UniqueFd>(UnnamedFile(options.dir));
+  if (!*clean) return FailErrno("keep an artifact", errno);
+  ATHANOR_TRY(const bool text, options.gate.CopyText(request.body_file->get(), clean->get()));
+  if (!text) return Ok();
+  request.body_size = static_cast<uint64_t>(::lseek(clean->get(), 0, SEEK_END));
+  request.body_file = std::move(clean);
+  return Ok();
+}
+
 void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
+  ScrubTarget(options.gate, request);
+  // Files are looked at by those who pass them on.
+  if (!SendsFile(request.method, request.raw_path)) (void)options.gate.ScrubJson(request.body);
   const auto kind = KindOf(request.method, request.raw_path, request.body);
   switch (kind) {
     case CallKind::kRefused:
@@ -413,8 +441,13 @@ void MlflowProxy::Impl::Remember(const Request& request, const Response& respons
   old_answers[request.target] = response;
 }
 
-void MlflowProxy::Impl::Ask(const Request& request, const Responder& responder, uint64_t after,
+void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_t after,
                             SteadyTime until) {
+  if (SendsFile(request.method, request.raw_path)) {
+    if (auto scrubbed = ScrubFile(request); !scrubbed) {
+      return responder.Send(Refusal(507, "RESOURCE_EXHAUSTED", scrubbed.error().what));
+    }
+  }
   auto old = MayBeOld(request.method, request.raw_path) ? OldAnswer(request) : std::nullopt;
   if (old) until = std::min(until, std::chrono::steady_clock::now() + options.tell_patience);
   HttpCall call = CallFor(request);

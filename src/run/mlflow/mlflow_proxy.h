@@ -14,6 +14,9 @@
 // and refused later is told as a note on the job. What cannot be kept (disk full, too much waits)
 // is dropped, counted and told: telemetry may be lost, a run may not.
 //
+// Secrets are taken out of every call before it is kept or passed on: out of addresses, fields, and
+// artifacts that are text. An artifact that is none passes as it is.
+//
 // A restarted agent listens on the same port and goes on with what is kept. Bodies and answers
 // that are files pass through unnamed files on disk, never through memory.
 //
@@ -28,6 +31,7 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "job/record.h"
+#include "run/exit_gate.h"
 
 namespace athanor {
 
@@ -39,6 +43,7 @@ class MlflowProxy {
     std::string token;   // the script's
     Logger& log;
     std::function<void(Cause)> note;
+    ExitGate gate{};  // what passes and what is kept goes through it
     Millis tell_patience{1'000};
     Millis ask_patience{30'000};
     uint64_t most_kept = 1 << 30;  // bytes

@@ -16,6 +16,7 @@
 #include "run/process_tree.h"
 #include "run/supervisor/os.h"
 #include "run/supervisor/supervisor.h"
+#include "run/supervisor_status.h"
 
 namespace athanor::supervisor {
 namespace {
@@ -63,6 +64,8 @@ int Main(int argc, char** argv) {
   UniqueFd ready(std::atoi(argv[2]));
   (void)::fcntl(ready.get(), F_SETFD, FD_CLOEXEC);
   const int signal_fd = TakeSignals();
+  // Whatever the program's file is called.
+  (void)::prctl(PR_SET_NAME, kSupervisorName, 0, 0, 0);
   // Without a PID namespace this is what makes orphans ours.
   (void)::prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   const auto bytes = ReadWhole(argv[1], kKvLimit);

@@ -276,7 +276,7 @@ void Supervisor::SayWhetherItWaits() {
   });
   if (waits == waits_for_room_) return;
   waits_for_room_ = waits;
-  (void)::prctl(PR_SET_NAME, waits ? kWaitsForRoomName : program_invocation_short_name, 0, 0, 0);
+  (void)::prctl(PR_SET_NAME, waits ? kWaitsForRoomName : kSupervisorName, 0, 0, 0);
 }
 
 void Supervisor::TakeSignals() {
