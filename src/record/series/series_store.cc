@@ -35,7 +35,6 @@ constexpr size_t kMaxNames = 100'000;
 constexpr size_t kFolderDigits = 5;
 constexpr uint64_t kIndexEvery = 1 << 20;        // bytes of growth
 constexpr size_t kMostIndexBytes = 1u << 30;
-constexpr uint64_t kExactPoints = 16 * 1024;     // a sample of no more is made from the points
 
 using Channel = std::tuple<uint32_t, uint32_t, uint32_t>;  // attempt, rank, channel
 
@@ -101,7 +100,8 @@ struct JobSeries {
 };
 
 SeriesPoint PointOf(const SeriesBlock& block, const SeriesBlock::Item& item) {
-  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false};
+  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false,
+          IsGuessed(block.channel)};
 }
 
 using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
@@ -200,7 +200,7 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, NewNames& defined) {
 
 // Then the sample is made from the points themselves.
 bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
-  return plan.points <= std::max<uint64_t>(kExactPoints, 2 * query.width);
+  return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
 
 }  // namespace
@@ -605,6 +605,27 @@ Result<std::vector<SeriesPoint>> SeriesStore::History(JobId job, std::string_vie
   return KeepAllPoints(std::move(points), resumes);
 }
 
+Result<std::optional<std::vector<SeriesPoint>>> SeriesStore::ShortHistory(
+    JobId job, std::string_view name, uint64_t most, const Resumes& resumes) const {
+  std::vector<SeriesChunk> chunks;
+  {
+    const auto lease = parts_->jobs.Take(job);
+    const std::lock_guard lock(lease->mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+    const auto at = lease->by_name.find(name);
+    if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
+  }
+  KeepSpeakers(chunks);
+  uint64_t count = 0;
+  for (const auto& chunk : chunks) count += chunk.count;
+  std::optional<std::vector<SeriesPoint>> history;
+  if (count > most) return history;
+  std::vector<SeriesPoint> points;
+  ATHANOR_CHECK_OK(parts_->ReadChunks(job, name, chunks, points));
+  history = KeepAllPoints(std::move(points), resumes);
+  return history;
+}
+
 std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std::string_view name,
                                                                   const SampleQuery& query,
                                                                   const Resumes& resumes) const {
@@ -649,8 +670,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view
   }
   std::vector<SeriesPoint> read;
   ATHANOR_CHECK_OK(parts_->ReadChunks(job, name, plan.partly, read));
-  std::erase_if(read, [&](const SeriesPoint& p) { return !Counts(plan, query, p); });
-  read = MergePoints(std::move(read), false, resumes);
+  KeepCounted(plan, query, read);
   return ThinChunks(plan.whole, std::move(read), query.width);
 }
 
