@@ -152,6 +152,21 @@ class Interval(Case):
         both = self.rows(sorted([run, other]), 2)
         self.assertEqual(sorted(both), [(0, 1), (0, 5), (3, 1), (3, 7)])
 
+    def test_what_is_wrong_is_said_in_mlflows_words(self):
+        for fields, text in (
+                ("metric_key=m", "Missing value for required parameter 'run_ids'."),
+                ("run_ids=a", "Missing value for required parameter 'metric_key'"),
+                ("metric_key=m" + "&run_ids=a" * 101, "must specify at most 100 run_ids."),
+                ("run_ids=a&metric_key=m&max_results=0", "max_results must be between 1 and 2500"),
+                ("run_ids=a&metric_key=m&max_results=2501", "max_results must be between 1 and 2500"),
+                ("run_ids=a&metric_key=m&start_step=1", "both must be specified."),
+                ("run_ids=a&metric_key=m&start_step=1&end_step=0", "must be greater than start_step")):
+            reply = self.server.http(
+                "GET", "/ajax-api/2.0/mlflow/metrics/get-history-bulk-interval?" + fields)
+            self.assertEqual((reply.status, reply.json()["error_code"]),
+                             (400, "INVALID_PARAMETER_VALUE"))
+            self.assertIn(text, reply.json()["message"])
+
     def test_without_steps_all_are_at_step_0(self):
         run = self.new_run()
         for timestamp in range(6):

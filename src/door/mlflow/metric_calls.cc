@@ -20,7 +20,7 @@ namespace {
 // Points that came through this door; the ones of agents have the channels of their spools.
 constexpr uint32_t kMlflowChannel = 0x6D6C666C;
 constexpr size_t kMostHistory = 25'000;
-constexpr size_t kMostSampled = 2'500;
+constexpr int64_t kMostSampled = 2'500;
 constexpr size_t kMostBulkRuns = 100;
 
 tl::unexpected<Error> Missing(const std::string& parameter) {
@@ -42,7 +42,8 @@ Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
   const Json* key = member("key");
   const Json* value = member("value");
   const Json* timestamp = member("timestamp");
-  if (key == nullptr || !key->is_string()) return Missing(called("key"));
+  if (key == nullptr) return Missing(called("key"));
+  if (!key->is_string()) return tl::unexpected(TextOf(*key, called("key")).error());
   if (value == nullptr) return Missing(called("value"));
   if (timestamp == nullptr) return Missing(called("timestamp"));
   Point point;
@@ -316,13 +317,8 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-Result<std::vector<JobId>> RunsOf(const Fields& fields, std::string_view name) {
-  ATHANOR_TRY(auto texts, fields.Texts(name));
-  if (texts.empty() || texts.size() > kMostBulkRuns) {
-    return InvalidParameter(fmt::format(
-        "GetMetricHistoryBulk request must specify 1 to {} {} values. Received {}.", kMostBulkRuns,
-        name, texts.size()));
-  }
+// In the order in which MLflow answers; what is no id names no run.
+std::vector<JobId> RunsOf(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   std::vector<JobId> runs;
   for (const auto& text : texts) {
@@ -332,8 +328,20 @@ Result<std::vector<JobId>> RunsOf(const Fields& fields, std::string_view name) {
 }
 
 Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const auto runs, RunsOf(fields, "run_id"));
-  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+  ATHANOR_TRY(auto texts, fields.Texts("run_id"));
+  ATHANOR_TRY(const std::string key, fields.Text("metric_key"));
+  if (texts.empty()) {
+    return InvalidParameter("GetMetricHistoryBulk request must specify at least one run_id.");
+  }
+  if (texts.size() > kMostBulkRuns) {
+    return InvalidParameter(fmt::format(
+        "GetMetricHistoryBulk request cannot specify more than {} run_ids. Received {} run_ids.",
+        kMostBulkRuns, texts.size()));
+  }
+  if (key.empty()) {
+    return InvalidParameter("GetMetricHistoryBulk request must specify a metric_key.");
+  }
+  const auto runs = RunsOf(std::move(texts));
   ATHANOR_TRY(const auto page, ReadPage(fields, kMostHistory, kMostHistory));
   Answer answer;
   answer.body.clear();
@@ -420,18 +428,31 @@ struct IntervalQuery {
 
 Result<IntervalQuery> ReadInterval(const Fields& fields) {
   IntervalQuery query;
-  ATHANOR_TRY(query.runs, RunsOf(fields, "run_ids"));
+  ATHANOR_TRY(auto texts, fields.Texts("run_ids"));
+  if (texts.empty()) return Missing("run_ids");
+  if (texts.size() > kMostBulkRuns) {
+    return InvalidParameter(fmt::format("GetMetricHistoryBulkInterval request must specify at most "
+                                        "{} run_ids. Received {} run_ids.",
+                                        kMostBulkRuns, texts.size()));
+  }
+  query.runs = RunsOf(std::move(texts));
   ATHANOR_TRY(query.key, fields.Needed("metric_key"));
-  ATHANOR_TRY(const auto page, ReadPage(fields, kMostSampled, kMostSampled));
+  ATHANOR_TRY(const auto most, fields.Int("max_results"));
+  if (most && (*most < 1 || *most > kMostSampled)) {
+    return InvalidParameter(
+        fmt::format("max_results must be between 1 and {}. Got {}.", kMostSampled, *most));
+  }
+  query.most = static_cast<size_t>(most.value_or(kMostSampled));
   ATHANOR_TRY(query.start, fields.Int("start_step"));
   ATHANOR_TRY(query.stop, fields.Int("end_step"));
-  query.most = page.limit;
-  if (query.start.has_value() != query.stop.has_value() ||
-      (query.start && *query.start > *query.stop)) {
+  if (query.start.has_value() != query.stop.has_value()) {
     return InvalidParameter(
-        "If either start step or end step are specified, both must be "
-        "specified, and end_step must be greater than start_step. Found "
-        "start_step and end_step to be inconsistent.");
+        "If either start step or end step are specified, both must be specified.");
+  }
+  if (query.start && *query.start > *query.stop) {
+    return InvalidParameter(
+        fmt::format("end_step must be greater than start_step. Found start_step={} and end_step={}.",
+                    *query.start, *query.stop));
   }
   return query;
 }

@@ -129,9 +129,12 @@ bool SeriesChunk::Spot::operator==(const Spot& other) const {
 }
 
 void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
+  if (!chunks_.empty() && chunks_.back().guessed != point.guessed) {
+    if (point.guessed) return;
+    chunks_.clear();
+  }
   const bool fits = !chunks_.empty() && chunks_.back().count < kChunkPoints &&
-                    chunks_.back().attempt == point.attempt &&
-                    chunks_.back().rank == point.rank && chunks_.back().guessed == point.guessed;
+                    chunks_.back().attempt == point.attempt && chunks_.back().rank == point.rank;
   if (!fits) {
     chunks_.emplace_back();
     chunks_.back().attempt = point.attempt;
@@ -164,13 +167,8 @@ void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
 }
 
 void KeepSpeakers(std::vector<SeriesChunk>& chunks) {
-  const auto logged = [](const SeriesChunk& chunk) { return !chunk.guessed; };
   const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
-  const auto keep = [&chunks](auto which) {
-    if (std::any_of(chunks.begin(), chunks.end(), which)) std::erase_if(chunks, std::not_fn(which));
-  };
-  keep(logged);
-  keep(zero);
+  if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
 }
 
 SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,

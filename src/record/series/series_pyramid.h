@@ -52,6 +52,7 @@ class SeriesPyramid {
   void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
 
  private:
+  // Of one kind: guesses, as long as there is nothing else. They never count again after that.
   std::vector<SeriesChunk> chunks_;
 };
 
@@ -72,7 +73,7 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
 // Of points that were read for the plan: those that count and are asked for, as a reader gets them.
 void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
                  std::vector<SeriesPoint>& points);
-// The chunks whose points may count at all: guessed ones and those of other ranks may not.
+// Leaves the chunks whose points may count at all: where rank 0 speaks, those of others may not.
 void KeepSpeakers(std::vector<SeriesChunk>& chunks);
 
 // Of points in order: the lowest and the highest of each of `width` parts, the first and the

@@ -86,8 +86,8 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
   return bits;
 }
 
-// Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; leave
-// the chunks of guesses in PlanSample, or let chunks at step 0 keep it.
+// Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; keep
+// the chunks of guesses when a logged point comes (Add), or let chunks at step 0 keep it.
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 24; ++round) {

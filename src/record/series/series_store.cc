@@ -86,6 +86,11 @@ struct JobSeries {
     const auto at = last_seq.find({batch.attempt, batch.rank, batch.channel});
     return at == last_seq.end() ? std::nullopt : std::optional(at->second);
   }
+  // Whether a guess of this name would never count.
+  bool IsLogged(std::string_view name) const {
+    const auto at = by_name.find(name);
+    return at != by_name.end() && series[at->second].summary.state().logged;
+  }
   // An id that was defined before keeps its first name.
   void Define(uint32_t id, std::string_view name) {
     if (by_id.contains(id)) return;
@@ -440,7 +445,10 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
 // Needs the state's mutex. `last` is the seq of the channel's last point.
 Result<size_t> SeriesStore::Parts::Append(JobId job, JobSeries& state, const PointBatch& batch,
                                           std::optional<uint64_t> last) {
-  const auto items = FreshItems(batch, last);
+  auto items = FreshItems(batch, last);
+  if (IsGuessed(batch.channel)) {
+    std::erase_if(items, [&state](const auto* item) { return state.IsLogged(item->point.name); });
+  }
   if (items.empty()) return size_t{0};
   if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(FolderOf(job)));
   ATHANOR_CHECK_OK(Store(job, state, batch, items));

@@ -35,7 +35,8 @@ struct Point {
 };
 
 // The channels of points that were guessed from what a script printed, one for each stream. They
-// count only as long as no other channel has a point of the same name, in any attempt.
+// count only as long as no other channel has a point of the same name, in any attempt; from then on
+// Append leaves them out.
 inline constexpr uint32_t kGuessChannel = 0xC000'0000u;
 inline constexpr bool IsGuessed(uint32_t channel) {
   return channel >= kGuessChannel && channel - kGuessChannel < 8;
