@@ -219,6 +219,10 @@ std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& 
       json.Key("abandoned");
       json.Bool(true);
     }
+    if (point.guessed) {
+      json.Key("guessed");
+      json.Bool(true);
+    }
     json.EndObject();
     out += '\n';
   }

@@ -37,7 +37,8 @@ constexpr uint64_t kFlood = 128 << 10;
 constexpr int kFloodRest = 4;                // times as long as a look took
 constexpr Millis kLongestRest{400};
 constexpr uint64_t kFloodBacklog = 64 << 20;  // not so much, though
-// Regex points share a rank with spool points; a stream is a channel of its own.
+// Regex points share a rank with spool points; a stream is a channel of its own. So is it for
+// guesses: by their channels the store knows them, and leaves them out where a client speaks.
 constexpr uint32_t kRegexChannel = 0x8000'0000u;
 
 void KeepTail(std::string& tail, std::string_view bytes) {
@@ -104,6 +105,10 @@ struct Shipper::Parts {
   void Handle(const std::vector<ReplyFrame>& replies);
   void Seen(const Stream& stream, std::string_view bytes, bool shown);
   void AddPoints(std::vector<MetricPoint> found, bool shown);
+  // A guess that nobody needs. One that is sent all the same is left out by the store.
+  bool IsIdle(const MetricPoint& point) const {
+    return point.guessed && (sdk_used || event_names.contains(point.name));
+  }
   void WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause);
   void WarnUnmatched();
   bool AllSent();
@@ -553,7 +558,7 @@ void Shipper::Parts::LookAheadIn(Stream& stream) {
     PointBatch batch;
     batch.rank = stream.rank;
     for (auto& point : found) {
-      if (point.guessed && sdk_used) continue;
+      if (IsIdle(point)) continue;
       batch.items.push_back({point.seq,
                              {std::move(point.name), point.step,
                               options.clock.Wall().ms * 1'000'000, point.value}});
@@ -603,8 +608,8 @@ void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes, bool sho
 void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
   int64_t now_ns = options.clock.Wall().ms * 1'000'000;
   for (auto& point : found) {
-    if (point.guessed && (sdk_used || event_names.contains(point.name))) continue;
-    uint32_t channel = kRegexChannel | point.stream;
+    if (IsIdle(point)) continue;
+    const uint32_t channel = (point.guessed ? kGuessChannel : kRegexChannel) | point.stream;
     if (points.empty() || points.back().batch.channel != channel ||
         points.back().batch.rank != point.rank.value) {
       points.emplace_back();

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 
 import { align } from '../src/lib/align';
 import { rebin } from '../src/lib/bins';
-import { joinTail, overMetric, parsePoints, pick, xOf } from '../src/lib/points';
+import { joinTail, overMetric, parsePoints, pick, tailFrom, xOf } from '../src/lib/points';
 import { principal } from '../src/lib/project';
 import { bestSoFar, safeRange, smooth } from '../src/lib/smooth';
 import { buildModel, type Settings } from '../src/charts/model';
@@ -32,6 +32,14 @@ test('a tail replaces what was there from its first step on', () => {
   assert.deepEqual(list(joined.step), [1, 2, 3, 4]);
   assert.deepEqual(list(joined.value), [1, 2, 30, 40]);
   assert.equal(joinTail(old, parsePoints('')), old);
+});
+
+test('a tail will do from the last step on, but not of guesses or of what has no step but 0', () => {
+  assert.equal(tailFrom(parsePoints(line([[0, 1], [5, 2]]))), 5);
+  assert.equal(tailFrom(parsePoints(line([[0, 1]]))), undefined);
+  const guessed = line([[4, 1], [5, 2]]).replaceAll('"value"', '"guessed":true,"value"');
+  assert.equal(tailFrom(parsePoints(guessed)), undefined);
+  assert.deepEqual(list(joinTail(parsePoints(guessed), parsePoints(guessed)).guessed), [1, 1]);
 });
 
 test('x is the step, the time, or the time since the first point', () => {

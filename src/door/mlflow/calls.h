@@ -6,10 +6,8 @@
 
 #include <map>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
-#include <tuple>
 
 #include "base/json_writer.h"
 #include "door/mlflow/open_history.h"
@@ -23,8 +21,6 @@ struct Mlflow {
   // A script in a job that names an experiment means it for the job's own run: MLflow's
   // client refuses to go on with a run of another one.
   std::map<JobId, int64_t> named_experiment;
-  // Series (run, attempt, name) that have a point with a step; what is not here may have, too.
-  std::set<std::tuple<JobId, uint32_t, std::string>> begun;
   std::shared_ptr<OpenHistory> history = std::make_shared<OpenHistory>();
 
   int64_t Now() const { return context.clock.Wall().ms; }

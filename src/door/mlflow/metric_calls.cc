@@ -21,9 +21,8 @@ namespace {
 // Points that came through this door; the ones of agents have the channels of their spools.
 constexpr uint32_t kMlflowChannel = 0x6D6C666C;
 constexpr size_t kMostHistory = 25'000;
-constexpr size_t kMostSampled = 2'500;
+constexpr int64_t kMostSampled = 2'500;
 constexpr size_t kMostBulkRuns = 100;
-constexpr size_t kMostBegun = 50'000;
 
 tl::unexpected<Error> Missing(const std::string& parameter) {
   return InvalidParameter("Missing value for required parameter '" + parameter +
@@ -44,7 +43,8 @@ Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
   const Json* key = member("key");
   const Json* value = member("value");
   const Json* timestamp = member("timestamp");
-  if (key == nullptr || !key->is_string()) return Missing(called("key"));
+  if (key == nullptr) return Missing(called("key"));
+  if (!key->is_string()) return tl::unexpected(TextOf(*key, called("key")).error());
   if (value == nullptr) return Missing(called("value"));
   if (timestamp == nullptr) return Missing(called("timestamp"));
   Point point;
@@ -79,25 +79,6 @@ uint32_t AttemptFor(const Mlflow& mlflow, JobId run, const Call& call) {
   return live->current()->number;
 }
 
-// Whether the series had a point with a step in this attempt; from now on it has.
-bool Begun(Mlflow& mlflow, JobId run, uint32_t attempt, const std::string& name) {
-  if (mlflow.begun.size() >= kMostBegun) mlflow.begun.clear();
-  if (!mlflow.begun.emplace(run, attempt, name).second) return true;
-  const auto points = mlflow.context.series.Sample(run, name, {INT64_MIN, INT64_MAX, 1});
-  return points && std::any_of(points->begin(), points->end(), [&](const SeriesPoint& point) {
-           return point.step && point.attempt == attempt;
-         });
-}
-
-// Clients send 0 also for "no step": many such points of one name are many, not one. So only the
-// first point of an attempt is at step 0.
-void KeepStepless(Mlflow& mlflow, JobId run, PointBatch& batch) {
-  for (auto& item : batch.items) {
-    Point& point = item.point;
-    if (point.step == 0 && Begun(mlflow, run, batch.attempt, point.name)) point.step.reset();
-  }
-}
-
 // Stored when this returns: it survives the end of the server. What an agent kept and delivers is
 // known by its place, and stored once.
 Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& call) {
@@ -106,7 +87,6 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
   batch.channel = kMlflowChannel;
   batch.attempt = AttemptFor(mlflow, run, call);
   for (auto& point : points) batch.items.push_back({0, std::move(point)});
-  KeepStepless(mlflow, run, batch);
   const auto place = call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader))
                                          : std::nullopt;
   if (place) {
@@ -272,7 +252,25 @@ std::optional<Result<Answer>> LogPlainBatch(Mlflow& mlflow, const Call& call) {
   return KeepBatch(mlflow, *id, *fields, {std::move(plain->metrics), {}}, call);
 }
 
-// By time, step and value, each once: a point that a client sent again is one.
+// In order of `key_of`, each once: a point that a client sent again is one.
+template <class KeyOf>
+void OrderRows(std::vector<SeriesPoint>& points, KeyOf key_of) {
+  const auto below = [&](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
+  if (!std::is_sorted(points.begin(), points.end(), below)) {
+    std::sort(points.begin(), points.end(), below);
+  }
+  points.erase(std::unique(points.begin(), points.end(),
+                           [&](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
+               points.end());
+}
+
+// NaN has a place, too: after the numbers.
+std::pair<bool, double> PlaceOf(double value) {
+  const bool nan = std::isnan(value);
+  return {nan, nan ? 0 : value};
+}
+
+// By time, step and value.
 Result<std::vector<SeriesPoint>> HistoryOf(Mlflow& mlflow, JobId run, const std::string& key) {
   if (!mlflow.context.runs.Has(run)) {
     return MlflowFail("RESOURCE_DOES_NOT_EXIST",
@@ -283,18 +281,9 @@ Result<std::vector<SeriesPoint>> HistoryOf(Mlflow& mlflow, JobId run, const std:
     if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
     return points;
   }
-  // NaN has a place, too: after the numbers.
-  const auto key_of = [](const SeriesPoint& p) {
-    const bool nan = std::isnan(p.value);
-    return std::tuple(p.wall_ns, p.step.value_or(0), nan, nan ? 0 : p.value);
-  };
-  const auto below = [&](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
-  if (!std::is_sorted(points->begin(), points->end(), below)) {
-    std::sort(points->begin(), points->end(), below);
-  }
-  points->erase(std::unique(points->begin(), points->end(),
-                            [&](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
-                points->end());
+  OrderRows(*points, [](const SeriesPoint& p) {
+    return std::tuple(p.wall_ns, p.step.value_or(0), PlaceOf(p.value));
+  });
   return points;
 }
 
@@ -330,13 +319,8 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-Result<std::vector<JobId>> RunsOf(const Fields& fields, std::string_view name) {
-  ATHANOR_TRY(auto texts, fields.Texts(name));
-  if (texts.empty() || texts.size() > kMostBulkRuns) {
-    return InvalidParameter(fmt::format(
-        "GetMetricHistoryBulk request must specify 1 to {} {} values. Received {}.", kMostBulkRuns,
-        name, texts.size()));
-  }
+// In the order in which MLflow answers; what is no id names no run.
+std::vector<JobId> RunsOf(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   std::vector<JobId> runs;
   for (const auto& text : texts) {
@@ -346,8 +330,20 @@ Result<std::vector<JobId>> RunsOf(const Fields& fields, std::string_view name) {
 }
 
 Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const auto runs, RunsOf(fields, "run_id"));
-  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
+  ATHANOR_TRY(auto texts, fields.Texts("run_id"));
+  ATHANOR_TRY(const std::string key, fields.Text("metric_key"));
+  if (texts.empty()) {
+    return InvalidParameter("GetMetricHistoryBulk request must specify at least one run_id.");
+  }
+  if (texts.size() > kMostBulkRuns) {
+    return InvalidParameter(fmt::format(
+        "GetMetricHistoryBulk request cannot specify more than {} run_ids. Received {} run_ids.",
+        kMostBulkRuns, texts.size()));
+  }
+  if (key.empty()) {
+    return InvalidParameter("GetMetricHistoryBulk request must specify a metric_key.");
+  }
+  const auto runs = RunsOf(std::move(texts));
   ATHANOR_TRY(const auto page, ReadPage(fields, kMostHistory, kMostHistory));
   Answer answer;
   answer.body.clear();
@@ -371,11 +367,14 @@ Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-// Of each of `most` equal parts the first, and the very last; of one only the last.
+// Of `most` parts, as equal as can be and the longer ones first, the first row of each; the very
+// last row instead of the last of them.
 std::vector<SeriesPoint> Sampled(const std::vector<SeriesPoint>& points, size_t most) {
   if (points.size() <= most) return points;
+  const size_t each = points.size() / most;
+  const size_t longer = points.size() % most;
   std::vector<SeriesPoint> kept;
-  for (size_t i = 0; i + 1 < most; ++i) kept.push_back(points[i * points.size() / most]);
+  for (size_t i = 0; i + 1 < most; ++i) kept.push_back(points[i * each + std::min(i, longer)]);
   kept.push_back(points.back());
   return kept;
 }
@@ -385,26 +384,39 @@ SampleQuery ChartQuery(std::optional<int64_t> start, std::optional<int64_t> stop
   return {start, stop, std::max<size_t>(most / 2, 1)};
 }
 
-// At most `most` points of a run for a chart, by step.
+// The rows between two steps, by step, time and value.
+void KeepRows(std::vector<SeriesPoint>& points, std::optional<int64_t> start,
+              std::optional<int64_t> stop) {
+  if (start) {
+    std::erase_if(points, [&](const SeriesPoint& p) {
+      return p.step.value_or(0) < *start || p.step.value_or(0) > *stop;
+    });
+  }
+  OrderRows(points, [](const SeriesPoint& p) {
+    return std::tuple(p.step.value_or(0), p.wall_ns, PlaceOf(p.value));
+  });
+}
+
+// At most `most` points of a run for a chart, by step: those that MLflow's own server would choose.
+// Of very many points they are others, the lowest and the highest of each part among them.
 Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::string& key,
                                          std::optional<int64_t> start, std::optional<int64_t> stop,
                                          size_t most) {
+  if (!mlflow.context.runs.Has(run)) return std::vector<SeriesPoint>();
+  const auto resumes = mlflow.context.runs.ResumesOf(run);
+  ATHANOR_TRY(auto few, mlflow.context.series.ShortHistory(run, key, kFewPoints, resumes));
+  if (few) {
+    KeepRows(*few, start, stop);
+    return Sampled(*few, most);
+  }
   // What was logged without a step is at step 0 for MLflow, and nowhere for the store's ranges.
-  const bool zero = start && *start <= 0 && *stop >= 0;
-  if (!zero && mlflow.context.runs.Has(run)) {
-    auto points = mlflow.context.series.Sample(run, key, ChartQuery(start, stop, most),
-                                               mlflow.context.runs.ResumesOf(run));
-    if (points) return Sampled(*points, most);
-    if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
-    return points;
+  if (!start || *start > 0 || *stop < 0) {
+    ATHANOR_TRY(const auto points,
+                mlflow.context.series.Sample(run, key, ChartQuery(start, stop, most), resumes));
+    return Sampled(points, most);
   }
   ATHANOR_TRY(auto points, HistoryOf(mlflow, run, key));
-  std::erase_if(points, [&](const SeriesPoint& p) {
-    return p.step.value_or(0) < *start || p.step.value_or(0) > *stop;
-  });
-  std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.step.value_or(0), a.wall_ns) < std::pair(b.step.value_or(0), b.wall_ns);
-  });
+  KeepRows(points, start, stop);
   return Sampled(points, most);
 }
 
@@ -418,18 +430,31 @@ struct IntervalQuery {
 
 Result<IntervalQuery> ReadInterval(const Fields& fields) {
   IntervalQuery query;
-  ATHANOR_TRY(query.runs, RunsOf(fields, "run_ids"));
+  ATHANOR_TRY(auto texts, fields.Texts("run_ids"));
+  if (texts.empty()) return Missing("run_ids");
+  if (texts.size() > kMostBulkRuns) {
+    return InvalidParameter(fmt::format("GetMetricHistoryBulkInterval request must specify at most "
+                                        "{} run_ids. Received {} run_ids.",
+                                        kMostBulkRuns, texts.size()));
+  }
+  query.runs = RunsOf(std::move(texts));
   ATHANOR_TRY(query.key, fields.Needed("metric_key"));
-  ATHANOR_TRY(const auto page, ReadPage(fields, kMostSampled, kMostSampled));
+  ATHANOR_TRY(const auto most, fields.Int("max_results"));
+  if (most && (*most < 1 || *most > kMostSampled)) {
+    return InvalidParameter(
+        fmt::format("max_results must be between 1 and {}. Got {}.", kMostSampled, *most));
+  }
+  query.most = static_cast<size_t>(most.value_or(kMostSampled));
   ATHANOR_TRY(query.start, fields.Int("start_step"));
   ATHANOR_TRY(query.stop, fields.Int("end_step"));
-  query.most = page.limit;
-  if (query.start.has_value() != query.stop.has_value() ||
-      (query.start && *query.start > *query.stop)) {
+  if (query.start.has_value() != query.stop.has_value()) {
     return InvalidParameter(
-        "If either start step or end step are specified, both must be "
-        "specified, and end_step must be greater than start_step. Found "
-        "start_step and end_step to be inconsistent.");
+        "If either start step or end step are specified, both must be specified.");
+  }
+  if (query.start && *query.start > *query.stop) {
+    return InvalidParameter(
+        fmt::format("end_step must be greater than start_step. Found start_step={} and end_step={}.",
+                    *query.start, *query.stop));
   }
   return query;
 }

@@ -9,7 +9,6 @@
 namespace athanor {
 namespace {
 
-constexpr std::string_view kMark = "ATHSIDX1";
 static_assert(std::endian::native == std::endian::little);
 
 class Writer {
@@ -93,7 +92,10 @@ void PassChunk(Stream& pass, Chunk& chunk) {
   pass(chunk.attempt);
   pass(chunk.rank);
   pass(chunk.count);
+  pass(chunk.guessed);
   pass(chunk.ordered);
+  pass(chunk.by_time);
+  pass(chunk.only_zero);
   pass(chunk.has_extremes);
   pass(chunk.has_odd);
   pass(chunk.from);
@@ -115,9 +117,13 @@ void PassSummary(Stream& pass, State& state) {
   pass(state.last.value);
   pass(state.last.attempt);
   pass(state.last.rank);
+  pass(state.last.guessed);
   pass(state.stale);
   pass(state.any);
+  pass(state.logged);
   pass(state.rank_zero);
+  pass(state.zeros);
+  pass(state.only_zero);
   pass(state.first_step);
 }
 
@@ -182,19 +188,19 @@ std::string EncodeIndex(const SeriesIndex& index) {
   }
   write(static_cast<uint32_t>(index.series.size()));
   for (const auto& series : index.series) Write(write, series);
-  std::string bytes(kMark);
+  std::string bytes(kIndexMark);
   const uint32_t crc = Crc32c(write.out);
   bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));
   return bytes + write.out;
 }
 
 std::optional<SeriesIndex> DecodeIndex(std::string_view bytes) {
-  if (bytes.size() < kMark.size() + 4 || bytes.substr(0, kMark.size()) != kMark) {
+  if (bytes.size() < kIndexMark.size() + 4 || bytes.substr(0, kIndexMark.size()) != kIndexMark) {
     return std::nullopt;
   }
   uint32_t crc = 0;
-  std::memcpy(&crc, bytes.data() + kMark.size(), sizeof(crc));
-  const auto payload = bytes.substr(kMark.size() + 4);
+  std::memcpy(&crc, bytes.data() + kIndexMark.size(), sizeof(crc));
+  const auto payload = bytes.substr(kIndexMark.size() + 4);
   if (Crc32c(payload) != crc) return std::nullopt;
   Reader read(payload);
   SeriesIndex index;

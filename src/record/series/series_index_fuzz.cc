@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 2 == 1) {
     // A right head, so that the payload is reached.
     const uint32_t crc = Crc32c(bytes);
-    bytes.insert(0, std::string("ATHSIDX1") + std::string(reinterpret_cast<const char*>(&crc), 4));
+    bytes.insert(0, std::string(kIndexMark) + std::string(reinterpret_cast<const char*>(&crc), 4));
   }
   const auto index = DecodeIndex(bytes);
   if (!index) return 0;

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 namespace athanor {
 namespace {
@@ -13,15 +14,31 @@ auto OrderOf(const SeriesPoint& p) {
   return std::tie(p.step, p.wall_ns, p.attempt, p.rank);
 }
 
-// Points mostly come in order: looking first costs less than sorting.
-void SortPoints(std::vector<SeriesPoint>& points) {
-  const auto below = [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); };
-  if (std::is_sorted(points.begin(), points.end(), below)) return;
-  std::stable_sort(points.begin(), points.end(), below);
+template <class Points, class Test>
+bool Any(const Points& points, Test test) {
+  return std::any_of(points.begin(), points.end(), test);
 }
 
 bool HasRankZero(const std::vector<SeriesPoint>& points) {
-  return std::any_of(points.begin(), points.end(), [](const auto& p) { return p.rank == 0; });
+  return Any(points, [](const auto& p) { return p.rank == 0; });
+}
+
+// Leaves those that may count at all, before steps are looked at.
+void KeepSpeakers(std::vector<SeriesPoint>& points) {
+  if (Any(points, [](const auto& p) { return !p.guessed; })) {
+    std::erase_if(points, [](const auto& p) { return p.guessed; });
+  }
+  if (HasRankZero(points)) {
+    std::erase_if(points, [](const auto& p) { return p.rank != 0; });
+  }
+}
+
+// Clients send 0 for "no step", too: where there is nothing else it is none.
+void DropZeroSteps(std::vector<SeriesPoint>& points) {
+  if (points.size() < 2 || Any(points, [](const auto& p) { return p.step.value_or(0) != 0; })) {
+    return;
+  }
+  for (auto& point : points) point.step.reset();
 }
 
 // First step of each attempt that has one.
@@ -58,10 +75,14 @@ void MarkAbandoned(std::vector<SeriesPoint>& points, const Resumes& resumes) {
   }
 }
 
-// Needs the order of arrival; keeps the last of each (step, attempt, rank).
+// Needs the order of arrival; keeps the newest of each (step, attempt, rank).
 void DropReplaced(std::vector<SeriesPoint>& points) {
   const auto key = [](const SeriesPoint& p) { return std::tie(p.step, p.attempt, p.rank); };
-  const auto below = [&](const auto& a, const auto& b) { return key(a) < key(b); };
+  const auto below = [&](const auto& a, const auto& b) {
+    const auto left = key(a);
+    const auto right = key(b);
+    return left < right || (left == right && a.wall_ns < b.wall_ns);
+  };
   if (!std::is_sorted(points.begin(), points.end(), below)) {
     std::stable_sort(points.begin(), points.end(), below);
   }
@@ -76,11 +97,17 @@ void DropReplaced(std::vector<SeriesPoint>& points) {
 
 }  // namespace
 
+// Points mostly come in order: looking first costs less than sorting.
+void SortPoints(std::vector<SeriesPoint>& points) {
+  const auto below = [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); };
+  if (std::is_sorted(points.begin(), points.end(), below)) return;
+  std::stable_sort(points.begin(), points.end(), below);
+}
+
 std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned,
                                      const Resumes& resumes) {
-  if (HasRankZero(arrived)) {
-    std::erase_if(arrived, [](const auto& p) { return p.rank != 0; });
-  }
+  KeepSpeakers(arrived);
+  DropZeroSteps(arrived);
   MarkAbandoned(arrived, resumes);
   if (!with_abandoned) {
     std::erase_if(arrived, [](const auto& p) { return p.abandoned; });
@@ -91,9 +118,8 @@ std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with
 }
 
 std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const Resumes& resumes) {
-  if (HasRankZero(arrived)) {
-    std::erase_if(arrived, [](const auto& p) { return p.rank != 0; });
-  }
+  KeepSpeakers(arrived);
+  DropZeroSteps(arrived);
   MarkAbandoned(arrived, resumes);
   std::erase_if(arrived, [](const auto& p) { return p.abandoned; });
   SortPoints(arrived);
@@ -103,7 +129,11 @@ std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const R
 RunningSummary RunningSummary::Of(std::vector<SeriesPoint> arrived, const Resumes& resumes) {
   RunningSummary summary;
   summary.s_.any = !arrived.empty();
+  summary.s_.logged = Any(arrived, [](const auto& p) { return !p.guessed; });
+  KeepSpeakers(arrived);
   summary.s_.rank_zero = HasRankZero(arrived);
+  summary.s_.zeros = Any(arrived, [](const auto& p) { return p.step == 0; });
+  summary.s_.only_zero = !Any(arrived, [](const auto& p) { return p.step.value_or(0) != 0; });
   for (const auto& point : MergePoints(std::move(arrived), false, resumes)) {
     summary.Count(point);
     if (!point.step) continue;
@@ -140,7 +170,23 @@ void RunningSummary::Heed(const Resumes& before, const Resumes& now) {
   }
 }
 
+// Of a name that has no step but 0 when it has a point already: that one has no step, either.
+void RunningSummary::CountWithoutStep(SeriesPoint point) {
+  s_.zeros = s_.zeros || point.step;
+  point.step.reset();
+  s_.last.step.reset();
+  s_.value.last_step.reset();
+  s_.attempt.reset();
+  s_.last_step.clear();
+  Count(point);
+}
+
 void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
+  if (point.guessed && s_.logged) return;
+  if (!point.guessed && !s_.logged) {
+    s_ = {};  // what was guessed counts no more
+    s_.logged = true;
+  }
   if (s_.stale || (point.rank != 0 && s_.rank_zero)) return;
   if (point.rank == 0 && !s_.rank_zero) {
     s_.rank_zero = true;
@@ -149,9 +195,16 @@ void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
       return;
     }
   }
-  s_.any = true;
-  if (!point.step) {
-    Count(point);
+  const bool first = !std::exchange(s_.any, true);
+  if (!first && s_.only_zero && point.step.value_or(0) == 0) {
+    s_.stale = s_.value.count == 0;  // the one there was left behind, as a point with a step
+    return s_.stale ? void() : CountWithoutStep(point);
+  }
+  if (!point.step) return Count(point);
+  if (*point.step == 0) {
+    s_.zeros = true;
+  } else if (std::exchange(s_.only_zero, false) && s_.zeros && s_.value.count > 1) {
+    s_.stale = true;  // they are at step 0 after all
     return;
   }
   if (LeftBehind(point, resumes)) {

@@ -1,10 +1,12 @@
 // Which points of one name count, given what all attempts and ranks sent. Pure.
 //
-// Rank 0 speaks for the job; the other ranks only where it is silent. When an
-// attempt has points with steps, those of earlier attempts at or beyond its first
-// step are abandoned; so are those beyond the step it resumed from, also of a name
-// that it never logs. Of several points of one (attempt, rank, step) the last to
-// arrive counts. Points without a step always count.
+// Guessed points count only where nothing else was sent. Rank 0 speaks for the job;
+// the other ranks only where it is silent. Several points none of which has a step
+// but 0 have no steps. When an attempt has points with steps, those of earlier attempts
+// at or beyond its first step are abandoned; so are those beyond the step it resumed
+// from, also of a name that it never logs. Of several points of one (attempt, rank,
+// step) the one with the newest time counts, of those the last to arrive. Points
+// without a step always count.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,9 @@ std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with
 // The same, but each point that was sent counts, also several of one (attempt, rank, step).
 std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const Resumes& resumes);
 
+// Puts points that are known to count in that order.
+void SortPoints(std::vector<SeriesPoint>& points);
+
 // The summary of MergePoints(all added so far), kept up point by point where that
 // is exact. A point that may replace or abandon others makes it `stale`: then it
 // must be made anew from all points.
@@ -35,7 +40,10 @@ class RunningSummary {
     SeriesPoint last;
     bool stale = false;
     bool any = false;
+    bool logged = false;     // there is a point that was not guessed
     bool rank_zero = false;
+    bool zeros = false;      // there is a point at step 0
+    bool only_zero = true;   // and none at another step
     // Of the newest attempt that has steps:
     std::optional<uint32_t> attempt;
     int64_t first_step = 0;
@@ -56,6 +64,7 @@ class RunningSummary {
 
  private:
   void Count(const SeriesPoint& point);
+  void CountWithoutStep(SeriesPoint point);
 
   State s_;
 };

@@ -8,6 +8,8 @@
 #include <limits>
 #include <tuple>
 
+#include "record/series/series_merge.h"
+
 namespace athanor {
 namespace {
 
@@ -22,7 +24,7 @@ bool Follows(const Spot& last, const Spot& next) {
 }
 
 SeriesPoint PointOf(const SeriesChunk& chunk, const Spot& spot) {
-  return {spot.step, spot.wall_ns, spot.value, chunk.attempt, chunk.rank, false};
+  return {spot.step, spot.wall_ns, spot.value, chunk.attempt, chunk.rank, false, chunk.guessed};
 }
 
 bool InOrder(const SeriesPoint& a, const SeriesPoint& b) {
@@ -31,6 +33,24 @@ bool InOrder(const SeriesPoint& a, const SeriesPoint& b) {
 
 bool Same(const SeriesPoint& a, const SeriesPoint& b) {
   return a.attempt == b.attempt && a.rank == b.rank && SpotOf(a) == SpotOf(b);
+}
+
+// As DropZeroSteps of the points would find.
+bool HasNoSteps(const std::vector<SeriesChunk>& chunks) {
+  uint64_t points = 0;
+  for (const auto& chunk : chunks) {
+    if (!chunk.only_zero) return false;
+    points += chunk.count;
+  }
+  return points > 1;
+}
+
+void DropSteps(SeriesChunk& chunk) {
+  chunk.ordered = chunk.by_time;
+  chunk.first_step.reset();
+  for (Spot* spot : {&chunk.first, &chunk.last, &chunk.min, &chunk.max, &chunk.odd}) {
+    spot->step.reset();
+  }
 }
 
 // Of one rank only, and each attempt's chunks in order.
@@ -109,21 +129,28 @@ bool SeriesChunk::Spot::operator==(const Spot& other) const {
 }
 
 void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
+  if (!chunks_.empty() && chunks_.back().guessed != point.guessed) {
+    if (point.guessed) return;
+    chunks_.clear();
+  }
   const bool fits = !chunks_.empty() && chunks_.back().count < kChunkPoints &&
                     chunks_.back().attempt == point.attempt && chunks_.back().rank == point.rank;
   if (!fits) {
     chunks_.emplace_back();
     chunks_.back().attempt = point.attempt;
     chunks_.back().rank = point.rank;
+    chunks_.back().guessed = point.guessed;
     chunks_.back().from = from;
   }
   SeriesChunk& chunk = chunks_.back();
   const Spot spot = SpotOf(point);
   if (chunk.count++ == 0) {
     chunk.first = spot;
-  } else if (!Follows(chunk.last, spot)) {
-    chunk.ordered = false;
+  } else {
+    chunk.ordered = chunk.ordered && Follows(chunk.last, spot);
+    chunk.by_time = chunk.by_time && spot.wall_ns >= chunk.last.wall_ns;
   }
+  chunk.only_zero = chunk.only_zero && spot.step.value_or(0) == 0;
   chunk.last = spot;
   chunk.to = to;
   if (spot.step && (!chunk.first_step || *spot.step < *chunk.first_step)) {
@@ -139,13 +166,23 @@ void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
   chunk.has_extremes = true;
 }
 
+void KeepSpeakers(std::vector<SeriesChunk>& chunks) {
+  const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
+  if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
+}
+
 SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes) {
   SamplePlan plan;
-  const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
-  if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
+  KeepSpeakers(chunks);
+  plan.stepless = HasNoSteps(chunks);
+  if (plan.stepless) {
+    for (auto& chunk : chunks) DropSteps(chunk);
+  }
   plan.by_chunks = !chunks.empty() && IsPlain(chunks);
   if (!plan.by_chunks) return plan;
+  plan.guessed = chunks.front().guessed;
+  plan.rank = chunks.front().rank;
   plan.highest = HighestSteps(chunks, resumes);
   const bool ranged = query.from_step || query.to_step;
   const int64_t low = query.from_step.value_or(std::numeric_limits<int64_t>::min());
@@ -165,12 +202,27 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
   return plan;
 }
 
+namespace {
+
+// Whether a point of the plan's attempts counts and is asked for.
 bool Counts(const SamplePlan& plan, const SampleQuery& query, const SeriesPoint& point) {
+  if (point.guessed != plan.guessed || point.rank != plan.rank) return false;
   if (!point.step) return !query.from_step && !query.to_step;
   const auto bound = plan.highest.find(point.attempt);
   return bound != plan.highest.end() && *point.step <= bound->second &&
          (!query.from_step || *point.step >= *query.from_step) &&
          (!query.to_step || *point.step <= *query.to_step);
+}
+
+}  // namespace
+
+void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
+                 std::vector<SeriesPoint>& points) {
+  if (plan.stepless) {
+    for (auto& point : points) point.step.reset();
+  }
+  std::erase_if(points, [&](const SeriesPoint& point) { return !Counts(plan, query, point); });
+  SortPoints(points);
 }
 
 std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t width) {

@@ -26,9 +26,12 @@ struct SeriesChunk {
   uint32_t attempt = 1;
   uint32_t rank = 0;
   uint32_t count = 0;
+  bool guessed = false;
   // Whether its points came in the order that a reader gets: those without a step first, by
   // time, then by rising steps.
   bool ordered = true;
+  bool by_time = true;        // the same if none of them had a step
+  bool only_zero = true;      // no step but 0, or none
   bool has_extremes = false;  // there is a finite value
   bool has_odd = false;       // there is NaN or an infinity
   uint64_t from = 0;          // bytes of the file that hold all its points: whole blocks
@@ -49,6 +52,7 @@ class SeriesPyramid {
   void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
 
  private:
+  // Of one kind: guesses, as long as there is nothing else. They never count again after that.
   std::vector<SeriesChunk> chunks_;
 };
 
@@ -60,11 +64,17 @@ struct SamplePlan {
   std::vector<SeriesChunk> partly;
   uint64_t points = 0;                  // at most so many count
   std::map<uint32_t, int64_t> highest;  // by attempt: the greatest step that counts
+  bool guessed = false;                 // what all of them are
+  uint32_t rank = 0;                    // of all of them
+  bool stepless = false;                // step 0 is none
 };
 SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes);
-// Whether a point of the plan's attempts counts and is asked for.
-bool Counts(const SamplePlan& plan, const SampleQuery& query, const SeriesPoint& point);
+// Of points that were read for the plan: those that count and are asked for, as a reader gets them.
+void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
+                 std::vector<SeriesPoint>& points);
+// Leaves the chunks whose points may count at all: where rank 0 speaks, those of others may not.
+void KeepSpeakers(std::vector<SeriesChunk>& chunks);
 
 // Of points in order: the lowest and the highest of each of `width` parts, the first and the
 // last of all, and the first of each part that is not finite. All of them when they are few.

@@ -86,10 +86,11 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
   return bits;
 }
 
-// Planted bug: forget in HighestSteps that a later attempt's first step ends an earlier one.
+// Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; keep
+// the chunks of guesses when a logged point comes (Add), or let chunks at step 0 keep it.
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
-  for (int round = 0; round < 12; ++round) {
+  for (int round = 0; round < 24; ++round) {
     const TestDir dir;
     const JobId job = JobId::New();
     auto store = OpenSeries(dir.path());
@@ -98,6 +99,8 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
     int64_t step = -5;
     std::map<uint32_t, uint64_t> seq;
     const bool disorder = dice.Once(4);
+    const bool zeros = dice.Once(4);
+    const int guesses = dice.Once(3) ? 1 + static_cast<int>(dice.Below(59)) : 0;
     for (int batches = 0; batches < 60; ++batches) {
       PointBatch batch;
       if (dice.Once(25)) {
@@ -106,13 +109,16 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
         if (dice.Once(2)) resumes[attempt] = step;
       }
       batch.attempt = attempt;
+      const bool guessed = batches < guesses || (guesses > 0 && dice.Once(4));
+      batch.channel = guessed ? kGuessChannel + 1 : 0;
       for (uint64_t n = dice.Below(1200); n > 0; --n) {
         if (!disorder || !dice.Once(50)) ++step;
         const double value = dice.Once(700) ? std::nan("") : static_cast<double>(dice.Bits() >> 40);
         const bool stepless = attempt == 1 && batches == 0;
         batch.items.push_back({++seq[attempt],
                                {dice.Once(3) ? "other" : "x",
-                                stepless ? std::nullopt : std::optional(step), step * 10, value}});
+                                stepless ? std::nullopt : std::optional(zeros ? 0 : step),
+                                step * 10, value}});
       }
       ASSERT_TRUE(store->Append(job, batch));
       if (dice.Once(30)) {
@@ -136,6 +142,36 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
       }
     }
   }
+}
+
+// Planted bug: read only the chunks of the last attempt, or leave guesses among the points.
+TEST(SeriesPyramid, AShortHistoryIsTheHistory) {
+  Dice dice(TestSeed());
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  EXPECT_TRUE(store->ShortHistory(job, "x", 10).value().value().empty());
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> seq;
+  uint32_t attempt = 1;
+  for (int batches = 0; batches < 80; ++batches) {
+    if (dice.Once(20)) ++attempt;
+    PointBatch batch;
+    batch.attempt = attempt;
+    batch.rank = static_cast<uint32_t>(dice.Below(2));
+    batch.channel = dice.Once(3) ? kGuessChannel : 7;
+    for (uint64_t n = dice.Below(200); n > 0; --n) {
+      batch.items.push_back({++seq[{batch.rank, batch.channel}],
+                             {dice.Once(3) ? "other" : "x",
+                              static_cast<int64_t>(attempt * 1'000 + dice.Below(900)),
+                              static_cast<int64_t>(dice.Below(50)), static_cast<double>(n)}});
+    }
+    ASSERT_TRUE(store->Append(job, batch));
+    if (dice.Once(30)) store = OpenSeries(dir.path());
+  }
+  const auto all = store->History(job, "x", {{2, 1'800}}).value();
+  ASSERT_GT(all.size(), 100u);
+  EXPECT_EQ(Bits(store->ShortHistory(job, "x", 1'000'000, {{2, 1'800}}).value().value()), Bits(all));
+  EXPECT_FALSE(store->ShortHistory(job, "x", 100, {{2, 1'800}}).value().has_value());
 }
 
 TEST(SeriesPyramid, FewPointsComeAsTheyAre) {
@@ -225,6 +261,10 @@ TEST(SeriesIndex, AnIndexThatDoesNotFitIsThrownAway) {
   ASSERT_TRUE(ReplaceFile(IndexPath(dir.path(), other), right).ok());
   EXPECT_EQ(OpenSeries(dir.path())->Summaries(other).value().at(0).count, 130'000u);
   ASSERT_FALSE(DecodeIndex(right + "x"));
+  // One of before guesses and points at step 0 were told apart.
+  std::string old = right;
+  old.replace(0, kIndexMark.size(), "ATHSIDX1");
+  ASSERT_FALSE(DecodeIndex(old));
 }
 
 }  // namespace

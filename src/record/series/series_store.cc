@@ -35,7 +35,6 @@ constexpr size_t kMaxNames = 100'000;
 constexpr size_t kFolderDigits = 5;
 constexpr uint64_t kIndexEvery = 1 << 20;        // bytes of growth
 constexpr size_t kMostIndexBytes = 1u << 30;
-constexpr uint64_t kExactPoints = 16 * 1024;     // a sample of no more is made from the points
 
 using Channel = std::tuple<uint32_t, uint32_t, uint32_t>;  // attempt, rank, channel
 
@@ -87,6 +86,11 @@ struct JobSeries {
     const auto at = last_seq.find({batch.attempt, batch.rank, batch.channel});
     return at == last_seq.end() ? std::nullopt : std::optional(at->second);
   }
+  // Whether a guess of this name would never count.
+  bool IsLogged(std::string_view name) const {
+    const auto at = by_name.find(name);
+    return at != by_name.end() && series[at->second].summary.state().logged;
+  }
   // An id that was defined before keeps its first name.
   void Define(uint32_t id, std::string_view name) {
     if (by_id.contains(id)) return;
@@ -101,7 +105,8 @@ struct JobSeries {
 };
 
 SeriesPoint PointOf(const SeriesBlock& block, const SeriesBlock::Item& item) {
-  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false};
+  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false,
+          IsGuessed(block.channel)};
 }
 
 using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
@@ -200,7 +205,7 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, NewNames& defined) {
 
 // Then the sample is made from the points themselves.
 bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
-  return plan.points <= std::max<uint64_t>(kExactPoints, 2 * query.width);
+  return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
 
 }  // namespace
@@ -440,7 +445,10 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
 // Needs the state's mutex. `last` is the seq of the channel's last point.
 Result<size_t> SeriesStore::Parts::Append(JobId job, JobSeries& state, const PointBatch& batch,
                                           std::optional<uint64_t> last) {
-  const auto items = FreshItems(batch, last);
+  auto items = FreshItems(batch, last);
+  if (IsGuessed(batch.channel)) {
+    std::erase_if(items, [&state](const auto* item) { return state.IsLogged(item->point.name); });
+  }
   if (items.empty()) return size_t{0};
   if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(FolderOf(job)));
   ATHANOR_CHECK_OK(Store(job, state, batch, items));
@@ -605,6 +613,27 @@ Result<std::vector<SeriesPoint>> SeriesStore::History(JobId job, std::string_vie
   return KeepAllPoints(std::move(points), resumes);
 }
 
+Result<std::optional<std::vector<SeriesPoint>>> SeriesStore::ShortHistory(
+    JobId job, std::string_view name, uint64_t most, const Resumes& resumes) const {
+  std::vector<SeriesChunk> chunks;
+  {
+    const auto lease = parts_->jobs.Take(job);
+    const std::lock_guard lock(lease->mutex);
+    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
+    const auto at = lease->by_name.find(name);
+    if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
+  }
+  KeepSpeakers(chunks);
+  uint64_t count = 0;
+  for (const auto& chunk : chunks) count += chunk.count;
+  std::optional<std::vector<SeriesPoint>> history;
+  if (count > most) return history;
+  std::vector<SeriesPoint> points;
+  ATHANOR_CHECK_OK(parts_->ReadChunks(job, name, chunks, points));
+  history = KeepAllPoints(std::move(points), resumes);
+  return history;
+}
+
 std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std::string_view name,
                                                                   const SampleQuery& query,
                                                                   const Resumes& resumes) const {
@@ -649,8 +678,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view
   }
   std::vector<SeriesPoint> read;
   ATHANOR_CHECK_OK(parts_->ReadChunks(job, name, plan.partly, read));
-  std::erase_if(read, [&](const SeriesPoint& p) { return !Counts(plan, query, p); });
-  read = MergePoints(std::move(read), false, resumes);
+  KeepCounted(plan, query, read);
   return ThinChunks(plan.whole, std::move(read), query.width);
 }
 

@@ -34,6 +34,14 @@ struct Point {
   double value = 0;  // NaN and infinities are kept exactly
 };
 
+// The channels of points that were guessed from what a script printed, one for each stream. They
+// count only as long as no other channel has a point of the same name, in any attempt; from then on
+// Append leaves them out.
+inline constexpr uint32_t kGuessChannel = 0xC000'0000u;
+inline constexpr bool IsGuessed(uint32_t channel) {
+  return channel >= kGuessChannel && channel - kGuessChannel < 8;
+}
+
 struct PointBatch {
   uint32_t attempt = 1;  // number
   uint32_t rank = 0;
@@ -46,7 +54,8 @@ struct PointBatch {
 };
 
 // One value per step: the newest attempt's; points of older attempts beyond the
-// step at which the newer one resumed are `abandoned`.
+// step at which the newer one resumed are `abandoned`. A name that has several points, and none at
+// a step but 0, has no steps: clients send 0 for none.
 struct SeriesPoint {
   std::optional<int64_t> step;
   int64_t wall_ns = 0;
@@ -54,10 +63,13 @@ struct SeriesPoint {
   uint32_t attempt = 1;
   uint32_t rank = 0;
   bool abandoned = false;
+  bool guessed = false;
 };
 
 // The step that an attempt (by number) resumed from; those that began anew are not in it.
 using Resumes = std::map<uint32_t, int64_t>;
+
+inline constexpr uint64_t kFewPoints = 16 * 1024;  // a sample of so many is made from all of them
 
 struct SampleQuery {
   std::optional<int64_t> from_step;  // inclusive; when either is given, points without a step
@@ -107,6 +119,11 @@ class SeriesStore {
   // As Read, but every point that was sent, also when one came later for the same step.
   Result<std::vector<SeriesPoint>> History(JobId job, std::string_view name,
                                            const Resumes& resumes = {}) const;
+  // History when it has at most `most` points, read where they lie; empty if there are none.
+  // nullopt: there may be more.
+  Result<std::optional<std::vector<SeriesPoint>>> ShortHistory(JobId job, std::string_view name,
+                                                               uint64_t most,
+                                                               const Resumes& resumes = {}) const;
   // About two points for each of `query.width` pixels, for a chart: every one of them is a
   // point that Read gives, and the lowest and highest of each part are among them. All points
   // when they are few. kNotFound as Read.

@@ -234,6 +234,59 @@ TEST(SeriesStore, ASeriesThatWasNotLoggedAgainEndsWhereTheNextAttemptResumed) {
   EXPECT_EQ(store->Summaries(job, resumes).value().at(1).count, 1u);
 }
 
+// Planted bugs: a summary that Add keeps up with guesses in it, or an index without the mark of them.
+TEST(SeriesStore, WhatAClientLogsTakesTheNameFromWhatWasGuessed) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  PointBatch guessed{1, 0, kGuessChannel, {}};
+  for (uint64_t i = 1; i <= 120'000; ++i) {
+    guessed.items.push_back(Item(i, i % 2 ? "loss" : "acc", static_cast<int64_t>(i), 0.5));
+  }
+  ASSERT_TRUE(store->Append(job, guessed));
+  ASSERT_TRUE(store->Sync().ok());  // makes an index
+  EXPECT_EQ(store->Summaries(job).value().at(1).count, 60'000u);
+  ASSERT_TRUE(store->Append(job, {1, 0, 3, {Item(1, "loss", 7, 0.123456), Item(2, "loss", 8, 0.1)}}));
+  // More of it may follow, since the agent need not know; that is not even kept.
+  const PointBatch late{2, 0, kGuessChannel, {Item(1, "loss", 9, 0.7), Item(2, "acc", 9, 0.8)}};
+  EXPECT_EQ(store->Append(job, late).value(), 1u);
+  EXPECT_EQ(store->Append(job, late).value(), 0u);
+  for (const bool reopened : {false, true}) {
+    if (reopened) store = OpenSeries(dir.path());
+    const auto summaries = store->Summaries(job).value();
+    ASSERT_EQ(summaries.size(), 2u);
+    EXPECT_EQ(summaries[0].count, 5u) << "attempt 2 is at step 9";
+    EXPECT_EQ(summaries[1].count, 2u);
+    EXPECT_EQ(summaries[1].last, 0.1);
+    EXPECT_EQ(summaries[1].max, 0.123456);
+    EXPECT_EQ(store->Read(job, "loss", true).value().size(), 2u);
+    EXPECT_EQ(store->History(job, "loss").value().size(), 2u);
+    EXPECT_EQ(store->Sample(job, "loss", {{}, {}, 500}).value().size(), 2u);
+    EXPECT_EQ(store->Sample(job, "loss", {7, 7, 500}).value().size(), 1u);
+  }
+}
+
+// As MLflow's clients log without a step. Planted bug: keep the step of the first one.
+TEST(SeriesStore, TheLastOfManyPointsAtStepZeroIsTheNewest) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  for (uint64_t i = 1; i <= 3; ++i) {
+    ASSERT_TRUE(store->Append(job, {1, 0, 5, {Item(i, "loss", 0, 0.1 * static_cast<double>(i),
+                                                   static_cast<int64_t>(i))}}));
+    EXPECT_EQ(store->Summaries(job).value().at(0).last, 0.1 * static_cast<double>(i));
+  }
+  ASSERT_TRUE(store->Append(job, {1, 0, 5, {Item(4, "loss", 0, 0.7, 2)}}));  // late
+  for (const bool reopened : {false, true}) {
+    if (reopened) store = OpenSeries(dir.path());
+    const auto summary = store->Summaries(job).value().at(0);
+    EXPECT_EQ(summary.count, 4u);
+    EXPECT_EQ(summary.last, 0.1 * 3);
+    EXPECT_EQ(summary.max, 0.7);
+    EXPECT_EQ(store->History(job, "loss").value().size(), 4u);
+  }
+}
+
 TEST(SeriesStore, NamesTheNearestSeriesWhenThereIsNone) {
   const TestDir dir;
   auto store = OpenSeries(dir.path());

@@ -2,7 +2,7 @@
 // narrower range, and kept up by their tails while a run goes on.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
-import { joinTail, lastStep, parsePoints, putIn, type Series, type Steps } from '../lib/points';
+import { joinTail, parsePoints, putIn, tailFrom, type Series, type Steps } from '../lib/points';
 import { api, ApiError } from '../state/api';
 import { useNews, useThrottled } from '../state/use';
 
@@ -95,7 +95,7 @@ export function useFeed(want: Want, visible: boolean): Feed {
 
 // What came since; all of it again when tails have made the line twice as fine as was asked for.
 async function tail(run: string, want: Want, have: Series | undefined): Promise<Series | undefined> {
-  const from = have && lastStep(have);
+  const from = have && tailFrom(have);
   if (!have || from === undefined || have.step.length > 5 * rounded(want.width)) return ask(run, want, {});
   const fresh = await ask(run, want, { from });
   return fresh && joinTail(have, fresh);

@@ -7,6 +7,7 @@ export interface Series {
   value: Float64Array; // NaN and infinities are values
   attempt: Uint16Array;
   abandoned: Uint8Array;
+  guessed: Uint8Array; // from the log; all of a series are, or none
 }
 
 export interface Steps {
@@ -20,9 +21,10 @@ interface WirePoint {
   time: string;
   attempt?: number;
   abandoned?: boolean;
+  guessed?: boolean;
 }
 
-const kKeys = ['step', 'time', 'value', 'attempt', 'abandoned'] as const;
+const kKeys = ['step', 'time', 'value', 'attempt', 'abandoned', 'guessed'] as const;
 
 export function emptySeries(length = 0): Series {
   return {
@@ -31,6 +33,7 @@ export function emptySeries(length = 0): Series {
     value: new Float64Array(length),
     attempt: new Uint16Array(length),
     abandoned: new Uint8Array(length),
+    guessed: new Uint8Array(length),
   };
 }
 
@@ -45,6 +48,7 @@ export function parsePoints(ndjson: string): Series {
     series.value[i] = Number(row.value);
     series.attempt[i] = row.attempt ?? 1;
     series.abandoned[i] = row.abandoned ? 1 : 0;
+    series.guessed[i] = row.guessed ? 1 : 0;
   });
   return series;
 }
@@ -68,11 +72,20 @@ function joined(parts: Series[]): Series {
 }
 
 function cut(series: Series, from: number, to?: number): Series {
-  const { step, time, value, attempt, abandoned } = series;
+  const { step, time, value, attempt, abandoned, guessed } = series;
   return {
     step: step.subarray(from, to), time: time.subarray(from, to), value: value.subarray(from, to),
     attempt: attempt.subarray(from, to), abandoned: abandoned.subarray(from, to),
+    guessed: guessed.subarray(from, to),
   };
+}
+
+// The step from which on it is enough to ask again. None: all of it may be other points next time.
+// A client that logs takes the name from what was guessed, and a second point at step 0 shows that
+// there are no steps.
+export function tailFrom(series: Series): number | undefined {
+  const last = lastStep(series);
+  return series.guessed[0] === 1 || last === 0 ? undefined : last;
 }
 
 // `tail` was asked for from its first step on: it replaces what `old` had there.
