@@ -25,7 +25,7 @@ Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
     error.code = ErrorCode::kInvalid;
     error.what = "secret \"" + name + "\" is not set";
     error.why = "the job names it and the built-in store does not have it";
-    error.hint = "ath secret set " + name;
+    error.hint = "ath secret set " + ShellQuote(name);
     error.id = "ATH-S0204";
     return Fail(std::move(error));
   };
@@ -126,7 +126,7 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is kept until the disk has the job, by many at a time.
-  std::string reply = DumpJson(AcceptedView(*draft));
+  std::string reply = DumpJson(AcceptedView(context, *draft));
   context.engine.Submit(
       std::move(*draft), [&context, responder = call.responder, reply = std::move(reply)](
                              const Result<Engine::Accepted>& accepted) {
@@ -137,7 +137,7 @@ void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
         }
         if (!accepted->duplicate) return responder.Send(Response::Json(201, reply));
         auto earlier = FindJob(context, accepted->id.ToString());
-        Json known = earlier ? AcceptedView(*earlier) : ParseJson(reply).value();
+        Json known = earlier ? AcceptedView(context, *earlier) : ParseJson(reply).value();
         known["duplicate"] = true;
         responder.Send(Response::Json(200, DumpJson(known)));
       });
