@@ -5,9 +5,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <mutex>
+#include <thread>
 
 #include <nlohmann/json.hpp>
 
@@ -20,6 +23,7 @@ namespace athanor {
 namespace {
 
 constexpr int kStartWaitMs = 10'000;
+constexpr Millis kSayAfter{2'000};
 
 bool Answers(const Endpoint& endpoint) {
   HttpClientOptions options;
@@ -130,6 +134,61 @@ Result<HttpReply> Client::Do(HttpCall call) {
   return reply;
 }
 
+std::optional<Error> Client::FullDisk() const {
+  HttpClientOptions options;
+  options.connect_timeout = options.read_timeout = Millis(5'000);
+  HttpClient other(client_.endpoint(), options);
+  HttpCall call;
+  call.target = "/api/v1/server";
+  if (!token_.empty()) call.headers.Add("Authorization", "Bearer " + token_);
+  const auto reply = other.Do(call);
+  const auto body = reply && reply->ok() ? ParseJson(reply->body) : Result<Json>(Json());
+  if (!body || !body->is_object() || !body->contains("waits_for_disk")) return std::nullopt;
+  const auto& disk = (*body)["waits_for_disk"];
+  const auto path = disk.value("path", "");
+  return Error{ErrorCode::kTimeout,
+               "the server's disk is full: this waits, and is done once there is room",
+               "df -h " + ShellQuote(path) + "\ndu -xsh " + ShellQuote(path) +
+                   "/*    shows what is large\nath gc    removes what no job needs",
+               HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
+                   ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed",
+               "ATH-C0060", ""};
+}
+
+namespace {
+
+void Tell(const Error& error) {
+  std::fprintf(stderr, "  %s\n  %s\n", error.what.c_str(), error.why.c_str());
+  for (const auto& line : Split(error.hint, '\n')) std::fprintf(stderr, "  %s\n", line.c_str());
+}
+
+// Tells a person why nothing happens, should `work` take longer than a moment.
+template <class Work, class Say>
+auto SayWhileWaiting(const Work& work, const Say& say) {
+  std::mutex mutex;
+  std::condition_variable wake;
+  bool done = false;
+  std::thread teller([&] {
+    std::unique_lock lock(mutex);
+    while (!wake.wait_for(lock, kSayAfter, [&] { return done; })) {
+      lock.unlock();
+      const bool said = say();
+      lock.lock();
+      if (said) return;
+    }
+  });
+  auto result = work();
+  {
+    const std::lock_guard lock(mutex);
+    done = true;
+  }
+  wake.notify_all();
+  teller.join();
+  return result;
+}
+
+}  // namespace
+
 Result<Json> Client::Send(const std::string& method, const std::string& target, std::string body) {
   HttpCall call;
   call.method = method;
@@ -137,8 +196,20 @@ Result<Json> Client::Send(const std::string& method, const std::string& target, 
   call.body = std::move(body);
   call.idempotent = method == "GET" || method == "PUT" || method == "DELETE";
   if (!call.body.empty()) call.headers.Add("Content-Type", "application/json");
-  ATHANOR_TRY(auto reply, Do(std::move(call)));
-  return ParseJson(reply.body);
+  if (method == "GET") {
+    ATHANOR_TRY(auto reply, Do(std::move(call)));
+    return ParseJson(reply.body);
+  }
+  std::optional<Error> full;  // of the teller until it has ended
+  auto reply = SayWhileWaiting([&] { return Do(call); },
+                               [&] {
+                                 full = FullDisk();
+                                 if (full) Tell(*full);
+                                 return full.has_value();
+                               });
+  if (!reply && reply.error().code == ErrorCode::kTimeout && full) return Fail(std::move(*full));
+  if (!reply) return Fail(std::move(reply).error());
+  return ParseJson(reply->body);
 }
 
 Result<Json> Client::Get(const std::string& target) { return Send("GET", target, ""); }

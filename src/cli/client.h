@@ -1,8 +1,10 @@
 // The CLI's connection to a server: ATHANOR_URL if set, else this user's own over
 // its Unix socket. When nobody answers there, one is started, and that is said
-// once. Errors of the server come back as Errors with their texts.
+// once. Errors of the server come back as Errors with their texts. A change that waits because
+// the server's disk is full says so after a moment, once, on standard error.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/json.h"
@@ -22,6 +24,8 @@ class Client {
   Result<Json> Get(const std::string& target);
   Result<Json> Post(const std::string& target, const std::string& body = "{}");
   Result<Json> Send(const std::string& method, const std::string& target, std::string body);
+  // What the server's disk lacks, if that is what it waits for.
+  std::optional<Error> FullDisk() const;
   Result<std::string> GetText(const std::string& target);
   // The raw call, with authorization added; a refusal becomes an Error.
   Result<HttpReply> Do(HttpCall call);

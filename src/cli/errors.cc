@@ -49,6 +49,7 @@ constexpr Row kRows[] = {
     {"ATH-C0043", "the request file is no JSON", "`ath run --sagemaker` takes the body of a CreateTrainingJob call, as `aws sagemaker create-training-job --generate-cli-skeleton` prints one."},
     {"ATH-C0050", "the folder is not empty", "`ath export tb` writes a run into a folder of its own: TensorBoard takes all event files of a folder for one run. `ath export mlflow` writes a run once."},
     {"ATH-C0051", "no event files", "`ath import tb` reads TensorBoard's event files: files with \"tfevents\" in their names, in the folder or below it."},
+    {"ATH-C0060", "the server's disk is full", "What changes something is answered once it is on the server's disk, and there is no room. The server waits and goes on by itself when there is: nothing is lost, and what was asked for is then done. Scripts go on meanwhile, but for those that print to the full disk. `ath server status` says how much is free and how much is needed."},
     {"ATH-K0001", "a secret's name", "The name of a secret is also the environment variable that carries it: letters, digits and _, not starting with a digit."},
     {"ATH-K0002", "a secret's value", "A value has 6 bytes to 64 KiB and no NUL byte: a shorter one cannot be scrubbed from logs, and an environment variable cannot hold the others."},
     {"ATH-K0003", "no such secret", "The built-in store has no secret of that name. `ath secret ls` lists the names."},

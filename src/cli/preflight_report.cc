@@ -30,7 +30,7 @@ PreflightCheck Runs(const PreflightFacts& facts) {
     if (facts.steps) text += ", at " + StepText(facts.steps);
     return {"runs", Verdict::kOk, text, ""};
   }
-  std::string hint = "ath why " + facts.job;
+  std::string hint = "ath why " + ShellQuote(facts.job);
   if (!facts.failure->hint.empty()) hint = facts.failure->hint + "\n" + hint;
   if (Sampled(facts)) hint += "\nif it misses data: --preflight-sample takes more of each channel";
   return {"runs", Verdict::kFail, facts.failure->text, hint};
@@ -45,7 +45,7 @@ PreflightCheck Metrics(const JobSpec& real, const PreflightFacts& facts) {
   }
   if (!missing.empty()) {
     return {"metrics", Verdict::kFail, "no line matched the regex of " + Join(missing, ", "),
-            "compare metrics in the job file with: ath logs " + facts.job};
+            "compare metrics in the job file with: ath logs " + ShellQuote(facts.job)};
   }
   if (facts.metrics.empty()) {
     return {"metrics", Verdict::kWarn, "none was seen",
@@ -87,11 +87,11 @@ PreflightCheck Checkpoint(const JobSpec& real, const PreflightFacts& facts) {
   if (facts.resume_failure) {
     return {"checkpoint", Verdict::kFail,
             text + "; going on from it failed: " + facts.resume_failure->text,
-            "ath why " + facts.job};
+            "ath why " + ShellQuote(facts.job)};
   }
   if (facts.resumed_from.empty()) {
     return {"checkpoint", Verdict::kFail, text + "; the next attempt did not start from it",
-            "ath checkpoints " + facts.job};
+            "ath checkpoints " + ShellQuote(facts.job)};
   }
   text += "; resumed from " + facts.resumed_from;
   if (facts.steps_after && facts.saved->step && *facts.steps_after > *facts.saved->step) {

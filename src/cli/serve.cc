@@ -6,12 +6,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <future>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +35,7 @@
 #include "door/hub.h"
 #include "door/sagemaker/register.h"
 #include "door/trial_jobs.h"
+#include "job/shown.h"
 #include "launch/process/process_backend.h"
 #include "link/aws_environment.h"
 #include "net/http_server.h"
@@ -48,6 +52,7 @@ namespace athanor {
 namespace {
 
 constexpr Millis kSyncEvery{100};
+constexpr Millis kSilenceEvery{5'000};
 constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
 constexpr int kLargeBlock = 1 << 20;
 constexpr Millis kGiveBackEvery{2'000};
@@ -156,6 +161,7 @@ class Server {
       ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
     }
     loop_.After(kSyncEvery, [this] { SyncTick(); });
+    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
     return Ok();
   }
 
@@ -420,7 +426,22 @@ class Server {
     if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
   }
 
+  // A silence is no event: who looks at a job is told when one begins and when it ends.
+  void SilenceTick() {
+    std::set<JobId> silent;
+    for (const auto* record : engine_->AllLive()) {
+      if (SilentSince(*record, clock_.Wall())) silent.insert(record->id);
+    }
+    std::vector<JobId> changed;
+    std::set_symmetric_difference(silent.begin(), silent.end(), silent_.begin(), silent_.end(),
+                                  std::back_inserter(changed));
+    silent_ = std::move(silent);
+    for (const JobId id : changed) hub_.Tell(id, News::kState);
+    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
+  }
+
   ServeOptions options_;
+  std::set<JobId> silent_;  // when last looked
   Millis gave_back_{0};  // the syncing thread's
   Home home_;
   SystemClock clock_;

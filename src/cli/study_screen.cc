@@ -123,7 +123,7 @@ std::string StudyPage(const Json& study, const Terminal& terminal) {
     out += "\n" + table.Format(terminal);
     if (trials.size() > kShownTrials) {
       out += fmt::format("  and {} more: ath tune export {}\n", trials.size() - kShownTrials,
-                         TextIn(study, "name"));
+                         ShellQuote(TextIn(study, "name")));
     }
   }
   if (!study["importance"].empty()) {

@@ -113,7 +113,7 @@ Result<uint64_t> LoseAttempts(const StoreLayout& layout, const BackupInfo& info)
     Cause cause{"agent_lost",
                 "the server was restored from a backup of " + Rfc3339(info.made) +
                     "; what ran then was not part of it",
-                "ath retry " + record.spec.name, ""};
+                "ath retry " + ShellQuote(record.spec.name), ""};
     ATHANOR_TRY(auto outcome,
                 Decide(record, HostLost{record.current()->id, cause}, SystemClock().Wall()));
     batch.records.push_back(std::move(outcome.record));

@@ -88,7 +88,8 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
   std::string output = top == "model" ? "model.tar.gz" : top == "output" ? "output.tar.gz" : "";
   if (output.empty() && top != "code") {
     Error error{ErrorCode::kInvalid, "there is no \"" + Printable(top) + "\" to copy",
-                "ath cp " + job + ":model/ .\nath cp " + job + ":output/ .\nath cp " + job + ":code/ .",
+                "ath cp " + ShellQuote(job + ":model/") + " .\nath cp " + ShellQuote(job + ":output/") +
+                    " .\nath cp " + ShellQuote(job + ":code/") + " .",
                 "a job keeps model/, output/ and its source, code/", "ATH-C0021", ""};
     return Refuse(error, common.json);
   }
@@ -103,7 +104,7 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
   if (!fetched) return Refuse(fetched.error(), common.json);
   auto source = JoinPath(scratch.path(), "tree") + (rest.empty() ? "" : "/" + rest);
   if (!Exists(source)) {
-    Error error{ErrorCode::kNotFound, job + " has no " + Printable(path), "ath cp " + job + ":" + top + "/ .", "", "ATH-C0022", ""};
+    Error error{ErrorCode::kNotFound, job + " has no " + Printable(path), "ath cp " + ShellQuote(job + ":" + top + "/") + " .", "", "ATH-C0022", ""};
     return Refuse(error, common.json);
   }
   struct stat info {};

@@ -118,7 +118,7 @@ int LogsVerb(const Common& common, const LogOptions& options) {
   if (!reply) return Refuse(reply.error(), common.json);
   Print(filter.Finish());
   std::fflush(stdout);
-  if (!any) PrintHint("nothing printed yet in this phase: ath logs " + options.job + " --phase all", common.quiet);
+  if (!any) PrintHint("nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all", common.quiet);
   return 0;
 }
 

@@ -62,14 +62,14 @@ Result<Picked> Pick(const Json& all, const std::string& job, const std::string& 
   if (captures.empty() && !all.empty()) {
     error.what = job + " kept no captured step of rank " + std::to_string(rank);
     error.why = "ranks that captured: " + RanksOf(all);
-    error.hint = "ath replay " + job + " --rank " + std::to_string(Number(all.front(), "rank"));
+    error.hint = "ath replay " + ShellQuote(job) + " --rank " + std::to_string(Number(all.front(), "rank"));
     return Fail(std::move(error));
   }
   if (captures.empty()) {
     error.why = "its script did not call athanor.capture(), or neither an exception, a rule nor a "
                 "hang ended it";
     error.hint = "batch = athanor.capture(step, batch=batch, model=model)    first thing in each "
-                 "step, then: ath retry " + job;
+                 "step, then: ath retry " + ShellQuote(job);
     return Fail(std::move(error));
   }
   if (step.empty()) return Picked{captures.front(), std::nullopt};
@@ -81,7 +81,7 @@ Result<Picked> Pick(const Json& all, const std::string& job, const std::string& 
   error.what = job + " did not capture step " + Printable(step) +
                (rank < 0 ? "" : " on rank " + std::to_string(rank));
   error.why = "captured: " + StepsOf(captures);
-  error.hint = "ath replay " + job + " --step " + std::to_string(Number(captures.front(), "step"));
+  error.hint = "ath replay " + ShellQuote(job) + " --step " + std::to_string(Number(captures.front(), "step"));
   if (rank >= 0) error.hint += " --rank " + std::to_string(rank);
   return Fail(std::move(error));
 }
@@ -314,7 +314,7 @@ int ReplayVerb(const Common& common, const ReplayOptions& options) {
   if (!argv) {
     // The folder must outlast us for the hint to be of use.
     if (options.dir.empty()) {
-      argv.error().hint = "ath replay " + options.job + " --dir FOLDER, then: cd FOLDER/ml/code && "
+      argv.error().hint = "ath replay " + ShellQuote(options.job) + " --dir FOLDER, then: cd FOLDER/ml/code && "
                           "python3 -m athanor.replay ../../capture SCRIPT ARGUMENTS";
     }
     return Refuse(argv.error(), common.json);

@@ -61,7 +61,7 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
     return RowOf(error.code).exit_status;
   }
   if (!options.preflight) return std::nullopt;
-  if (!talk.json) PrintHint("ath run " + (options.file.empty() ? "..." : options.file), common.quiet);
+  if (!talk.json) PrintHint("ath run " + (options.file.empty() ? "..." : ShellQuote(options.file)), common.quiet);
   return 0;
 }
 
@@ -91,7 +91,7 @@ int RunRequest(const Common& common, const RunOptions& options) {
       std::printf("%s\n", DumpJson({{"id", id}, {"name", name}, {"state", "Queued"}}).c_str());
     } else {
       std::printf("%s\n", id.c_str());
-      PrintHint("ath logs -f " + name + " · ath show " + name + " --sagemaker", common.quiet);
+      PrintHint("ath logs -f " + ShellQuote(name) + " · ath show " + ShellQuote(name) + " --sagemaker", common.quiet);
     }
     return 0;
   }
@@ -146,7 +146,7 @@ int RunVerb(const Common& common, const RunOptions& options) {
       if (!job->warning.empty() && !common.quiet) {
         std::fprintf(stderr, "  warning %s\n", Printable(job->warning).c_str());
       }
-      PrintHint("ath logs -f " + job->name + " · ath wait " + job->name, common.quiet);
+      PrintHint("ath logs -f " + ShellQuote(job->name) + " · ath wait " + ShellQuote(job->name), common.quiet);
     }
     return 0;
   }
@@ -164,7 +164,7 @@ int FollowJob(const Common& common, Client& client, const std::string& id,
   auto end = Attach(client, attach);
   if (!end) return Refuse(end.error(), common.json);
   if (!*end) {
-    PrintHint("left " + name + " running: ath logs -f " + name, common.quiet);
+    PrintHint("left " + name + " running: ath logs -f " + ShellQuote(name), common.quiet);
     return 130;
   }
   if (!common.json) PrintEnding(**end, DetectTerminal(), common.quiet);

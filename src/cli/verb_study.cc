@@ -199,7 +199,7 @@ int TuneVerb(const Common& common, const TuneOptions& options) {
   const auto id = made->value("id", ""), name = made->value("name", "");
   if (options.detach) {
     std::printf("%s\n", common.json ? DumpJson(*made).c_str() : id.c_str());
-    if (!common.json) PrintHint("ath tune show " + name, common.quiet);
+    if (!common.json) PrintHint("ath tune show " + ShellQuote(name), common.quiet);
     return 0;
   }
   if (!common.json && !common.quiet) {

@@ -72,7 +72,7 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
       auto reply = client->Do(std::move(call));
       if (end) break;
       if (clock.Monotonic() >= deadline) {
-        Error error{ErrorCode::kTimeout, job + " is not over yet", "ath logs -f " + job, "", "ATH-C0013", ""};
+        Error error{ErrorCode::kTimeout, job + " is not over yet", "ath logs -f " + ShellQuote(job), "", "ATH-C0013", ""};
         return Refuse(error, common.json);
       }
       // A server that restarts is no reason to give up; one that says no is.
@@ -126,6 +126,12 @@ int ServerStatusVerb(const Common& common) {
     states += (states.empty() ? "" : ", ") + std::to_string(count.get<int>()) + " " + ToLower(state);
   }
   std::printf("  jobs     %s\n", states.empty() ? "none" : states.c_str());
+  if (body->contains("waits_for_disk")) {
+    const auto& disk = (*body)["waits_for_disk"];
+    std::printf("  disk     full: %s free, %s needed; changes wait for it\n",
+                HumanBytes(disk.value("free_bytes", uint64_t{0})).c_str(),
+                HumanBytes(disk.value("wanted_bytes", uint64_t{0})).c_str());
+  }
   return 0;
 }
 

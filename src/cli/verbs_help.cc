@@ -135,7 +135,7 @@ int InitVerb(const Common& common, const std::string& file, bool force) {
   auto names = ListDir(dir);
   if (!names) return Refuse(names.error(), common.json);
   if (Exists(file) && !force) {
-    Error error{ErrorCode::kConflict, file + " is already there", "ath init --force\nath run " + file, "", "ATH-C0030", ""};
+    Error error{ErrorCode::kConflict, file + " is already there", "ath init --force\nath run " + ShellQuote(file), "", "ATH-C0030", ""};
     return Refuse(error, common.json);
   }
   auto text = JobFileFor(dir, *names);
@@ -145,7 +145,7 @@ int InitVerb(const Common& common, const std::string& file, bool force) {
     return 0;
   }
   std::printf("wrote %s\n", file.c_str());
-  PrintHint("ath run " + file, common.quiet);
+  PrintHint("ath run " + ShellQuote(file), common.quiet);
   return 0;
 }
 

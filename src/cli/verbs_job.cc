@@ -132,7 +132,7 @@ int PsVerb(const Common& common, const ListOptions& options) {
   Table table({"JOB", "ID", "STATE", "CREATED", "TOOK", "COST", "WHAT"});
   for (const auto& job : (*body)["jobs"]) {
     auto id = Text(job, "id");
-    auto state = Text(job, "state");
+    auto state = Text(job, "shown_state");
     bool over = state == "Completed";
     std::string what = Text(job, "command");
     if (!over && job.contains("cause")) what = Text(job["cause"], "text");
@@ -223,7 +223,7 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   }
   Field("cost", HumanMoney(Number(*body, "cost_micros")) + "  (" +
                     Text((*body)["price"], "source") + ")");
-  PrintHint("ath logs " + Text(*body, "name") + " · ath why " + Text(*body, "name"), common.quiet);
+  PrintHint("ath logs " + ShellQuote(Text(*body, "name")) + " · ath why " + ShellQuote(Text(*body, "name")), common.quiet);
   return 0;
 }
 
@@ -235,7 +235,9 @@ int WhyVerb(const Common& common, const std::string& job) {
   Json cause = body->value("cause", Json::object());
   if (common.json) {
     Json out = {{"id", Text(*body, "id")}, {"name", Text(*body, "name")},
-                {"state", Text(*body, "state")}, {"cause", cause}};
+                {"state", Text(*body, "state")}, {"shown_state", Text(*body, "shown_state")},
+                {"cause", cause}};
+    if (body->contains("last_seen")) out["last_seen"] = (*body)["last_seen"];
     std::printf("%s\n", DumpJson(out).c_str());
     return 0;
   }
@@ -261,6 +263,7 @@ int WhyVerb(const Common& common, const std::string& job) {
     print("what", state == "Running" ? "it is running" : "nothing has gone wrong so far");
   }
   print("what", Text(cause, "text"));
+  if (state == "Unknown") print("since", Local(TimeOf(*body, "last_seen")));
   if (Text(cause, "detail") != Text(cause, "text")) print("where", Text(cause, "detail"));
   print("next", Text(cause, "hint"));
   if (!Text(cause, "code").empty()) {

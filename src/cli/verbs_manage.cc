@@ -217,7 +217,7 @@ int SecretSetVerb(const Common& common, const std::string& name) {
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
   std::printf(common.json ? "{\"name\":\"%s\"}\n" : "kept %s\n", name.c_str());
-  if (!common.json) PrintHint("ath run -s " + name + " -- python train.py", common.quiet);
+  if (!common.json) PrintHint("ath run -s " + ShellQuote(name) + " -- python train.py", common.quiet);
   return 0;
 }
 

@@ -36,7 +36,7 @@ int InterruptVerb(const Common& common, const std::vector<std::string>& jobs,
     } else {
       auto name = Text(*body, "name");
       std::printf("%s is being interrupted\n", name.c_str());
-      PrintHint("ath show " + name + " · ath events " + name, common.quiet);
+      PrintHint("ath show " + ShellQuote(name) + " · ath events " + ShellQuote(name), common.quiet);
     }
   }
   return status;
@@ -68,7 +68,7 @@ int CheckpointsVerb(const Common& common, const std::string& job) {
     return 0;
   }
   std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
-  PrintHint("ath resume " + job + " --from STEP", common.quiet);
+  PrintHint("ath resume " + ShellQuote(job) + " --from STEP", common.quiet);
   return 0;
 }
 

@@ -1,6 +1,7 @@
 // The native door's house-keeping: health, figures, types, secrets, tokens.
 #include <nlohmann/json.hpp>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -67,6 +68,11 @@ void ShowServer(DoorContext& context, const Call& call) {
   out["uptime_ms"] = context.clock.Wall().ms - context.info.started.ms;
   out["instances"] = context.info.simulate ? "simulate" : "real";
   out["machine"] = ToJson(context.inventory);
+  if (const uint64_t wanted = context.jobs.waits_for_bytes()) {
+    out["waits_for_disk"] = {{"path", context.info.home},
+                             {"free_bytes", FreeBytes(context.info.home).value_or(0)},
+                             {"wanted_bytes", wanted}};
+  }
   if (counts) {
     out["jobs"] = counts->jobs;
     Json states = Json::object();

@@ -26,7 +26,7 @@ Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
     error.code = ErrorCode::kInvalid;
     error.what = "secret \"" + name + "\" is not set";
     error.why = "the job names it and the built-in store does not have it";
-    error.hint = "ath secret set " + name;
+    error.hint = "ath secret set " + ShellQuote(name);
     error.id = "ATH-S0204";
     return Fail(std::move(error));
   };
@@ -127,10 +127,10 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is kept until the disk has the job, by many at a time.
-  const auto accepted_view = [simulate = context.info.simulate](const JobRecord& record) {
-    Json view = AcceptedView(record);
+  const auto accepted_view = [&context](const JobRecord& record) {
+    Json view = AcceptedView(context, record);
     // Agents are processes of this server's user on this machine, and may do what it may.
-    const auto open = simulate ? std::string() : OpenJobs(OurIsolation());
+    const auto open = context.info.simulate ? std::string() : OpenJobs(OurIsolation());
     if (!open.empty()) view["warning"] = open;
     return view;
   };

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "job/shown.h"
 
 namespace athanor {
 namespace {
@@ -111,7 +112,7 @@ void OutputFile(DoorContext& context, const Call& call) {
   error.code = ErrorCode::kNotFound;
   error.what = record->spec.name + " kept no output \"" + Printable(call.captures["name"]) + "\"";
   error.why = names.empty() ? "it kept none" : "it kept: " + names;
-  error.hint = "ath show " + record->spec.name;
+  error.hint = "ath show " + ShellQuote(record->spec.name);
   error.id = "ATH-R0008";
   call.Refuse(error);
 }
@@ -123,7 +124,7 @@ void ExecInfo(DoorContext& context, const Call& call) {
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps",
-                             "it is " + std::string(NameOf(record->state)), "ATH-R0004", ""});
+                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0004", ""});
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();

@@ -1,4 +1,7 @@
 // The native door's jobs: submit, look, stop, retry, remove.
+#include <algorithm>
+#include <iterator>
+
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -11,6 +14,7 @@
 #include "door/removal.h"
 #include "door/views.h"
 #include "job/codec.h"
+#include "job/shown.h"
 #include "place/need.h"
 #include "submit/spec_check.h"
 
@@ -18,6 +22,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostTrends = 200;  // sparklines of one answer
+constexpr size_t kMostListed = 100'000;
 
 void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
@@ -65,27 +70,53 @@ void SubmitText(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
 }
 
+// The store knows states, not views of them: of all that are live, those that look so now.
+Result<std::vector<JobSummary>> ListOfViews(const DoorContext& context, JobQuery query,
+                                            const std::vector<std::string>& views) {
+  const auto asked = query.states;
+  const size_t limit = query.limit;
+  for (const JobState state : kAllStates) {
+    if (!IsTerminal(state)) query.states.push_back(state);
+  }
+  query.limit = kMostListed;
+  ATHANOR_TRY(auto jobs, context.jobs.List(query));
+  const WallTime now = context.clock.Wall();
+  std::erase_if(jobs, [&](const JobSummary& job) {
+    if (std::find(asked.begin(), asked.end(), job.state) != asked.end()) return false;
+    const auto* live = context.engine.Live(job.id);
+    return live == nullptr ||
+           std::find(views.begin(), views.end(), ShownState(*live, now)) == views.end();
+  });
+  if (jobs.size() > limit) jobs.resize(limit);
+  return jobs;
+}
+
 void List(DoorContext& context, const Call& call) {
   JobQuery query;
   const auto& request = call.request;
   if (auto limit = request.Query("limit")) {
-    query.limit = std::min<size_t>(std::strtoull(limit->c_str(), nullptr, 10), 100'000);
+    query.limit = std::min<size_t>(std::strtoull(limit->c_str(), nullptr, 10), kMostListed);
   }
   query.live_only = request.Query("live").value_or("") == "true";
   query.experiment = request.Query("experiment").value_or("");
+  std::vector<std::string> views;
   if (auto state = request.Query("state")) {
     for (const auto& name : Split(*state, ',')) {
       auto known = StateNamed(name);
-      if (!known) {
+      if (known) {
+        query.states.push_back(*known);
+      } else if (std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews)) {
+        views.push_back(name);
+      } else {
         return call.Refuse(Error{ErrorCode::kInvalid, "no such state: " + Printable(name),
                                  "Queued, Placing, Preparing, Running, Uploading, Interrupted, "
-                                 "Completed, Failed, Stopped", "", "ATH-R0011", ""});
+                                 "Completed, Failed, Stopped, Stopping, Interrupting, Unknown", "",
+                                 "ATH-R0011", ""});
       }
-      query.states.push_back(*known);
     }
   }
   if (auto before = request.Query("before")) query.before = JobId::Parse(*before);
-  auto jobs = context.jobs.List(query);
+  auto jobs = views.empty() ? context.jobs.List(query) : ListOfViews(context, query, views);
   if (!jobs) return call.Refuse(jobs.error());
   call.Json(200, ListView(context, *jobs));
 }
@@ -112,18 +143,18 @@ void Events(DoorContext& context, const Call& call) {
 void Stop(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  if (IsTerminal(record->state)) return call.Json(200, DumpJson(AcceptedView(*record)));
+  if (IsTerminal(record->state)) return call.Json(200, DumpJson(AcceptedView(context, *record)));
   auto grace = record->spec.limits.stop_grace;
   if (auto asked = call.request.Query("grace_ms")) {
     grace = Millis(std::strtoll(asked->c_str(), nullptr, 10));
   }
-  StopAsked event{{"user_stop", "stopped by " + call.caller.user, "ath retry " + record->spec.name, ""},
+  StopAsked event{{"user_stop", "stopped by " + call.caller.user, "ath retry " + ShellQuote(record->spec.name), ""},
                   call.caller.user, grace};
   context.engine.Apply(record->id, event, [&context, call, id = record->id](const Status& status) {
     auto now = FindJob(context, id.ToString());
     if (!status && !(now && IsTerminal(now->state))) return call.Refuse(status.error());
     if (!now) return call.Refuse(now.error());
-    call.Json(200, DumpJson(AcceptedView(*now)));
+    call.Json(200, DumpJson(AcceptedView(context, *now)));
   });
 }
 
@@ -133,8 +164,8 @@ void Retry(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not over",
-                             "ath stop " + record->spec.name,
-                             "it is " + std::string(NameOf(record->state)), "ATH-R0005", ""});
+                             "ath stop " + ShellQuote(record->spec.name),
+                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""});
   }
   auto spec = record->spec;
   std::string key;

@@ -13,7 +13,6 @@
 #include "door/page/page_doors.h"
 #include "door/views.h"
 #include "net/sse.h"
-#include "record/jobs/job_summary.h"
 
 namespace athanor {
 namespace {
@@ -147,8 +146,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
       JsonWriter json(data);
       json.BeginObject();
       json.Key("job");
-      json.Raw(SummaryView(SummaryOf(*record)));
-      json.Text("shown_state", ShownState(context_, *record));
+      json.Raw(SummaryView(context_, *record));
       const auto* stats = context_.hub.FindStats(id);
       if (stats && stats->usage) {
         json.Key("usage");

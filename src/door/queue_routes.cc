@@ -8,7 +8,6 @@
 #include "door/views.h"
 #include "place/estimate.h"
 #include "place/need.h"
-#include "record/jobs/job_summary.h"
 #include "steer/attempts.h"
 
 namespace athanor {
@@ -108,7 +107,7 @@ void Queue(DoorContext& context, const Call& call) {
     const JobRecord& record = *waiting[i];
     json.BeginObject();
     json.Key("job");
-    json.Raw(SummaryView(SummaryOf(record)));
+    json.Raw(SummaryView(context, record));
     json.Text("reason", record.cause.text);
     json.Int("since_ms", WaitsSince(record));
     json.Int("position", static_cast<int64_t>(i) + 1);

@@ -11,6 +11,7 @@
 #include "door/hub.h"
 #include "door/views.h"
 #include "job/codec.h"
+#include "job/shown.h"
 #include "net/sse.h"
 
 namespace athanor {
@@ -239,9 +240,8 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   void SendState() {
     auto record = FindJob(context_, job_.ToString());
     if (!record) return;
-    Json data = AcceptedView(*record);
-    data["shown_state"] = ShownState(context_, *record);
-    data["cause"] = ToJson(record->cause);
+    Json data = AcceptedView(context_, *record);
+    data["cause"] = ToJson(ShownCause(*record, context_.clock.Wall()));
     Event("state", data);
   }
 

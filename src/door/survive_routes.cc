@@ -9,6 +9,7 @@
 #include "door/drafts.h"
 #include "door/views.h"
 #include "job/codec.h"
+#include "job/shown.h"
 #include "link/job_dir.h"
 #include "record/checkpoints/checkpoint_store.h"
 
@@ -43,19 +44,19 @@ void Interrupt(DoorContext& context, const Call& call) {
   if (!HoldsRoom(record->state)) {
     Error error{ErrorCode::kConflict,
                 record->spec.name + " holds no machine that could be taken away",
-                IsTerminal(record->state) ? "ath resume " + record->spec.name
-                                          : "ath why " + record->spec.name,
-                "it is " + std::string(NameOf(record->state)), "ATH-R0009", ""};
+                IsTerminal(record->state) ? "ath resume " + ShellQuote(record->spec.name)
+                                          : "ath why " + ShellQuote(record->spec.name),
+                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0009", ""};
     return call.Refuse(error);
   }
   InterruptAsked event{{"preempted", "its machine was taken away (by " + call.caller.user + ")",
-                        "ath show " + record->spec.name, ""},
+                        "ath show " + ShellQuote(record->spec.name), ""},
                        call.caller.user, grace};
   context.engine.Apply(record->id, event, [&context, call, id = record->id](const Status& status) {
     if (!status) return call.Refuse(status.error());
     auto now = FindJob(context, id.ToString());
     if (!now) return call.Refuse(now.error());
-    call.Json(200, DumpJson(AcceptedView(*now)));
+    call.Json(200, DumpJson(AcceptedView(context, *now)));
   });
 }
 
@@ -82,7 +83,7 @@ void Checkpoints(DoorContext& context, const Call& call) {
 // The checkpoint that `step` names: an id, a step, or (empty) the newest.
 Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
                                      const std::string& name, const std::string& wanted) {
-  Error error{ErrorCode::kNotFound, name + " has no whole checkpoint", "ath retry " + name,
+  Error error{ErrorCode::kNotFound, name + " has no whole checkpoint", "ath retry " + ShellQuote(name),
               "none was kept", "ATH-R0010", ""};
   if (listing.checkpoints.empty()) return Fail(std::move(error));
   if (wanted.empty()) return std::string();
@@ -94,7 +95,7 @@ Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
   }
   error.what = name + " has no checkpoint of step " + Printable(wanted);
   error.why = "kept: " + Join(steps, ", ");
-  error.hint = "ath checkpoints " + name;
+  error.hint = "ath checkpoints " + ShellQuote(name);
   return Fail(std::move(error));
 }
 
@@ -104,8 +105,8 @@ void Resume(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
     Error error{ErrorCode::kConflict, record->spec.name + " is not over",
-                "ath interrupt " + record->spec.name + "    goes on from its newest checkpoint",
-                "it is " + std::string(NameOf(record->state)), "ATH-R0005", ""};
+                "ath interrupt " + ShellQuote(record->spec.name) + "    goes on from its newest checkpoint",
+                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""};
     return call.Refuse(error);
   }
   auto listing = Listed(context, *record);

@@ -10,11 +10,11 @@
 #include "door/hub.h"
 #include "job/causes.h"
 #include "job/codec.h"
+#include "job/shown.h"
+#include "record/jobs/job_summary.h"
 
 namespace athanor {
 namespace {
-
-constexpr int64_t kSilentMs = 30'000;
 
 Json Number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -23,14 +23,16 @@ Json Number(double value) {
 }
 
 // Lists of ten thousand jobs are built as text: no tree of nodes in between.
-void AppendRow(std::string& out, const JobSummary& job, std::string_view cause_kind,
-               std::string_view cause_text) {
+void AppendRow(std::string& out, const JobSummary& job, std::string_view shown,
+               std::string_view cause_kind, std::string_view cause_text) {
   out += "{\"id\":\"";
   out += job.id.ToString();
   out += "\",\"name\":";
   AppendJsonText(out, job.name);
   out += ",\"state\":\"";
   out += NameOf(job.state);
+  out += "\",\"shown_state\":\"";
+  out += shown;
   out += "\",\"experiment\":";
   AppendJsonText(out, job.experiment);
   out += ",\"user\":";
@@ -111,23 +113,12 @@ class TimeText {
 
 }  // namespace
 
-std::string ShownState(const DoorContext& context, const JobRecord& record) {
-  if (IsTerminal(record.state)) return std::string(NameOf(record.state));
-  if (record.stop) return "Stopping";
-  if (HoldsRoom(record.state) && record.current()->interrupt) return "Interrupting";
-  bool held = record.state == JobState::kRunning || record.state == JobState::kUploading;
-  if (held && record.last_seen.ms != 0 &&
-      context.clock.Wall().ms - record.last_seen.ms > kSilentMs) {
-    return "Unknown";
-  }
-  return std::string(NameOf(record.state));
-}
-
-Json AcceptedView(const JobRecord& record) {
+Json AcceptedView(const DoorContext& context, const JobRecord& record) {
   Json out = Json::object();
   out["id"] = record.id.ToString();
   out["name"] = record.spec.name;
   out["state"] = std::string(NameOf(record.state));
+  out["shown_state"] = std::string(ShownState(record, context.clock.Wall()));
   if (record.simulated) out["simulated"] = true;
   if (!record.same_as.empty()) out["same_as"] = record.same_as;
   return out;
@@ -137,10 +128,13 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   Json out = ToJson(record);
   out.erase("key");
   out["name"] = record.spec.name;
-  out["shown_state"] = ShownState(context, record);
+  const WallTime now = context.clock.Wall();
+  out["shown_state"] = std::string(ShownState(record, now));
+  const Cause cause = ShownCause(record, now);
+  if (cause != record.cause) out["cause"] = ToJson(cause);
   out["cost_micros"] = CostMicros(record);
   if (Json spot = SpotView(record); !spot.is_null()) out["spot"] = std::move(spot);
-  if (const auto* row = FindCause(record.cause.kind)) {
+  if (const auto* row = FindCause(cause.kind)) {
     out["cause"]["code"] = std::string(row->code);
     out["cause"]["title"] = std::string(row->title);
   }
@@ -161,9 +155,11 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   return out;
 }
 
-std::string SummaryView(const JobSummary& job) {
+std::string SummaryView(const DoorContext& context, const JobRecord& record) {
+  const WallTime now = context.clock.Wall();
+  const Cause cause = ShownCause(record, now);
   std::string out;
-  AppendRow(out, job, job.cause_kind, job.cause_text);
+  AppendRow(out, SummaryOf(record), ShownState(record, now), cause.kind, cause.text);
   return out;
 }
 
@@ -172,13 +168,19 @@ std::string ListView(const DoorContext& context, const std::vector<JobSummary>& 
   out.reserve(jobs.size() * 400 + 64);
   out += "{\"jobs\":[";
   bool first = true;
+  const WallTime now = context.clock.Wall();
   for (const auto& job : jobs) {
     if (!first) out += ',';
     first = false;
-    // The queue's reason moves without being stored; memory has the newest.
+    // The queue's reason moves without being stored; memory has the newest. An end counts once
+    // it is kept.
     const auto* live = context.engine.Live(job.id);
-    AppendRow(out, job, live ? live->cause.kind : job.cause_kind,
-              live ? live->cause.text : job.cause_text);
+    if (live == nullptr || IsTerminal(live->state)) {
+      AppendRow(out, job, NameOf(job.state), job.cause_kind, job.cause_text);
+      continue;
+    }
+    const Cause cause = ShownCause(*live, now);
+    AppendRow(out, job, ShownState(*live, now), cause.kind, cause.text);
   }
   out += "]}";
   return out;

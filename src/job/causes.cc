@@ -146,6 +146,13 @@ constexpr CauseRow kCauses[] = {
      "Neither the agent nor the supervisor of the attempt is alive and no exit record was "
      "written: they were killed together, or the machine was restarted.",
      true, 25},
+    {"agent_silent", "ATH-J0403", "no word from the job's agent",
+     "The agent reports every second or so and has not been heard of for half a minute: it is "
+     "held up, its machine sleeps or the network is gone. Silence is not death: the script goes "
+     "on without the agent, nothing is lost, and nothing is decided about the job. An agent that "
+     "has died is started again, so one that hangs may be killed without harm. A stop is carried "
+     "out with its next word.",
+     true, 0},
     {"upload_failed", "ATH-J0402", "outputs could not be kept",
      "The script ended, but archiving its model or output folder failed.", false, 26},
     {"never_fits", "ATH-J0501", "asks for more than this machine has",

@@ -90,7 +90,7 @@ Cause NeverFits(const WaitingJob& job, const Inventory& inventory) {
   if (job.need.cpu_millis > inventory.cpu_millis) add(CpuText(job.need.cpu_millis));
   return {"never_fits",
           fmt::format("needs {}; this machine has {}", wants, InventoryText(inventory)),
-          "ath stop {job}\nath types", ""};
+          "ath stop " + ShellQuote(job.name) + "\nath types", ""};
 }
 
 Cause BackingOff(const WaitingJob& job, WallTime now) {
@@ -99,7 +99,7 @@ Cause BackingOff(const WaitingJob& job, WallTime now) {
   return {"backoff",
           fmt::format("attempt {} starts at {}{} UTC at the earliest", job.attempts + 1,
                       today ? "" : time.substr(0, 10) + " ", time.substr(11, 8)),
-          "ath events {job}", ""};
+          "ath events " + ShellQuote(job.name), ""};
 }
 
 Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,

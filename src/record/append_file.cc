@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "base/format.h"
+#include "base/text.h"
 
 namespace athanor {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 tl::unexpected<Error> FailWrite(const std::string& path, int error_number) {
   auto failed = FailErrno("write " + path, error_number);
   if (failed.value().code == ErrorCode::kExhausted) {
-    failed.value().hint = "free some space there: df -h " + DirName(path);
+    failed.value().hint = "free some space there: df -h " + ShellQuote(DirName(path));
   }
   return failed;
 }

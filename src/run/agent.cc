@@ -31,6 +31,7 @@
 #include "run/contract.h"
 #include "run/ending.h"
 #include "run/exit_record.h"
+#include "run/folder_watch.h"
 #include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
@@ -50,6 +51,8 @@ namespace {
 constexpr int kLaunchWaitMs = 5'000;
 // How long a supervisor that was told to kill its ranks may take to be gone.
 constexpr int kEndWaitMs = 10'000;
+// How often an agent that waits for an attempt looks whether there can be one.
+constexpr int kSpareLookMs = 5'000;
 
 // Held seconds of an attempt: counted on the monotonic clock from the first agent's
 // start, so that a restart of the agent or a jump of the wall clock changes nothing.
@@ -125,6 +128,8 @@ class Agent {
   void ListenForCommands();
   void OnCommand(const ReplyFrame& frame);
   UsageFrame Usage();
+  FolderWatch::Options EndWithFolder();
+  void KillScript();
   bool Adopt();       // a supervisor of an earlier agent, or its exit record
   Status Launch();    // prepares and starts; a failure was not reported yet
   void Watch();       // until the supervisor ended
@@ -153,7 +158,7 @@ class Agent {
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
   AttemptCgroup cgroup_;
-  UniqueFd pidfd_;
+  UniqueFd pidfd_;  // set under mutex_
   std::atomic<int64_t> supervisor_pid_{0};
   UniqueFd wake_;
   std::atomic<uint64_t> last_cpu_ns_{0};
@@ -273,6 +278,29 @@ UsageFrame Agent::Usage() {
   return frame;
 }
 
+void Agent::KillScript() {
+  const std::lock_guard lock(mutex_);
+  if (pidfd_) (void)KillAllNow(pidfd_.get()).ok();
+}
+
+// Nobody would ever read what an attempt without a folder has done. It ends as if another had
+// taken over; whatever that waits for, a server that is gone too for one, it does not wait long.
+FolderWatch::Options Agent::EndWithFolder() {
+  return {dir_,
+          [this] {
+            log_.Log(LogLevel::kError, "the attempt's folder is gone: ending", {{"dir", dir_}});
+            fenced_ = true;
+            KillScript();
+            Wake();
+          },
+          [this] {
+            KillScript();
+            ::pollfd over{pidfd_.get(), POLLIN, 0};
+            if (over.fd >= 0) ::poll(&over, 1, kEndWaitMs);
+            ::_exit(1);
+          }};
+}
+
 bool Agent::Adopt() {
   if (Exists(Path(attempt_dir::kLaunching))) {
     for (int waited = 0; waited < kLaunchWaitMs && !Exists(Path(attempt_dir::kSupervisorStatus));
@@ -290,6 +318,7 @@ bool Agent::Adopt() {
     }
   }
   if (auto found = FindSupervisor(Path(attempt_dir::kSupervisorStatus))) {
+    const std::lock_guard lock(mutex_);
     pidfd_ = std::move(found->pidfd);
     supervisor_pid_ = found->status.pid;
   }
@@ -328,8 +357,11 @@ Status Agent::Launch() {
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
   auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
   if (!launched) return Fail(launched.error());
-  pidfd_ = std::move(launched->pidfd);
-  supervisor_pid_ = launched->pid;
+  {
+    const std::lock_guard lock(mutex_);
+    pidfd_ = std::move(launched->pidfd);
+    supervisor_pid_ = launched->pid;
+  }
   waits_for_room_ = false;
   // The script is on its way; what follows costs it nothing.
   script_start_ = clock_.Monotonic();
@@ -363,12 +395,12 @@ void Agent::CheckLimits() {
   if (lost_after.count() > 0 && shipper_->silence() > lost_after) {
     StopItself({"server_silent",
                 "stopped itself: the server did not answer for " + HumanDuration(lost_after),
-                "ath retry " + plan_.spec.name, ""});
+                "ath retry " + ShellQuote(plan_.spec.name), ""});
   }
   const auto limit = plan_.spec.limits.max_runtime;
   if (limit.count() > 0 && script_start_ && clock_.Monotonic() >= *script_start_ + limit) {
     StopItself({"time_limit", "ran longer than its limit of " + HumanDuration(limit),
-                "ath retry " + plan_.spec.name + " --max-time " +
+                "ath retry " + ShellQuote(plan_.spec.name) + " --max-time " +
                     std::to_string(2 * limit.count() / 1000) + "s",
                 ""});
   }
@@ -492,7 +524,7 @@ int Agent::Finish() {
     uploaded.failure = {"upload_failed",
                         "outputs could not be put to " + plan_.spec.output_to + ": " +
                             published.error().what,
-                        "ath cp " + plan_.spec.name + ":model.tar.gz .", published.error().why};
+                        "ath cp " + ShellQuote(plan_.spec.name + ":model.tar.gz") + " .", published.error().why};
   } else if (!outputs) {
     uploaded.failure = {"upload_failed", "outputs could not be kept: " + outputs.error().what,
                         outputs.error().hint, outputs.error().why};
@@ -531,6 +563,7 @@ std::optional<Cause> Agent::FailedBefore() const {
 }
 
 int Agent::Run() {
+  const FolderWatch folder(EndWithFolder());
   auto fetched = FetchSecrets(plan_);
   auto kept_out = OwnTokens(plan_);
   patterns_ = *SecretPatterns::Make(kept_out);
@@ -581,6 +614,9 @@ int RunAgentWhenAsked(char* placeholder) {
   UniqueFd orders(3);
   std::string folder(PATH_MAX, '\0');
   ssize_t length = -1;
+  for (::pollfd order{orders.get(), POLLIN, 0}; ::poll(&order, 1, kSpareLookMs) <= 0;) {
+    if (!Exists(DirName(std::string(name)))) return 0;
+  }
   do {
     length = ::recv(orders.get(), folder.data(), folder.size(), 0);
   } while (length < 0 && errno == EINTR);

@@ -1,7 +1,7 @@
 // The agent runs one host of one attempt: source, environment, data, script,
 // outputs; and ships what happens to the server. It may be killed at any moment:
 // the next agent started on the same folder finds the supervisor and goes on. If
-// the server is away it goes on too.
+// the server is away it goes on too. If its folder is gone it ends, and its script with it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ int RunAgent(const std::string& attempt_dir);
 
 // An agent started before its attempt is known: waits on descriptor 3 for the attempt's
 // folder, writes it over `placeholder`, which is as long, and runs it. 0 also when the
-// other side closes first.
+// other side closes first, or the folder of attempts is gone.
 int RunAgentWhenAsked(char* placeholder);
 
 // Ends what is left of an attempt, without grace; prints "ended" once nothing runs.

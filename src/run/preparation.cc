@@ -480,7 +480,7 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
       Error error = value.error();
       error.why = error.what;
       error.what = "secret \"" + spec.name + "\" could not be had";
-      error.hint = spec.source == "store" ? "ath secret set " + spec.name
+      error.hint = spec.source == "store" ? "ath secret set " + ShellQuote(spec.name)
                                           : "check `secrets` in the job file";
       return Fail(std::move(error));
     }

@@ -18,6 +18,9 @@ constexpr std::string_view kWrappers[] = {
     "ionice", "chrt",    "taskset", "numactl", "tini",  "dumb-init", "uv",   "micromamba"};
 constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed",  "awk",  "mawk", "gawk",
                                          "ts",  "tr",  "head", "tail", "sort", "less"};
+constexpr std::string_view kSavers[] = {
+    "cp",   "mv",    "rm",   "ln",  "mkdir", "chmod", "chown",  "tar",    "gzip",  "zstd", "xz",  "zip",
+    "sync", "rsync", "scp",  "dd",  "aws",   "gsutil", "gcloud", "rclone", "s5cmd", "curl", "wget"};
 
 constexpr uint64_t kExiting = 4;  // PF_EXITING of the kernel's flags
 
@@ -41,31 +44,46 @@ std::string PathOf(const std::string& proc, int pid, const char* file) {
   return proc + "/" + std::to_string(pid) + "/" + file;
 }
 
-void Descend(const std::vector<ProcessInfo>& all, int pid, int depth,
-             const std::function<ProcessTraits(int)>& traits_of, std::vector<int>* targets) {
-  const auto self = std::find_if(all.begin(), all.end(), [&](auto& p) { return p.pid == pid; });
-  const ProcessTraits traits = traits_of(pid);
-  const std::string_view comm = self == all.end() ? std::string_view() : self->comm;
+struct Walk {
+  const std::vector<ProcessInfo>& all;
+  const std::function<ProcessTraits(int)>& traits_of;
+  const std::function<bool(const ProcessInfo&)>& spare;
+  std::vector<StopTarget> targets;
+
+  void Down(const ProcessInfo& self, StopTarget::Kind kind, int depth);
+};
+
+void Walk::Down(const ProcessInfo& self, StopTarget::Kind kind, int depth) {
+  const ProcessTraits traits = traits_of(self.pid);
   // By the file that runs, else by the name shown: a script run through its
   // #! line is called after itself but runs in a shell.
-  const bool shell = traits.exe.empty() ? Among(kShells, comm) : Among(kShells, traits.exe);
-  const bool wrapper = traits.exe.empty() ? Among(kWrappers, comm) : Among(kWrappers, traits.exe);
-  std::vector<int> programs;
-  std::vector<int> filters;
-  if ((shell || wrapper) && depth < 16) {
+  const std::string_view name = traits.exe.empty() ? self.comm : traits.exe;
+  const bool shell = Among(kShells, name);
+  if (shell && traits.catches_term && spare && spare(self)) return;
+  std::vector<const ProcessInfo*> programs;
+  std::vector<const ProcessInfo*> filters;
+  const bool front = shell || Among(kWrappers, name);
+  if (front && depth < 16) {
     for (const auto& process : all) {
-      if (process.ppid != pid || process.state == 'Z') continue;
-      (Among(kFilters, process.comm) ? filters : programs).push_back(process.pid);
+      if (process.ppid != self.pid || process.state == 'Z') continue;
+      (Among(kFilters, process.comm) ? filters : programs).push_back(&process);
     }
   }
-  if (programs.empty()) programs.swap(filters);
-  if (programs.empty()) {
-    targets->push_back(pid);
+  if (programs.empty() && filters.empty()) {
+    targets.push_back({self.pid, self.start_ticks, front ? StopTarget::Kind::kIdle : kind});
     return;
   }
-  for (int child : programs) Descend(all, child, depth + 1, traits_of, targets);
+  for (const ProcessInfo* child : programs) {
+    Down(*child, Among(kSavers, child->comm) ? StopTarget::Kind::kSaver : StopTarget::Kind::kProgram,
+         depth + 1);
+  }
+  if (programs.empty()) {
+    for (const ProcessInfo* child : filters) Down(*child, StopTarget::Kind::kFilter, depth + 1);
+  }
   // timeout catches it to pass it on, which would give the program a second one.
-  if (shell && traits.catches_term) targets->push_back(pid);
+  if (shell && traits.catches_term) {
+    targets.push_back({self.pid, self.start_ticks, StopTarget::Kind::kTrap});
+  }
 }
 
 }  // namespace
@@ -161,11 +179,16 @@ ProcessTraits ReadTraits(const std::string& proc, int pid) {
   return traits;
 }
 
-std::vector<int> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
-                             const std::function<ProcessTraits(int)>& traits_of) {
-  std::vector<int> targets;
-  Descend(all, rank_pid, 0, traits_of, &targets);
-  return targets;
+std::vector<StopTarget> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
+                                    const std::function<ProcessTraits(int)>& traits_of,
+                                    const std::function<bool(const ProcessInfo&)>& spare) {
+  Walk walk{all, traits_of, spare, {}};
+  const auto top =
+      std::find_if(all.begin(), all.end(), [&](const auto& p) { return p.pid == rank_pid; });
+  ProcessInfo unlisted;
+  unlisted.pid = rank_pid;
+  walk.Down(top == all.end() ? unlisted : *top, StopTarget::Kind::kProgram, 0);
+  return walk.targets;
 }
 
 }  // namespace athanor

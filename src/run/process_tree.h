@@ -43,13 +43,30 @@ struct ProcessTraits {
 };
 ProcessTraits ReadTraits(const std::string& proc, int pid);
 
+// A process of a rank that a stop is meant for.
+struct StopTarget {
+  enum class Kind {
+    kProgram,  // what the job runs
+    kSaver,    // a program that copies, packs or sends files, and then ends by itself
+    kFilter,   // a filter with no program before it
+    kIdle,     // a shell or wrapper with nothing below it
+    kTrap,     // a shell that catches SIGTERM, above what it runs
+  };
+  int pid = 0;
+  uint64_t start_ticks = 0;
+  Kind kind = Kind::kProgram;
+  bool operator==(const StopTarget&) const = default;
+};
+
 // Where SIGTERM for the rank whose first process is `rank_pid` should go: down
 // through shells and other wrappers that only wait (sh, bash, timeout, ...) to
 // the programs they run, never below those, so that a data loader's workers
 // are left to the program that started them. In a pipeline the filters (tee,
 // grep...) are passed over: they end when their input does. A shell that traps
-// SIGTERM gets it too, after its program. Never empty.
-std::vector<int> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
-                             const std::function<ProcessTraits(int)>& traits_of);
+// SIGTERM gets it too, after its program. `spare`: shells that trap it and are passed
+// over with all below them; without it never empty.
+std::vector<StopTarget> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
+                                    const std::function<ProcessTraits(int)>& traits_of,
+                                    const std::function<bool(const ProcessInfo&)>& spare = {});
 
 }  // namespace athanor

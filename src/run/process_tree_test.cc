@@ -25,7 +25,11 @@ ProcessInfo Process(int pid, int ppid, std::string comm, char state = 'S') {
 
 std::vector<int> Targets(const std::vector<ProcessInfo>& all,
                          std::map<int, ProcessTraits> traits = {}) {
-  return StopTargets(all, 10, [&](int pid) { return traits[pid]; });
+  std::vector<int> pids;
+  for (const auto& target : StopTargets(all, 10, [&](int pid) { return traits[pid]; })) {
+    pids.push_back(target.pid);
+  }
+  return pids;
 }
 
 TEST(ProcessTree, ReadsAStatLineWhoseNameHasParentheses) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <thread>
 
+#include "base/text.h"
 #include "net/http_client.h"
 #include "run/exit_gate.h"
 #include "run/log_follower.h"
@@ -636,7 +637,7 @@ void Shipper::Parts::WarnUnmatched() {
     controls.emplace_back(NoteFrame{{"metric_unmatched",
                                      "metric \"" + warning.name +
                                          "\": its regex matched nothing so far (" + warning.text + ")",
-                                     "ath logs " + options.plan.spec.name + " --tail 5",
+                                     "ath logs " + ShellQuote(options.plan.spec.name) + " --tail 5",
                                      warning.sample}});
   }
 }

@@ -112,6 +112,15 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   sync.log = [this](const std::string& text) {
     options_.log.Log(LogLevel::kWarning, "checkpoints", {{"why", text}});
   };
+  sync.restless = [this](const std::string& name, Millis lasted) {
+    shipper_->Send(NoteFrame{
+        {"checkpoint",
+         "no checkpoint could be kept for " + HumanDuration(lasted) + ": " + Printable(name) +
+             " is written so often that it never comes to rest, so nobody knows when it is whole",
+         "athanor.checkpoint(step, save_fn) in the script says when a save is whole; or save "
+         "less often, or write to a name that ends in .tmp and rename it",
+         ""}});
+  };
   auto opened = CheckpointSync::Open(std::move(sync), options_.clock);
   if (!opened) {
     shipper.Send(NoteFrame{{"checkpoint", "checkpoints are not kept: " + opened.error().what,
@@ -209,7 +218,7 @@ std::string Survival::Stacks() const {
 
 void Survival::Hung(const Hang& hang) {
   const auto& plan = options_.plan;
-  Cause cause{"hung", hang.Text(), "ath logs " + plan.spec.name + " --tail 20", Stacks()};
+  Cause cause{"hung", hang.Text(), "ath logs " + ShellQuote(plan.spec.name) + " --tail 20", Stacks()};
   shipper_->AskForCapture();
   const auto& action = plan.spec.limits.hang_action;
   if (action == "note") {

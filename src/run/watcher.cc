@@ -11,7 +11,7 @@ Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* ki
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
   if (!firing.threshold.empty()) text += " (well would be " + firing.threshold + ")";
-  return {kind, text, "ath metrics " + job + " " + ShellQuote(firing.metric), firing.advice};
+  return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric), firing.advice};
 }
 
 // As many steps back a checkpoint may be kept late.

@@ -235,7 +235,7 @@ class Decider {
     if (IsTerminal(record().state)) {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is already " + std::string(NameOf(record().state)),
-                        "ath retry " + record().spec.name, "", "ATH-R0006", ""});
+                        "ath retry " + ShellQuote(record().spec.name), "", "ATH-R0006", ""});
     }
     if (record().stop) return Ok();  // asked twice, done once
     record().stop = StopRequest{e.cause, e.who, now_, e.grace};
@@ -250,7 +250,7 @@ class Decider {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is " + std::string(NameOf(record().state)) +
                             ": it holds no machine that could be taken away",
-                        "ath why " + record().spec.name, "", "ATH-R0009", ""});
+                        "ath why " + ShellQuote(record().spec.name), "", "ATH-R0009", ""});
     }
     if (attempt().interrupt || record().stop) return Ok();  // it is going already
     attempt().interrupt = StopRequest{e.cause, e.who, now_, e.grace};

@@ -123,7 +123,7 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
     Status refused =
         known ? Status(Fail(Error{ErrorCode::kConflict,
                                   "the job is already " + std::string(NameOf(known->state)),
-                                  "ath retry " + known->spec.name, "", "ATH-R0006", ""}))
+                                  "ath retry " + ShellQuote(known->spec.name), "", "ATH-R0006", ""}))
               : Status(tl::unexpected(known.error()));
     if (done) done(refused);
     return;
@@ -350,7 +350,7 @@ void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
                    {{"job", job->ToString()}, {"why", status.detail}});
     return Launch(record, std::nullopt);
   }
-  const Cause cause{"agent_lost", status.detail, "ath retry " + record.spec.name, ""};
+  const Cause cause{"agent_lost", status.detail, "ath retry " + ShellQuote(record.spec.name), ""};
   if (status.state == HostStatus::State::kGone) return Apply(*job, HostLost{attempt, cause});
   // Its script may run: it is given up once the back end says that nothing of it does.
   Release(record.current()->handle, [this, job = *job, attempt, cause](const Status& ended) {

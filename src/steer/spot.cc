@@ -27,7 +27,7 @@ void Engine::ArmSpot(const JobRecord& record) {
     const auto* live = Live(job);
     if (stopped_ || !live || live->state != JobState::kRunning || live->current()->id != id) return;
     Apply(job, InterruptAsked{{"preempted", "its machine was taken away (on purpose, by --preempt)",
-                               "ath show " + live->spec.name, ""},
+                               "ath show " + ShellQuote(live->spec.name), ""},
                               "athanor", live->spec.limits.stop_grace});
   });
 }

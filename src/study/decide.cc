@@ -54,7 +54,7 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
       return Finish(StudyState::kFailed, "trial_lost",
                     fmt::format("trial {} was lost {} times by the platform", trial.number,
                                 trial.losses),
-                    "ath why " + trial.job, now);
+                    "ath why " + ShellQuote(trial.job), now);
     }
     if (trial.value && trial.state != TrialState::kRunning) return std::nullopt;
   }
@@ -64,7 +64,7 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
   });
   auto event = Finish(StudyState::kFailed, "all_failed",
                       fmt::format("the first {} trials all failed", failed),
-                      fmt::format("ath why {}-{}", record.spec.name, last->number), now);
+                      "ath why " + ShellQuote(fmt::format("{}-{}", record.spec.name, last->number)), now);
   event.cause.detail = last->cause.text;
   return event;
 }
@@ -74,7 +74,7 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool 
   const auto& spec = record.spec;
   if (auto failed = FailedEnough(record, now)) return failed;
   const auto* best = record.Best();
-  const auto extend = "ath tune extend " + spec.name + " ";
+  const auto extend = "ath tune extend " + ShellQuote(spec.name) + " ";
   if (spec.target && best && !Better(spec, *spec.target, *best->value)) {
     return Finish(StudyState::kCompleted, "target_reached",
                   fmt::format("trial {} reached the target: {} against {}", best->number,
@@ -278,7 +278,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
   const auto cause = [&](std::string why) {
     return Cause{"trial_stopped",
                  fmt::format("stopped early by the study at step {}: {}", point.step, why),
-                 "ath tune show " + spec_.name, ""};
+                 "ath tune show " + ShellQuote(spec_.name), ""};
   };
   const auto of_rung = [&](tune::Verdict verdict, const char* whose) -> std::optional<Cause> {
     if (verdict == tune::Verdict::kGoOn) return std::nullopt;
@@ -288,7 +288,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
     return Cause{kTrialPaused,
                  fmt::format("paused by the study at step {}: the best 1/{:g} {} go on", point.step,
                              spec_.early.eta, whose),
-                 "ath tune show " + spec_.name, ""};
+                 "ath tune show " + ShellQuote(spec_.name), ""};
   };
   switch (spec_.early.rule) {
     case EarlyStopSpec::Rule::kNone:

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/text.h"
 #include "study/decide.h"
 #include "track/importance.h"
 #include "tune/space.h"
@@ -55,8 +56,8 @@ std::string Widened(const std::string& study, const tune::Parameter& parameter, 
   } else {
     below ? low -= more : high += more;
   }
-  return fmt::format("ath tune extend {} --range {}={}..{}", study, parameter.name, Shown(low),
-                     Shown(high));
+  return fmt::format("ath tune extend {} --range {}", ShellQuote(study),
+                     ShellQuote(fmt::format("{}={}..{}", parameter.name, Shown(low), Shown(high))));
 }
 
 void EdgeHints(const std::string& study, const tune::Space& space, const Row& best,
@@ -119,7 +120,7 @@ std::vector<StudyHint> HintsFor(const StudyRecord& record) {
   const size_t failed = record.Count(TrialState::kFailed);
   if (failed >= 3 && failed * 2 > failed + rows.size()) {
     hints.push_back({fmt::format("{} of {} trials failed", failed, failed + rows.size()),
-                     "ath tune show " + record.spec.name + " lists why; narrow the ranges they lie in"});
+                     "ath tune show " + ShellQuote(record.spec.name) + " lists why; narrow the ranges they lie in"});
   }
   if (rows.size() < kLeastTrials) return hints;
   EdgeHints(record.spec.name, *space, rows.front(), hints);
@@ -131,7 +132,7 @@ std::vector<StudyHint> HintsFor(const StudyRecord& record) {
                      "does the script use them? ${name} in the command, or SM_HP_NAME"});
   } else if (learns && rows.size() >= kLeastForConverging && !Converged(record)) {
     hints.push_back({"not converged: the best still moves",
-                     fmt::format("ath tune extend {} --max-trials {}", record.spec.name,
+                     fmt::format("ath tune extend {} --max-trials {}", ShellQuote(record.spec.name),
                                  2 * record.spec.max_trials)});
   }
   return hints;

@@ -237,7 +237,7 @@ Result<Studies::Open*> Studies::ForChange(const std::string& reference, bool ove
   ATHANOR_TRY(const auto row, parts_.store.Resolve(reference));
   if (const auto open = open_.find(row.id); open != open_.end()) return open->second.get();
   if (!over_too) {
-    return Conflict("the study " + row.name + " is over: " + row.state, "ath tune show " + row.name);
+    return Conflict("the study " + row.name + " is over: " + row.state, "ath tune show " + ShellQuote(row.name));
   }
   return OpenStudy(row);
 }
@@ -251,7 +251,7 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
         auto event = EventOf(Kind::kFinishing, parts_.clock.Wall());
         event.finish = StudyState::kStopped;
         event.cause = {"user_stop", "stopped by " + who,
-                       "ath tune extend " + open->record.spec.name + " --max-trials N", ""};
+                       "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N", ""};
         ATHANOR_CHECK_OK(Record(*open, std::move(event)));
         Step(*open);
       }
@@ -270,7 +270,7 @@ void Studies::Extend(std::string reference, Json changes, Shown done) {
       StudySpec tried = open->record.spec;
       ATHANOR_CHECK_OK(ChangeStudySpec(tried, changes));
       if (open->record.state == StudyState::kFinishing) {
-        return Conflict("the study is just ending", "wait for its trials: ath tune show " + tried.name);
+        return Conflict("the study is just ending", "wait for its trials: ath tune show " + ShellQuote(tried.name));
       }
       auto event = EventOf(Kind::kChanged, parts_.clock.Wall());
       event.changes = DumpJson(changes);
@@ -290,7 +290,7 @@ void Studies::Add(std::string reference, Json params, Shown done) {
       ATHANOR_TRY(auto* open, ForChange(reference, false));
       const auto id = open->record.id;
       if (open->record.state != StudyState::kRunning) {
-        return Conflict("the study is just ending", "ath tune show " + open->record.spec.name);
+        return Conflict("the study is just ending", "ath tune show " + ShellQuote(open->record.spec.name));
       }
       ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
       auto event = EventOf(Kind::kAsked, parts_.clock.Wall(),
@@ -313,7 +313,7 @@ void Studies::Remove(std::string reference, Shown done) {
       ATHANOR_TRY(auto record, Find(reference));
       if (!IsOver(record.state)) {
         return Conflict("the study " + record.spec.name + " is not over",
-                        "ath tune stop " + record.spec.name);
+                        "ath tune stop " + ShellQuote(record.spec.name));
       }
       ATHANOR_CHECK_OK(parts_.store.Remove(record.id));
       return record;
@@ -399,7 +399,7 @@ void Studies::Perform(Open& open, const Plan& plan) {
     const auto job = JobId::Parse(trial.job);
     if (!job) continue;
     const Cause over{"trial_stopped", "the study ended: " + open.record.cause.text,
-                     "ath tune show " + open.record.spec.name, ""};
+                     "ath tune show " + ShellQuote(open.record.spec.name), ""};
     OnLoop([this, job = *job, cause = trial.stopping ? trial.cause : over] {
       if (!stopped_) parts_.trials.Stop(job, cause);
     });
@@ -548,7 +548,7 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   failed.cause = {"no_objective",
                   fmt::format("trial {} ended without ever reporting the metric {}", event.trial, metric),
                   "athanor.log(\"" + metric + "\", value)    in the script, or in the job file\n"
-                  "metrics: [{name: " + metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + name,
+                  "metrics: [{name: " + metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + ShellQuote(name),
                   words.lines};
   if (!words.metrics.empty()) {
     failed.cause.text += "; it reported " + Join(words.metrics, ", ");

@@ -529,6 +529,37 @@ class DiskFull(unittest.TestCase):
         server.start()
         self.assertNotIn("stop", server.show(jobs[1]))
 
+    def test_a_stop_that_waits_for_the_disk_says_so(self):
+        """Red if `ath stop` waits without a word (Client::Send without SayWhileWaiting), or the
+        server does not tell what it waits for."""
+        server = self.server
+        loop = "while [ ! -e %s/go ]; do sleep 0.05; done" % server.root
+        jobs = [server.submit("sh", "-c", loop) for _ in range(2)]
+        for job in jobs:
+            server.until_state(job, "Running")
+        self.fill_store("A")
+        reply = server.http("POST", "/api/v1/jobs/%s/stop?grace_ms=60000" % jobs[0], unix=True)
+        self.assertEqual(reply.status, 200, reply.body)
+        self.fill_store("B")
+
+        stop = server.popen("stop", jobs[1], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True)
+        said = ""
+        while "ath gc" not in said:
+            line = stop.stderr.readline()
+            self.assertTrue(line, "it ended, having said: " + said)
+            said += line
+        for words in ("the server's disk is full", "df -h " + server.home, "needed"):
+            self.assertIn(words, said)
+        self.assertIsNone(stop.poll(), "it still waits")
+        self.assertEqual(server.json("server", "status")["waits_for_disk"]["path"], server.home)
+        self.assertIn("disk     full", server.ath("server", "status", check=0).stdout)
+        self.disk.free()
+        out, rest = stop.communicate(timeout=harness.PATIENCE)
+        self.assertEqual(stop.returncode, 0, said + rest)
+        self.assertIn("is stopping", out)
+        self.assertEqual(server.wait(jobs[1])["state"], "Stopped")
+
 
 if __name__ == "__main__":
     harness.main()

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { ansi, plain } from '../src/lib/ansi';
 import { csv, parseCsv } from '../src/lib/csv';
 import { addClause, asFilter, complete, expect, fieldOf, fixedCompletions, formatClause } from '../src/lib/filter';
-import { bytes, duration, money, number } from '../src/lib/format';
+import { bytes, duration, money, number, shellWord } from '../src/lib/format';
 import { inlines, markdown, safeHref } from '../src/lib/markdown';
 import { formatRoute, parseRoute } from '../src/lib/route';
 
@@ -16,6 +16,12 @@ test('an address comes back as it went, whatever names hold', () => {
   assert.deepEqual(back.query, { x: 'm:val/loss', filter: "params.a = 'x&y'" });
   assert.deepEqual(parseRoute('#/job/%E0%A4%A').path, ['job', '%E0%A4%A']);
   assert.deepEqual(parseRoute('').path, []);
+});
+
+test('a name in a command is one word of a shell', () => {
+  assert.equal(shellWord('train-12'), 'train-12');
+  assert.equal(shellWord("it's $HOME"), "'it'\\''s $HOME'");
+  assert.equal(shellWord(''), "''");
 });
 
 test('terminal colours become spans, and nothing else of a terminal comes through', () => {

@@ -173,7 +173,7 @@ void Service::StopTrainingJob(Asked asked, Answered answered) {
         Invalid("The request was rejected because the training job is in status " +
                 StatusOf(*record) + ".")));
   }
-  StopAsked event{{"user_stop", "stopped by " + asked.user, "ath retry " + record->spec.name, ""},
+  StopAsked event{{"user_stop", "stopped by " + asked.user, "ath retry " + ShellQuote(record->spec.name), ""},
                   asked.user, record->spec.limits.stop_grace};
   context_.engine.Apply(record->id, event, [answered](const Status& status) {
     // It may have ended meanwhile; that it is over is what was wanted.

@@ -12,7 +12,9 @@ namespace athanor {
 
 class DiskReserve {
  public:
-  // Makes the file now if there is room for four times its size.
+  static constexpr uint64_t kTimes = 4;
+
+  // Makes the file now if there is room for kTimes its size.
   DiskReserve(std::string path, uint64_t bytes);
   DiskReserve(const DiskReserve&) = delete;
   DiskReserve& operator=(const DiskReserve&) = delete;

@@ -308,7 +308,7 @@ struct JobStore::Parts {
 
   Status Write(const JobBatch& batch);
   void Tell(bool full) {
-    if (std::exchange(waiting, full) != full && told) told(full);
+    if (waiting.exchange(full) != full && told) told(full);
   }
   // False when nobody wants to wait any longer.
   bool Pause() {
@@ -330,7 +330,7 @@ struct JobStore::Parts {
   bool times_read = false;  // under reading
   std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
   std::function<void(bool)> told;
-  bool waiting = false;
+  std::atomic<bool> waiting = false;
   std::mutex mutex;
   std::condition_variable wake;
   bool given_up = false;  // under mutex
@@ -405,6 +405,10 @@ Status JobStore::Commit(const JobBatch& batch) {
 void JobStore::WaitForRoom(const std::string& reserve, std::function<void(bool full)> told) {
   parts_->reserve = std::make_unique<DiskReserve>(reserve, kReserveBytes);
   parts_->told = std::move(told);
+}
+
+uint64_t JobStore::waits_for_bytes() const {
+  return parts_->waiting ? DiskReserve::kTimes * kReserveBytes : 0;
 }
 
 void JobStore::GiveUpWaiting() {

@@ -77,6 +77,9 @@ class JobStore {
   // the server goes on by itself once there is some. `told` (may be empty) hears from that
   // thread when a wait begins (true) and ends.
   void WaitForRoom(const std::string& reserve, std::function<void(bool full)> told = {});
+  // How much must be free for it to go on and have its reserve again; 0: no Commit waits.
+  // Any thread.
+  uint64_t waits_for_bytes() const;
   // Ends a wait now and waits for none from now on: kExhausted, nothing kept. Any thread.
   void GiveUpWaiting();
 

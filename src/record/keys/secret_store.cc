@@ -70,7 +70,7 @@ Result<std::string> UnsealBytes(const Key& key, std::string_view name, std::stri
   const auto damaged = [&] {
     return Fail(ErrorCode::kCorrupt,
                 fmt::format("the secret '{}' cannot be opened with this key file", name),
-                fmt::format("ath secret set {}", name));
+                "ath secret set " + ShellQuote(name));
   };
   if (sealed.size() < static_cast<size_t>(kNonceBytes + kTagBytes)) return damaged();
   const size_t size = sealed.size() - kNonceBytes - kTagBytes;

@@ -64,6 +64,7 @@ class CheckpointSync::Work {
 
   void SeeWrites(const FolderScan& scan);
   void TellLeftOut(const FolderScan& scan);
+  void TellRestless();
   void Choose(How how, const FolderScan& scan);
   void SetPending(Snapshot files);
   RestWatch::Writers Writers() const;
@@ -96,6 +97,8 @@ class CheckpointSync::Work {
   std::unique_ptr<Yielder> yielder_;      // only on the thread
   bool fenced_ = false;
   std::chrono::nanoseconds look_took_{0};  // without waits for a processor, and what was stored
+  std::optional<Millis> restless_since_;  // files changed, and nothing was kept since
+  bool restless_told_ = false;
   Millis retry_at_{0};
   Millis retry_after_ = kFirstRetry;
   int64_t first_mtime_ns_ = std::numeric_limits<int64_t>::min();  // newest when opened
@@ -164,6 +167,20 @@ void CheckpointSync::Work::TellLeftOut(const FolderScan& scan) {
     const std::string text = Printable(name) + ": it is being written all the time";
     if (told_.insert(text).second) Log("left out of checkpoints: " + text);
   }
+}
+
+void CheckpointSync::Work::TellRestless() {
+  const auto names = watch_.restless();
+  const Millis now = clock_.Monotonic();
+  if (names.empty()) return restless_since_.reset();
+  if (!restless_since_) restless_since_ = now;
+  const Millis lasted = now - *restless_since_;
+  if (restless_told_ || lasted < options_.restless_after || !options_.restless) return;
+  std::vector<FileKey> keys;
+  for (const auto& [name, key] : names) keys.push_back(key);
+  if (!Writers()(std::move(keys)).empty()) return;  // perhaps one long save
+  restless_told_ = true;
+  options_.restless(names.begin()->first, lasted);
 }
 
 RestWatch::Writers CheckpointSync::Work::Writers() const {
@@ -263,6 +280,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   Choose(how, *scan);
   look_took_ = std::chrono::steady_clock::now() - Yielder::WaitedForProcessor() - begin;
   TellLeftOut(*scan);
+  if (how == How::kRunning) TellRestless();
   // An empty folder is a script that cleans up or starts over, nothing to go back to.
   if (!pending_ || pending_->files.empty()) return std::nullopt;
   if (how == How::kRunning && clock_.Monotonic() < retry_at_) return std::nullopt;
@@ -347,6 +365,7 @@ void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo
     if (!pending_->noted) cost_.Add(info.save_ms);
   }
   before_ = info;
+  restless_since_.reset();
   committed_ = std::move(pending_->files);
   committed_files_ = std::move(manifest.files);
   pending_.reset();

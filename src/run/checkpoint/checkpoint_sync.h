@@ -54,9 +54,13 @@ struct CheckpointSyncOptions {
   CheckpointStore::ValueOf value_of;                  // of spec.best_metric
   std::function<void(const CheckpointInfo&)> committed;
   std::function<void(const std::string&)> log;  // for a person; each trouble once
+  // Files are written so often that for `restless_after` no checkpoint could be kept, though
+  // nobody is in the middle of one long write; once, with the name of one of them.
+  std::function<void(const std::string& name, Millis lasted)> restless;
 
   Millis look_every{500};
   Millis settle{300};      // between two looks that find a file the same
+  Millis restless_after{120'000};
   Millis patience{600'000};  // a file that does not come to rest for so long is left out
   uint64_t part_bytes = kPartBytes;
 };

@@ -97,6 +97,48 @@ TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
   EXPECT_TRUE(on.log.empty());
 }
 
+// A script that writes model.pt anew twice a second never leaves it alone. Planted bug: without
+// TellRestless nobody ever hears that there are no checkpoints.
+TEST(CheckpointSync, SaysThatAFileNeverComesToRest) {
+  Syncing on;
+  std::vector<std::string> told;
+  on.options.restless = [&](const std::string& name, Millis lasted) {
+    told.push_back(name);
+    EXPECT_GE(lasted, Millis(120'000));
+  };
+  on.Open();
+  Puppet script([&](const Puppet::Step& step) {
+    for (int save = 0;; ++save) {
+      const int fd = OpenAndWrite(on.File("model.pt"), "save " + std::to_string(save));
+      ::close(fd);
+      step();
+    }
+  });
+  on.pids = script.pids();
+  for (int look = 0; look < 230; ++look, script.Go()) EXPECT_EQ(on.Look(500), "");
+  EXPECT_TRUE(told.empty()) << "too early";
+  for (int look = 0; look < 100; ++look, script.Go()) EXPECT_EQ(on.Look(500), "");
+  EXPECT_EQ(told, (std::vector<std::string>{"model.pt"})) << "once";
+  EXPECT_TRUE(on.committed.empty());
+}
+
+// One long save is nothing to complain about. Planted bug: telling without asking who writes.
+TEST(CheckpointSync, ALongSaveIsNotCalledRestless) {
+  Syncing on;
+  int told = 0;
+  on.options.restless = [&](const std::string&, Millis) { ++told; };
+  on.Open();
+  Puppet script([&](const Puppet::Step& step) {
+    const int fd = OpenAndWrite(on.File("model.pt"), "begun");
+    step();
+    while (::write(fd, "more", 4) == 4) step();
+  });
+  on.pids = script.pids();
+  for (int look = 0; look < 400; ++look, script.Go()) EXPECT_EQ(on.Look(500), "");
+  EXPECT_EQ(told, 0);
+  script.Kill();
+}
+
 TEST(CheckpointSync, ARemovedFileIsAChangeOfTheSameStep) {
   Syncing on;
   on.Open();

@@ -15,6 +15,9 @@ bool IsJournal(const std::string& name) {
 // may look older than it.
 constexpr int64_t kCoarseMs = 15;
 
+// A file that is replaced more often than it rests is waited for so long.
+constexpr Millis kReplacedWait{3'000};
+
 bool ChangedAfter(const ScannedFile& file, WallTime told) {
   return file.stamp.ctime_ns / 1'000'000 > told.ms;
 }
@@ -48,6 +51,7 @@ void RestWatch::Observe(const Snapshot& files, Millis now) {
       track.began_ns = other && file.born_ns > 0 ? file.born_ns : file.stamp.mtime_ns;
       track.busy_since = now;
     }
+    track.replaced = !fresh && (other || track.file.born_ns != file.born_ns);
     track.file = file;
     track.since = now;
   }
@@ -65,17 +69,23 @@ bool RestWatch::Excused(const std::string& name, const Track& track, Millis now)
 std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime> told,
                                               const Snapshot& kept, const Writers& writers) {
   Snapshot whole;
-  bool waiting = false;
-  for (const auto& [name, track] : tracks_) {
+  std::vector<const std::pair<const std::string, Track>*> waiting;
+  for (const auto& entry : tracks_) {
+    const auto& [name, track] = entry;
     const bool at_rest =
         now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
     if (at_rest) {
       whole.emplace(name, track.file);
     } else if (!Excused(name, track, now)) {
-      waiting = true;
+      waiting.push_back(&entry);
     }
   }
-  if (waiting) {
+  // Of two such files nobody knows whether they belong to the same save.
+  if (waiting.size() == 1 && !told && WholeByRename(waiting[0]->second, now)) {
+    whole.emplace(waiting[0]->first, waiting[0]->second.file);
+    waiting.clear();
+  }
+  if (!waiting.empty()) {
     auto state = told ? ToldState(*told, kept) : std::nullopt;
     if (!state) return std::nullopt;
     whole = std::move(*state);
@@ -114,6 +124,19 @@ std::optional<Snapshot> RestWatch::ToldState(WallTime told, const Snapshot& kept
     }
   }
   return state;
+}
+
+bool RestWatch::WholeByRename(const Track& track, Millis now) const {
+  return track.replaced && track.busy_since && now - *track.busy_since >= kReplacedWait;
+}
+
+std::map<std::string, FileKey> RestWatch::restless() const {
+  std::map<std::string, FileKey> names;
+  for (const auto& [name, track] : tracks_) {
+    if (!track.busy_since || IsJournal(name)) continue;
+    names[name] = {track.file.stamp.device, track.file.stamp.inode};
+  }
+  return names;
 }
 
 int64_t RestWatch::began_ns(const std::string& name) const {

@@ -1,6 +1,7 @@
 // RestWatch decides, from looks at a checkpoint directory, which states of it were whole:
-// every file the same over two looks and open for writing by nobody, all at one moment.
-// Looks and times come from the caller. Threads: one.
+// every file the same over two looks and open for writing by nobody, all at one moment. One
+// file that is replaced all the time (written under another name, then renamed) is whole at any
+// moment: after a while it is taken as it is. Looks and times come from the caller. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,8 @@ class RestWatch {
 
   // When the writing of this file began, as far as could be seen; 0: not known.
   int64_t began_ns(const std::string& name) const;
+  // Those that changed lately and were not part of a whole state since.
+  std::map<std::string, FileKey> restless() const;
   // Names left out for want of patience; for a note.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
@@ -50,8 +53,10 @@ class RestWatch {
     int64_t began_ns = 0;
     std::optional<Millis> busy_since;
     bool open = false;  // for writing, when last asked
+    bool replaced = false;  // by another file of the same name, when it last changed
   };
   bool Excused(const std::string& name, const Track& track, Millis now);
+  bool WholeByRename(const Track& track, Millis now) const;
 
   const Millis settle_;
   const Millis patience_;

@@ -38,6 +38,41 @@ TEST(RestWatch, AFileIsWholeAfterTwoEqualLooksFarEnoughApart) {
   EXPECT_EQ(on.Look(rewritten, 700), rewritten);
 }
 
+// A script that saves every 0.2 s by writing model.tmp and renaming it to model.pt. Planted bug:
+// without WholeByRename there never is a checkpoint.
+TEST(RestWatch, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
+  Watching on;
+  Snapshot files{{"a.json", File(1, 500)}};
+  int64_t now = 0;
+  std::optional<Snapshot> whole;
+  for (; now < 10'000 && !whole; now += 200) {
+    files["model.pt"] = File(now, static_cast<uint64_t>(1'000 + now));
+    whole = on.Look(files, now);
+    if (now > 0 && now < 3'000) {
+      EXPECT_FALSE(whole) << "it might rest yet";
+    }
+  }
+  EXPECT_EQ(whole, files);
+  // Of two, nobody knows which belong together; and one that is written in place may be half.
+  for (const int64_t end = now + 9'000; now < end; now += 200) {
+    files["model.pt"] = File(now, static_cast<uint64_t>(1'000 + now));
+    files["optimizer.pt"] = File(now, static_cast<uint64_t>(900'000 + now));
+    EXPECT_FALSE(on.Look(files, now));
+  }
+  EXPECT_EQ(on.watch.restless().size(), 2u);
+  Watching in_place;
+  for (now = 0; now < 9'000; now += 200) {
+    EXPECT_FALSE(in_place.Look({{"model.pt", File(now)}}, now));
+  }
+  // What is open is not whole, under whatever name it came.
+  Watching opened;
+  for (now = 0; now < 9'000; now += 200) {
+    const auto inode = static_cast<uint64_t>(1'000 + now);
+    opened.open = {{1, inode}};
+    EXPECT_FALSE(opened.Look({{"model.pt", File(now, inode)}}, now));
+  }
+}
+
 TEST(RestWatch, OneFileInMotionHoldsBackAll) {
   Watching on;
   Snapshot files{{"a.pt", File(1)}};

@@ -86,6 +86,11 @@ Result<RecordFile> RecordFile::Open(const std::string& path, int64_t reserve) {
   return file;
 }
 
+bool RecordFile::FolderGone() const {
+  struct stat info {};
+  return ::fstat(dir_.get(), &info) == 0 && info.st_nlink == 0;
+}
+
 void RecordFile::ShrinkReserve(int64_t keep) {
   if (reserved_) (void)!::ftruncate(reserved_.get(), static_cast<off_t>(keep));
 }

@@ -26,6 +26,8 @@ class RecordFile {
   // script later still leaves room for the record.
   static Result<RecordFile> Open(const std::string& path, int64_t reserve);
 
+  // Nobody will find the record: its folder was removed.
+  bool FolderGone() const;
   // Gives back what is reserved beyond `keep`.
   void ShrinkReserve(int64_t keep);
   // Temporary, rename; with `sync` also fsync of file and folder.

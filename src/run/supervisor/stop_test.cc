@@ -1,5 +1,8 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -74,6 +77,134 @@ TEST(SupervisorStop, AShellThatTrapsTheSignalHearsItToo) {
       "bash", "-c", "trap 'echo trapped > trap' TERM; /usr/bin/python3 train.py; exit 0"};
   StopAndCheck(attempt, "trap");
   EXPECT_EQ("trapped\n", attempt.Content("trap"));
+}
+
+// What a shell starts after its program was stopped would train for the whole grace. Planted bug: asking only those who are there when the stop comes.
+TEST(SupervisorStop, AsksWhatAShellStartsNext) {
+  const char* const commands[] = {
+      "/usr/bin/python3 train.py; /usr/bin/python3 second.py",
+      "bash -c '/usr/bin/python3 train.py; bash -c \"/usr/bin/python3 second.py; true\"; true'; true",
+      "for i in 1 2 3 4; do /usr/bin/python3 train.py || /usr/bin/python3 second.py; done; exit 0",
+      "timeout 5000 sh -c '/usr/bin/python3 train.py; env A=b /usr/bin/python3 second.py'; true",
+      "/usr/bin/python3 train.py | tee copy; /usr/bin/python3 second.py | tee copy",
+      // A pyenv shim: a command substitution, then exec of the program in the shell's place.
+      "./shim second.py",
+      "/usr/bin/python3 train.py; exec ./shim second.py",
+  };
+  for (const char* command : commands) {
+    for (bool namespaces : {true, false}) {
+      TestAttempt attempt;
+      if (!namespaces) attempt.isolation = Isolation();
+      attempt.WriteScript("train.py", kTrainer);
+      attempt.WriteScript("second.py", kTrainer);
+      attempt.WriteScript("shim",
+                          "#!/usr/bin/env bash\nset -u\nprogram=\"$(echo up > up; sleep 1000; "
+                          "echo x)\"\nexec /usr/bin/python3 \"$@\"\n");
+      attempt.Shell(command);
+      attempt.Launch();
+      attempt.Await("up");
+      ASSERT_TRUE(AskToStop(attempt.pidfd()).ok());
+      attempt.WaitForEnd();
+      ASSERT_FALSE(attempt.record().killed) << command;
+      EXPECT_EQ(SIGTERM, attempt.record().stop_signal) << command;
+    }
+  }
+}
+
+// The second program must have time to set its handler, so that an ask that came twice shows.
+// Planted bug: asking everybody again at each look.
+TEST(SupervisorStop, AsksEachProgramOnce) {
+  TestAttempt attempt;
+  attempt.WriteScript("slow.py", R"(
+import os, signal, sys, time
+d = os.environ['DIR']
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+name = sys.argv[1]
+open(d + '/' + name, 'w').write('up')
+count = 0
+deadline = None
+while deadline is None or time.monotonic() < deadline:
+    if signal.sigtimedwait([signal.SIGTERM], 0.05):
+        count += 1
+        deadline = deadline or time.monotonic() + 0.5
+open(d + '/count', 'a').write('%s %d\n' % (name, count))
+)");
+  // SIGTERM is held back before Python runs, so that none is lost.
+  attempt.WriteScript("held.py", R"(
+import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+os.execv('/bin/sh', ['sh', '-c', sys.argv[1]])
+)");
+  attempt.plan.ranks[0].argv = {
+      "/usr/bin/python3", "held.py",
+      "/usr/bin/python3 slow.py first; /usr/bin/python3 slow.py second; exit 0"};
+  attempt.Launch();
+  attempt.Await("first");
+  ASSERT_TRUE(AskToStop(attempt.pidfd()).ok());
+  attempt.WaitForEnd();
+  EXPECT_EQ("first 1\nsecond 1\n", attempt.Content("count"));
+  EXPECT_FALSE(attempt.record().killed);
+}
+
+// What a program starts when it is asked (an upload, say) is its own business, and so is what a
+// script copies away after its program, or runs in its trap. Planted bugs: asking every process
+// that appears; without the spared shells; without the savers.
+TEST(SupervisorStop, LeavesAloneWhatTidiesUp) {
+  const char* const commands[] = {
+      "/usr/bin/python3 uploads.py; exit 0",
+      "trap './tidy; exit 0' TERM; /usr/bin/python3 train.py; wait",
+      "/usr/bin/python3 train.py; cp slow_pipe tidied; exit 0",
+  };
+  for (const char* command : commands) {
+    TestAttempt attempt;
+    attempt.WriteScript("train.py", kTrainer);
+    attempt.WriteScript("uploads.py", R"(
+import os, signal, subprocess, sys
+d = os.environ['DIR']
+def stop(number, frame):
+    subprocess.run(['sh', '-c', './tidy; true'])
+    sys.exit(0)
+signal.signal(signal.SIGTERM, stop)
+open(d + '/up', 'w').write('up')
+while True:
+    signal.pause()
+)");
+    // Long enough for many looks; a SIGTERM would end the sleep and the script before its word.
+    attempt.WriteScript("tidy", "#!/bin/sh\nset -e\nsleep 1.5\necho done > tidied\n");
+    ASSERT_EQ(0, ::mkfifo(attempt.path("slow_pipe").c_str(), 0600));
+    attempt.Shell(command);
+    attempt.Launch();
+    attempt.Await("up");
+    ASSERT_TRUE(AskToStop(attempt.pidfd()).ok());
+    if (std::string_view(command).find("slow_pipe") != std::string_view::npos) {
+      int pipe = -1;  // can be opened once cp reads it
+      ASSERT_TRUE(test::Eventually([&] {
+        pipe = ::open(attempt.path("slow_pipe").c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+        return pipe >= 0;
+      }));
+      ::usleep(1'500'000);
+      ::signal(SIGPIPE, SIG_IGN);
+      EXPECT_EQ(5, ::write(pipe, "done\n", 5)) << "cp was stopped";
+      ::close(pipe);
+    }
+    attempt.WaitForEnd();
+    EXPECT_EQ("done\n", attempt.Content("tidied")) << command;
+    EXPECT_EQ(0, attempt.record().ranks[0].exit_code) << command;
+    EXPECT_FALSE(attempt.record().killed) << command;
+  }
+}
+
+// Planted bug: asking the programs of a loop for ever, but never the script.
+TEST(SupervisorStop, EndsALoopThatStartsItsProgramAgain) {
+  TestAttempt attempt;
+  attempt.WriteScript("train.py", kTrainer);
+  attempt.Shell("while :; do /usr/bin/python3 train.py; sleep 1000; done");
+  attempt.Launch();
+  attempt.Await("up");
+  ASSERT_TRUE(AskToStop(attempt.pidfd()).ok());
+  attempt.WaitForEnd();
+  EXPECT_EQ(SIGTERM, attempt.record().ranks[0].signal);
+  EXPECT_FALSE(attempt.record().killed);
 }
 
 // Planted bug: signalling the process group or every process of the namespace.
@@ -170,6 +301,27 @@ TEST(SupervisorStop, AStopSentAtOnceIsNotLost) {
     ASSERT_EQ(launched->pid, ::waitpid(launched->pid, nullptr, 0));
     EXPECT_EQ(SIGTERM, attempt.record().ranks[0].signal);
     EXPECT_EQ(SIGTERM, attempt.record().stop_signal);
+  }
+}
+
+// Its agent was killed, then the folder removed: nobody is left to end it. Planted bug: without
+// EndWithFolder it runs for ever.
+TEST(SupervisorStop, EndsWhenTheFolderOfItsRecordIsGone) {
+  for (bool namespaces : {true, false}) {
+    TestAttempt attempt;
+    if (!namespaces) attempt.isolation = Isolation();
+    const std::string folder = attempt.path("records");
+    ASSERT_TRUE(MakeDirs(folder).ok());
+    attempt.plan.exit_path = folder + "/exit";
+    attempt.Shell("trap '' TERM; echo up > up; while :; do sleep 0.01; done");
+    attempt.Launch();
+    attempt.Await("up");
+    const auto rank = static_cast<pid_t>(attempt.started().ranks[0].outer_pid);
+    ASSERT_EQ(0, ::kill(rank, 0));
+    ASSERT_TRUE(RemoveTree(folder).ok());
+    EXPECT_TRUE(test::Eventually([&] { return ::kill(rank, 0) != 0; })) << "the script";
+    pollfd over{attempt.pidfd(), POLLIN, 0};
+    EXPECT_EQ(1, ::poll(&over, 1, 120'000)) << "the supervisor";
   }
 }
 

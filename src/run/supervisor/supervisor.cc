@@ -30,6 +30,10 @@ constexpr int64_t kRoundBytes = 4 << 20;
 // in the kernel), and of pipes that someone outside still holds.
 constexpr int64_t kKilledBoundMs = 5'000;
 constexpr int64_t kKillAgainMs = 50;
+// How often a rank that was asked to stop is looked at for programs that appeared since; and
+// at most this part of the time, where /proc shows the whole machine.
+constexpr int64_t kAskAgainMs = 50;
+constexpr int64_t kAskShare = 20;
 // A full disk is looked at again after this, and waited for without a bound unless a
 // stop was asked for or a rank failed: then what it said last is worth the larger part of
 // what was reserved.
@@ -38,6 +42,8 @@ constexpr int64_t kRoomAtEndMs = 1'000;
 constexpr int64_t kExitReserve = 128 << 10;
 constexpr int64_t kRecordReserve = 32 << 10;
 constexpr int64_t kNever = INT64_MAX;
+// How often to look whether anybody could still read the exit record.
+constexpr int64_t kFolderLookMs = 15'000;
 
 }  // namespace
 
@@ -184,10 +190,11 @@ int64_t Supervisor::NextDeadline() const {
     next = BoottimeMs() + kKillAgainMs;
   } else {
     if (kill_ranks_ms_ >= 0) next = std::min(next, kill_ranks_ms_);
+    if (ask_again_ms_ >= 0 && AnyRankRuns()) next = std::min(next, ask_again_ms_);
     if (last_rank_ended_ms_ >= 0) next = std::min(next, last_rank_ended_ms_ + plan_.linger_ms);
   }
   if (waits_for_room_) next = std::min(next, room_again_ms_);
-  return next;
+  return std::min(next, folder_again_ms_);
 }
 
 void Supervisor::ApplyDeadlines() {
@@ -200,6 +207,8 @@ void Supervisor::ApplyDeadlines() {
   } else if (kill_ranks_ms_ >= 0 && now >= kill_ranks_ms_) {
     record_.killed = AnyRankRuns();
     KillEverything();
+  } else if (ask_again_ms_ >= 0 && now >= ask_again_ms_) {
+    AskWhoIsToBeAsked();
   }
 }
 
@@ -207,6 +216,7 @@ void Supervisor::Loop() {
   while (have_children_) {
     const int64_t now = BoottimeMs();
     const bool streams = now >= drain_again_ms_;
+    if (now >= folder_again_ms_) EndWithFolder(now);
     WaitForSomething(streams, std::min(NextDeadline(), streams ? kNever : drain_again_ms_));
     TakeSignals();
     if (BoottimeMs() >= drain_again_ms_) DrainAll(kRoundBytes);
@@ -216,6 +226,12 @@ void Supervisor::Loop() {
     if (killing_ && BoottimeMs() > killing_since_ms_ + kKilledBoundMs) break;
   }
   FinishStreams();
+}
+
+// The agent does the same sooner, if it is there.
+void Supervisor::EndWithFolder(int64_t now) {
+  folder_again_ms_ = now + kFolderLookMs;
+  if (!killing_ && exit_file_->FolderGone()) KillEverything();
 }
 
 // Nobody is left to write, so the pipes hold all there will be; a pipe that was handed to
@@ -230,7 +246,8 @@ void Supervisor::FinishStreams() {
     SayWhetherItWaits();
   };
   for (drain(); waits_for_room_; drain()) {
-    const bool bounded = record_.stop_signal != 0 || record_.first_failed_rank >= 0;
+    const bool bounded = record_.stop_signal != 0 || record_.first_failed_rank >= 0 ||
+                         exit_file_->FolderGone();
     if (bounded &&
         BoottimeMs() > std::max(stop_asked_ms_, last_rank_ended_ms_) + kRoomAtEndMs) {
       exit_file_->ShrinkReserve(kRecordReserve);
@@ -302,14 +319,22 @@ void Supervisor::TakeSignals() {
 }
 
 void Supervisor::AskRanksToStop() {
+  for (Rank& rank : ranks_) rank.stop.Again();
+  AskWhoIsToBeAsked();
+}
+
+void Supervisor::AskWhoIsToBeAsked() {
   if (!AnyRankRuns()) return;
+  const int64_t begin = BoottimeMs();
   const auto all = ListProcesses();
-  for (const Rank& rank : ranks_) {
+  for (Rank& rank : ranks_) {
     if (rank.pid <= 0) continue;
-    const auto targets =
-        StopTargets(all, rank.pid, [](int pid) { return ReadTraits("/proc", pid); });
-    for (int pid : targets) (void)::kill(pid, SIGTERM);
+    const auto pids = rank.stop.Next(
+        all, rank.pid, [](int pid) { return ReadTraits("/proc", pid); }, begin);
+    for (int pid : pids) (void)::kill(pid, SIGTERM);
   }
+  const int64_t now = BoottimeMs();
+  ask_again_ms_ = now + std::max(kAskAgainMs, (now - begin) * kAskShare);
 }
 
 void Supervisor::KillEverything() {

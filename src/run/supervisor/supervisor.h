@@ -2,9 +2,11 @@
 // thread, one loop: signals in, output moved, children reaped.
 //
 // Signals it takes: SIGTERM asks every rank's main program to end (again each
-// time it comes) and starts the grace time; SIGUSR2 kills all at once. Both
-// lead to an exit record; SIGKILL of the supervisor does not, but as the
-// namespace's init it takes every process with it. All others are ignored.
+// time it comes) and starts the grace time, within which programs that appear
+// below its shells are asked too; SIGUSR2 kills all at once. Both lead to an
+// exit record; SIGKILL of the supervisor does not, but as the namespace's init
+// it takes every process with it. All others are ignored. When the folder of
+// the exit record is removed, all is killed.
 #pragma once
 
 #include <sys/resource.h>
@@ -14,6 +16,7 @@
 #include <vector>
 
 #include "run/exit_record.h"
+#include "run/stop_round.h"
 #include "run/supervisor/mounts.h"
 #include "run/supervisor/os.h"
 #include "run/supervisor/output.h"
@@ -36,6 +39,7 @@ class Supervisor {
     int out = -1;   // index into streams_
     int err = -1;
     int64_t started_ms = 0;
+    StopRound stop;
   };
 
   Status OpenFiles();
@@ -51,8 +55,10 @@ class Supervisor {
   void RankEnded(size_t index, int status, const rusage& usage);
   void DrainAll(int64_t limit);
   void SayWhetherItWaits();  // for room on the disk
+  void EndWithFolder(int64_t now);
   void FinishStreams();
   void AskRanksToStop();
+  void AskWhoIsToBeAsked();  // of the ranks, now
   void KillEverything();
   void ApplyDeadlines();
   int64_t NextDeadline() const;
@@ -81,6 +87,8 @@ class Supervisor {
   bool waits_for_room_ = false;
   int64_t stop_asked_ms_ = -1;
   int64_t kill_ranks_ms_ = -1;  // deadline of the grace
+  int64_t folder_again_ms_ = 0;  // whether the record's folder is there is looked at then
+  int64_t ask_again_ms_ = -1;   // who has appeared since is asked then; -1: nobody is asked to stop
   int64_t last_rank_ended_ms_ = -1;
   int64_t killing_since_ms_ = -1;
 };

@@ -268,7 +268,7 @@ Cause Diagnose(const EndEvidence& evidence) {
 }
 
 Cause ForJob(Cause cause, const std::string& job_name) {
-  cause.hint = ReplaceAll(std::move(cause.hint), "{job}", job_name);
+  cause.hint = ReplaceAll(std::move(cause.hint), "{job}", ShellQuote(job_name));
   return cause;
 }
 

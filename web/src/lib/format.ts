@@ -23,6 +23,11 @@ export function number(value: number | string | null | undefined): string {
   return String(Number(n.toPrecision(4))).replace('-', '−');
 }
 
+// One word for a POSIX shell; left alone when no quoting is needed.
+export function shellWord(text: string): string {
+  return /^[\w./=:,@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
 export function count(value: number): string {
   return value.toLocaleString('en-US');
 }

@@ -1,7 +1,7 @@
 // What runs now, what failed lately and why, what waits and for what, and how full the machine is.
 import { useState } from 'preact/hooks';
 
-import { bytes, number, plural } from '../lib/format';
+import { bytes, number, plural, shellWord } from '../lib/format';
 import { Failure, Loading } from '../parts/Box';
 import { Command } from '../parts/Command';
 import { Spark } from '../parts/Spark';
@@ -26,7 +26,7 @@ function JobCard({ job }: { job: JobSummary }) {
     <a class="card job-card" href={href(['job', job.id])}>
       <div class="row">
         <strong class="grow cut">{job.name}</strong>
-        <State state={job.state} />
+        <State state={job.shown_state} />
       </div>
       {main?.trend ? <Spark values={main.trend} label={`${main.name} so far`} /> : <div class="spark" />}
       {main ? (
@@ -55,7 +55,7 @@ function Failed({ list }: { list: JobSummary[] }) {
             <span class="dim"><Time at={job.ended} /></span>
           </div>
           <div class="soft">{job.cause?.text ?? 'no cause is known'}</div>
-          <div><Command text={`ath why ${job.name}`} inline /></div>
+          <div><Command text={`ath why ${shellWord(job.name)}`} inline /></div>
         </div>
       ))}
     </section>
@@ -132,7 +132,7 @@ function Recent({ list }: { list: JobSummary[] }) {
             {list.map((job) => (
               <tr key={job.id}>
                 <td><a href={href(['job', job.id])}>{job.name}</a></td>
-                <td><State state={job.state} bare /></td>
+                <td><State state={job.shown_state} bare /></td>
                 <td class="dim wide-only">{job.experiment || '–'}</td>
                 <td class="right"><Span from={job.started ?? job.created} to={job.ended} /></td>
                 <td class="right dim"><Time at={job.ended ?? job.created} /></td>

@@ -69,7 +69,7 @@ export function JobPage({ id, tab }: { id: string; tab: string }) {
     if (news.usage) setUsage([...usage, news.usage].slice(-kUsageKept));
     if (news.progress) setProgress(news.progress);
     const changed = news.job.state !== job.state || news.job.attempts !== (job.attempts?.length ?? 0) ||
-      (news.shown_state ?? job.shown_state) !== job.shown_state;
+      news.job.shown_state !== job.shown_state;
     if (changed) again();
   });
 

@@ -55,7 +55,7 @@ export function Queue() {
                 {running.length === 0 ? <p class="dim" style={{ padding: '0 16px 14px' }}>no job</p> : running.map((job) => (
                   <div key={job.id} class="fail-row row">
                     <a class="grow cut" href={href(['job', job.id])}>{job.name}</a>
-                    <State state={job.state} bare /><span class="dim"><Span from={job.started ?? job.created} /></span>
+                    <State state={job.shown_state} bare /><span class="dim"><Span from={job.started ?? job.created} /></span>
                   </div>
                 ))}
               </section>

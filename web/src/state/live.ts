@@ -12,7 +12,7 @@ export interface RunNews {
 }
 
 export type News =
-  | { kind: 'job'; job: JobSummary; shown_state?: string; usage?: Usage; progress?: { done: number; total: number } }
+  | { kind: 'job'; job: JobSummary; usage?: Usage; progress?: { done: number; total: number } }
   | { kind: 'run'; run: RunNews }
   | { kind: 'log'; job: string } // its log grew
   | { kind: 'reload' }; // something may have been missed: ask again

@@ -19,6 +19,7 @@ export interface JobSummary {
   id: string;
   name: string;
   state: JobState;
+  shown_state: string;
   experiment: string;
   user: string;
   created?: string;

@@ -9,7 +9,7 @@ import type { ColumnDef } from './columns';
 const kHour = 3_600_000;
 
 export function stateOf(run: Run): string {
-  return (run.job ? findJob(run.id)?.state : undefined) ?? run.status;
+  return (run.job ? findJob(run.id)?.shown_state : undefined) ?? run.status;
 }
 
 export function valueOf(run: Run, column: ColumnDef): string | number | undefined {

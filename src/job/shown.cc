@@ -1,0 +1,52 @@
+#include "job/shown.h"
+
+#include "base/text.h"
+
+namespace athanor {
+
+std::optional<WallTime> SilentSince(const JobRecord& record, WallTime now) {
+  const bool heard = record.state == JobState::kRunning || record.state == JobState::kUploading;
+  if (!heard || record.last_seen.ms == 0) return std::nullopt;
+  if (now.ms - record.last_seen.ms <= kSilentAfter.count()) return std::nullopt;
+  return record.last_seen;
+}
+
+std::string_view ShownState(const JobRecord& record, WallTime now) {
+  if (IsTerminal(record.state)) return NameOf(record.state);
+  if (record.stop) return kViews[0];
+  if (HoldsRoom(record.state) && record.current()->interrupt) return kViews[1];
+  if (SilentSince(record, now)) return kViews[2];
+  return NameOf(record.state);
+}
+
+Cause ShownCause(const JobRecord& record, WallTime now) {
+  if (IsTerminal(record.state)) return record.cause;
+  const std::string name = ShellQuote(record.spec.name);
+  const auto silent = SilentSince(record, now);
+  const std::string silence =
+      silent ? "no word from its agent for " + HumanDuration(Millis(now.ms - silent->ms)) : "";
+  if (record.stop) {
+    Cause cause = record.stop->cause;
+    cause.text = "is being stopped: " + cause.text + (silent ? "; " + silence : "");
+    cause.hint = "ath wait " + name + "    it has " + HumanDuration(record.stop->grace) +
+                 " to save and end, from when it was asked";
+    return cause;
+  }
+  if (HoldsRoom(record.state) && record.current()->interrupt) {
+    Cause cause = record.current()->interrupt->cause;
+    cause.text = "is being interrupted: " + cause.text + (silent ? "; " + silence : "");
+    return cause;
+  }
+  if (silent) {
+    return {"agent_silent",
+            silence + ". Silence is not death: the script may well go on, and what it prints and "
+                      "logs is kept beside it until the agent is heard of again",
+            "ath logs -f " + name + "    goes on by itself with the agent's next word\n" +
+                "pkill -KILL -f 'agent --dir .*" + record.current()->id.ToString() +
+                "'    if it hangs: another is started, and the script goes on",
+            ""};
+  }
+  return record.cause;
+}
+
+}  // namespace athanor
