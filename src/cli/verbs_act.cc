@@ -126,6 +126,11 @@ int ServerStatusVerb(const Common& common) {
     states += (states.empty() ? "" : ", ") + std::to_string(count.get<int>()) + " " + ToLower(state);
   }
   std::printf("  jobs     %s\n", states.empty() ? "none" : states.c_str());
+  if (const auto notices = body->find("notices"); notices != body->end()) {
+    for (const auto& notice : *notices) {
+      std::printf("  notice   %s\n", notice.get<std::string>().c_str());
+    }
+  }
   return 0;
 }
 

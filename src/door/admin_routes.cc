@@ -67,6 +67,7 @@ void ShowServer(DoorContext& context, const Call& call) {
   out["uptime_ms"] = context.clock.Wall().ms - context.info.started.ms;
   out["instances"] = context.info.simulate ? "simulate" : "real";
   out["machine"] = ToJson(context.inventory);
+  if (!context.info.notices.empty()) out["notices"] = context.info.notices;
   if (counts) {
     out["jobs"] = counts->jobs;
     Json states = Json::object();
