@@ -28,6 +28,7 @@ import urllib.parse
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "tests"))
+import page_sums  # noqa: E402
 import venvs  # noqa: E402
 from common import Broken, Server, check, main, median, scratch, until  # noqa: E402
 
@@ -233,6 +234,7 @@ def fill_index(home, keys):
                        for i in range(keys)))
     index.commit()
     index.close()
+    page_sums.restamp(os.path.join(home, "objects", "index.db"))
 
 
 def ratio(report, what, ours, theirs, bar, unit):

@@ -40,7 +40,9 @@
 #include "link/aws_environment.h"
 #include "net/http_server.h"
 #include "net/loop.h"
+#include "record/db/broken_log.h"
 #include "record/db/database.h"
+#include "record/keys/key_file.h"
 #include "record/objects/directory_object_store.h"
 #include "record/studies/study_store.h"
 #include "run/job_peers.h"
@@ -64,13 +66,6 @@ constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
 std::string UserName() {
   if (const auto* entry = ::getpwuid(::getuid())) return entry->pw_name;
   return std::to_string(::getuid());
-}
-
-Result<std::string> KeyFrom(const std::string& path) {
-  if (auto key = ReadFile(path)) return std::string(Trim(*key));
-  auto key = RandomHex(32);
-  ATHANOR_CHECK_OK(WriteFileAtomic(path, key + "\n", 0600));
-  return key;
 }
 
 // Everything a server holds, built in order and torn down in reverse.
@@ -127,12 +122,10 @@ class Server {
     settings_ = settings;
     // Two databases: a disk that is asked for both at once answers sooner.
     auto objects = std::async(std::launch::async, [this] {
-      return OpenObjectDirectory(home_.objects(), clock_, &hashers_);
+      return OpenObjectDirectory(home_.objects(), clock_, &hashers_, &objects_notice_);
     });
     ATHANOR_TRY(database_, Database::Open(home_.database(), ServerMigrations()));
-    if (const auto& notice = database_->notice(); !notice.empty()) {
-      log_.Log(LogLevel::kWarning, notice);
-    }
+    Notice(database_->notice());
     jobs_ = std::make_unique<JobStore>(*database_);
     jobs_->WaitForRoom(home_.reserve(), [this](bool full) {
       log_.Log(LogLevel::kError, full ? "the disk is full: nothing is recorded until there is room"
@@ -148,9 +141,11 @@ class Server {
     ATHANOR_TRY(series_, SeriesStore::Open(home_.series()));
     ATHANOR_TRY(logs_, LogStore::Open(home_.logs()));
     ATHANOR_CHECK_OK(OpenRuns());
-    ATHANOR_TRY(ingest_key_, KeyFrom(home_.ingest_key()));
+    ATHANOR_TRY(ingest_key_, OpenKeyFile(home_.ingest_key()));
     ATHANOR_TRY(catalogue_, LoadCatalogue(home_.root + "/types.csv"));
     ATHANOR_TRY(objects_, objects.get());
+    Notice(objects_notice_);
+    NoticeLosses();
     backend_ = std::make_unique<ProcessBackend>(
         ProcessBackend::Options{home_.attempts(), ProgramPath()});
     MakeEngine();
@@ -163,6 +158,26 @@ class Server {
     loop_.After(kSyncEvery, [this] { SyncTick(); });
     loop_.After(kSilenceEvery, [this] { SilenceTick(); });
     return Ok();
+  }
+
+  // What happened to a store: in the log once, and shown by `ath server status`.
+  void Notice(const std::string& notice) {
+    if (notice.empty()) return;
+    log_.Log(LogLevel::kWarning, notice);
+    notices_.push_back(notice);
+  }
+
+  // What was lost at an earlier start is told until someone has seen to it.
+  void NoticeLosses() {
+    for (const auto& database : {home_.database(), home_.object_index()}) {
+      for (const auto& broken : BrokenLogsOf(database)) {
+        const std::string note = NoteOf(broken);
+        const bool told = std::any_of(notices_.begin(), notices_.end(), [&](const auto& notice) {
+          return notice.find(broken) != std::string::npos;
+        });
+        if (!told) Notice(note + "; as it was: " + broken);
+      }
+    }
   }
 
   // Jobs of before there were runs, and those whose end came when this was not running, are
@@ -231,6 +246,7 @@ class Server {
     info.simulate = parts.simulate;
     if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
     info.rates = settings_.rates;
+    info.notices = notices_;
     context_ = std::make_unique<DoorContext>(
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
                     *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
@@ -476,6 +492,8 @@ class Server {
   ModelBook models_;
   std::optional<Catalogue> catalogue_;
   std::string ingest_key_;
+  std::vector<std::string> notices_;
+  std::string objects_notice_;  // of the thread that opens them, until it is done
   Hub hub_;
   std::unique_ptr<ProcessBackend> backend_;
   std::unique_ptr<Engine> engine_;

@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "record/backup/backup.h"
+#include "record/db/broken_log.h"
 #include "record/db/database.h"
 #include "record/jobs/job_store.h"
 #include "steer/decide.h"
@@ -66,6 +67,13 @@ Result<Json> BackUp(const Home& home, const std::string& target) {
   auto lock = LockHome(home, "");
   if (!lock && lock.error().code == ErrorCode::kConflict) return BackupByServer(client, target);
   if (!lock) return tl::unexpected(lock.error());
+  // SQLite would take what is in front of the damage for all there is.
+  for (const auto& database : {home.database(), home.object_index()}) {
+    ATHANOR_TRY(const auto log, LookAtLog(database));
+    if (log.kind == LogState::Kind::kWhole) continue;
+    return Fail(ErrorCode::kCorrupt, "the backup was not made: " + log.said,
+                "ath fsck --repair    keeps what can be kept of it; then repeat");
+  }
   ATHANOR_TRY(auto made, MakeBackup(home, target, kVersion));
   return ViewOf(made);
 }

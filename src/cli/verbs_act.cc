@@ -132,6 +132,11 @@ int ServerStatusVerb(const Common& common) {
                 HumanBytes(disk.value("free_bytes", uint64_t{0})).c_str(),
                 HumanBytes(disk.value("wanted_bytes", uint64_t{0})).c_str());
   }
+  if (const auto notices = body->find("notices"); notices != body->end()) {
+    for (const auto& notice : *notices) {
+      std::printf("  notice   %s\n", notice.get<std::string>().c_str());
+    }
+  }
   return 0;
 }
 

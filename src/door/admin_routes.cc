@@ -73,6 +73,7 @@ void ShowServer(DoorContext& context, const Call& call) {
                              {"free_bytes", FreeBytes(context.info.home).value_or(0)},
                              {"wanted_bytes", wanted}};
   }
+  if (!context.info.notices.empty()) out["notices"] = context.info.notices;
   if (counts) {
     out["jobs"] = counts->jobs;
     Json states = Json::object();

@@ -48,6 +48,7 @@ struct ServerInfo {
   WallTime started;
   bool simulate = false;
   OwnRates rates;
+  std::vector<std::string> notices;  // what happened to a store, for its owner to see
 };
 
 struct DoorContext {

@@ -119,7 +119,7 @@ constexpr Schema kSchemas[] = {
     {"Health", "status!"},
     {"Session", "user! csrf!"},
     {"PageLink", "path! url! expires!"},
-    {"Server", "version! pid:integer! url! socket! home! user! started! uptime_ms:integer! instances! machine:Machine! waits_for_disk:Any jobs:integer states:Any"},
+    {"Server", "version! pid:integer! url! socket! home! user! started! uptime_ms:integer! instances! machine:Machine! waits_for_disk:Any jobs:integer states:Any notices:[string]"},
     {"Machine", "host! cpu_millis:integer! memory_bytes:integer! gpus:integer! gpu_model"},
     {"Storage", "parts:[StoragePart]! bytes:integer! free_bytes:integer"},
     {"StoragePart", "name! path! bytes:integer!"},

@@ -10,6 +10,7 @@
 #include "door/mlflow/validate.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
+#include "record/artifacts/artifact_sums.h"
 
 namespace athanor {
 namespace {
@@ -57,7 +58,7 @@ void List(DoorContext& context, const Call& call) {
     json.BeginArray();
     for (const auto& name : names) {
       struct stat info {};
-      if (StartsWith(name, ".upload-") ||
+      if (StartsWith(name, ".upload-") || name == kArtifactSums ||
           ::fstatat(dir->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
           (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))) {
         continue;

@@ -9,6 +9,7 @@ import http.client
 import itertools
 import os
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -20,6 +21,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
+import page_sums
 from harness import Server, until
 
 VERSIONS = os.path.join(harness.TREE, "src", "record", "db", "versions")
@@ -68,10 +70,33 @@ def printed(lines):
 
 @contextlib.contextmanager
 def sql(server):
-    with contextlib.closing(sqlite3.connect(
-            os.path.join(server.home, "server", "athanor.db"))) as database:
+    path = os.path.join(server.home, "server", "athanor.db")
+    with contextlib.closing(sqlite3.connect(path)) as database:
         yield database
         database.commit()
+    page_sums.restamp(path)
+
+
+def stop(server):
+    """As its owner does: what it kept is all in the file then."""
+    server.kill(signal.SIGTERM)
+
+
+def flip(path, at, bit=1):
+    with open(path, "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1 << bit]))
+
+
+def find(path, text):
+    """Where `text` is in the file; it must be there once at least."""
+    with open(path, "rb") as file:
+        at = file.read().find(text)
+    if at < 0:
+        raise AssertionError("%r is not in %s" % (text, path))
+    return at
 
 
 class Restored(Server):
@@ -171,6 +196,138 @@ class Fsck(unittest.TestCase):
         out = self.server.ath("fsck", env={"ATHANOR_HOME": self.server.root + "/none"})
         self.assertEqual(out.returncode, 3, out.stderr)
         self.assertFalse(os.path.exists(self.server.root + "/none"))
+
+
+class Damage(unittest.TestCase):
+    """Bits that flip on the disk while nobody looks."""
+
+    def setUp(self):
+        self.server = Server()
+        self.addCleanup(self.server.close)
+        self.database = os.path.join(self.server.home, "server", "athanor.db")
+
+    def test_a_flipped_digit_of_a_parameter_is_said_and_never_shown(self):
+        """Red if the sums of pages are not looked at when they are read: `ath show` then says
+        lr 0.32468 for 0.12468, and `ath fsck` that all is clean."""
+        job = self.server.submit("true", "--lr", "0.12468")
+        others = [self.server.submit("true", "--lr", "0.5") for _ in range(8)]
+        for each in [job] + others:
+            self.assertEqual(self.server.wait(each)["state"], "Completed")
+        stop(self.server)
+        self.server.ath("fsck", check=0)
+        at = find(self.database, b'"--lr","0.12468"')
+        flip(self.database, at + len(b'"--lr","0.'), bit=1)  # 1 -> 3
+        page = at // 4096 + 1
+        self.server.start()
+        out = self.server.ath("show", job)
+        self.assertNotEqual(out.returncode, 0, out.stdout)
+        self.assertIn("page %d of" % page, out.stderr)
+        self.assertIn("ath fsck", out.stderr)
+        self.assertNotIn("0.32468", out.stdout + out.stderr)
+        # What is on other pages is served as before.
+        self.assertEqual(len(self.server.json("ps", "-a")["jobs"]), 9)
+        self.assertEqual(self.server.show(others[-1])["state"], "Completed")
+        self.assertEqual(self.server.wait(self.server.submit("true"))["state"], "Completed")
+        backup = self.server.ath("server", "backup", os.path.join(self.server.root, "copy"))
+        self.assertNotEqual(backup.returncode, 0, backup.stdout)
+        self.assertIn("not as it was written", backup.stderr)
+        stop(self.server)
+        out = self.server.ath("fsck")
+        self.assertEqual(out.returncode, 1, out.stdout)
+        self.assertIn("page %d of athanor.db is not as it was written" % page, out.stdout)
+        self.assertIn("table records", out.stdout)
+
+    def test_a_run_that_cannot_be_read_keeps_the_server_from_showing_it(self):
+        """Red if a damaged parameter of a run is loaded as it comes."""
+        made = self.server.http("POST", "/api/2.0/mlflow/runs/create",
+                                {"experiment_id": "0", "start_time": 1}, unix=True).json()
+        run = made["run"]["info"]["run_id"]
+        for key in ("lr", "seed"):
+            self.server.http("POST", "/api/2.0/mlflow/runs/log-parameter",
+                             {"run_id": run, "key": key, "value": "0.13579"}, unix=True)
+        stop(self.server)
+        flip(self.database, find(self.database, b"0.13579") + 2, bit=1)
+        out = self.server.ath("serve", "--port", "0")
+        self.assertNotEqual(out.returncode, 0, out.stdout)
+        self.assertIn("not as it was written", out.stderr)
+        self.assertIn("ath server restore", out.stderr)
+        self.assertEqual(self.server.ath("fsck").returncode, 1)
+
+    def killed_with_a_log(self):
+        jobs = [self.server.submit("true", "--lr", "0.%d" % i) for i in range(1, 8)]
+        for job in jobs:
+            self.assertEqual(self.server.wait(job)["state"], "Completed")
+        self.server.kill()
+        self.assertGreater(os.path.getsize(self.database + "-wal"), 20 * 4120)
+        return jobs
+
+    def test_a_flipped_bit_beside_the_pages_of_the_log_is_put_right_and_said(self):
+        """Red if SQLite takes the log over by itself: all jobs but the first are gone then."""
+        jobs = self.killed_with_a_log()
+        flip(self.database + "-wal", 32 + 5 * 4120 + 17, bit=4)
+        out = self.server.ath("fsck")
+        self.assertEqual(out.returncode, 1, out.stdout)
+        self.assertIn("nothing is lost", out.stdout)
+        self.server.start()
+        self.assertEqual({job["id"] for job in self.server.json("ps", "-a")["jobs"]}, set(jobs))
+        self.assertIn("nothing is lost", self.server.ath("server", "status", check=0).stdout)
+        stop(self.server)
+        self.server.ath("fsck", check=0)
+
+    def test_a_broken_log_is_set_aside_and_what_is_lost_is_said(self):
+        """Red if what lies behind the damage is dropped without a word, or the log as it was is
+        not kept."""
+        self.killed_with_a_log()
+        log = self.database + "-wal"
+        with open(log, "r+b") as file:
+            file.seek(32 + 8 * 4120 + 24 + 512)
+            file.write(os.urandom(512))
+        with open(log, "rb") as file:
+            broken = file.read()
+        out = self.server.ath("server", "backup", os.path.join(self.server.root, "copy"))
+        self.assertNotEqual(out.returncode, 0, out.stdout)
+        self.assertIn("log of the store is damaged", out.stderr)
+        out = self.server.ath("fsck")
+        self.assertEqual(out.returncode, 1, out.stdout)
+        self.assertIn("LOST", out.stdout)
+        self.server.start()
+        (kept,) = [name for name in os.listdir(os.path.dirname(log))
+                   if ".broken." in name and not name.endswith(".txt")]
+        with open(os.path.join(os.path.dirname(log), kept), "rb") as file:
+            self.assertEqual(file.read(), broken)
+        for again in (False, True):  # it is said until someone has seen to it
+            if again:
+                stop(self.server)
+                self.server.start()
+            said = self.server.ath("server", "status", check=0).stdout
+            self.assertIn("LOST", said)
+            self.assertIn(kept, said)
+            with open(self.server.log) as file:
+                self.assertIn("LOST", file.read())
+        stop(self.server)
+        out = self.server.ath("fsck")
+        self.assertEqual(out.returncode, 1)
+        self.assertIn(kept, out.stdout)
+
+    def test_an_artifact_that_changed_on_the_disk_is_found(self):
+        """Red if nothing is kept about the bytes of artifacts."""
+        made = self.server.http("POST", "/api/2.0/mlflow/runs/create",
+                                {"experiment_id": "0", "start_time": 1}, unix=True).json()
+        uri = made["run"]["info"]["artifact_uri"].split(":/", 1)[1]
+        put = self.server.http("PUT", "/api/2.0/mlflow-artifacts/artifacts/%s/m/weights.bin" % uri,
+                               b"w" * 5000, headers={"Content-Type": "application/octet-stream"},
+                               unix=True)
+        self.assertEqual(put.status, 200, put.body)
+        listed = self.server.http("GET", "/api/2.0/mlflow-artifacts/artifacts?path=" +
+                                  os.path.dirname(uri), unix=True).json()
+        self.assertEqual([file["path"] for file in listed["files"]], [os.path.basename(uri)])
+        stop(self.server)
+        self.server.ath("fsck", "--deep", check=0)
+        path = os.path.join(self.server.home, "artifacts", uri, "m", "weights.bin")
+        flip(path, 2500)
+        out = self.server.ath("fsck", "--deep")
+        self.assertEqual(out.returncode, 1, out.stdout)
+        self.assertIn("m/weights.bin", out.stdout)
 
 
 class Backup(unittest.TestCase):

@@ -17,6 +17,7 @@
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
 #include "door/queries.h"
+#include "record/artifacts/artifact_sums.h"
 
 namespace athanor {
 namespace {
@@ -115,6 +116,8 @@ Status Keep(const DoorContext& context, const Request& request, const std::strin
       return written;
     }
   }
+  // Best effort: an artifact that nothing is known of is served like any other.
+  (void)NoteArtifactFile(root.get(), path, dir.get(), temporary).ok();
   if (::renameat(dir.get(), temporary.c_str(), dir.get(), name.c_str()) != 0) {
     const int error = errno;
     ::unlinkat(dir.get(), temporary.c_str(), 0);
@@ -129,6 +132,9 @@ Status Keep(const DoorContext& context, const Request& request, const std::strin
 void Put(Mlflow& mlflow, const Call& call, const std::string& path) {
   const auto refuse = [call](const Error& error) { call.responder.Send(MlflowError(error)); };
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
+  if (BaseName(path) == kArtifactSums) {
+    return refuse(InvalidParameter("That name is the server's own: " + BaseName(path)).value());
+  }
   if (auto may = CheckMayChange(mlflow, call, path); !may) return refuse(may.error());
   DoorContext& context = mlflow.context;
   const bool taken = context.readers.Submit([&context, call, path, refuse] {
@@ -157,7 +163,7 @@ Result<std::vector<Listed>> List(const DoorContext& context, const std::string& 
   ATHANOR_TRY(const auto names, ListDirAt(dir.get()));
   for (const auto& name : names) {
     struct stat info {};
-    if (StartsWith(name, ".upload-") ||
+    if (StartsWith(name, ".upload-") || name == kArtifactSums ||
         ::fstatat(dir.get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       continue;
     }

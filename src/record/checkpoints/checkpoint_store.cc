@@ -10,6 +10,7 @@
 #include <set>
 #include <unordered_set>
 
+#include "base/crc32c.h"
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -36,6 +37,11 @@ tl::unexpected<Error> NotWhole(ErrorCode code, const std::string& file, std::str
   error.why = std::move(why);
   error.hint = "ath checkpoints JOB";
   return Fail(std::move(error));
+}
+
+// What follows the numbers of a fence.
+std::string SumOf(std::string_view text) {
+  return fmt::format(" {:08x}\n", Crc32c(text));
 }
 
 Status CheckPart(const BlobStore& parts, const std::string& file, const BlobRef& part) {
@@ -94,30 +100,41 @@ Result<std::vector<CheckpointId>> CheckpointStore::Ids() const {
   return ids;
 }
 
-Result<CheckpointStore::Fenced> CheckpointStore::ReadFence() const {
-  auto text = ReadFile(JoinPath(dir_, "fence"), 256);
+Result<CheckpointStore::Fenced> CheckpointStore::ReadFence(const std::string& dir) {
+  auto text = ReadFile(JoinPath(dir, "fence"), 256);
   if (!text && text.error().code == ErrorCode::kNotFound) return Fenced{};
   ATHANOR_TRY(const std::string bytes, std::move(text));
   unsigned attempt = 0;
   unsigned last_attempt = 0;
   unsigned last_sequence = 0;
+  // "2 1-7 sum\n"; one that an earlier version wrote has no sum.
+  const size_t cut = bytes.find(' ', std::min(bytes.find(' '), bytes.size() - 1) + 1);
+  const std::string numbers = bytes.substr(0, cut);
+  const std::string tail = cut == std::string::npos ? "" : bytes.substr(cut);
   int end = 0;
-  if (std::sscanf(bytes.c_str(), "%u %u-%u\n%n", &attempt, &last_attempt, &last_sequence, &end) !=
-          3 ||
-      static_cast<size_t>(end) != bytes.size()) {
-    return Fail(ErrorCode::kCorrupt, JoinPath(dir_, "fence") + " is damaged");
+  const bool read = std::sscanf(numbers.c_str(), "%u %u-%u%n", &attempt, &last_attempt,
+                                &last_sequence, &end) == 3;
+  const std::string rest = numbers.substr(static_cast<size_t>(end));
+  const bool right = tail.empty() ? rest == "\n" : rest.empty() && tail == SumOf(numbers);
+  if (!read || !right) {
+    return Fail(ErrorCode::kCorrupt, JoinPath(dir, "fence") + " is damaged", "ath fsck");
   }
   return Fenced{attempt, {last_attempt, last_sequence}};
 }
 
 Status CheckpointStore::WriteFence(const Fenced& fenced) const {
-  return WriteFileAtomic(JoinPath(dir_, "fence"),
-                         fmt::format("{} {}\n", fenced.attempt, fenced.last.ToString()));
+  const std::string text = fmt::format("{} {}", fenced.attempt, fenced.last.ToString());
+  return WriteFileAtomic(JoinPath(dir_, "fence"), text + SumOf(text));
+}
+
+Status CheckpointStore::CheckFence(const std::string& manifest_dir) {
+  ATHANOR_CHECK_OK(ReadFence(manifest_dir));
+  return Ok();
 }
 
 Status CheckpointStore::Fence(uint32_t attempt) {
   ATHANOR_TRY(const UniqueFd lock, Lock());
-  ATHANOR_TRY(Fenced fenced, ReadFence());
+  ATHANOR_TRY(Fenced fenced, ReadFence(dir_));
   if (fenced.attempt > attempt) return FencedOff(attempt, fenced.attempt);
   // Everyone writes under the lock, so a temporary found here has lost its writer.
   ATHANOR_TRY(const auto names, ListDir(dir_));
@@ -135,7 +152,7 @@ Status CheckpointStore::Fence(uint32_t attempt) {
 Result<CheckpointInfo> CheckpointStore::Commit(CheckpointManifest manifest) {
   ATHANOR_CHECK_OK(CheckManifest(manifest));
   ATHANOR_TRY(const UniqueFd lock, Lock());
-  ATHANOR_TRY(const Fenced fenced, ReadFence());
+  ATHANOR_TRY(const Fenced fenced, ReadFence(dir_));
   CheckpointInfo& info = manifest.info;
   if (info.attempt == 0) return Fail(ErrorCode::kBug, "a checkpoint of no attempt");
   if (fenced.attempt > info.attempt) return FencedOff(info.attempt, fenced.attempt);
@@ -256,7 +273,7 @@ Status CheckpointStore::RemoveLocked(const std::vector<CheckpointId>& ids) {
     }
     if (!present.empty() && id == present.front()) {
       // The newest name must not come again for other bytes.
-      ATHANOR_TRY(Fenced fenced, ReadFence());
+      ATHANOR_TRY(Fenced fenced, ReadFence(dir_));
       fenced.last = std::max(fenced.last, id);
       ATHANOR_CHECK_OK(WriteFence(fenced));
     }

@@ -52,6 +52,9 @@ class CheckpointStore {
   // The first call of an attempt also removes parts that no checkpoint names (of syncs
   // that were never finished). kConflict: a later attempt has taken over already.
   Status Fence(uint32_t attempt);
+  // kCorrupt: what is kept about attempts and names given is not as it was written; until it is
+  // put aside no attempt of the job keeps a checkpoint.
+  static Status CheckFence(const std::string& manifest_dir);
 
   // Gives `manifest` the next id of `manifest.info.attempt`, counts files and bytes,
   // and makes it durable. Its parts must be there: kNotFound names one that is not
@@ -89,7 +92,7 @@ class CheckpointStore {
   std::string PathOf(const CheckpointId& id) const;
   Result<UniqueFd> Lock() const;  // until closed
   Result<std::vector<CheckpointId>> Ids() const;  // newest first
-  Result<Fenced> ReadFence() const;
+  static Result<Fenced> ReadFence(const std::string& dir);
   Status WriteFence(const Fenced& fenced) const;
   Status RemoveLocked(const std::vector<CheckpointId>& ids);
   void RemoveUnnamedParts(const std::function<bool(const std::string& sha256)>& candidate) const;

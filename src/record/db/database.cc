@@ -1,6 +1,7 @@
 #include "record/db/database.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,6 +16,8 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "record/append_file.h"
+#include "record/db/broken_log.h"
+#include "record/db/page_check.h"
 #include "record/db/sqlite_connection.h"
 
 namespace athanor {
@@ -25,8 +28,8 @@ constexpr size_t kMostReaders = 4;
 // (a disk that is slow or full) by the writer.
 constexpr int kLongLog = 2'000;  // pages
 constexpr int kTooLongLog = 16'000;
-// "Athn" in SQLite's header: tells our file from some other program's.
-constexpr int64_t kApplicationId = 0x4174686e;
+// Beyond the size of a store that is to get page sums: what jobs need meanwhile.
+constexpr uint64_t kRoomToSpare = 64u << 20;
 
 Status MakePrivate(const std::string& path) {
   // O_EXCL: closing a descriptor of a file that SQLite has open would drop SQLite's locks.
@@ -39,17 +42,23 @@ Status MakePrivate(const std::string& path) {
   return Fail(std::move(error));
 }
 
-Status CopyDatabase(const std::string& path, const std::string& target) {
+Status CopyDatabase(const std::string& path, const std::string& target,
+                    SqliteConnection::Role role = SqliteConnection::Role::kCopier) {
   if (Exists(target)) {
     return Fail(ErrorCode::kConflict, "there is already something at " + target);
   }
   ATHANOR_CHECK_OK(MakePrivate(target));
   auto copied = [&]() -> Status {
-    ATHANOR_TRY(auto copier, SqliteConnection::Open(path, SqliteConnection::Role::kCopier));
+    ATHANOR_TRY(auto copier, SqliteConnection::Open(path, role));
     ATHANOR_CHECK_OK(copier->CopyInto(target));
     copier.reset();
     ATHANOR_CHECK_OK(SyncFileData(target));
-    return SyncFolder(DirName(target));
+    ATHANOR_CHECK_OK(SyncFolder(DirName(target)));
+    ATHANOR_TRY(auto looker, SqliteConnection::Open(target, SqliteConnection::Role::kLooker));
+    ATHANOR_TRY(const auto broken, looker->BrokenPages());
+    if (broken.empty()) return Ok();
+    return Fail(ErrorCode::kUnavailable, "the disk does not keep what is written to it: " + target,
+                "dmesg | tail    shows what the disk reported");
   }();
   if (!copied.ok()) ::unlink(target.c_str());
   return copied;
@@ -74,9 +83,20 @@ class SqliteDatabase final : public Database {
   const std::string& notice() const override { return notice_; }
   Status CopyTo(const std::string& target) const override { return CopyDatabase(path_, target); }
 
+  Result<Pages> CheckPages() const override {
+    ATHANOR_TRY(auto reader, Borrow());
+    const GiveBack give_back{*this, reader};
+    Pages pages;
+    pages.have_sums = reader->has_page_sums();
+    ATHANOR_TRY(pages.broken, reader->BrokenPages());
+    return pages;
+  }
+
   Status Write(const std::function<Status(Connection&)>& body) override {
     if (!writer_) return Fail(ErrorCode::kDenied, "the store was opened to look at it only");
     std::lock_guard lock(writer_mutex_);
+    // Nothing more is promised on top of a log that will not be taken in.
+    if (!broken_log_.ok()) return broken_log_;
     return writer_->Transaction(body);
   }
 
@@ -116,7 +136,10 @@ class SqliteDatabase final : public Database {
   // After each commit, under writer_mutex_.
   void Committed(int pages) {
     if (pages < kLongLog) return;
-    if (pages >= kTooLongLog) return writer_->TakeLogIn();
+    if (pages >= kTooLongLog) {
+      if (auto taken = writer_->TakeLogIn(); !taken.ok()) broken_log_ = taken;
+      return;
+    }
     if (!log_thread_.joinable()) log_thread_ = std::thread([this] { CareForLog(); });
     {
       std::lock_guard lock(log_mutex_);
@@ -135,10 +158,10 @@ class SqliteDatabase final : public Database {
         log_wanted_.wait(lock, [&] { return over_ || log_is_long_; });
         if (over_) return;
       }
-      if (care) (*care)->TakeLogIn();
-      if (care) (*care)->TakeLogIn();
+      if (care) (void)(*care)->TakeLogIn().ok();
+      if (care) (void)(*care)->TakeLogIn().ok();
       std::lock_guard writer_lock(writer_mutex_);
-      if (care) (*care)->TakeLogIn();
+      if (care) broken_log_ = (*care)->TakeLogIn();
       std::lock_guard lock(log_mutex_);
       log_is_long_ = false;
     }
@@ -148,6 +171,7 @@ class SqliteDatabase final : public Database {
   const std::string notice_;
   std::mutex writer_mutex_;
   const std::unique_ptr<SqliteConnection> writer_;  // used under writer_mutex_
+  Status broken_log_;                               // under writer_mutex_
   mutable std::mutex readers_mutex_;
   mutable std::condition_variable returned_;
   mutable std::vector<std::unique_ptr<SqliteConnection>> idle_;  // under readers_mutex_
@@ -179,7 +203,7 @@ Status CheckOurs(Connection& connection, const std::string& path, int64_t versio
   }
   ATHANOR_TRY(const int64_t owner, Number(connection, "PRAGMA application_id"));
   ATHANOR_TRY(const int64_t tables, Number(connection, "SELECT count(*) FROM sqlite_master"));
-  if (owner == kApplicationId || tables == 0) return Ok();
+  if (owner == kPlainApplication || owner == kCheckedApplication || tables == 0) return Ok();
   Error error;
   error.code = ErrorCode::kCorrupt;
   error.what = "this is another program's database";
@@ -188,12 +212,15 @@ Status CheckOurs(Connection& connection, const std::string& path, int64_t versio
   return Fail(std::move(error));
 }
 
-// The file as it was before it is migrated. One of the same version is replaced: it is older.
-Result<std::string> KeepCopy(const std::string& path, int64_t version) {
+// The file as it was before it is migrated, for the program that wrote it: without page sums if it
+// had none. One of the same version is replaced: it is older.
+Result<std::string> KeepCopy(const std::string& path, int64_t version, bool sums) {
   const std::string kept = fmt::format("{}.v{}", path, version);
   const std::string partial = kept + ".partial";
   ::unlink(partial.c_str());
-  auto copied = CopyDatabase(path, partial);
+  auto copied = CopyDatabase(path, partial,
+                             sums ? SqliteConnection::Role::kCopier
+                                  : SqliteConnection::Role::kPlainCopier);
   if (!copied.ok()) {
     Error error = copied.error();
     error.what = "no copy of the store could be kept, so it was not migrated: " + error.what;
@@ -208,12 +235,17 @@ int NewestOf(std::span<const Migration> migrations) {
   return migrations.empty() ? 0 : migrations.back().version;
 }
 
-Status TakeTo(Connection& inside, int64_t version, std::span<const Migration> migrations) {
+std::string ApplicationOf(bool sums) {
+  return fmt::format("PRAGMA application_id={};", sums ? kCheckedApplication : kPlainApplication);
+}
+
+Status TakeTo(Connection& inside, int64_t version, std::span<const Migration> migrations,
+              bool sums) {
   for (const Migration& migration : migrations) {
     if (migration.version > version) ATHANOR_CHECK_OK(inside.Execute(migration.sql));
   }
-  return inside.Execute(fmt::format("PRAGMA application_id={}; PRAGMA user_version={};",
-                                    kApplicationId, NewestOf(migrations)));
+  return inside.Execute(ApplicationOf(sums) +
+                        fmt::format("PRAGMA user_version={};", NewestOf(migrations)));
 }
 
 // What is to be told about it; empty when there was nothing to do.
@@ -226,7 +258,7 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
   if (found == newest) return std::string();
   std::string notice;
   if (found > 0) {
-    ATHANOR_TRY(const std::string kept, KeepCopy(path, found));
+    ATHANOR_TRY(const std::string kept, KeepCopy(path, found, connection.has_page_sums()));
     notice = fmt::format("the store was taken from version {} to {}; as it was before: {}", found,
                          newest, kept);
   }
@@ -234,9 +266,58 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
     // Again under the lock: another process may have been quicker.
     ATHANOR_TRY(const int64_t version, Number(inside, "PRAGMA user_version"));
     ATHANOR_CHECK_OK(CheckOurs(inside, path, version, newest));
-    return TakeTo(inside, version, migrations);
+    return TakeTo(inside, version, migrations, connection.has_page_sums());
   }));
   return notice;
+}
+
+// A copy of `path` with page sums, whole and on the disk, at `made`.
+Status CopyWithSums(const std::string& path, const std::string& made) {
+  ::unlink(made.c_str());
+  ATHANOR_CHECK_OK(CopyDatabase(path, made));
+  const Status ready = [&]() -> Status {
+    ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
+    ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY;" + ApplicationOf(true)));
+    return maker->UseLog();
+  }();
+  if (!ready.ok()) ::unlink(made.c_str());
+  return ready;
+}
+
+// Puts a file with page sums in the place of one without. `writer` is closed for it: the last to
+// close takes the log in and removes it, so none is left that would be taken for the new file's.
+Status GiveSums(const std::string& path, std::unique_ptr<SqliteConnection>& writer, bool keep) {
+  const std::string made = path + ".sums.partial";
+  struct stat info {};
+  if (::stat(path.c_str(), &info) != 0) return FailErrno("stat " + path, errno);
+  struct stat log {};
+  if (::stat((path + "-wal").c_str(), &log) != 0) log.st_size = 0;
+  ATHANOR_TRY(const uint64_t room, FreeBytes(DirName(path)));
+  if (room < static_cast<uint64_t>(info.st_size + log.st_size) + kRoomToSpare) {
+    return Fail(ErrorCode::kExhausted, "the disk of the store has no room for a copy of it",
+                "df -h " + ShellQuote(DirName(path)));
+  }
+  ATHANOR_CHECK_OK(CopyWithSums(path, made));
+  writer.reset();
+  const Status placed = [&]() -> Status {
+    if (Exists(path + "-wal")) {
+      return Fail(ErrorCode::kUnavailable, "another process uses the store", "ath server status");
+    }
+    ATHANOR_CHECK_OK(SyncFolder(DirName(path)));
+    const std::string plain = path + ".plain";
+    if (keep) {
+      ::unlink(plain.c_str());
+      if (::link(path.c_str(), plain.c_str()) != 0) return FailErrno("link " + plain, errno);
+    }
+    if (::rename(made.c_str(), path.c_str()) != 0) return FailErrno("rename " + made, errno);
+    return SyncFolder(DirName(path));
+  }();
+  if (!placed.ok()) ::unlink(made.c_str());
+  return placed;
+}
+
+void AddTo(std::string& notice, const std::string& more) {
+  if (!more.empty()) notice += (notice.empty() ? "" : ". ") + more;
 }
 
 // A new file is made beside its place and moved there when it is whole, so that the disk waits
@@ -249,7 +330,7 @@ Status MakeFresh(const std::string& path, std::span<const Migration> migrations)
     ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"));
     ATHANOR_CHECK_OK(maker->Transaction([&](Connection& inside) {
-      return TakeTo(inside, 0, migrations);
+      return TakeTo(inside, 0, migrations, true);
     }));
     // The change to a log writes the first page, and this commit syncs the file.
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA synchronous=FULL;"));
@@ -267,8 +348,29 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
                                                  std::span<const Migration> migrations) {
   if (!Exists(path)) ATHANOR_CHECK_OK(MakeFresh(path, migrations));
   ATHANOR_CHECK_OK(MakePrivate(path));
+  ATHANOR_TRY(std::string notice, MendLog(path));
   ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
-  ATHANOR_TRY(std::string notice, Migrate(*writer, path, migrations));
+  ATHANOR_TRY(const std::string migrated, Migrate(*writer, path, migrations));
+  AddTo(notice, migrated);
+  if (!writer->has_page_sums()) {
+    const auto given = GiveSums(path, writer, migrated.empty());
+    if (!writer) {
+      ATHANOR_TRY(writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
+      ATHANOR_CHECK_OK(writer->UseLog());
+    }
+    if (given.ok()) {
+      AddTo(notice, "the pages of the store were given sums, by which damage is noticed" +
+                        (migrated.empty() ? "; as it was before: " + path + ".plain" : ""));
+    } else {
+      AddTo(notice, "damage of the store will not be noticed: its pages could not be given sums "
+                    "yet, which the next start tries again: " + given.error().what);
+    }
+  }
+  // A copy that a backup made of a file without sums has them, but not the name.
+  ATHANOR_TRY(const int64_t application, Number(*writer, "PRAGMA application_id"));
+  if (writer->has_page_sums() && application != kCheckedApplication) {
+    ATHANOR_CHECK_OK(writer->Execute(ApplicationOf(true)));
+  }
   return std::make_unique<SqliteDatabase>(path, std::move(writer), std::move(notice));
 }
 

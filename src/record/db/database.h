@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 
@@ -63,6 +64,10 @@ class Database {
   // program's. The file is made 0600; its folder must exist.
   // Before an older file is migrated, a copy of it is kept beside it, as <path>.v<version>;
   // migrating is one transaction, so a kill leaves the old version or the new one.
+  // Pages have sums (page_check.h): one that is not as it was written is kCorrupt when it is read.
+  // A file of before there were sums is copied once into one that has them; where there is no
+  // room for that it stays as it is, and the notice says so. A log that was damaged is kept aside
+  // (broken_log.h) and told by the notice: nobody else may be using the file.
   static Result<std::unique_ptr<Database>> Open(const std::string& path,
                                                 std::span<const Migration> migrations);
   // Opens an existing file to look at it, in whatever version up to the newest: nothing is
@@ -73,10 +78,17 @@ class Database {
   virtual ~Database() = default;
 
   // Writes all that was committed so far to `target` (0600; must not exist), as one
-  // moment's state, compact, synced. Writers are not kept waiting.
+  // moment's state, compact, with page sums, synced, and read back. Writers are not kept waiting.
   virtual Status CopyTo(const std::string& target) const = 0;
   // What Open did to the file that its owner should be told; empty: nothing.
   virtual const std::string& notice() const = 0;
+  // Whether pages have sums, and the numbers of those that are not as they were written; reads
+  // the whole file, in which nothing may be written meanwhile.
+  struct Pages {
+    bool have_sums = false;
+    std::vector<uint32_t> broken;
+  };
+  virtual Result<Pages> CheckPages() const = 0;
 
   virtual Status Write(const std::function<Status(Connection&)>& body) = 0;  // one transaction
   // One snapshot for all of `body`, at least as new as the last Write that returned.

@@ -9,6 +9,8 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "record/db/checked_vfs.h"
+#include "record/db/page_check.h"
 
 namespace athanor {
 namespace {
@@ -23,7 +25,18 @@ struct Words {
   std::string hint;
 };
 
+// A page that is not as it was written. Only what lies on it cannot be read.
+Words ExplainBroken() {
+  const BrokenPage& broken = LastBrokenPage();
+  return {ErrorCode::kCorrupt,
+          fmt::format("the store is damaged: {} {} of {} is not as it was written",
+                      broken.in_log ? "frame" : "page", broken.number, broken.file),
+          "ath server stop; ath fsck    says what is on it\n"
+          "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)"};
+}
+
 Words Explain(int result, int system_error, const std::string& path) {
+  if (result == SQLITE_IOERR_DATA) return ExplainBroken();
   const std::string quoted = ShellQuote(path);
   int primary = result & 0xff;
   // Only these two set errno; after any other it is that of an older failure.
@@ -74,6 +87,7 @@ const char* PragmasOf(SqliteConnection::Role role) {
     case SqliteConnection::Role::kReader:
     case SqliteConnection::Role::kLooker:
       return "PRAGMA query_only=ON; PRAGMA cache_size=-512;";
+    case SqliteConnection::Role::kPlainCopier:
     case SqliteConnection::Role::kCopier:  // query_only would forbid writing the copy, too
       return "PRAGMA cache_size=-1024;";
   }
@@ -176,13 +190,18 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::stri
   CountNoMemory();
   sqlite3* handle = nullptr;
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int result = sqlite3_open_v2(path.c_str(), &handle, flags, nullptr);
+  const char* vfs = role == Role::kPlainCopier ? nullptr : CheckedVfsName();
+  const int result = sqlite3_open_v2(path.c_str(), &handle, flags, vfs);
   std::unique_ptr<SqliteConnection> connection(new SqliteConnection(handle, path));
   if (result != SQLITE_OK) return FromSqlite(handle, result, path);
   // Asked for writing, SQLite silently opens what it may only read.
   if (sqlite3_db_readonly(handle, "main") == 1) return FromSqlite(nullptr, SQLITE_READONLY, path);
   sqlite3_busy_timeout(handle, kBusyMillis);
-  if (role == Role::kLooker || role == Role::kCopier) {
+  if (role == Role::kCopier || IsFresh(handle)) {
+    int reserved = kPageCheckBytes;  // of what is made from here on: a new file, a copy
+    sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
+  }
+  if (role == Role::kLooker || role == Role::kCopier || role == Role::kPlainCopier) {
     sqlite3_db_config(handle, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   }
   ATHANOR_CHECK_OK(connection->Execute(PragmasOf(role)));
@@ -215,8 +234,19 @@ void SqliteConnection::TellLogPages(std::function<void(int pages)> told) {
   sqlite3_wal_hook(handle_, hook, this);
 }
 
-void SqliteConnection::TakeLogIn() {
-  sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+Status SqliteConnection::TakeLogIn() {
+  const int result =
+      sqlite3_wal_checkpoint_v2(handle_, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  if (result != SQLITE_IOERR_DATA) return Ok();
+  return FromSqlite(handle_, result, path_);
+}
+
+bool SqliteConnection::has_page_sums() const {
+  return HasPageSums(handle_);
+}
+
+Result<std::vector<uint32_t>> SqliteConnection::BrokenPages() {
+  return BrokenPagesOf(handle_);
 }
 
 Result<Statement*> SqliteConnection::Prepare(std::string_view sql) {

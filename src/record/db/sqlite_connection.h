@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "base/result.h"
 #include "record/db/database.h"
@@ -22,9 +23,11 @@ class SqliteStatement;
 
 class SqliteConnection final : public Connection {
  public:
-  enum class Role { kWriter, kReader, kLooker, kCopier };
+  // A copier's copies have page sums (checked_vfs.h), a plain copier's have none.
+  enum class Role { kWriter, kReader, kLooker, kCopier, kPlainCopier };
   // Opens an existing file and sets its pragmas; only a writer can change anything. A looker
-  // and a copier also leave the log as it is when they are the last to close the file.
+  // and a copier also leave the log as it is when they are the last to close the file. An empty
+  // file becomes one with page sums.
   // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, Role role);
   ~SqliteConnection() override;
@@ -33,8 +36,12 @@ class SqliteConnection final : public Connection {
   // From now on nothing takes the log into the file but TakeLogIn. `told` hears after each commit
   // how many pages the log has, on the thread and inside the call that committed.
   void TellLogPages(std::function<void(int pages)> told);
-  // As far as no reader of something older is in the way; a failure leaves the log as it is.
-  void TakeLogIn();
+  // As far as no reader of something older is in the way; a failure leaves the log as it is, and
+  // is told when it is kCorrupt.
+  Status TakeLogIn();
+  bool has_page_sums() const;
+  // Of all pages in the file, those that are not as they were written.
+  Result<std::vector<uint32_t>> BrokenPages();
   // Copies the database as it is now into `target`, which must be an empty file. Copiers only.
   Status CopyInto(const std::string& target);
 

@@ -17,6 +17,7 @@ namespace athanor {
 
 class Database;
 class Statement;
+struct ArtifactSum;
 
 class Checker {
  public:
@@ -53,6 +54,18 @@ class Checker {
   void CheckColumns(const JobRecord& record, const Statement& row);
   void MendDatabase();
 
+  // fsck_pages.cc
+  void CheckLogOf(const std::string& database);
+  Status CheckPagesOf(const Database& database, const std::string& path);
+
+  // fsck_kept.cc
+  void CheckIngestKey();
+  void CheckEventFiles();
+  void CheckEventFolder(const std::string& folder, int depth);
+  void CheckEventFile(const std::string& path);
+  void CheckArtifactsBeneath(const std::string& folder, int depth);
+  void CheckArtifact(const std::string& path, const std::vector<ArtifactSum>& sums);
+
   // fsck_files.cc
   void NameBlobs(const JobRecord& record);
   void NameBlob(const std::string& sha256, std::optional<uint64_t> size, const std::string& by);
@@ -65,6 +78,7 @@ class Checker {
   Status CheckLogs();
   void CheckLog(JobId job, const std::string& folder);
   Status CheckCheckpoints();
+  void CheckFenceIn(const std::string& folder);
   void CheckManifestFile(const std::string& path, const std::vector<std::string>& folders);
   Status CheckObjects();  // fsck_objects.cc
   Status CheckLeftovers();

@@ -69,6 +69,9 @@ Result<FsckReport> Checker::Run() {
   ATHANOR_CHECK_OK(CheckSeries());
   ATHANOR_CHECK_OK(CheckLogs());
   ATHANOR_CHECK_OK(CheckObjects());
+  CheckIngestKey();
+  CheckEventFiles();
+  CheckArtifactsBeneath("", 0);
   ATHANOR_CHECK_OK(CheckLeftovers());
   return std::move(report_);
 }

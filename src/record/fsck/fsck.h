@@ -3,7 +3,8 @@
 // is changed; with it only what is safe is done: what is damaged or belongs to nobody
 // is moved to <home>/lost+found (a copy, where the file itself goes on being used),
 // torn tails are cut, columns are made anew from their record, and effects of jobs
-// that are gone are dropped. Nothing a user made is ever deleted.
+// that are gone are dropped; a damaged log of a database is kept aside, and mended as far as
+// that can be proven (db/broken_log.h). Nothing a user made is ever deleted.
 //
 // Threads: one call at a time; the caller holds the server's lock.
 #pragma once
@@ -20,7 +21,7 @@ namespace athanor {
 
 struct Finding {
   std::string part;  // "database", "job", "event", "outbox", "key", "secret", "blob", "series",
-                     // "log", "checkpoint", "object", "leftover"
+                     // "log", "checkpoint", "object", "eventfile", "artifact", "leftover"
   std::string what;  // one line
   std::string why;   // the value seen
   std::string hint;  // what to type

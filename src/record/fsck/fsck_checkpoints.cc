@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "record/append_file.h"
 #include "record/checkpoints/checkpoint_manifest.h"
+#include "record/checkpoints/checkpoint_store.h"
 #include "record/fsck/checker.h"
 
 namespace athanor {
@@ -69,6 +70,16 @@ void Checker::CheckManifestFile(const std::string& path, const std::vector<std::
   if (options_.repair) Settle(finding, PutAside(path));
 }
 
+void Checker::CheckFenceIn(const std::string& folder) {
+  const Status right = CheckpointStore::CheckFence(folder);
+  if (right.ok()) return;
+  // The next attempt has a higher number than all before, so names do not come again without it.
+  Finding& finding = Add("checkpoint", "what is kept about attempts is damaged",
+                         "until it is put aside the job keeps no checkpoints",
+                         "ath fsck --repair    puts it aside", JoinPath(folder, "fence"));
+  if (options_.repair) Settle(finding, PutAside(JoinPath(folder, "fence")));
+}
+
 Status Checker::CheckCheckpoints() {
   const auto jobs = ListDir(layout_.jobs());
   if (!jobs) return Ok();
@@ -82,6 +93,7 @@ Status Checker::CheckCheckpoints() {
       }
     }
     for (const auto& inner : folders) {
+      if (IsFile(JoinPath(inner, "fence"))) CheckFenceIn(inner);
       for (const auto& name : ListDir(inner).value_or(std::vector<std::string>())) {
         const std::string path = JoinPath(inner, name);
         if (IsFile(path)) CheckManifestFile(path, folders);

@@ -42,6 +42,7 @@ WallTime FirstStart(const JobRecord& record) {
 }  // namespace
 
 Status Checker::CheckDatabase() {
+  CheckLogOf(layout_.database());
   auto opened = Database::OpenToLook(layout_.database(), ServerMigrations());
   if (!opened) {
     if (opened.error().code != ErrorCode::kCorrupt) return tl::unexpected(opened.error());
@@ -49,12 +50,14 @@ Status Checker::CheckDatabase() {
     return Ok();
   }
   Database& database = **opened;
+  ATHANOR_CHECK_OK(CheckPagesOf(database, layout_.database()));
   for (const auto check : {&Checker::CheckIntegrity, &Checker::CheckJobs, &Checker::CheckEvents,
                            &Checker::CheckOutbox, &Checker::CheckKeys, &Checker::CheckSecrets}) {
     auto done = (this->*check)(database);
     if (done.ok()) continue;
     if (done.error().code != ErrorCode::kCorrupt) return done;
-    Add("database", "a part of the store cannot be read", done.error().why, kRestore,
+    Add("database", "a part of the store cannot be read: " + done.error().what,
+        done.error().why, kRestore,
         layout_.database());
   }
   opened->reset();

@@ -9,8 +9,13 @@
 #include <set>
 
 #include "base/hash.h"
+#include "record/artifacts/artifact_sums.h"
 #include "record/checkpoints/checkpoint_manifest.h"
+#include "record/checkpoints/checkpoint_store.h"
+#include "record/db/checked_vfs.h"
+#include "record/eventfile/tfrecord.h"
 #include "record/home_testing.h"
+#include "record/keys/key_file.h"
 
 namespace athanor {
 namespace {
@@ -38,7 +43,9 @@ class FsckTest : public testing::Test {
   }
   void Sql(const std::string& sql) {
     sqlite3* handle = nullptr;
-    ASSERT_EQ(sqlite3_open(home_.database().c_str(), &handle), SQLITE_OK);
+    ASSERT_EQ(sqlite3_open_v2(home_.database().c_str(), &handle, SQLITE_OPEN_READWRITE,
+                              CheckedVfsName()),
+              SQLITE_OK);
     char* why = nullptr;
     EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &why), SQLITE_OK) << why;
     ASSERT_EQ(sqlite3_close(handle), SQLITE_OK);
@@ -252,6 +259,103 @@ TEST_F(FsckTest, WhatBelongsToNoJobIsPutAsideNotDeleted) {
   EXPECT_EQ(Look({true, false}).left(), 0u);
   EXPECT_TRUE(Look().clean());
   EXPECT_EQ(ReadFile(home_.lost_and_found() + "/jobs/" + stranger + "/weights"), "w");
+}
+
+// Planted bug: leave out CheckPagesOf, and a page that no check of rows leads to goes unnoticed.
+TEST_F(FsckTest, AFlippedBitOfAParameterIsFoundAndTheTableIsNamed) {
+  auto bytes = ReadFile(home_.database());
+  ASSERT_TRUE(bytes);
+  const size_t at = bytes->find("1e-4");
+  ASSERT_NE(at, std::string::npos);
+  Flip(home_.database(), at);
+  const auto report = Look();
+  EXPECT_TRUE(Parts(report).contains("database"));
+  bool named = false;
+  for (const auto& finding : report.findings) {
+    named = named || finding.why.find("table records") != std::string::npos;
+  }
+  EXPECT_TRUE(named) << report.findings.front().what << ": " << report.findings.front().why;
+}
+
+// Planted bug: read the key as it comes, and every agent is refused without a word why.
+TEST_F(FsckTest, ADamagedKeyOfTokensIsFound) {
+  const auto key = OpenKeyFile(home_.ingest_key());
+  ASSERT_TRUE(key);
+  EXPECT_EQ(OpenKeyFile(home_.ingest_key()), *key);
+  EXPECT_TRUE(Look().clean());
+  Flip(home_.ingest_key(), 5);
+  EXPECT_EQ(OpenKeyFile(home_.ingest_key()).error().code, ErrorCode::kCorrupt);
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"key"}));
+  // One of before there were sums is taken, and gets one.
+  ASSERT_TRUE(ReplaceFile(home_.ingest_key(), std::string(64, 'a') + "\n").ok());
+  EXPECT_EQ(OpenKeyFile(home_.ingest_key()), std::string(64, 'a'));
+  Flip(home_.ingest_key(), 5);
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"key"}));
+}
+
+// Planted bug: take a fence by its numbers only, and an attempt that was replaced keeps
+// checkpoints again.
+TEST_F(FsckTest, EveryFlippedBitOfAFenceIsFoundAndItIsPutAside) {
+  const std::string folder = home_.jobs() + "/" + record_.id.ToString() + "/manifests";
+  auto store = CheckpointStore::Open(
+      folder, BlobStore::Open(DirName(folder) + "/parts").value(), "");
+  ASSERT_TRUE(store);
+  ASSERT_TRUE(store->Fence(2).ok());
+  const auto whole = ReadFile(folder + "/fence");
+  ASSERT_TRUE(whole);
+  EXPECT_TRUE(Look().clean());
+  for (size_t bit = 0; bit < whole->size() * 8; ++bit) {
+    std::string flipped = *whole;
+    flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << bit % 8));
+    ASSERT_TRUE(ReplaceFile(folder + "/fence", flipped).ok());
+    EXPECT_EQ(store->Fence(2).error().code, ErrorCode::kCorrupt) << bit;
+  }
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"checkpoint"}));
+  EXPECT_EQ(Look({true, false}).left(), 0u);
+  EXPECT_TRUE(store->Fence(2).ok());
+  // One that an earlier version wrote.
+  ASSERT_TRUE(ReplaceFile(folder + "/fence", "3 2-7\n").ok());
+  EXPECT_TRUE(Look().clean());
+  EXPECT_EQ(store->Fence(2).error().code, ErrorCode::kConflict);
+}
+
+// Planted bug: look at event files as at what the script wrote itself, which is nobody's to judge.
+TEST_F(FsckTest, ADamagedEventFileIsFound) {
+  const std::string folder = home_.jobs() + "/" + record_.id.ToString() + "/events/train";
+  ASSERT_TRUE(MakeDirs(folder).ok());
+  std::string file;
+  for (int i = 0; i < 20; ++i) AppendTfRecord(file, "event " + std::to_string(i));
+  const std::string path = folder + "/events.out.tfevents.1.host";
+  ASSERT_TRUE(ReplaceFile(path, file + "torn").ok());
+  const auto whole = Look();
+  EXPECT_TRUE(whole.clean()) << whole.findings.front().what;
+  Flip(path, file.size() / 2);
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"eventfile"}));
+}
+
+// Planted bug: note nothing when an artifact is kept; or take only its newest line for true.
+TEST_F(FsckTest, ADamagedArtifactIsFoundByItsSizeAndByLookingDeep) {
+  const std::string folder = home_.artifacts() + "/0/run/artifacts";
+  ASSERT_TRUE(MakeDirs(folder).ok());
+  const auto root = OpenDir(home_.artifacts());
+  ASSERT_TRUE(root);
+  const std::string path = "0/run/artifacts/model one.bin";
+  const std::string file = home_.artifacts() + "/" + path;
+  ASSERT_TRUE(ReplaceFile(file, "weights").ok());
+  ASSERT_TRUE(NoteArtifact(root->get(), path, {7, Sha256Hex("weights")}).ok());
+  // Killed before the newer one was in place.
+  ASSERT_TRUE(NoteArtifact(root->get(), path, {9, Sha256Hex("weights 2")}).ok());
+  const auto whole = Look({false, true});
+  EXPECT_TRUE(whole.clean()) << whole.findings.front().what;
+  Flip(file, 3);
+  EXPECT_TRUE(Look().clean());
+  EXPECT_EQ(Parts(Look({false, true})), (std::set<std::string>{"artifact"}));
+  ASSERT_TRUE(ReplaceFile(file, "weig").ok());
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"artifact"}));
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  EXPECT_TRUE(Look({false, true}).clean()) << "removed by its owner";
+  Flip(home_.artifacts() + "/" + ArtifactSumsPath(path), 12);
+  EXPECT_EQ(Parts(Look()), (std::set<std::string>{"artifact"}));
 }
 
 TEST_F(FsckTest, ACheckpointWithoutAPartIsFoundAndPutAside) {

@@ -610,8 +610,9 @@ Status CheckObjectKey(std::string_view key) {
 }
 
 Result<std::unique_ptr<ObjectStore>> OpenObjectDirectory(std::string dir, const Clock& clock,
-                                                         Pool* hashers) {
+                                                         Pool* hashers, std::string* notice) {
   ATHANOR_TRY(auto index, ObjectIndex::Open(std::move(dir), clock, hashers));
+  if (notice != nullptr) *notice = index->notice();
   return std::unique_ptr<ObjectStore>(std::make_unique<DirectoryObjectStore>(std::move(index)));
 }
 

@@ -25,9 +25,10 @@
 namespace athanor {
 
 // `hashers` is used to compute digests while a large body still arrives; null: at its end.
-// It outlives the store and its writers.
+// It outlives the store and its writers. `notice` gets what Database::notice says of the index.
 Result<std::unique_ptr<ObjectStore>> OpenObjectDirectory(std::string dir, const Clock& clock,
-                                                         Pool* hashers = nullptr);
+                                                         Pool* hashers = nullptr,
+                                                         std::string* notice = nullptr);
 
 // The schema of index.db, for those who look at it from outside (fsck, backups).
 std::span<const Migration> ObjectMigrations();

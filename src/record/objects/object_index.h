@@ -54,6 +54,7 @@ class ObjectIndex {
   // Opens or makes the folder, empties tmp and trash.
   static Result<std::unique_ptr<ObjectIndex>> Open(std::string dir, const Clock& clock,
                                                    Pool* hashers);
+  const std::string& notice() const { return database_->notice(); }
 
   // One transaction, shared with what other threads write at the time. `body` returns only
   // errors of the database, which fail all of them; what it decides goes to its captures,
