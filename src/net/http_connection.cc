@@ -84,12 +84,14 @@ bool HasNoBody(int status) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd,
+HttpConnection::HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd, Peer peer,
                                std::unique_ptr<Transport> transport, std::unique_ptr<FdWatch> watch)
     : host_(std::move(host)),
       fd_(std::move(fd)),
       transport_(std::move(transport)),
-      watch_(std::move(watch)) {}
+      watch_(std::move(watch)),
+      peer_(std::move(peer)),
+      holder_(host_->places.Take(peer_)) {}
 
 HttpConnection::~HttpConnection() = default;
 
@@ -115,10 +117,15 @@ void HttpConnection::Kill() {
   }
   const auto self = shared_from_this();  // the list may hold the last reference
   host_->connections.erase(place_);
+  host_->places.Give(holder_);
 }
 
 bool HttpConnection::idle() const {
   return state_ == State::kHead && in_.empty() && !parser_;
+}
+
+bool HttpConnection::headless() const {
+  return state_ == State::kHead && (parser_ || !in_.empty() || !had_request_);
 }
 
 void HttpConnection::SetDeadline(std::chrono::milliseconds from_now) {
@@ -265,11 +272,8 @@ bool HttpConnection::StepHead() {
 
 void HttpConnection::HeadDone() {
   Request& request = parser_->request();
-  if (!peer_) {
-    peer_ = std::make_unique<Peer>(host_->peers.Of(fd_.get()));
-    peer_->tls = transport_->is_tls();
-  }
-  request.peer = *peer_;
+  request.peer = peer_;
+  had_request_ = true;
   close_after_ = !parser_->keep_alive();
   to_head_ = request.method == "HEAD";
   to_http10_ = request.minor_version == 0;
