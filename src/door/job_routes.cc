@@ -8,6 +8,7 @@
 #include "door/drafts.h"
 #include "door/hub.h"
 #include "door/names.h"
+#include "door/queries.h"
 #include "door/removal.h"
 #include "door/views.h"
 #include "job/codec.h"
@@ -85,28 +86,41 @@ void List(DoorContext& context, const Call& call) {
     }
   }
   if (auto before = request.Query("before")) query.before = JobId::Parse(*before);
-  auto jobs = context.jobs.List(query);
-  if (!jobs) return call.Refuse(jobs.error());
-  call.Json(200, ListView(context, *jobs));
+  // A hundred thousand rows may be asked for: only what memory knows better is put in on the loop.
+  OnReader(context, call, [&context, call, query] {
+    auto found = context.jobs.List(query);
+    if (!found) return call.Refuse(found.error());
+    context.loop.Post([&context, call, jobs = std::move(*found)]() mutable {
+      FreshenCauses(context, jobs);
+      OnReader(context, call, [call, rows = std::move(jobs)] { call.Json(200, ListView(rows)); });
+    });
+  });
 }
 
 void Show(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  call.Json(200, DumpJson(JobView(context, *record)));
+  std::optional<LiveStats> stats;
+  if (const auto* known = context.hub.FindStats(record->id)) stats = *known;
+  OnReader(context, call, [&context, call, record = std::move(*record), stats = std::move(stats)] {
+    call.Json(200, DumpJson(JobView(context, record, stats ? &*stats : nullptr,
+                                    ReadNumbers(context, record))));
+  });
 }
 
 void Events(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   uint64_t after = std::strtoull(call.request.Query("after").value_or("0").c_str(), nullptr, 10);
-  auto events = context.jobs.Events(record->id, after, 10'000);
-  if (!events) return call.Refuse(events.error());
-  Json all = Json::array();
-  for (const auto& event : *events) all.push_back(ToJson(event));
-  Json out = Json::object();
-  out["events"] = std::move(all);
-  call.Json(200, DumpJson(out));
+  OnReader(context, call, [&context, call, id = record->id, after] {
+    auto events = context.jobs.Events(id, after, 10'000);
+    if (!events) return call.Refuse(events.error());
+    Json all = Json::array();
+    for (const auto& event : *events) all.push_back(ToJson(event));
+    Json out = Json::object();
+    out["events"] = std::move(all);
+    call.Json(200, DumpJson(out));
+  });
 }
 
 void Stop(DoorContext& context, const Call& call) {
@@ -162,6 +176,7 @@ void Remove(DoorContext& context, const Call& call) {
   });
 }
 
+// On a reader, as Points.
 void Metrics(DoorContext& context, const Call& call) {
   auto run = ResolveRun(context, call.captures["job"]);
   if (!run) return call.Refuse(run.error());
@@ -203,6 +218,11 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
   auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
+  auto on_reader = [&context](void (*handler)(DoorContext&, const Call&)) {
+    return [&context, handler](const Call& call) {
+      OnReader(context, call, [&context, handler, call] { handler(context, call); });
+    };
+  };
   return {
       {"POST", "/api/v1/jobs", "jobs.submit", bind(Submit)},
       {"POST", "/api/v1/jobfile", "jobs.text", bind(SubmitText)},
@@ -212,8 +232,8 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
       {"GET", "/api/v1/jobs/{job}/events", "jobs.events", bind(Events)},
       {"POST", "/api/v1/jobs/{job}/stop", "jobs.stop", bind(Stop)},
       {"POST", "/api/v1/jobs/{job}/retry", "jobs.retry", bind(Retry)},
-      {"GET", "/api/v1/jobs/{job}/metrics", "jobs.metrics", bind(Metrics)},
-      {"GET", "/api/v1/jobs/{job}/metrics/{name...}", "jobs.points", bind(Points)},
+      {"GET", "/api/v1/jobs/{job}/metrics", "jobs.metrics", on_reader(Metrics)},
+      {"GET", "/api/v1/jobs/{job}/metrics/{name...}", "jobs.points", on_reader(Points)},
   };
 }
 

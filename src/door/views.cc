@@ -133,7 +133,17 @@ Json AcceptedView(const JobRecord& record) {
   return out;
 }
 
-Json JobView(const DoorContext& context, const JobRecord& record) {
+JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record) {
+  JobNumbers numbers;
+  if (auto metrics = context.series.Summaries(record.id, ResumesOf(record))) {
+    numbers.metrics = std::move(*metrics);
+  }
+  if (auto bytes = context.logs.Bytes(record.id)) numbers.log_bytes = *bytes;
+  return numbers;
+}
+
+Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
+             const JobNumbers& numbers) {
   Json out = ToJson(record);
   out.erase("key");
   out["name"] = record.spec.name;
@@ -144,11 +154,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
     out["cause"]["code"] = std::string(row->code);
     out["cause"]["title"] = std::string(row->title);
   }
-  auto summaries = context.series.Summaries(record.id, ResumesOf(record));
-  if (summaries && !summaries->empty()) {
-    out["metrics"] = MetricsView(*summaries);
-  }
-  const auto* stats = context.hub.FindStats(record.id);
+  if (!numbers.metrics.empty()) out["metrics"] = MetricsView(numbers.metrics);
   if (stats && stats->usage) {
     out["usage"] = {{"cpu_percent", stats->usage->cpu_percent},
                     {"memory_bytes", stats->usage->memory_bytes},
@@ -157,7 +163,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   if (stats && stats->progress) {
     out["progress"] = {{"done", stats->progress->done}, {"total", stats->progress->total}};
   }
-  if (auto bytes = context.logs.Bytes(record.id)) out["log_bytes"] = *bytes;
+  if (numbers.log_bytes) out["log_bytes"] = *numbers.log_bytes;
   return out;
 }
 
@@ -167,7 +173,17 @@ std::string SummaryView(const JobSummary& job) {
   return out;
 }
 
-std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs) {
+void FreshenCauses(const DoorContext& context, std::vector<JobSummary>& jobs) {
+  for (auto& job : jobs) {
+    if (IsTerminal(job.state)) continue;
+    const auto* live = context.engine.Live(job.id);
+    if (!live) continue;
+    job.cause_kind = live->cause.kind;
+    job.cause_text = live->cause.text;
+  }
+}
+
+std::string ListView(const std::vector<JobSummary>& jobs) {
   std::string out;
   out.reserve(jobs.size() * 400 + 64);
   out += "{\"jobs\":[";
@@ -175,10 +191,7 @@ std::string ListView(const DoorContext& context, const std::vector<JobSummary>& 
   for (const auto& job : jobs) {
     if (!first) out += ',';
     first = false;
-    // The queue's reason moves without being stored; memory has the newest.
-    const auto* live = context.engine.Live(job.id);
-    AppendRow(out, job, live ? live->cause.kind : job.cause_kind,
-              live ? live->cause.text : job.cause_text);
+    AppendRow(out, job, job.cause_kind, job.cause_text);
   }
   out += "]}";
   return out;

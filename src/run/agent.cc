@@ -23,6 +23,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "link/attempt_dir.h"
+#include "link/job_dir.h"
 #include "link/plan.h"
 #include "net/http_client.h"
 #include "record/objects/blob_store.h"
@@ -473,8 +474,10 @@ int Agent::Finish() {
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   auto blobs = BlobStore::Open(plan_.blob_dir);
-  Result<std::vector<Output>> outputs = blobs ? KeepOutputs(Path(attempt_dir::kMl), *blobs)
-                                              : Result<std::vector<Output>>(Fail(blobs.error()));
+  Result<std::vector<Output>> outputs =
+      blobs ? KeepOutputs(Path(attempt_dir::kMl), *blobs,
+                          JoinPath(plan_.job_dir, job_dir::kMembers))
+            : Result<std::vector<Output>>(Fail(blobs.error()));
   Status published = Ok();
   if (outputs) published = PublishOutputs(plan_, Path(attempt_dir::kMl), *blobs, *outputs);
   if (outputs) uploaded.outputs = std::move(*outputs);

@@ -7,29 +7,34 @@
 
 #include "base/archive.h"
 #include "base/files.h"
+#include "record/objects/member_list.h"
 
 namespace athanor {
 namespace {
 
 Result<std::optional<Output>> KeepFolder(const std::string& dir, const std::string& name,
-                                         const BlobStore& blobs) {
+                                         const BlobStore& blobs, const std::string& members_dir) {
   auto entries = ListDir(dir);
   if (!entries || entries->empty()) return std::optional<Output>();
   ATHANOR_TRY(auto writer, blobs.NewBlob());
   std::vector<std::string> left_out;
+  std::vector<TarMember> members;
   ATHANOR_TRY([[maybe_unused]] auto bytes,
-              PackTree(dir, writer.fd(), Compression::kGzip, &left_out));
+              PackTree(dir, writer.fd(), Compression::kGzip, &left_out, &members));
   ATHANOR_TRY(auto ref, writer.Commit());
+  // Without it the first who looks inside waits until the archive is read.
+  (void)KeepMembers(members_dir, ref.sha256, members).ok();
   Output output{name, ref.sha256, ref.bytes, entries->size()};
   return std::optional(output);
 }
 
 }  // namespace
 
-Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs) {
+Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs,
+                                        const std::string& members_dir) {
   std::vector<Output> outputs;
   for (auto [folder, name] : {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
-    ATHANOR_TRY(auto kept, KeepFolder(JoinPath(ml_dir, folder), name, blobs));
+    ATHANOR_TRY(auto kept, KeepFolder(JoinPath(ml_dir, folder), name, blobs, members_dir));
     if (kept) outputs.push_back(std::move(*kept));
   }
   return outputs;

@@ -11,8 +11,9 @@
 
 namespace athanor {
 
-// Empty folders give no output.
-Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs);
+// Empty folders give no output. What is in each is kept in `members_dir` (record/objects/member_list.h).
+Result<std::vector<Output>> KeepOutputs(const std::string& ml_dir, const BlobStore& blobs,
+                                        const std::string& members_dir);
 
 // The beginning of output/failure, where a script says why it failed; empty if absent.
 inline constexpr size_t kFailureBytes = 1024;
