@@ -11,6 +11,7 @@
 
 #include "base/archive_stream.h"
 #include "base/files.h"
+#include "base/serving_thread.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -165,8 +166,13 @@ class Extractor {
 
 class Packer {
  public:
-  Packer(int dir_fd, TarWriter& writer, std::vector<std::string>* left_out, bool may_vanish)
-      : dir_fd_(dir_fd), writer_(writer), left_out_(left_out), may_vanish_(may_vanish) {}
+  Packer(int dir_fd, TarWriter& writer, std::vector<std::string>* left_out, bool may_vanish,
+         std::vector<TarMember>* members)
+      : dir_fd_(dir_fd),
+        writer_(writer),
+        left_out_(left_out),
+        may_vanish_(may_vanish),
+        members_(members) {}
 
   Status Add(const std::string& name) {
     auto added = AddMember(name);
@@ -205,12 +211,12 @@ class Packer {
       member.type = TarMember::Type::kSymlink;
       Describe(info, member);
       member.mode = 0777;
-      return writer_.Add(member, -1);
+      return Write(std::move(member), -1);
     }
     if (S_ISDIR(info.st_mode)) {
       member.type = TarMember::Type::kFolder;
       Describe(info, member);
-      return writer_.Add(member, -1);
+      return Write(std::move(member), -1);
     }
     if (!S_ISREG(info.st_mode)) return RefuseMember(name, "it is a special file");
     // O_NONBLOCK: should a FIFO have taken the file's place, opening must not hang.
@@ -219,8 +225,13 @@ class Packer {
     if (!S_ISREG(info.st_mode)) return RefuseMember(name, "it is a special file");
     Describe(info, member);
     member.size = static_cast<uint64_t>(info.st_size);
-    ATHANOR_CHECK_OK(writer_.Add(member, file.get()));
+    return Write(std::move(member), file.get());
+  }
+
+  Status Write(TarMember member, int file) {
+    ATHANOR_CHECK_OK(writer_.Add(member, file));
     bytes_ += member.size;
+    if (members_) members_->push_back(std::move(member));
     return Ok();
   }
 
@@ -241,16 +252,17 @@ class Packer {
   TarWriter& writer_;
   std::vector<std::string>* left_out_;
   bool may_vanish_;
+  std::vector<TarMember>* members_;
   uint64_t bytes_ = 0;
 };
 
 Result<uint64_t> Pack(int dir_fd, std::vector<std::string> names, int out_fd,
                       Compression compression, std::vector<std::string>* left_out,
-                      bool may_vanish) {
+                      bool may_vanish, std::vector<TarMember>* members) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   ATHANOR_TRY(auto writer, TarWriter::Open(out_fd, compression));
-  Packer packer(dir_fd, *writer, left_out, may_vanish);
+  Packer packer(dir_fd, *writer, left_out, may_vanish, members);
   for (const auto& name : names) ATHANOR_CHECK_OK(packer.Add(name));
   ATHANOR_CHECK_OK(writer->Close());
   return packer.bytes();
@@ -303,19 +315,19 @@ bool LinkStaysBeneath(std::string_view name, std::string_view target) {
 
 Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int out_fd,
                          Compression compression, std::vector<std::string>* left_out) {
-  return Pack(dir_fd, names, out_fd, compression, left_out, false);
+  return Pack(dir_fd, names, out_fd, compression, left_out, false, nullptr);
 }
 
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
-                          std::vector<std::string>* left_out) {
+                          std::vector<std::string>* left_out, std::vector<TarMember>* members) {
   ATHANOR_TRY(const UniqueFd dir_fd, OpenDir(dir));
-  return PackTree(dir_fd.get(), out_fd, compression, left_out);
+  return PackTree(dir_fd.get(), out_fd, compression, left_out, members);
 }
 
 Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
-                          std::vector<std::string>* left_out) {
+                          std::vector<std::string>* left_out, std::vector<TarMember>* members) {
   ATHANOR_TRY(auto names, NamesBelow(dir_fd));
-  return Pack(dir_fd, std::move(names), out_fd, compression, left_out, true);
+  return Pack(dir_fd, std::move(names), out_fd, compression, left_out, true, members);
 }
 
 Status ExtractTar(int in_fd, int dir_fd, const ExtractLimits& limits) {
@@ -324,6 +336,7 @@ Status ExtractTar(int in_fd, int dir_fd, const ExtractLimits& limits) {
 }
 
 Result<std::vector<TarMember>> ListTar(int in_fd, const ExtractLimits& limits) {
+  NoteRead(UINT64_MAX);  // all of it
   ATHANOR_TRY(auto reader, TarReader::Open(in_fd, limits));
   std::vector<TarMember> members;
   for (;;) {

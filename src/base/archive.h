@@ -19,6 +19,16 @@ namespace athanor {
 
 enum class Compression { kNone, kGzip, kZstd };
 
+struct TarMember {
+  enum class Type { kFile, kFolder, kSymlink, kHardlink, kOther };
+  std::string name;  // as it would be extracted: without "./" before or "/" behind
+  Type type = Type::kFile;
+  uint64_t size = 0;
+  uint32_t mode = 0;
+  WallTime modified;
+  std::string target;  // of a link
+};
+
 // Writes a tar of these names beneath `dir_fd`: regular files, folders (without
 // what is in them) and symbolic links that stay beneath. The same content gives
 // the same bytes: members sorted, owner 0, times to the second. Returns the bytes
@@ -27,9 +37,10 @@ enum class Compression { kNone, kGzip, kZstd };
 Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int out_fd,
                          Compression compression, std::vector<std::string>* left_out = nullptr);
 // The same of everything below `dir`; links are not followed, and what is removed
-// meanwhile is simply not there.
+// meanwhile is simply not there. `members`, when given, gets what ListTar would tell.
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
-                          std::vector<std::string>* left_out = nullptr);
+                          std::vector<std::string>* left_out = nullptr,
+                          std::vector<TarMember>* members = nullptr);
 
 // The same of everything below an open folder.
 Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
@@ -52,16 +63,6 @@ struct ExtractLimits {
 // owners are dropped; folders stay writable by the owner. After an error the
 // folder holds what came before the refused member; the caller removes it.
 Status ExtractTar(int in_fd, int dir_fd, const ExtractLimits& limits = {});
-
-struct TarMember {
-  enum class Type { kFile, kFolder, kSymlink, kHardlink, kOther };
-  std::string name;  // as it would be extracted: without "./" before or "/" behind
-  Type type = Type::kFile;
-  uint64_t size = 0;
-  uint32_t mode = 0;
-  WallTime modified;
-  std::string target;  // of a link
-};
 
 // What is inside, by name only: members ExtractTar would refuse are listed too.
 Result<std::vector<TarMember>> ListTar(int in_fd, const ExtractLimits& limits = {});

@@ -14,6 +14,7 @@
 #include <memory>
 
 #include "base/ids.h"
+#include "base/serving_thread.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -163,7 +164,10 @@ Result<std::string> ReadAll(int fd, size_t limit) {
       if (errno == EINTR) continue;
       return FailErrno("read", errno);
     }
-    if (got == 0) return bytes;
+    if (got == 0) {
+      NoteRead(bytes.size());
+      return bytes;
+    }
     if (bytes.size() > limit) {
       return Fail(ErrorCode::kInvalid, "more than the limit of " + HumanBytes(limit));
     }
@@ -254,6 +258,7 @@ Result<std::vector<std::string>> ListDir(const std::string& path) {
 
 Result<std::vector<std::string>> ListDirAt(int dir_fd) {
   ATHANOR_TRY(auto names, EntriesOf(dir_fd, "(open)"));
+  NoteRead(names.size() * sizeof(dirent));
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -2,11 +2,13 @@
 
 #include <sys/random.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
 #include <mutex>
 
+#include "base/id_floor.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -65,6 +67,9 @@ void Add(Ulid& id, uint64_t amount) {
   }
 }
 
+std::mutex last_mutex;
+Ulid last;  // that was made; GUARDED_BY(last_mutex)
+
 }  // namespace
 
 bool Ulid::is_zero() const {
@@ -121,15 +126,12 @@ std::optional<Ulid> Ulid::Parse(std::string_view text) {
 }
 
 Ulid NewUlid(int64_t unix_ms) {
-  static std::mutex mutex;
-  static Ulid last;  // GUARDED_BY(mutex)
-
   Ulid id;
   FillRandom(id.bytes.data() + kTimeBytes, id.bytes.size() - kTimeBytes);
   const auto ms = static_cast<uint64_t>(unix_ms < 0 ? 0 : unix_ms) & ((uint64_t{1} << 48) - 1);
   SetTime(id, ms);
 
-  std::lock_guard lock(mutex);
+  std::lock_guard lock(last_mutex);
   if (ms <= TimeOf(last)) {
     // A random step rather than one: a forked child that inherited `last` must
     // not make the ids that its parent makes.
@@ -140,6 +142,11 @@ Ulid NewUlid(int64_t unix_ms) {
   }
   last = id;
   return id;
+}
+
+void KeepIdsAbove(const Ulid& id) {
+  std::lock_guard lock(last_mutex);
+  last = std::max(last, id);
 }
 
 Ulid NewUlid() {

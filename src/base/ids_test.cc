@@ -1,3 +1,4 @@
+#include "base/id_floor.h"
 #include "base/ids.h"
 
 #include <gtest/gtest.h>
@@ -109,6 +110,19 @@ TEST(Id, IsItsOwnType) {
   EXPECT_FALSE(First::Parse("nothing"));
   EXPECT_FALSE(id.is_zero());
   EXPECT_TRUE(First{}.is_zero());
+}
+
+// Red without KeepIdsAbove: an id of a time long gone is below the one that is kept.
+TEST(Ulid, RisesAboveWhatWasKeptBeforeTheClockWasSetBack) {
+  const Ulid kept = NewUlid(4'000'000'000'000);  // in 2096
+  KeepIdsAbove(kept);
+  EXPECT_GT(NewUlid(1'000), kept);
+  Ulid later = kept;
+  later.bytes[5] += 100;
+  KeepIdsAbove(later);
+  EXPECT_GT(NewUlid(1'000), later);
+  KeepIdsAbove(kept);  // nothing goes back
+  EXPECT_GT(NewUlid(1'000), later);
 }
 
 }  // namespace

@@ -389,7 +389,9 @@ void AddServer(CLI::App& app, Values& v) {
   auto* server = app.add_subcommand("server", "Look at, stop, back up or restore this user's server");
   server->require_subcommand(1);
   Verb(*server, v, "status", "Is it up, where, with what", [&v] { return ServerStatusVerb(v.common); });
-  Verb(*server, v, "stop", "Stop it; jobs go on", [&v] { return ServerStopVerb(v.common); });
+  auto* stop = Verb(*server, v, "stop", "Stop it, and wait until it is gone; jobs go on",
+                    [&v] { return ServerStopVerb(v.common, v.text); });
+  stop->add_option("--timeout", v.text, "Give up after this long (60s)");
   auto* backup = Verb(*server, v, "backup", "Copy all it keeps, also while it runs",
                       [&v] { return ServerBackupVerb(v.common, v.name); });
   backup->add_option("target", v.name, "A new folder, or FILE.tar, .tar.gz, .tar.zst")->required();

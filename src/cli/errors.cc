@@ -85,6 +85,7 @@ constexpr Row kRows[] = {
     {"ATH-S0203", "source not uploaded", "The job names a source bundle the server does not have. Clients upload what POST /api/v1/blobs/missing names, the manifest last."},
     {"ATH-S0204", "secret not set", "The job names a secret that the built-in store does not have. `ath secret set NAME` takes its value from a prompt or stdin."},
     {"ATH-S0205", "not in a page", "A job file typed into the page cannot name a source folder, relative paths or a search: a browser is in no folder of the server's machine. It uses the source of an earlier job; `ath run job.yaml` takes the folder it lies in."},
+    {"ATH-S0206", "no place for an upload", "What is sent may be large and is written to a file as it comes, never held in memory. No such file could be made in ATHANOR_HOME: the disk is full, there are no inodes or descriptors left, or the folder cannot be written to."},
     {"ATH-S0210", "no such instance type", "The catalogue has no type of that name. `ath types` lists them; --cpus, --memory and --gpus ask by amounts."},
     {"ATH-S0211", "more than the machine has", "The job could never be placed here. Ask for less, or set `instances: simulate` in the server's settings to run a type on what there is."},
     {"ATH-S0212", "a type and amounts", "An instance type fixes CPUs, memory and GPUs; a job names one or the other."},
@@ -109,6 +110,7 @@ constexpr Row kRows[] = {
     {"ATH-V0023", "a backup or a sweep is being made", "Only one runs at a time: `ath gc` would remove what a backup is about to copy."},
     {"ATH-V0024", "no backup there", "A backup is a folder or archive that `ath server backup` made."},
     {"ATH-V0030", "a sweep that cannot be sure", "`ath gc` removes only what no job needs, and could not read what some job needs; nothing was removed. `ath fsck` says what is damaged."},
+    {"ATH-V0004", "the server did not stop", "It was asked to, and its process is still there: it finishes what it has begun, such as a backup or a write to a disk that does not answer. `ath server stop` waits again; ending it with kill -9 loses nothing that was acknowledged."},
     {"ATH-V0010", "settings", "settings.yaml of the server has a key or a value it cannot have."},
 };
 

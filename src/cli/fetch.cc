@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "base/unnamed_file.h"
 #include "job/manifest.h"
 
 namespace athanor {
@@ -27,8 +28,7 @@ Status FetchSource(Client& client, const std::string& bundle, const std::string&
   ATHANOR_CHECK_OK(MakeDirs(dir));
   ATHANOR_TRY(auto folder, OpenDir(dir));
   return LayOut(manifest, folder.get(), [&](const std::string& sha) -> Result<UniqueFd> {
-    UniqueFd file(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    if (!file) return FailErrno("temporary file in " + dir, errno);
+    ATHANOR_TRY(auto file, UnnamedFile(dir));
     HttpCall call;
     call.target = "/api/v1/blobs/" + sha;
     call.body_to_fd = file.get();

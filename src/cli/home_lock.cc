@@ -44,4 +44,10 @@ Result<UniqueFd> LockHome(const Home& home, std::string hint) {
   return Fail(std::move(error));
 }
 
+bool HomeIsFree(const Home& home) {
+  const UniqueFd lock(::open(home.lock().c_str(), O_RDONLY | O_CLOEXEC));
+  // Shared: two who only look do not see each other.
+  return !lock || ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0;
+}
+
 }  // namespace athanor

@@ -14,4 +14,7 @@ namespace athanor {
 // The home's folder must exist.
 Result<UniqueFd> LockHome(const Home& home, std::string hint);
 
+// Whether nobody holds it.
+bool HomeIsFree(const Home& home);
+
 }  // namespace athanor

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <pwd.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 
 #include "base/files.h"
 #include "base/folder_hints.h"
+#include "base/id_floor.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -57,11 +59,24 @@ constexpr Millis kSyncEvery{100};
 constexpr Millis kSilenceEvery{5'000};
 constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
 constexpr int kLargeBlock = 1 << 20;
+constexpr rlim_t kOwnFiles = 512;
 constexpr Millis kGiveBackEvery{2'000};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
 constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
 constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
+
+// As many as there are descriptors for: clients must never take those of the store's own files.
+HttpServerOptions PlacesHere() {
+  HttpServerOptions options;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options;
+  const size_t free = files.rlim_cur - std::min<rlim_t>(files.rlim_cur / 2, kOwnFiles);
+  options.max_connections = std::min(options.max_connections, free);
+  options.unix_places = options.max_connections / 16;
+  options.max_per_peer = options.max_connections / 2;
+  return options;
+}
 
 std::string UserName() {
   if (const auto* entry = ::getpwuid(::getuid())) return entry->pw_name;
@@ -203,6 +218,7 @@ class Server {
     JobQuery all;
     all.limit = SIZE_MAX;
     ATHANOR_TRY(const auto jobs, jobs_->List(all));
+    if (!jobs.empty()) KeepIdsAbove(jobs.front().id.value);
     for (const auto& job : jobs) {
       const auto at = seen.find(job.id);
       if (at != seen.end() && IsTerminal(job.state) && at->second != RunStatus::kRunning &&
@@ -255,6 +271,9 @@ class Server {
                     std::move(info), [this] { loop_.Stop(); }});
     trial_jobs_ = std::make_unique<TrialJobs>(*context_);
     study_store_ = std::make_unique<StudyStore>(*database_);
+    if (const auto rows = study_store_->List(); rows && !rows->empty()) {
+      KeepIdsAbove(rows->front().id.value);
+    }
     studies_ = std::make_unique<Studies>(
         Studies::Parts{loop_, searches_, clock_, log_, *study_store_, *trial_jobs_});
     context_->studies = studies_.get();
@@ -356,10 +375,11 @@ class Server {
     aws_ = std::make_unique<AwsFront>(*context_);
     RegisterSageMaker(*context_, *aws_);
     RegisterCloudWatch(*aws_, *context_);
-    http_ = std::make_unique<HttpServer>(loop_, [this](Request request, Responder responder) {
+    const auto handle = [this](Request request, Responder responder) {
       if (aws_->Takes(request)) return aws_->Handle(std::move(request), responder);
       router_->Dispatch(std::move(request), responder);
-    });
+    };
+    http_ = std::make_unique<HttpServer>(loop_, handle, PlacesHere());
     http_->SetBodyPolicy([this](const Request& head) {
       return aws_->Takes(head) ? aws_->PolicyFor(head) : PolicyFor(*context_, *router_, head);
     });
@@ -467,7 +487,7 @@ class Server {
   Loop loop_;
   ThreadPool writer_{1};
   ThreadPool effects_{1};
-  ThreadPool readers_{2};
+  ThreadPool readers_{4};  // some may be at a backup or a sweep for long
   ThreadPool syncer_{1};
   ThreadPool transfers_{8};  // they wait for the disk, not for a processor
   ThreadPool hashers_{2};

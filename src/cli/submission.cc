@@ -28,6 +28,9 @@ extern char** environ;
 namespace athanor {
 namespace {
 
+constexpr int kMostTries = 4;  // after the first
+constexpr useconds_t kFirstPauseUs = 100'000;  // doubled each time
+
 // What a job gets from the shell it was submitted in; everything else is the
 // job's own to ask for.
 bool IsInherited(std::string_view name) {
@@ -134,14 +137,25 @@ Result<SourceTree> Scan(const Home& home, const JobSpec& spec) {
   return tree;
 }
 
+// A call that may be made twice, made again while the server does not answer or its reply is lost.
+Result<HttpReply> DoSurely(Client& client, HttpCall call) {
+  call.idempotent = true;
+  auto reply = client.Do(call);
+  for (int tries = 0; !reply && RowOf(reply.error().code).retry && tries < kMostTries; ++tries) {
+    if (reply.error().code == ErrorCode::kExhausted) break;
+    ::usleep(kFirstPauseUs << tries);
+    reply = client.Do(call);
+  }
+  return reply;
+}
+
 Status PutBlob(Client& client, const std::string& sha, int fd, uint64_t size) {
   HttpCall call;
   call.method = "PUT";
   call.target = "/api/v1/blobs/" + sha;
   call.body_fd = fd;
   call.body_length = size;
-  call.idempotent = true;
-  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
+  ATHANOR_TRY([[maybe_unused]] auto reply, DoSurely(client, std::move(call)));
   return Ok();
 }
 
@@ -150,9 +164,17 @@ Status PutText(Client& client, const std::string& sha, const std::string& text) 
   call.method = "PUT";
   call.target = "/api/v1/blobs/" + sha;
   call.body = text;
-  call.idempotent = true;
-  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
+  ATHANOR_TRY([[maybe_unused]] auto reply, DoSurely(client, std::move(call)));
   return Ok();
+}
+
+Result<HttpReply> PostText(Client& client, const std::string& target, const std::string& text) {
+  HttpCall call;
+  call.method = "POST";
+  call.target = target;
+  call.body = text;
+  call.headers.Add("Content-Type", "application/json");
+  return DoSurely(client, std::move(call));
 }
 
 // Sends what the server lacks; the manifest last, so that where it is all is.
@@ -167,9 +189,11 @@ Status Upload(Client& client, const Home& home, const JobSpec& spec) {
   for (const auto& entry : tree.manifest.entries) {
     if (entry.kind == BundleEntry::Kind::kFile) names.push_back(entry.sha256);
   }
-  ATHANOR_TRY(auto reply, client.Post("/api/v1/blobs/missing", DumpJson(Json{{"sha256", names}})));
+  ATHANOR_TRY(const auto reply,
+              PostText(client, "/api/v1/blobs/missing", DumpJson(Json{{"sha256", names}})));
+  ATHANOR_TRY(auto answer, ParseJson(reply.body));
   std::map<std::string, bool> missing;
-  for (const auto& name : reply["missing"]) missing[name.get<std::string>()] = true;
+  for (const auto& name : answer["missing"]) missing[name.get<std::string>()] = true;
   for (const auto& entry : tree.manifest.entries) {
     if (entry.kind != BundleEntry::Kind::kFile || !missing[entry.sha256]) continue;
     ATHANOR_TRY(auto fd, OpenSourceFile(tree, entry));
@@ -259,25 +283,11 @@ Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
 
 Result<Json> PostWithSource(Client& client, const PreparedJob& job, const std::string& target,
                             const std::string& text, const Home& home) {
-  auto submit = [&] {
-    HttpCall call;
-    call.method = "POST";
-    call.target = target;
-    call.body = text;
-    call.headers.Add("Content-Type", "application/json");
-    call.idempotent = true;
-    return client.Do(std::move(call));
-  };
-  auto reply = submit();
+  auto reply = PostText(client, target, text);
   // Most often the server has this source already; only when it has not is it sent.
   if (!reply && reply.error().id == "ATH-S0203") {
     ATHANOR_CHECK_OK(Upload(client, home, job.spec));
-    reply = submit();
-  }
-  for (int tries = 0; !reply && RowOf(reply.error().code).retry && tries < 4; ++tries) {
-    if (reply.error().code == ErrorCode::kExhausted) break;
-    ::usleep(100'000u << tries);
-    reply = submit();
+    reply = PostText(client, target, text);
   }
   if (!reply) return tl::unexpected(reply.error());
   return ParseJson(reply->body);

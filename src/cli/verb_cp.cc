@@ -10,6 +10,7 @@
 #include "base/archive.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/unnamed_file.h"
 #include "cli/client.h"
 #include "cli/fetch.h"
 #include "cli/refuse.h"
@@ -51,8 +52,7 @@ Status CopyInto(const std::string& from, const std::string& to, uint64_t& files)
 // Lays an output's archive out in `dir`, through the one extraction path.
 Status FetchArchive(Client& client, const std::string& job, const std::string& output,
                     const std::string& dir) {
-  UniqueFd file(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!file) return FailErrno("temporary file in " + dir, errno);
+  ATHANOR_TRY(auto file, UnnamedFile(dir));
   HttpCall call;
   call.target = "/api/v1/jobs/" + UrlEncode(job) + "/outputs/" + output;
   call.body_to_fd = file.get();

@@ -98,7 +98,7 @@ int RunsVerb(const Common& common, const RunsOptions& options);
 int CompareVerb(const Common& common, const std::vector<std::string>& runs);
 int EventsVerb(const Common& common, const std::string& job, bool follow);
 int ServerStatusVerb(const Common& common);
-int ServerStopVerb(const Common& common);
+int ServerStopVerb(const Common& common, const std::string& timeout);
 // To a folder or an archive, by the server if one runs.
 int ServerBackupVerb(const Common& common, const std::string& target);
 // Into the home, which must be empty.

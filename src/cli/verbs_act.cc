@@ -1,4 +1,4 @@
-// stop, wait, server: changing something, or waiting for it.
+// stop, wait, server status: changing something, or waiting for it.
 #include <unistd.h>
 
 #include <algorithm>
@@ -137,19 +137,6 @@ int ServerStatusVerb(const Common& common) {
       std::printf("  notice   %s\n", notice.get<std::string>().c_str());
     }
   }
-  return 0;
-}
-
-int ServerStopVerb(const Common& common) {
-  auto client = Client::Connect(common.home, false);
-  if (!client) return Refuse(client.error(), common.json);
-  auto body = client->Post("/api/v1/server/stop");
-  if (!body) {
-    if (body.error().code != ErrorCode::kUnavailable) return Refuse(body.error(), common.json);
-    std::puts(common.json ? "{\"stopping\":false}" : "no server was running");
-    return 0;
-  }
-  std::puts(common.json ? "{\"stopping\":true}" : "the server is stopping; running jobs go on");
   return 0;
 }
 

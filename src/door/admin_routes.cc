@@ -4,10 +4,12 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/json.h"
+#include "base/serving_thread.h"
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
 #include "door/openapi.h"
+#include "door/queries.h"
 #include "job/codec.h"
 #include "record/backup/backup.h"
 
@@ -23,38 +25,56 @@ void Session(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(out));
 }
 
-void Prometheus(DoorContext& context, const Call& call) {
+// What the control thread knows for the figures.
+struct Reserved {
+  uint64_t cpu_millis = 0;
+  uint64_t memory_bytes = 0;
+};
+
+std::string Figures(const DoorContext& context, const Reserved& reserved) {
   auto counts = context.jobs.Count();
   std::string out;
+  const auto figure = [&out](const char* name, const char* kind, const char* help, auto value) {
+    out += fmt::format("# HELP {0} {2}\n# TYPE {0} {1}\n{0} {3}\n", name, kind, help, value);
+  };
   out += "# HELP athanor_jobs Jobs by state.\n# TYPE athanor_jobs gauge\n";
   if (counts) {
     for (const auto& [state, count] : counts->by_state) {
       out += fmt::format("athanor_jobs{{state=\"{}\"}} {}\n", NameOf(state), count);
     }
   }
-  uint64_t cpus = 0;
-  uint64_t memory = 0;
-  for (const auto* record : context.engine.AllLive()) {
-    if (!HoldsRoom(record->state)) continue;
-    cpus += record->current()->placement.cpu_millis;
-    memory += record->current()->placement.memory_bytes;
-  }
-  out += "# HELP athanor_cpus CPUs of this machine that jobs may have.\n# TYPE athanor_cpus gauge\n";
-  out += fmt::format("athanor_cpus {}\n", context.inventory.cpu_millis / 1000.0);
-  out += "# HELP athanor_cpus_reserved CPUs reserved for jobs.\n# TYPE athanor_cpus_reserved gauge\n";
-  out += fmt::format("athanor_cpus_reserved {}\n", static_cast<double>(cpus) / 1000.0);
-  out += "# HELP athanor_memory_reserved_bytes Memory reserved for jobs.\n"
-         "# TYPE athanor_memory_reserved_bytes gauge\n";
-  out += fmt::format("athanor_memory_reserved_bytes {}\n", memory);
-  out += "# HELP athanor_uptime_seconds Since this server started.\n"
-         "# TYPE athanor_uptime_seconds counter\n";
-  out += fmt::format("athanor_uptime_seconds {}\n",
-                     (context.clock.Wall().ms - context.info.started.ms) / 1000);
-  Response response = Response::Text(200, std::move(out));
-  response.headers.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
-  call.responder.Send(std::move(response));
+  figure("athanor_cpus", "gauge", "CPUs of this machine that jobs may have.",
+         context.inventory.cpu_millis / 1000.0);
+  figure("athanor_cpus_reserved", "gauge", "CPUs reserved for jobs.",
+         static_cast<double>(reserved.cpu_millis) / 1000.0);
+  figure("athanor_memory_reserved_bytes", "gauge", "Memory reserved for jobs.",
+         reserved.memory_bytes);
+  figure("athanor_uptime_seconds", "counter", "Since this server started.",
+         (context.clock.Wall().ms - context.info.started.ms) / 1000);
+  figure("athanor_loop_longest_task_seconds", "gauge",
+         "Most processor time that one task took on the thread that serves all clients.",
+         static_cast<double>(context.loop.longest_task().count()) / 1e6);
+  figure("athanor_loop_long_reads_total", "counter",
+         "Files and folders of more than 64 KiB that were read on that thread.",
+         LongReadsWhileServing());
+  return out;
 }
 
+void Prometheus(DoorContext& context, const Call& call) {
+  Reserved reserved;
+  for (const auto* record : context.engine.AllLive()) {
+    if (!HoldsRoom(record->state)) continue;
+    reserved.cpu_millis += record->current()->placement.cpu_millis;
+    reserved.memory_bytes += record->current()->placement.memory_bytes;
+  }
+  OnReader(context, call, [&context, call, reserved] {
+    Response response = Response::Text(200, Figures(context, reserved));
+    response.headers.Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8");
+    call.responder.Send(std::move(response));
+  });
+}
+
+// On a reader: jobs are counted.
 void ShowServer(DoorContext& context, const Call& call) {
   auto counts = context.jobs.Count();
   Json out = Json::object();
@@ -246,7 +266,9 @@ std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
       {"GET", "/metrics", "prometheus", bind(Prometheus)},
       {"GET", "/api/v1/openapi.json", "openapi", bind(OpenApi)},
       {"GET", "/api/v1/session", "session", bind(Session)},
-      {"GET", "/api/v1/server", "server.show", bind(ShowServer)},
+      {"GET", "/api/v1/server", "server.show", [&context](const Call& call) {
+         OnReader(context, call, [&context, call] { ShowServer(context, call); });
+       }},
       {"POST", "/api/v1/server/stop", "server.stop", bind(StopServer)},
       {"POST", "/api/v1/server/backup", "server.backup", bind(Backup)},
       {"GET", "/api/v1/types", "types.list", bind(Types)},

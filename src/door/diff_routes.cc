@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/queries.h"
 #include "track/diff.h"
 
 namespace athanor {
@@ -12,9 +13,9 @@ namespace {
 
 constexpr size_t kMostRuns = 16;
 
-Result<RunFacts> FactsOf(const DoorContext& context, const std::string& reference) {
+RunFacts FactsOf(const DoorContext& context, const JobRecord& record) {
   RunFacts facts;
-  ATHANOR_TRY(facts.record, FindJob(context, reference));
+  facts.record = record;
   // What was removed meanwhile is left out of the comparison, not an error.
   auto text = [&](const std::string& sha) -> std::string {
     auto fd = context.blobs.Read(sha);
@@ -29,6 +30,24 @@ Result<RunFacts> FactsOf(const DoorContext& context, const std::string& referenc
   return facts;
 }
 
+void SendDifferences(const DoorContext& context, const Call& call,
+                     const std::vector<JobRecord>& records) {
+  std::vector<RunFacts> runs;
+  Json jobs = Json::array();
+  for (const auto& record : records) {
+    jobs.push_back({{"id", record.id.ToString()}, {"name", record.spec.name}});
+    runs.push_back(FactsOf(context, record));
+  }
+  Json rows = Json::array();
+  for (const auto& row : Differences(runs)) {
+    rows.push_back({{"section", row.section}, {"key", row.key}, {"values", row.values}});
+  }
+  Json out = Json::object();
+  out["jobs"] = std::move(jobs);
+  out["differences"] = std::move(rows);
+  call.Json(200, DumpJson(out));
+}
+
 void Diff(DoorContext& context, const Call& call) {
   // Once for each job: a name may hold any separator.
   std::vector<std::string> names;
@@ -39,22 +58,15 @@ void Diff(DoorContext& context, const Call& call) {
     return call.Refuse(Error{ErrorCode::kInvalid, "two to sixteen jobs can be compared",
                              "ath diff A B", "", "ATH-R0012", ""});
   }
-  std::vector<RunFacts> runs;
-  Json jobs = Json::array();
+  std::vector<JobRecord> records;
   for (const auto& name : names) {
-    auto facts = FactsOf(context, name);
-    if (!facts) return call.Refuse(facts.error());
-    jobs.push_back({{"id", facts->record.id.ToString()}, {"name", facts->record.spec.name}});
-    runs.push_back(std::move(*facts));
+    auto record = FindJob(context, name);
+    if (!record) return call.Refuse(record.error());
+    records.push_back(std::move(*record));
   }
-  Json rows = Json::array();
-  for (const auto& row : Differences(runs)) {
-    rows.push_back({{"section", row.section}, {"key", row.key}, {"values", row.values}});
-  }
-  Json out = Json::object();
-  out["jobs"] = std::move(jobs);
-  out["differences"] = std::move(rows);
-  call.Json(200, DumpJson(out));
+  OnReader(context, call, [&context, call, records = std::move(records)] {
+    SendDifferences(context, call, records);
+  });
 }
 
 }  // namespace

@@ -1,9 +1,8 @@
 #include "door/doors.h"
 
-#include <fcntl.h>
-
 #include "base/files.h"
 #include "base/text.h"
+#include "base/unnamed_file.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
 
@@ -19,6 +18,22 @@ Response Denied(const Error& error) {
   // 401 asks for a credential, 403 says that this one is not enough.
   const bool unknown = error.id == "ATH-A0002" || error.id == "ATH-A0010";
   return ErrorResponse(unknown ? 401 : RowOf(error.code).http_status, error);
+}
+
+// What may be large is never held in memory: without a place for it, it is not taken.
+void SpoolTo(BodyPolicy& policy, const std::string& dir) {
+  auto file = UnnamedFile(dir);
+  if (file) {
+    policy.spool = std::move(*file);
+    return;
+  }
+  Error error;
+  error.code = ErrorCode::kExhausted;
+  error.what = "there is no place for what is sent";
+  error.why = file.error().what;
+  error.hint = "ath check";
+  error.id = "ATH-S0206";
+  policy.refuse = ErrorResponse(error);
 }
 
 }  // namespace
@@ -64,13 +79,11 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
   }
   if (match.route->name == "blobs.put" || match.route->name == "agent.put") {
     policy.max_bytes = kMostBlob;
-    auto dir = JoinPath(context.blobs.dir(), "tmp");
-    policy.spool.reset(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));
   } else if (EndsWith(match.route->name, "mlflow.artifacts.put")) {
     policy.max_bytes = kMostBlob;
-    if (MakeDirs(context.artifacts).ok()) {
-      policy.spool.reset(::open(context.artifacts.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-    }
+    (void)MakeDirs(context.artifacts).ok();  // if it is not there, no file can be made in it
+    SpoolTo(policy, context.artifacts);
   } else if (StartsWith(match.route->name, "mlflow.") ||
              StartsWith(match.route->name, "ajax.mlflow.")) {
     policy.max_bytes = kMostCall;

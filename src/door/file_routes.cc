@@ -5,17 +5,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
 #include "base/files.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/queries.h"
 #include "job/shown.h"
+#include "link/job_dir.h"
+#include "record/objects/member_list.h"
 
 namespace athanor {
 namespace {
 
+// On a reader: a source of a hundred thousand files names as many blobs.
 void Missing(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
@@ -82,21 +85,27 @@ void Get(DoorContext& context, const Call& call) {
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  Json out = Json::object();
-  out["outputs"] = Json::array();
-  for (const auto& output : record->outputs) {
-    Json row = {{"name", output.name}, {"sha256", output.blob}, {"bytes", output.bytes}};
-    if (auto fd = context.blobs.Read(output.blob); fd && EndsWith(output.name, ".tar.gz")) {
-      if (auto members = ListTar(fd->get())) {
+  const auto members_dir =
+      JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
+  // An output of an older version has no list of what is in it yet.
+  OnDisk(context, call, [&context, call, outputs = record->outputs, members_dir] {
+    Json out = Json::object();
+    out["outputs"] = Json::array();
+    for (const auto& output : outputs) {
+      Json row = {{"name", output.name}, {"sha256", output.blob}, {"bytes", output.bytes}};
+      const auto members = EndsWith(output.name, ".tar.gz")
+                               ? MembersOf(members_dir, context.blobs, output.blob)
+                               : Result<std::vector<PackedMember>>(Fail(ErrorCode::kNotFound, ""));
+      if (members) {
         row["members"] = Json::array();
         for (const auto& member : *members) {
-          row["members"].push_back({{"name", member.name}, {"bytes", member.size}});
+          row["members"].push_back({{"name", member.name}, {"bytes", member.bytes}});
         }
       }
+      out["outputs"].push_back(std::move(row));
     }
-    out["outputs"].push_back(std::move(row));
-  }
-  call.Json(200, DumpJson(out));
+    call.Json(200, DumpJson(out));
+  });
 }
 
 // The archive of an output by name: "model.tar.gz".
@@ -144,7 +153,9 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"POST", "/api/v1/blobs/missing", "blobs.missing", bind(Missing)},
+      {"POST", "/api/v1/blobs/missing", "blobs.missing", [&context](const Call& call) {
+         OnReader(context, call, [&context, call] { Missing(context, call); });
+       }},
       {"PUT", "/api/v1/blobs/{sha256}", "blobs.put", bind(Put)},
       {"GET", "/api/v1/blobs/{sha256}", "blobs.get", bind(Get)},
       {"GET", "/api/v1/jobs/{job}/outputs", "jobs.outputs", bind(Outputs)},

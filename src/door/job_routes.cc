@@ -11,6 +11,7 @@
 #include "door/drafts.h"
 #include "door/hub.h"
 #include "door/names.h"
+#include "door/queries.h"
 #include "door/removal.h"
 #include "door/views.h"
 #include "job/codec.h"
@@ -70,25 +71,23 @@ void SubmitText(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
 }
 
-// The store knows states, not views of them: of all that are live, those that look so now.
-Result<std::vector<JobSummary>> ListOfViews(const DoorContext& context, JobQuery query,
-                                            const std::vector<std::string>& views) {
-  const auto asked = query.states;
-  const size_t limit = query.limit;
+// The store knows states, not views of them: all that are live are asked for...
+JobQuery AllThatMayShow(JobQuery query) {
   for (const JobState state : kAllStates) {
     if (!IsTerminal(state)) query.states.push_back(state);
   }
   query.limit = kMostListed;
-  ATHANOR_TRY(auto jobs, context.jobs.List(query));
-  const WallTime now = context.clock.Wall();
-  std::erase_if(jobs, [&](const JobSummary& job) {
-    if (std::find(asked.begin(), asked.end(), job.state) != asked.end()) return false;
-    const auto* live = context.engine.Live(job.id);
-    return live == nullptr ||
-           std::find(views.begin(), views.end(), ShownState(*live, now)) == views.end();
+  return query;
+}
+
+// ...and those are kept that look so now.
+void KeepShown(std::vector<ListedJob>& rows, const JobQuery& asked,
+               const std::vector<std::string>& views) {
+  std::erase_if(rows, [&](const ListedJob& row) {
+    return std::find(asked.states.begin(), asked.states.end(), row.job.state) == asked.states.end() &&
+           std::find(views.begin(), views.end(), row.shown) == views.end();
   });
-  if (jobs.size() > limit) jobs.resize(limit);
-  return jobs;
+  if (rows.size() > asked.limit) rows.resize(asked.limit);
 }
 
 void List(DoorContext& context, const Call& call) {
@@ -116,28 +115,43 @@ void List(DoorContext& context, const Call& call) {
     }
   }
   if (auto before = request.Query("before")) query.before = JobId::Parse(*before);
-  auto jobs = views.empty() ? context.jobs.List(query) : ListOfViews(context, query, views);
-  if (!jobs) return call.Refuse(jobs.error());
-  call.Json(200, ListView(context, *jobs));
+  const auto wanted = views.empty() ? query : AllThatMayShow(query);
+  // A hundred thousand rows may be asked for: only what memory knows better is put in on the loop.
+  OnReader(context, call, [&context, call, query, wanted, views] {
+    auto found = context.jobs.List(wanted);
+    if (!found) return call.Refuse(found.error());
+    context.loop.Post([&context, call, query, views, jobs = std::move(*found)]() mutable {
+      auto rows = AsShown(context, std::move(jobs));
+      if (!views.empty()) KeepShown(rows, query, views);
+      OnReader(context, call, [call, rows = std::move(rows)] { call.Json(200, ListView(rows)); });
+    });
+  });
 }
 
 void Show(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  call.Json(200, DumpJson(JobView(context, *record)));
+  std::optional<LiveStats> stats;
+  if (const auto* known = context.hub.FindStats(record->id)) stats = *known;
+  OnReader(context, call, [&context, call, record = std::move(*record), stats = std::move(stats)] {
+    call.Json(200, DumpJson(JobView(context, record, stats ? &*stats : nullptr,
+                                    ReadNumbers(context, record))));
+  });
 }
 
 void Events(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   uint64_t after = std::strtoull(call.request.Query("after").value_or("0").c_str(), nullptr, 10);
-  auto events = context.jobs.Events(record->id, after, 10'000);
-  if (!events) return call.Refuse(events.error());
-  Json all = Json::array();
-  for (const auto& event : *events) all.push_back(ToJson(event));
-  Json out = Json::object();
-  out["events"] = std::move(all);
-  call.Json(200, DumpJson(out));
+  OnReader(context, call, [&context, call, id = record->id, after] {
+    auto events = context.jobs.Events(id, after, 10'000);
+    if (!events) return call.Refuse(events.error());
+    Json all = Json::array();
+    for (const auto& event : *events) all.push_back(ToJson(event));
+    Json out = Json::object();
+    out["events"] = std::move(all);
+    call.Json(200, DumpJson(out));
+  });
 }
 
 void Stop(DoorContext& context, const Call& call) {
@@ -193,6 +207,7 @@ void Remove(DoorContext& context, const Call& call) {
   });
 }
 
+// On a reader, as Points.
 void Metrics(DoorContext& context, const Call& call) {
   auto run = ResolveRun(context, call.captures["job"]);
   if (!run) return call.Refuse(run.error());
@@ -234,6 +249,11 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
   auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
+  auto on_reader = [&context](void (*handler)(DoorContext&, const Call&)) {
+    return [&context, handler](const Call& call) {
+      OnReader(context, call, [&context, handler, call] { handler(context, call); });
+    };
+  };
   return {
       {"POST", "/api/v1/jobs", "jobs.submit", bind(Submit)},
       {"POST", "/api/v1/jobfile", "jobs.text", bind(SubmitText)},
@@ -243,8 +263,8 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
       {"GET", "/api/v1/jobs/{job}/events", "jobs.events", bind(Events)},
       {"POST", "/api/v1/jobs/{job}/stop", "jobs.stop", bind(Stop)},
       {"POST", "/api/v1/jobs/{job}/retry", "jobs.retry", bind(Retry)},
-      {"GET", "/api/v1/jobs/{job}/metrics", "jobs.metrics", bind(Metrics)},
-      {"GET", "/api/v1/jobs/{job}/metrics/{name...}", "jobs.points", bind(Points)},
+      {"GET", "/api/v1/jobs/{job}/metrics", "jobs.metrics", on_reader(Metrics)},
+      {"GET", "/api/v1/jobs/{job}/metrics/{name...}", "jobs.points", on_reader(Points)},
   };
 }
 

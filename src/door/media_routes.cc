@@ -187,9 +187,10 @@ void SendEmbeddings(const Call& call, const std::string& folder, size_t most) {
 }
 
 void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
-  const auto run = ResolveRun(context, call.captures["run"]);
-  if (!run) return call.Refuse(run.error());
-  OnReader(context, call, [call, book, folder = FolderOf(context, *run)] {
+  OnReader(context, call, [&context, call, book] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
+    const auto folder = FolderOf(context, *run);
     const auto all = book->List(folder);
     if (!all) return call.Refuse(all.error());
     std::string body;
@@ -206,12 +207,13 @@ void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Ca
 }
 
 void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
-  const auto run = ResolveRun(context, call.captures["run"]);
-  if (!run) return call.Refuse(run.error());
-  const auto most = WholeNumber(call.request, "max");
-  if (!most) return call.Refuse(most.error());
-  OnReader(context, call, [call, book, folder = FolderOf(context, *run), run = *run,
-                           most = std::min(most->value_or(kUsualItems), kMostItems)] {
+  const auto asked = WholeNumber(call.request, "max");
+  if (!asked) return call.Refuse(asked.error());
+  OnReader(context, call, [&context, call, book,
+                           most = std::min(asked->value_or(kUsualItems), kMostItems)] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
+    const auto folder = FolderOf(context, *run);
     const auto& kind = call.captures["kind"];
     if (kind == kEmbedding) return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
     const auto items = book->Items(folder, kind, call.captures["name"], most);
@@ -226,7 +228,7 @@ void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const C
       json.Int("step", item.step);
       json.Int("wall_ms", item.wall_ms);
       if (kind == "image" || kind == "audio") {
-        json.Text("url", "api/v1/runs/" + run.ToString() + "/mediabytes/" + item.key);
+        json.Text("url", "api/v1/runs/" + run->ToString() + "/mediabytes/" + item.key);
       }
       if (kind != "audio") {
         if (const auto record = book->Read(folder, item.key)) WriteValue(json, kind, *record);
@@ -252,13 +254,12 @@ const char* TypeOf(std::string_view bytes) {
 }
 
 void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
-  const auto run = ResolveRun(context, call.captures["run"]);
-  if (!run) return call.Refuse(run.error());
-  const auto index = WholeNumber(call.request, "image");
-  if (!index) return call.Refuse(index.error());
-  OnReader(context, call, [call, book, folder = FolderOf(context, *run),
-                           index = index->value_or(0)] {
-    const auto record = book->Read(folder, call.captures["key"]);
+  const auto asked = WholeNumber(call.request, "image");
+  if (!asked) return call.Refuse(asked.error());
+  OnReader(context, call, [&context, call, book, index = asked->value_or(0)] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
+    const auto record = book->Read(FolderOf(context, *run), call.captures["key"]);
     if (!record) return call.Refuse(record.error());
     EventView event;
     SummaryValue value;

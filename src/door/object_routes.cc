@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/queries.h"
 #include "job/object_uri.h"
 
 namespace athanor {
@@ -58,11 +59,6 @@ std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
     return std::nullopt;
   }
   return *uri;
-}
-
-void OnDisk(DoorContext& context, const Call& call, std::function<void()> work) {
-  if (context.transfers.Submit(std::move(work))) return;
-  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
 // The store's words speak of its own ids; an agent reads codes.

@@ -48,7 +48,7 @@ constexpr Operation kOperations[] = {
     {"post", "/api/v1/jobs/{job}/stop", "jobs.stop", "Stop it", "grace_ms:integer", "", "Accepted"},
     {"post", "/api/v1/jobs/{job}/interrupt", "jobs.interrupt", "Take its machine away; it goes on as a new attempt", "grace_ms:integer", "", "Accepted"},
     {"get", "/api/v1/jobs/{job}/checkpoints", "jobs.checkpoints", "Its whole checkpoints, newest first", "", "", "CheckpointList"},
-    {"post", "/api/v1/jobs/{job}/resume", "jobs.resume", "A new job that goes on from a checkpoint of this one", "from key", "", "Accepted"},
+    {"post", "/api/v1/jobs/{job}/resume", "jobs.resume", "A new job that goes on from a checkpoint of this one", "from:string key:string", "", "Accepted"},
     {"get", "/api/v1/jobs/{job}/capture", "jobs.capture", "Steps its black box kept, newest first", "", "", "CaptureList"},
     {"get", "/api/v1/jobs/{job}/capture/{file}", "jobs.captured", "One file of a captured step, as bytes", "", "", "bytes"},
     {"post", "/api/v1/jobs/{job}/retry", "jobs.retry", "Run it again as a new job", "", "Retry", "Accepted", 201},

@@ -31,6 +31,11 @@ void OnReader(DoorContext& context, const Call& call, std::function<void()> work
   call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
+void OnDisk(DoorContext& context, const Call& call, std::function<void()> work) {
+  if (context.transfers.Submit(std::move(work))) return;
+  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+}
+
 std::optional<std::pair<uint64_t, uint64_t>> ByteRange(std::string_view header, uint64_t size) {
   constexpr std::string_view kBytes = "bytes=";
   if (!StartsWith(header, kBytes) || header.find(',') != std::string_view::npos) {

@@ -21,6 +21,9 @@ Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* 
 // Does `work`, which answers, on a thread that may wait; answers itself when the server stops.
 void OnReader(DoorContext& context, const Call& call, std::function<void()> work);
 
+// The same for what takes seconds, of whom others shall not wait for their pages.
+void OnDisk(DoorContext& context, const Call& call, std::function<void()> work);
+
 // "bytes=5-9" of a file of `size` as offset and length; none when there is no such header or it
 // cannot be kept to.
 std::optional<std::pair<uint64_t, uint64_t>> ByteRange(std::string_view header, uint64_t size);

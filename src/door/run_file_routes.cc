@@ -40,11 +40,11 @@ Result<UniqueFd> OpenPlace(const DoorContext& context, const std::string& place,
 }
 
 void List(DoorContext& context, const Call& call) {
-  const auto run = ResolveRun(context, call.captures["run"]);
-  if (!run) return call.Refuse(run.error());
-  OnReader(context, call, [&context, call, run = *run] {
+  OnReader(context, call, [&context, call] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
     const auto path = call.request.Query("path").value_or("");
-    const auto place = PlaceOf(context, run, path);
+    const auto place = PlaceOf(context, *run, path);
     if (!place) return call.Refuse(place.error());
     const auto dir = OpenPlace(context, *place, O_RDONLY | O_DIRECTORY);
     std::vector<std::string> names;
@@ -77,11 +77,11 @@ void List(DoorContext& context, const Call& call) {
 }
 
 void File(DoorContext& context, const Call& call) {
-  const auto run = ResolveRun(context, call.captures["run"]);
-  if (!run) return call.Refuse(run.error());
-  OnReader(context, call, [&context, call, run = *run] {
+  OnReader(context, call, [&context, call] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
     const auto& path = call.captures["path"];
-    const auto place = PlaceOf(context, run, path);
+    const auto place = PlaceOf(context, *run, path);
     if (!place) return call.Refuse(place.error());
     auto fd = OpenPlace(context, *place, O_RDONLY | O_NONBLOCK);
     struct stat info {};

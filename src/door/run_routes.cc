@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/queries.h"
 #include "door/views.h"
 
 namespace athanor {
@@ -122,7 +123,7 @@ Error AsNative(Error error) {
 }
 
 void List(DoorContext& context, const Call& call) {
-  const bool taken = context.readers.Submit([&context, call] {
+  OnReader(context, call, [&context, call] {
     const RunBook& book = context.runs;
     const auto query = QueryOf(book, call.request);
     if (!query) return call.Refuse(AsNative(query.error()));
@@ -144,26 +145,28 @@ void List(DoorContext& context, const Call& call) {
     json.EndObject();
     call.Json(200, std::move(body));
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
 void Show(DoorContext& context, const Call& call) {
-  const auto id = ResolveRun(context, call.captures["run"]);
-  if (!id) return call.Refuse(id.error());
-  const auto experiments = ExperimentNames(context.runs);
-  std::string body;
-  JsonWriter json(body);
-  context.runs.Look({*id}, [&](const RunEntry& run) {
-    const auto name = experiments.find(run.row.experiment);
-    WriteRun(json, context.runs, run, name == experiments.end() ? "" : name->second, {});
+  OnReader(context, call, [&context, call] {
+    const auto id = ResolveRun(context, call.captures["run"]);
+    if (!id) return call.Refuse(id.error());
+    const auto experiments = ExperimentNames(context.runs);
+    std::string body;
+    JsonWriter json(body);
+    context.runs.Look({*id}, [&](const RunEntry& run) {
+      const auto name = experiments.find(run.row.experiment);
+      WriteRun(json, context.runs, run, name == experiments.end() ? "" : name->second, {});
+    });
+    call.Json(200, std::move(body));
   });
-  call.Json(200, std::move(body));
 }
 
 void Points(DoorContext& context, const Call& call) {
-  const auto id = ResolveRun(context, call.captures["run"]);
-  if (!id) return call.Refuse(id.error());
-  const bool taken = context.readers.Submit([&context, call, id = *id] {
+  OnReader(context, call, [&context, call] {
+    const auto run = ResolveRun(context, call.captures["run"]);
+    if (!run) return call.Refuse(run.error());
+    const JobId id = *run;
     SampleQuery query;
     query.width = NumberIn(call.request, "width", 0, kMostWidth);
     for (const auto& [name, field] : {std::pair("from", &query.from_step),
@@ -182,7 +185,6 @@ void Points(DoorContext& context, const Call& call) {
     response.body = PointsView(name, *points);
     call.responder.Send(std::move(response));
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
 }  // namespace

@@ -81,25 +81,31 @@ void File(DoorContext& context, const Call& call) {
   });
 }
 
-void Environment(DoorContext& context, const Call& call) {
-  const auto record = FindJob(context, call.captures["job"]);
-  if (!record) return call.Refuse(record.error());
+void SendEnvironment(const DoorContext& context, const Call& call, const JobRecord& record) {
   Json packages = Json::array();
-  if (auto fd = record->packages.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, ""))
-                                         : context.blobs.Read(record->packages)) {
+  if (auto fd = record.packages.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, ""))
+                                         : context.blobs.Read(record.packages)) {
     for (const auto& line : Split(ReadAll(fd->get(), kMostDiff).value_or(""), '\n')) {
       if (!line.empty()) packages.push_back(line);
     }
   }
-  const Json spec = ToJson(record->spec);
+  const Json spec = ToJson(record.spec);
   Json out = {{"packages", std::move(packages)},
               {"environment", spec.value("environment", Json::object())},
-              {"python", record->spec.environment.python},
-              {"image", record->spec.environment.image},
+              {"python", record.spec.environment.python},
+              {"image", record.spec.environment.image},
               {"variables", spec.value("env", Json::object())},
               {"resources", spec.value("resources", Json::object())},
               {"host", context.inventory.host}};
   call.Json(200, DumpJson(out));
+}
+
+void Environment(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  OnReader(context, call, [&context, call, record = std::move(*record)] {
+    SendEnvironment(context, call, record);
+  });
 }
 
 }  // namespace

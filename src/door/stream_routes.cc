@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <charconv>
 #include <memory>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,8 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/piece_feed.h"
+#include "door/queries.h"
 #include "door/views.h"
 #include "job/codec.h"
 #include "job/shown.h"
@@ -18,7 +21,6 @@ namespace athanor {
 namespace {
 
 constexpr size_t kPiece = 256 << 10;
-constexpr size_t kMostBacklog = 4 << 20;  // a reader this far behind waits for the network
 constexpr Millis kMetricsPause{250};
 
 struct LogFilter {
@@ -120,79 +122,97 @@ Result<LogStart> StartOf(const DoorContext& context, JobId job, LogFilter filter
   return start;
 }
 
-// Sends the bytes there are now, piece by piece, as fast as the reader takes them.
-class LogDownload : public std::enable_shared_from_this<LogDownload> {
+// Sends the bytes there are now.
+class LogDownload final : public PieceFeed {
  public:
   LogDownload(DoorContext& context, JobId job, LogFilter filter, LogStart start, Stream stream)
-      : context_(context), job_(job), filter_(filter), start_(start), stream_(std::move(stream)) {}
-
-  void Go() {
-    while (stream_.open()) {
-      if (stream_.backlog() > kMostBacklog) {
-        return stream_.OnDrained([self = shared_from_this()] { self->Go(); });
-      }
-      auto entries = context_.logs.Read(job_, start_.cursor, kPiece);
-      if (!entries || entries->empty()) break;
-      for (const auto& entry : *entries) {
-        if (filter_.Passes(entry)) stream_.Write(std::string(start_.Skip(entry.bytes)));
-      }
-    }
-    stream_.Close();
-  }
+      : PieceFeed(context, std::move(stream)), job_(job), filter_(filter), start_(start) {}
 
  private:
-  DoorContext& context_;
-  JobId job_;
-  LogFilter filter_;
-  LogStart start_;
-  Stream stream_;
+  std::optional<std::string> ReadPiece() override {
+    const auto entries = context().logs.Read(job_, start_.cursor, kPiece);
+    if (!entries || entries->empty()) return std::nullopt;
+    std::string bytes;
+    for (const auto& entry : *entries) {
+      if (filter_.Passes(entry)) bytes += start_.Skip(entry.bytes);
+    }
+    return bytes;
+  }
+  void Dry() override { stream().Close(); }
+
+  const JobId job_;
+  const LogFilter filter_;
+  LogStart start_;  // the reader's
 };
 
-void Logs(DoorContext& context, const Call& call) {
+// Finds out on a reader where to begin, and goes on with `begin` on the loop's thread.
+void WithStart(DoorContext& context, const Call& call,
+               std::function<void(JobId, LogFilter, LogStart)> begin) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   auto filter = FilterOf(call.request);
   if (!filter) return call.Refuse(filter.error());
-  auto start = StartOf(context, record->id, *filter, call.request);
-  if (!start) return call.Refuse(start.error());
-  Response head;
-  head.headers.Add("Content-Type", "application/octet-stream");
-  head.headers.Add("X-Content-Type-Options", "nosniff");
-  auto download = std::make_shared<LogDownload>(context, record->id, *filter, *start,
-                                                call.responder.BeginStream(head));
-  download->Go();
+  OnReader(context, call, [&context, call, job = record->id, filter = *filter,
+                           begin = std::move(begin)] {
+    auto start = StartOf(context, job, filter, call.request);
+    if (!start) return call.Refuse(start.error());
+    context.loop.Post([begin, job, filter, start = *start] { begin(job, filter, start); });
+  });
+}
+
+void Logs(DoorContext& context, const Call& call) {
+  WithStart(context, call, [&context, call](JobId job, LogFilter filter, LogStart start) {
+    Response head;
+    head.headers.Add("Content-Type", "application/octet-stream");
+    head.headers.Add("X-Content-Type-Options", "nosniff");
+    std::make_shared<LogDownload>(context, job, filter, start, call.responder.BeginStream(head))
+        ->Go();
+  });
+}
+
+std::string FrameOf(std::string_view name, const Json& data, std::string id = {}) {
+  SseEvent event;
+  event.id = std::move(id);
+  event.event = name;
+  event.data = DumpJson(data);
+  return FormatSse(event);
 }
 
 // One job, live: its log, states, numbers; ends when the job is over and all was sent.
-class JobStream : public std::enable_shared_from_this<JobStream> {
+class JobStream final : public PieceFeed {
  public:
-  JobStream(DoorContext& context, JobId job, LogFilter filter, LogStart start, Stream stream)
-      : context_(context), job_(job), filter_(filter), start_(start), stream_(std::move(stream)) {}
+  JobStream(DoorContext& context, JobId job, LogFilter filter, LogStart start, bool follow,
+            Stream stream)
+      : PieceFeed(context, std::move(stream)),
+        job_(job),
+        filter_(filter),
+        start_(start),
+        follow_(follow) {}
 
-  void Start(bool follow) {
-    follow_ = follow;
-    auto self = shared_from_this();
-    listener_ = context_.hub.Listen(job_, [self](JobId, News news) { self->On(news); });
-    stream_.OnClosed([self] {
-      self->context_.hub.Forget(self->listener_);
-      self->context_.loop.Cancel(self->timer_);
+  void Start() {
+    auto self = Self();
+    listener_ = context().hub.Listen(job_, [self](JobId, News news) { self->On(news); });
+    stream().OnClosed([self] {
+      self->context().hub.Forget(self->listener_);
+      self->context().loop.Cancel(self->timer_);
     });
     SendState();
     SendMetrics();
-    SendLogs();
-    EndIfOver();
+    Go();
   }
 
  private:
+  std::shared_ptr<JobStream> Self() {
+    return std::static_pointer_cast<JobStream>(shared_from_this());
+  }
+
   void On(News news) {
     switch (news) {
       case News::kState:
-        SendLogs();
-        SendState();
-        EndIfOver();
-        return;
+        state_due_ = true;
+        return Go();
       case News::kLog:
-        return SendLogs();
+        return Go();
       case News::kPoints:
         return Later();
       case News::kUsage:
@@ -200,53 +220,47 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
     }
   }
 
-  void Event(std::string_view name, const Json& data, std::string id = {}) {
-    SseEvent event;
-    event.id = std::move(id);
-    event.event = name;
-    event.data = DumpJson(data);
-    stream_.Write(FormatSse(event));
+  void Event(std::string_view name, const Json& data) { stream().Write(FrameOf(name, data)); }
+
+  std::optional<std::string> ReadPiece() override {
+    const auto entries = context().logs.Read(job_, start_.cursor, kPiece);
+    if (!entries || entries->empty()) return std::nullopt;
+    std::string frames;
+    for (const auto& entry : *entries) {
+      if (!filter_.Passes(entry)) continue;
+      auto bytes = start_.Skip(entry.bytes);
+      if (bytes.empty()) continue;
+      Json data = Json::object();
+      data["stream"] = std::string(NameOf(entry.stream));
+      data["rank"] = entry.rank;
+      data["attempt"] = entry.attempt;
+      data["time"] = Rfc3339({entry.wall_ms});
+      if (IsUtf8(bytes)) {
+        data["text"] = std::string(bytes);
+      } else {
+        data["base64"] = Base64(bytes);
+      }
+      frames += FrameOf("log", data, entry.after.ToString());
+    }
+    return frames;
   }
 
-  void SendLogs() {
-    while (stream_.open()) {
-      if (stream_.backlog() > kMostBacklog) {
-        return stream_.OnDrained([self = shared_from_this()] {
-          self->SendLogs();
-          self->EndIfOver();
-        });
-      }
-      auto entries = context_.logs.Read(job_, start_.cursor, kPiece);
-      if (!entries || entries->empty()) break;
-      for (const auto& entry : *entries) {
-        if (!filter_.Passes(entry)) continue;
-        auto bytes = start_.Skip(entry.bytes);
-        if (bytes.empty()) continue;
-        Json data = Json::object();
-        data["stream"] = std::string(NameOf(entry.stream));
-        data["rank"] = entry.rank;
-        data["attempt"] = entry.attempt;
-        data["time"] = Rfc3339({entry.wall_ms});
-        if (IsUtf8(bytes)) {
-          data["text"] = std::string(bytes);
-        } else {
-          data["base64"] = Base64(bytes);
-        }
-        Event("log", data, entry.after.ToString());
-      }
-    }
+  // A state is told after the log that came before it.
+  void Dry() override {
+    if (std::exchange(state_due_, false)) SendState();
+    EndIfOver();
   }
 
   void SendState() {
-    auto record = FindJob(context_, job_.ToString());
+    auto record = FindJob(context(), job_.ToString());
     if (!record) return;
-    Json data = AcceptedView(context_, *record);
-    data["cause"] = ToJson(ShownCause(*record, context_.clock.Wall()));
+    Json data = AcceptedView(context(), *record);
+    data["cause"] = ToJson(ShownCause(*record, context().clock.Wall()));
     Event("state", data);
   }
 
   void SendUsage() {
-    const auto* stats = context_.hub.FindStats(job_);
+    const auto* stats = context().hub.FindStats(job_);
     if (!stats) return;
     Json data = Json::object();
     if (stats->usage) {
@@ -265,44 +279,59 @@ class JobStream : public std::enable_shared_from_this<JobStream> {
   void Later() {
     if (timer_set_) return;
     timer_set_ = true;
-    timer_ = context_.loop.After(kMetricsPause, [self = shared_from_this()] {
+    timer_ = context().loop.After(kMetricsPause, [self = Self()] {
       self->timer_set_ = false;
       self->SendMetrics();
     });
   }
 
   void SendMetrics() {
-    auto record = FindJob(context_, job_.ToString());
-    if (!record || !stream_.open()) return;
-    auto summaries = context_.series.Summaries(job_, ResumesOf(*record));
-    if (!summaries || summaries->empty()) return;
-    Json data = Json::object();
-    data["metrics"] = MetricsView(*summaries);
-    Event("metrics", data);
+    auto record = FindJob(context(), job_.ToString());
+    if (record && stream().open()) SendNumbers(*record, false, [] {});
+  }
+
+  // The metrics, at the end with everything else, and then `then`.
+  void SendNumbers(const JobRecord& record, bool end, std::function<void()> then) {
+    std::optional<LiveStats> stats;
+    if (const auto* known = context().hub.FindStats(job_)) stats = *known;
+    const bool taken = context().readers.Submit([self = Self(), record, end, stats = std::move(stats),
+                                                 then = std::move(then)] {
+      const auto numbers = ReadNumbers(self->context(), record);
+      std::string frames;
+      if (!numbers.metrics.empty()) {
+        frames += FrameOf("metrics", Json{{"metrics", MetricsView(numbers.metrics)}});
+      }
+      if (end) {
+        frames += FrameOf("end", JobView(self->context(), record, stats ? &*stats : nullptr, numbers));
+      }
+      self->context().loop.Post([self, then, frames = std::move(frames)] {
+        if (!frames.empty()) self->stream().Write(frames);
+        then();
+      });
+    });
+    if (!taken) stream().Close();  // the server is stopping
   }
 
   void EndIfOver() {
-    if (stream_.backlog() > kMostBacklog) return;  // logs go on first
-    auto record = FindJob(context_, job_.ToString());
-    if (record && !IsTerminal(record->state)) {
-      if (!follow_) stream_.Close();
-      return;
-    }
-    context_.loop.Cancel(timer_);
-    SendMetrics();
-    if (record) Event("end", JobView(context_, *record));
-    stream_.Close();
+    if (ending_) return;
+    auto record = FindJob(context(), job_.ToString());
+    const bool over = !record || IsTerminal(record->state);
+    if (follow_ && !over) return;
+    ending_ = true;
+    context().loop.Cancel(timer_);
+    if (!record) return stream().Close();
+    SendNumbers(*record, over, [self = Self()] { self->stream().Close(); });
   }
 
-  DoorContext& context_;
-  JobId job_;
-  LogFilter filter_;
-  LogStart start_;
-  Stream stream_;
+  const JobId job_;
+  const LogFilter filter_;
+  LogStart start_;  // the reader's
+  const bool follow_;
   Hub::Id listener_ = 0;
   Executor::TimerId timer_ = 0;
   bool timer_set_ = false;
-  bool follow_ = true;
+  bool state_due_ = false;
+  bool ending_ = false;
 };
 
 Response SseHead() {
@@ -314,56 +343,46 @@ Response SseHead() {
 }
 
 void FollowJob(DoorContext& context, const Call& call) {
-  auto record = FindJob(context, call.captures["job"]);
-  if (!record) return call.Refuse(record.error());
-  auto filter = FilterOf(call.request);
-  if (!filter) return call.Refuse(filter.error());
-  auto start = StartOf(context, record->id, *filter, call.request);
-  if (!start) return call.Refuse(start.error());
-  std::make_shared<JobStream>(context, record->id, *filter, *start,
-                              call.responder.BeginStream(SseHead()))
-      ->Start(call.request.Query("follow").value_or("true") == "true");
+  WithStart(context, call, [&context, call](JobId job, LogFilter filter, LogStart start) {
+    const bool follow = call.request.Query("follow").value_or("true") == "true";
+    std::make_shared<JobStream>(context, job, filter, start, follow,
+                                call.responder.BeginStream(SseHead()))
+        ->Start();
+  });
 }
 
 // Every job's events after a position, then as they come.
-class EventStream : public std::enable_shared_from_this<EventStream> {
+class EventStream final : public PieceFeed {
  public:
   EventStream(DoorContext& context, uint64_t position, bool follow, Stream stream)
-      : context_(context), position_(position), follow_(follow), stream_(std::move(stream)) {}
+      : PieceFeed(context, std::move(stream)), position_(position), follow_(follow) {}
 
   void Start() {
     auto self = shared_from_this();
-    listener_ = context_.hub.ListenAll([self](JobId, News news) {
+    listener_ = context().hub.ListenAll([self](JobId, News news) {
       if (news == News::kState) self->Go();
     });
-    stream_.OnClosed([self] { self->context_.hub.Forget(self->listener_); });
+    stream().OnClosed([this, self] { context().hub.Forget(listener_); });
     Go();
   }
 
  private:
-  void Go() {
-    while (stream_.open()) {
-      if (stream_.backlog() > kMostBacklog) {
-        return stream_.OnDrained([self = shared_from_this()] { self->Go(); });
-      }
-      std::vector<uint64_t> positions;
-      auto events = context_.jobs.EventsAfter(position_, 200, &positions);
-      if (!events || events->empty()) break;
-      for (size_t i = 0; i < events->size(); ++i) {
-        SseEvent out;
-        out.id = std::to_string(positions[i]);
-        out.event = "event";
-        out.data = DumpJson(ToJson((*events)[i]));
-        stream_.Write(FormatSse(out));
-      }
+  std::optional<std::string> ReadPiece() override {
+    std::vector<uint64_t> positions;
+    const auto events = context().jobs.EventsAfter(position_, 200, &positions);
+    if (!events || events->empty()) return std::nullopt;
+    std::string frames;
+    for (size_t i = 0; i < events->size(); ++i) {
+      frames += FrameOf("event", ToJson((*events)[i]), std::to_string(positions[i]));
     }
-    if (!follow_) stream_.Close();
+    return frames;
+  }
+  void Dry() override {
+    if (!follow_) stream().Close();
   }
 
-  DoorContext& context_;
-  uint64_t position_;
-  bool follow_;
-  Stream stream_;
+  uint64_t position_;  // the reader's
+  const bool follow_;
   Hub::Id listener_ = 0;
 };
 

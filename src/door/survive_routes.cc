@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/drafts.h"
+#include "door/queries.h"
 #include "door/views.h"
 #include "job/codec.h"
 #include "job/shown.h"
@@ -64,7 +65,7 @@ void Checkpoints(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   // Manifests may be many: not on the control thread.
-  bool taken = context.readers.Submit([&context, call, record = *record] {
+  OnReader(context, call, [&context, call, record = *record] {
     auto listing = Listed(context, record);
     if (!listing) return call.Refuse(listing.error());
     Json all = Json::array();
@@ -77,7 +78,6 @@ void Checkpoints(DoorContext& context, const Call& call) {
     if (record.advice != IntervalAdvice{}) out["advice"] = ToJson(record.advice);
     call.Json(200, DumpJson(out));
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 // The checkpoint that `step` names: an id, a step, or (empty) the newest.
@@ -99,6 +99,19 @@ Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
   return Fail(std::move(error));
 }
 
+void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
+              const std::string& checkpoint) {
+  auto draft = Draft(context, record.spec, call.request.Query("key").value_or(""),
+                     call.caller.user);
+  if (draft) {
+    draft->parent = record.id.ToString();
+    draft->resume_job = record.id.ToString();
+    draft->resume_from = checkpoint;
+    draft->same_as.clear();  // it goes on; it does not repeat
+  }
+  Enter(context, std::move(draft), call);
+}
+
 // A terminal state has no way out: going on is a new job with the old one's checkpoint.
 void Resume(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
@@ -109,20 +122,16 @@ void Resume(DoorContext& context, const Call& call) {
                 "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""};
     return call.Refuse(error);
   }
-  auto listing = Listed(context, *record);
-  if (!listing) return call.Refuse(listing.error());
-  auto chosen = ChosenCheckpoint(*listing, record->spec.name,
-                                 call.request.Query("from").value_or(""));
-  if (!chosen) return call.Refuse(chosen.error());
-  auto draft = Draft(context, record->spec, call.request.Query("key").value_or(""),
-                     call.caller.user);
-  if (draft) {
-    draft->parent = record->id.ToString();
-    draft->resume_job = record->id.ToString();
-    draft->resume_from = *chosen;
-    draft->same_as.clear();  // it goes on; it does not repeat
-  }
-  Enter(context, std::move(draft), call);
+  OnReader(context, call, [&context, call, record = std::move(*record)] {
+    auto listing = Listed(context, record);
+    if (!listing) return call.Refuse(listing.error());
+    auto chosen = ChosenCheckpoint(*listing, record.spec.name,
+                                   call.request.Query("from").value_or(""));
+    if (!chosen) return call.Refuse(chosen.error());
+    context.loop.Post([&context, call, record, chosen = std::move(*chosen)] {
+      GoOnFrom(context, call, record, chosen);
+    });
+  });
 }
 
 }  // namespace

@@ -124,7 +124,17 @@ Json AcceptedView(const DoorContext& context, const JobRecord& record) {
   return out;
 }
 
-Json JobView(const DoorContext& context, const JobRecord& record) {
+JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record) {
+  JobNumbers numbers;
+  if (auto metrics = context.series.Summaries(record.id, ResumesOf(record))) {
+    numbers.metrics = std::move(*metrics);
+  }
+  if (auto bytes = context.logs.Bytes(record.id)) numbers.log_bytes = *bytes;
+  return numbers;
+}
+
+Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
+             const JobNumbers& numbers) {
   Json out = ToJson(record);
   out.erase("key");
   out["name"] = record.spec.name;
@@ -138,11 +148,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
     out["cause"]["code"] = std::string(row->code);
     out["cause"]["title"] = std::string(row->title);
   }
-  auto summaries = context.series.Summaries(record.id, ResumesOf(record));
-  if (summaries && !summaries->empty()) {
-    out["metrics"] = MetricsView(*summaries);
-  }
-  const auto* stats = context.hub.FindStats(record.id);
+  if (!numbers.metrics.empty()) out["metrics"] = MetricsView(numbers.metrics);
   if (stats && stats->usage) {
     out["usage"] = {{"cpu_percent", stats->usage->cpu_percent},
                     {"memory_bytes", stats->usage->memory_bytes},
@@ -151,7 +157,7 @@ Json JobView(const DoorContext& context, const JobRecord& record) {
   if (stats && stats->progress) {
     out["progress"] = {{"done", stats->progress->done}, {"total", stats->progress->total}};
   }
-  if (auto bytes = context.logs.Bytes(record.id)) out["log_bytes"] = *bytes;
+  if (numbers.log_bytes) out["log_bytes"] = *numbers.log_bytes;
   return out;
 }
 
@@ -163,24 +169,34 @@ std::string SummaryView(const DoorContext& context, const JobRecord& record) {
   return out;
 }
 
-std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs) {
+std::vector<ListedJob> AsShown(const DoorContext& context, std::vector<JobSummary> jobs) {
+  std::vector<ListedJob> rows;
+  rows.reserve(jobs.size());
+  const WallTime now = context.clock.Wall();
+  for (auto& job : jobs) {
+    auto& row = rows.emplace_back(ListedJob{std::move(job), {}});
+    row.shown = NameOf(row.job.state);
+    if (IsTerminal(row.job.state)) continue;
+    // An end counts once it is kept.
+    const auto* live = context.engine.Live(row.job.id);
+    if (live == nullptr || IsTerminal(live->state)) continue;
+    const Cause cause = ShownCause(*live, now);
+    row.shown = ShownState(*live, now);
+    row.job.cause_kind = cause.kind;
+    row.job.cause_text = cause.text;
+  }
+  return rows;
+}
+
+std::string ListView(const std::vector<ListedJob>& rows) {
   std::string out;
-  out.reserve(jobs.size() * 400 + 64);
+  out.reserve(rows.size() * 400 + 64);
   out += "{\"jobs\":[";
   bool first = true;
-  const WallTime now = context.clock.Wall();
-  for (const auto& job : jobs) {
+  for (const auto& row : rows) {
     if (!first) out += ',';
     first = false;
-    // The queue's reason moves without being stored; memory has the newest. An end counts once
-    // it is kept.
-    const auto* live = context.engine.Live(job.id);
-    if (live == nullptr || IsTerminal(live->state)) {
-      AppendRow(out, job, NameOf(job.state), job.cause_kind, job.cause_text);
-      continue;
-    }
-    const Cause cause = ShownCause(*live, now);
-    AppendRow(out, job, ShownState(*live, now), cause.kind, cause.text);
+    AppendRow(out, row.job, row.shown, row.job.cause_kind, row.job.cause_text);
   }
   out += "]}";
   return out;

@@ -1,6 +1,7 @@
 // How nouns look in the native API.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,10 +10,29 @@
 
 namespace athanor {
 
+struct LiveStats;
+
 // id, name, state, warnings
 Json AcceptedView(const DoorContext& context, const JobRecord& record);
-Json JobView(const DoorContext& context, const JobRecord& record);  // everything
-std::string ListView(const DoorContext& context, const std::vector<JobSummary>& jobs);
+
+// What of a job lies in files, and what its agent told last.
+struct JobNumbers {
+  std::vector<SeriesSummary> metrics;
+  std::optional<uint64_t> log_bytes;
+};
+JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record);  // on a reader
+// Everything. `stats` may be null.
+Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
+             const JobNumbers& numbers);
+
+// A row of a list, with the state that is shown and the cause of that one.
+struct ListedJob {
+  JobSummary job;
+  std::string_view shown;
+};
+// The queue's reason moves without being stored; memory has the newest. On the loop's thread.
+std::vector<ListedJob> AsShown(const DoorContext& context, std::vector<JobSummary> jobs);
+std::string ListView(const std::vector<ListedJob>& rows);
 // One row of such a list.
 std::string SummaryView(const DoorContext& context, const JobRecord& record);
 Json MetricsView(const std::vector<SeriesSummary>& summaries);

@@ -14,6 +14,7 @@ inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
 inline constexpr char kParts[] = "parts";          // their bytes, by hash
 inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
 inline constexpr char kEvents[] = "events";        // TensorBoard's files; see run/event_keeper.h
+inline constexpr char kMembers[] = "members";      // what is in its outputs; record/objects/member_list.h
 inline constexpr char kStacks[] = "stacks";        // of ranks that hung
 inline constexpr char kValues[] = "values";        // "step value" of keep.metric; the last counts
 

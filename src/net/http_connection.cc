@@ -84,12 +84,14 @@ bool HasNoBody(int status) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd,
+HttpConnection::HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd, Peer peer,
                                std::unique_ptr<Transport> transport, std::unique_ptr<FdWatch> watch)
     : host_(std::move(host)),
       fd_(std::move(fd)),
       transport_(std::move(transport)),
-      watch_(std::move(watch)) {}
+      watch_(std::move(watch)),
+      peer_(std::move(peer)),
+      holder_(host_->places.Take(peer_)) {}
 
 HttpConnection::~HttpConnection() = default;
 
@@ -115,10 +117,15 @@ void HttpConnection::Kill() {
   }
   const auto self = shared_from_this();  // the list may hold the last reference
   host_->connections.erase(place_);
+  host_->places.Give(holder_);
 }
 
 bool HttpConnection::idle() const {
   return state_ == State::kHead && in_.empty() && !parser_;
+}
+
+bool HttpConnection::headless() const {
+  return state_ == State::kHead && (parser_ || !in_.empty() || !had_request_);
 }
 
 void HttpConnection::SetDeadline(std::chrono::milliseconds from_now) {
@@ -267,32 +274,29 @@ bool HttpConnection::StepHead() {
 
 void HttpConnection::HeadDone() {
   Request& request = parser_->request();
-  if (!peer_) {
-    peer_ = std::make_unique<Peer>(host_->peers.Of(fd_.get()));
-    peer_->tls = transport_->is_tls();
-  }
-  request.peer = *peer_;
+  request.peer = peer_;
+  had_request_ = true;
   if (PeerJudged()) TakeRequest();
 }
 
 bool HttpConnection::PeerJudged() {
-  if (!host_->peer_judge || peer_->acts_for_uid) return true;
+  if (!host_->peer_judge || peer_.acts_for_uid) return true;
   const bool asked = host_->peer_judge(
       parser_->request(), [weak = weak_from_this()](bool acts_for_uid) {
         const auto self = weak.lock();
         if (!self || self->state_ == State::kDead) return;
-        self->peer_->acts_for_uid = acts_for_uid;
+        self->peer_.acts_for_uid = acts_for_uid;
         if (self->state_ != State::kPeer) return;
-        self->parser_->request().peer = *self->peer_;
+        self->parser_->request().peer = self->peer_;
         self->TakeRequest();
         self->Pump();
       });
-  if (asked && !peer_->acts_for_uid) {
+  if (asked && !peer_.acts_for_uid) {
     state_ = State::kPeer;
     SetDeadline(host_->options.body_timeout);
     return false;
   }
-  parser_->request().peer = *peer_;
+  parser_->request().peer = peer_;
   return true;
 }
 

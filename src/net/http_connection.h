@@ -17,6 +17,7 @@
 
 #include "net/http_server.h"
 #include "net/peer.h"
+#include "net/peer_places.h"
 #include "net/request_parser.h"
 #include "net/transport.h"
 
@@ -33,6 +34,7 @@ struct ConnectionHost {
   HttpServer::BodyPolicyFor body_policy;
   HttpServer::PeerJudge peer_judge;
   PeerLookup peers;
+  PeerPlaces places;
   ConnectionList connections;
   // One buffer for all: bytes are moved on before the next connection's turn.
   std::array<char, 64 << 10> scratch;
@@ -58,14 +60,16 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
 
-  HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd,
+  HttpConnection(std::shared_ptr<ConnectionHost> host, UniqueFd fd, Peer peer,
                  std::unique_ptr<Transport> transport, std::unique_ptr<FdWatch> watch);
   ~HttpConnection();
 
   void Start(ConnectionList::iterator place);
   // Ends it at once; the host forgets it.
   void Kill();
-  bool idle() const;  // between two requests
+  bool idle() const;      // between two requests, or before the first
+  bool headless() const;  // no request has ever come, or the head of one only in part
+  const PeerPlaces::Holder& holder() const { return holder_; }
   void CheckDeadline(TimePoint now);
 
   // The answer to the current exchange; ignored when `exchange` is not that.
@@ -113,6 +117,8 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   UniqueFd fd_;
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<FdWatch> watch_;
+  Peer peer_;
+  PeerPlaces::Holder& holder_;  // given back by Kill
   ConnectionList::iterator place_;
   State state_ = State::kHead;
   TimePoint deadline_ = TimePoint::max();
@@ -131,6 +137,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool chunked_ = false;
   bool to_head_ = false;  // the request is a HEAD: no body in the answer
   bool to_http10_ = false;
+  bool had_request_ = false;
   int turns_ = 0;  // reads and writes left in this Pump
 
   std::string in_;
@@ -148,7 +155,6 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::unique_ptr<BodyPolicy> policy_;
   std::string spool_error_;
   std::shared_ptr<Exchange> exchange_;  // shared with the Responder of the request
-  std::unique_ptr<Peer> peer_;          // looked up at the first request
 };
 
 }  // namespace athanor

@@ -189,6 +189,7 @@ TEST(HttpLimits, CutsOffAClientThatTakesNoBytes) {
 TEST(HttpLimits, MakesRoomByClosingAnIdleConnectionAndElseSays503) {
   HttpServerOptions options;
   options.max_connections = 2;
+  options.unix_places = 0;
   std::vector<Responder> waiting;
   TestServer server(
       [&waiting](Request request, Responder responder) {
@@ -212,6 +213,58 @@ TEST(HttpLimits, MakesRoomByClosingAnIdleConnectionAndElseSays503) {
   });
   EXPECT_EQ(BodyOf(busy.ReadResponse()), "at last");
   EXPECT_EQ(BodyOf(third.ReadResponse()), "at last");
+}
+
+// One of the places is for Unix sockets only, two of four for any one user.
+class Places : public ::testing::Test {
+ protected:
+  static HttpServerOptions Options() {
+    HttpServerOptions options;
+    options.max_connections = 4;
+    options.unix_places = 1;
+    options.max_per_peer = 2;
+    return options;
+  }
+  void SetUp() override {
+    ASSERT_TRUE(server_.OnLoop([&] { return server_.server().ListenUnix(path_).ok(); }));
+  }
+  void UntilThere(size_t count) {
+    server_.Until([&] { return server_.server().connections() == count; });
+  }
+
+  testing::TempDir dir_;
+  const std::string path_ = dir_ / "s";
+  TestServer server_{Echo, Options()};
+};
+
+TEST_F(Places, OfOnePeerAreLimitedAndItsHeadlessConnectionsGoFirst) {
+  auto kept = RawClient::Tcp(server_.port());
+  kept.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  kept.ReadResponse();  // now between two requests
+  auto headless = RawClient::Tcp(server_.port());
+  headless.Send("GET / HTT");
+  UntilThere(2);
+  auto third = RawClient::Tcp(server_.port());
+  EXPECT_EQ(headless.ReadAll(), "");
+  third.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(third.ReadResponse().starts_with("HTTP/1.1 200 "));
+  kept.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(kept.ReadResponse().starts_with("HTTP/1.1 200 "));
+}
+
+TEST_F(Places, AreKeptForUnixSockets) {
+  std::vector<RawClient> unix_clients;
+  std::vector<RawClient> tcp_clients;
+  for (int i = 0; i < 2; ++i) tcp_clients.push_back(RawClient::Tcp(server_.port()));
+  for (int i = 0; i < 2; ++i) unix_clients.push_back(RawClient::Unix(path_));
+  UntilThere(4);
+  // All places are taken: TCP makes room, not the Unix sockets.
+  unix_clients.push_back(RawClient::Unix(path_));
+  EXPECT_EQ(tcp_clients[0].ReadAll(), "");
+  for (auto& client : unix_clients) {
+    client.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(client.ReadResponse().starts_with("HTTP/1.1 200 "));
+  }
 }
 
 TEST(HttpLimits, AThousandIdleConnectionsFitInTenMegabytes) {

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <unordered_map>
 
 #include "net/http_connection.h"
 #include "net/unix_address.h"
@@ -125,7 +126,7 @@ struct HttpServer::Impl : ConnectionHost {
       UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
         // The one who waits stays readable: come back later instead of spinning.
-        CloseAnIdleOne();
+        MakeRoom();
         loop.After(kPauseWithoutDescriptors, [weak = weak_self, &listener] {
           const auto self = weak.lock();
           if (self && !self->stopped && listener.watch) self->Arm(listener);
@@ -140,7 +141,8 @@ struct HttpServer::Impl : ConnectionHost {
   }
 
   void Admit(Listener& listener, UniqueFd fd) {
-    if (connections.size() >= options.max_connections && !CloseAnIdleOne()) {
+    Peer peer = peers.Of(fd.get());
+    if (!HasPlace(peer)) {
       // Best effort: a TLS client would not understand it anyway.
       (void)!::send(fd.get(), kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
       return;
@@ -152,17 +154,51 @@ struct HttpServer::Impl : ConnectionHost {
     auto watch = loop.Watch(fd.get());
     if (!watch) return;
     auto transport = listener.transports(fd.get());
-    auto connection = std::make_shared<HttpConnection>(weak_self.lock(), std::move(fd),
-                                                       std::move(transport), std::move(*watch));
+    peer.tls = transport->is_tls();
+    auto connection =
+        std::make_shared<HttpConnection>(weak_self.lock(), std::move(fd), std::move(peer),
+                                         std::move(transport), std::move(*watch));
     connections.push_back(connection);
     if (!sweep) ScheduleSweep();
     connection->Start(std::prev(connections.end()));
   }
 
-  bool CloseAnIdleOne() {
-    for (const auto& connection : connections) {
-      if (!connection->idle()) continue;
-      connection->Kill();
+  bool HasPlace(const Peer& peer) {
+    const bool free = connections.size() < options.max_connections;
+    if (peer.unix_socket) {
+      return free || MakeRoom() || CloseOne([](const auto& of) { return of.unix_socket; });
+    }
+    const auto* holder = places.Find(peer);
+    if (holder && holder->count >= options.max_per_peer) {
+      return CloseOne([holder](const auto& of) { return &of == holder; });
+    }
+    const size_t reserved = std::min(options.unix_places, options.max_connections);
+    return (free && places.over_tcp() < options.max_connections - reserved) || MakeRoom();
+  }
+
+  bool MakeRoom() {
+    return CloseOne([](const auto& of) { return !of.unix_socket; });
+  }
+
+  // One that can go, of a holder that is `chosen`: the oldest of whoever has most of the kind, so
+  // that a flood drives out itself.
+  template <class Chosen>
+  bool CloseOne(const Chosen& chosen) {
+    struct Some {
+      size_t count = 0;
+      HttpConnection* oldest = nullptr;
+    };
+    for (const auto may_go : {&HttpConnection::headless, &HttpConnection::idle}) {
+      std::unordered_map<const PeerPlaces::Holder*, Some> by_holder;
+      Some* most = nullptr;
+      for (const auto& connection : connections) {
+        if (!(*connection.*may_go)() || !chosen(connection->holder())) continue;
+        Some& some = by_holder[&connection->holder()];
+        if (some.count++ == 0) some.oldest = connection.get();
+        if (!most || some.count > most->count) most = &some;
+      }
+      if (!most) continue;
+      most->oldest->Kill();
       return true;
     }
     return false;
@@ -187,7 +223,7 @@ struct HttpServer::Impl : ConnectionHost {
 };
 
 HttpServer::HttpServer(Loop& loop, Handler handler, HttpServerOptions options)
-    : impl_(new Impl{{loop, options, std::move(handler), {}, {}, {}, {}}, {}, {}, false, {}}) {
+    : impl_(new Impl{{loop, options, std::move(handler), {}, {}, {}, {}, {}}, {}, {}, false, {}}) {
   impl_->weak_self = impl_;
 }
 

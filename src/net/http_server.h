@@ -87,7 +87,11 @@ struct BodyPolicy {
 
 struct HttpServerOptions {
   size_t max_head_bytes = 64 << 10;                 // 431 beyond
-  size_t max_connections = 4096;                    // beyond: an idle one is closed, else 503
+  // Places. When they run out, a connection on which no request has come is closed, then one
+  // between two requests, of whoever has most; else the newcomer gets a 503.
+  size_t max_connections = 4096;
+  size_t unix_places = 256;     // of them, that TCP cannot take
+  size_t max_per_peer = 2048;   // of one user or address over TCP
   std::chrono::milliseconds idle_timeout{120'000};  // between requests
   std::chrono::milliseconds head_timeout{20'000};   // first byte to end of headers
   // A body may take this long plus its bytes at `min_body_rate` a second.

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
+#include <ctime>
 #include <deque>
 #include <map>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/serving_thread.h"
 
 namespace athanor {
 namespace {
@@ -61,6 +63,18 @@ struct Loop::Impl {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t wrote = ::write(wake.get(), &one, sizeof one);
   }
+  // What a task takes is told by the thread's own clock, which stands still while it sleeps and
+  // does not care how busy the machine is.
+  static int64_t CpuMicros() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return int64_t{now.tv_sec} * 1'000'000 + now.tv_nsec / 1'000;
+  }
+  void Done() {
+    const int64_t now = CpuMicros();
+    if (now - last_done > longest) longest = now - last_done;
+    last_done = now;
+  }
   void RunPosted();
   void RunTimers();
   void Wait();
@@ -81,6 +95,8 @@ struct Loop::Impl {
   std::atomic<bool> stopped{false};
   std::atomic<std::thread::id> thread{};  // that runs it
   std::atomic<TimerId> next_timer{1};
+  std::atomic<int64_t> longest{0};  // of a task, in microseconds
+  int64_t last_done = 0;            // the loop's thread only
 
   std::mutex mutex;
   std::deque<Task> posted;  // under mutex
@@ -211,6 +227,8 @@ void Loop::Impl::RunPosted() {
       posted.pop_front();
     }
     task();
+    task = nullptr;  // what it held goes now, and counts
+    Done();
   }
 }
 
@@ -221,6 +239,7 @@ void Loop::Impl::RunTimers() {
     auto next = timers.extract(timers.begin());
     due.erase(next.key().second);
     next.mapped()();
+    Done();
   }
 }
 
@@ -247,7 +266,9 @@ void Loop::Impl::Wait() {
     const uint64_t number = event.data.u64;  // a copy: the kernel's struct is packed
     // By number: an earlier one may have destroyed it.
     const auto at = watches.find(number);
-    if (at != watches.end()) at->second->Ready(event.events);
+    if (at == watches.end()) continue;
+    at->second->Ready(event.events);
+    Done();
   }
 }
 
@@ -273,12 +294,15 @@ Loop::~Loop() {
 void Loop::Run() {
   impl_->stopped = false;
   impl_->thread = std::this_thread::get_id();
+  MarkServingThread(true);
+  impl_->last_done = Impl::CpuMicros();
   while (!impl_->stopped) {
     impl_->RunPosted();
     impl_->RunTimers();
     if (!impl_->stopped) impl_->Wait();
   }
   impl_->thread = std::thread::id();
+  MarkServingThread(false);
 }
 
 void Loop::Stop() {
@@ -288,6 +312,10 @@ void Loop::Stop() {
 
 bool Loop::InLoopThread() const {
   return impl_->thread.load(std::memory_order_relaxed) == std::this_thread::get_id();
+}
+
+std::chrono::microseconds Loop::longest_task() const {
+  return std::chrono::microseconds(impl_->longest.load());
 }
 
 void Loop::Post(Task task) {

@@ -7,6 +7,7 @@
 // without running.
 #pragma once
 
+#include <chrono>
 #include <memory>
 
 #include "base/executor.h"
@@ -37,6 +38,8 @@ class Loop final : public Executor {
   void Run();
   void Stop();
   bool InLoopThread() const;
+  // The most processor time that one task took: for so long all others waited. From any thread.
+  std::chrono::microseconds longest_task() const;
 
   void Post(Task task) override;
   TimerId After(std::chrono::milliseconds delay, Task task) override;

@@ -3,6 +3,7 @@
 #include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
+#include <openssl/rsa.h>
 #include <openssl/ssl.h>
 #include <openssl/x509.h>
 
@@ -25,8 +26,7 @@ struct Identity {
   std::string cert = dir / "cert.pem";
   std::string key = dir / "key.pem";
 
-  Identity() {
-    EVP_PKEY* pair = EVP_EC_gen("P-256");
+  explicit Identity(EVP_PKEY* pair = EVP_EC_gen("P-256")) {
     X509* made = X509_new();
     ASN1_INTEGER_set(X509_get_serialNumber(made), 1);
     X509_gmtime_adj(X509_getm_notBefore(made), 0);
@@ -63,6 +63,7 @@ class TlsClient {
     SSL_free(ssl_);
     SSL_CTX_free(context_);
   }
+  void Offer(const char* ciphers) { ASSERT_EQ(SSL_set_cipher_list(ssl_, ciphers), 1) << ciphers; }
   bool Connect() { return SSL_connect(ssl_) == 1; }
   void Send(const std::string& bytes) {
     ASSERT_EQ(SSL_write(ssl_, bytes.data(), static_cast<int>(bytes.size())),
@@ -132,6 +133,30 @@ TEST(Tls, RefusesVersionsBefore12AndPlainClients) {
   plain.Send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_EQ(plain.ReadAll().find("200 OK"), std::string::npos);
   server.Until([&] { return server.server().connections() <= 1; });
+}
+
+// Red without the list of ciphers: OpenSSL's own has those whose session the server's key opens,
+// which need an RSA certificate.
+TEST(Tls, TakesOnlyCiphersThatKeepAnOldRecordingClosed) {
+  const Identity identity(EVP_RSA_gen(2048));
+  TestServer server(
+      [](Request, Responder responder) { responder.Send(Response::Text(200, "ok")); });
+  const auto port = server.OnLoop(
+      [&] { return server.server().ListenTls("127.0.0.1", 0, identity.cert, identity.key); });
+  ASSERT_TRUE(port);
+  for (const char* closed : {"ECDHE-RSA-AES128-GCM-SHA256", "ECDHE-RSA-AES256-GCM-SHA384",
+                             "ECDHE-RSA-CHACHA20-POLY1305"}) {
+    TlsClient client(*port, TLS1_2_VERSION);
+    client.Offer(closed);
+    EXPECT_TRUE(client.Connect()) << closed;
+  }
+  for (const char* open : {"AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES128-GCM-SHA256",
+                           "AES256-GCM-SHA384"}) {
+    TlsClient client(*port, TLS1_2_VERSION);
+    client.Offer(open);
+    EXPECT_FALSE(client.Connect()) << open;
+  }
+  ERR_clear_error();
 }
 
 // Trusts one certificate, as a user does with SSL_CERT_FILE.

@@ -24,6 +24,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "link/attempt_dir.h"
+#include "link/job_dir.h"
 #include "link/plan.h"
 #include "net/http_client.h"
 #include "record/objects/blob_store.h"
@@ -515,8 +516,9 @@ int Agent::Finish() {
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   auto blobs = BlobStore::Open(plan_.blob_dir);
-  Result<std::vector<Output>> outputs = blobs ? KeepOutputs(ml_, *blobs)
-                                              : Result<std::vector<Output>>(Fail(blobs.error()));
+  Result<std::vector<Output>> outputs =
+      blobs ? KeepOutputs(ml_, *blobs, JoinPath(plan_.job_dir, job_dir::kMembers))
+            : Result<std::vector<Output>>(Fail(blobs.error()));
   Status published = Ok();
   if (outputs) published = PublishOutputs(plan_, ml_, *blobs, *outputs);
   if (outputs) uploaded.outputs = std::move(*outputs);

@@ -7,12 +7,13 @@
 
 #include "base/archive.h"
 #include "base/files.h"
+#include "record/objects/member_list.h"
 
 namespace athanor {
 namespace {
 
 Result<std::optional<Output>> KeepFolder(const HeldFolder& folder, const std::string& name,
-                                         const BlobStore& blobs) {
+                                         const BlobStore& blobs, const std::string& members_dir) {
   const auto dir = folder.Open();
   if (!dir && dir.error().code == ErrorCode::kNotFound) return std::optional<Output>();
   if (!dir) {
@@ -24,19 +25,23 @@ Result<std::optional<Output>> KeepFolder(const HeldFolder& folder, const std::st
   if (entries.empty()) return std::optional<Output>();
   ATHANOR_TRY(auto writer, blobs.NewBlob());
   std::vector<std::string> left_out;
+  std::vector<TarMember> members;
   ATHANOR_TRY([[maybe_unused]] auto bytes,
-              PackTree(dir->get(), writer.fd(), Compression::kGzip, &left_out));
+              PackTree(dir->get(), writer.fd(), Compression::kGzip, &left_out, &members));
   ATHANOR_TRY(auto ref, writer.Commit());
+  // Without it the first who looks inside waits until the archive is read.
+  (void)KeepMembers(members_dir, ref.sha256, members).ok();
   Output output{name, ref.sha256, ref.bytes, entries.size()};
   return std::optional(output);
 }
 
 }  // namespace
 
-Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs) {
+Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs,
+                                        const std::string& members_dir) {
   std::vector<Output> outputs;
   for (auto [folder, name] : {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
-    ATHANOR_TRY(auto kept, KeepFolder(ml / folder, name, blobs));
+    ATHANOR_TRY(auto kept, KeepFolder(ml / folder, name, blobs, members_dir));
     if (kept) outputs.push_back(std::move(*kept));
   }
   return outputs;

@@ -12,8 +12,10 @@
 
 namespace athanor {
 
-// Empty folders give no output. kDenied: the script put a link in a folder's place.
-Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs);
+// Empty folders give no output. What is in each is kept in `members_dir` (record/objects/member_list.h).
+// kDenied: the script put a link in a folder's place.
+Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs,
+                                        const std::string& members_dir);
 
 // The beginning of output/failure, where a script says why it failed; empty if absent.
 inline constexpr size_t kFailureBytes = 1024;

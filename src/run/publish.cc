@@ -8,6 +8,7 @@
 #include "base/archive.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/unnamed_file.h"
 #include "link/job_dir.h"
 #include "record/checkpoints/checkpoint_store.h"
 
@@ -38,8 +39,7 @@ Status PutModelFiles(ObjectsClient& objects, const ObjectUri& to, const HeldFold
 Result<UniqueFd> Joined(const BlobStore& parts, const CheckpointFile& file,
                         const std::string& scratch) {
   if (file.parts.size() == 1) return parts.Read(file.parts.front());
-  UniqueFd whole(::open(scratch.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!whole) return FailErrno("open " + scratch, errno);
+  ATHANOR_TRY(auto whole, UnnamedFile(scratch));
   for (const auto& name : file.parts) {
     ATHANOR_TRY(const auto part, parts.Read(name));
     for (;;) {

@@ -95,6 +95,29 @@ class ClockJumps(unittest.TestCase):
         self.assertEqual([event["seq"] for event in events], list(range(1, len(events) + 1)))
         self.assertEqual([event["name"] for event in events][-1], "ended")
 
+    def test_lists_are_in_the_order_of_submits(self):
+        """Red when lists go by the time of creation (ORDER BY created in ListSql), or when ids begin
+        with the clock after a restart (no KeepIdsAbove)."""
+        jobs = []
+        for seconds in (0, DAY, -DAY):
+            self.server.jump(seconds)
+            jobs.append(self.server.submit("true", flags=["--name", "same"]))
+        self.server.kill()
+        self.server.jump(-2 * DAY)
+        self.server.start()
+        jobs.append(self.server.submit("true", flags=["--name", "same"]))
+        newest_first = jobs[::-1]
+        self.assertEqual(sorted(jobs), jobs)
+        self.assertEqual([row["id"] for row in self.server.json("ps", "-a")["jobs"]], newest_first)
+        pages, before = [], ""
+        while page := self.server.http("GET", "/api/v1/jobs?limit=1" + before).json()["jobs"]:
+            pages.append(page[0]["id"])
+            before = "&before=" + page[0]["id"]
+        self.assertEqual(pages, newest_first)
+        self.assertEqual(self.server.show("@last")["id"], jobs[-1])
+        self.assertEqual(self.server.show("@last~1")["id"], jobs[-2])
+        self.assertEqual(self.server.show("same")["id"], jobs[-1])
+
     def test_pause_before_a_retry_is_as_long_as_asked(self):
         """Red if the end of a pause is a wall time: a clock set back a day makes it a day."""
         self.server.script("train.py", """

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "base/unnamed_file.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
@@ -101,11 +102,7 @@ Status Keep(const DoorContext& context, const Request& request, const std::strin
   const std::string name = BaseName(path);
   if (request.body_file) {
     // The spool has no name yet: it is given one, and then the right one.
-    const std::string self = "/proc/self/fd/" + std::to_string(request.body_file->get());
-    if (::fdatasync(request.body_file->get()) != 0) return FailErrno("sync an artifact", errno);
-    if (::linkat(AT_FDCWD, self.c_str(), dir.get(), temporary.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-      return FailErrno("keep an artifact", errno);
-    }
+    ATHANOR_CHECK_OK(NameFile(request.body_file->get(), dir.get(), temporary));
   } else {
     UniqueFd out(::openat(dir.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!out) return FailErrno("keep an artifact", errno);
@@ -291,9 +288,13 @@ std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
                         SendArtifact(context, call, call.captures["path"]);
                       }});
     routes.push_back({"DELETE", base + "/{path...}", name + "delete",
-                      [mlflow](const Call& call) { Delete(*mlflow, call); }});
+                      [mlflow](const Call& call) {
+                        OnReader(mlflow->context, call, [mlflow, call] { Delete(*mlflow, call); });
+                      }});
     routes.push_back({"GET", base, name + "folder",
-                      [&context](const Call& call) { ListFolder(context, call); }});
+                      [&context](const Call& call) {
+                        OnReader(context, call, [&context, call] { ListFolder(context, call); });
+                      }});
   }
   const auto download = [mlflow](const Call& call) {
     auto path = AskedFile(*mlflow, call);

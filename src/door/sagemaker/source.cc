@@ -10,6 +10,7 @@
 #include "base/archive.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "base/unnamed_file.h"
 #include "job/manifest.h"
 
 namespace athanor::sagemaker {
@@ -17,8 +18,7 @@ namespace {
 
 // The whole object as one descriptor, at its beginning.
 Result<UniqueFd> AsOneFile(ObjectReader& reader, const std::string& scratch) {
-  UniqueFd file(::open(scratch.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
-  if (!file) return FailErrno("open " + scratch, errno);
+  ATHANOR_TRY(auto file, UnnamedFile(scratch));
   ATHANOR_CHECK_OK(reader.Seek(0, reader.info().size));
   std::string buffer(1 << 20, '\0');
   for (;;) {

@@ -254,11 +254,17 @@ Result<JobSummary> SummaryIn(const Statement& row) {
   return job;
 }
 
+// Newest first is by id: ids rise, whatever the clock does.
 std::string ListSql(const JobQuery& query) {
+  const bool live =
+      query.live_only || (!query.states.empty() && std::ranges::none_of(query.states, IsTerminal));
   std::string sql =
       "SELECT id, name, experiment, owner, state, created, started, ended, cause_kind, "
-      "cause_text, type, command, attempts, cost_micros, simulated FROM jobs WHERE created >= ?1";
-  if (query.live_only) sql += " AND live = 1";
+      "cause_text, type, command, attempts, cost_micros, simulated FROM jobs ";
+  // The live are few among many, which SQLite does not know; `+` keeps it from going by time.
+  if (live) sql += "INDEXED BY jobs_live ";
+  sql += "WHERE +created >= ?1";
+  if (live) sql += " AND live = 1";
   if (!query.states.empty()) {
     // Each once, in the table's order, so that equal filters share a prepared statement.
     std::string names;
@@ -267,25 +273,13 @@ std::string ListSql(const JobQuery& query) {
       names += fmt::format("{}'{}'", names.empty() ? "" : ",", NameOf(state));
     }
     sql += " AND state IN (" + names + ")";
-    // So that the index of either kind can be used.
+    // So that the index of those can be used.
     if (std::ranges::all_of(query.states, IsTerminal)) sql += " AND live = 0";
-    if (std::ranges::none_of(query.states, IsTerminal)) sql += " AND live = 1";
   }
   if (!query.user.empty()) sql += " AND owner = ?3";
   if (!query.experiment.empty()) sql += " AND experiment = ?4";
-  if (query.before) sql += " AND (created, id) < (?5, ?6)";
-  return sql + " ORDER BY created DESC, id DESC LIMIT ?2";
-}
-
-// A page may begin at a job that has been removed since; its id still tells its birth.
-Result<int64_t> CreatedOf(Connection& connection, JobId id) {
-  ATHANOR_TRY(auto* statement, connection.Prepare("SELECT created FROM jobs WHERE id = ?1"));
-  statement->Bind(1, id.ToString());
-  ATHANOR_TRY(const bool row, statement->Step());
-  if (row) return statement->Int(0);
-  int64_t ms = 0;
-  for (size_t i = 0; i < 6; ++i) ms = ms << 8 | id.value.bytes[i];
-  return ms;
+  if (query.before) sql += " AND id < ?5";
+  return sql + " ORDER BY id DESC LIMIT ?2";
 }
 
 template <class T, class Read>
@@ -343,12 +337,21 @@ Status JobStore::Parts::ReadTimes() {
   const std::lock_guard lock(reading);
   if (times_read) return Ok();
   ATHANOR_CHECK_OK(database.Read([this](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* jobs, connection.Prepare("SELECT created, name, same_hash FROM jobs"));
-    for (;;) {
-      ATHANOR_TRY(const bool row, jobs->Step());
-      if (!row) break;
-      times.Add(NewestTimes::Of::kName, jobs->Text(1), jobs->Int(0));
-      times.Add(NewestTimes::Of::kRun, jobs->Text(2), jobs->Int(0));
+    // The store has them by time, which is the order of ids unless the clock was set back.
+    bool in_order = true;
+    for (const char* sql : {"SELECT created, name, same_hash, id FROM jobs",
+                            "SELECT created, name, same_hash, id FROM jobs ORDER BY id"}) {
+      ATHANOR_TRY(auto* jobs, connection.Prepare(sql));
+      in_order = true;
+      for (std::string last;;) {
+        ATHANOR_TRY(const bool row, jobs->Step());
+        if (!row) break;
+        times.Add(NewestTimes::Of::kName, jobs->Text(1), jobs->Int(0));
+        times.Add(NewestTimes::Of::kRun, jobs->Text(2), jobs->Int(0));
+        in_order = in_order && last < jobs->Text(3);
+        last = jobs->Text(3);
+      }
+      if (in_order) break;
     }
     ATHANOR_TRY(auto* keys, connection.Prepare("SELECT created, key FROM keys"));
     for (;;) {
@@ -365,9 +368,13 @@ Status JobStore::Parts::Write(const JobBatch& batch) {
   const std::vector<JobId> fresh = FreshJobs(batch);
   ATHANOR_CHECK_OK(ReadTimes());
   return database.Write([&](Connection& connection) -> Status {
-    for (const auto& record : batch.records) {
-      const bool is_new = std::ranges::binary_search(fresh, record.id);
-      ATHANOR_CHECK_OK(PutRecord(connection, record, is_new, times));
+    // The newest last, whatever the order of the batch.
+    std::vector<const JobRecord*> records;
+    for (const auto& record : batch.records) records.push_back(&record);
+    std::ranges::stable_sort(records, {}, [](const auto* record) { return record->id; });
+    for (const auto* record : records) {
+      const bool is_new = std::ranges::binary_search(fresh, record->id);
+      ATHANOR_CHECK_OK(PutRecord(connection, *record, is_new, times));
     }
     for (const auto& event : batch.events) ATHANOR_CHECK_OK(PutEvent(connection, event));
     for (const auto& effect : batch.effects) ATHANOR_CHECK_OK(PutEffect(connection, effect));
@@ -482,7 +489,7 @@ Result<std::optional<JobId>> JobStore::FindSameRun(std::string_view hash) const 
                           "SELECT id FROM jobs WHERE created = ?2 AND same_hash = ?1 "
                           "ORDER BY id DESC LIMIT 1",
                           "SELECT id FROM jobs WHERE same_hash = ?1 "
-                          "ORDER BY created DESC, id DESC LIMIT 1"));
+                          "ORDER BY id DESC LIMIT 1"));
     if (row == nullptr) return Ok();
     ATHANOR_TRY(found, JobIdIn(*row, 0));
     return Ok();
@@ -504,8 +511,8 @@ Result<std::vector<JobRecord>> JobStore::Live() const {
   std::vector<JobRecord> records;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT id, json FROM jobs JOIN records ON job = id "
-                                   "WHERE live = 1 ORDER BY created, id"));
+                connection.Prepare("SELECT id, json FROM jobs INDEXED BY jobs_live "
+                                   "CROSS JOIN records ON job = id WHERE live = 1 ORDER BY id"));
     return Collect(*statement, records,
                    [](const Statement& row) { return ParseRecord(row.Text(0), row.Text(1)); });
   }));
@@ -525,19 +532,12 @@ Result<std::vector<Effect>> JobStore::Outbox() const {
 Result<std::vector<JobSummary>> JobStore::List(const JobQuery& query) const {
   std::vector<JobSummary> jobs;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    int64_t before = 0;
-    if (query.before) {
-      ATHANOR_TRY(before, CreatedOf(connection, *query.before));
-    }
     ATHANOR_TRY(auto* statement, connection.Prepare(ListSql(query)));
     statement->Bind(1, query.since.ms);
     statement->Bind(2, Clamped(query.limit));
     if (!query.user.empty()) statement->Bind(3, query.user);
     if (!query.experiment.empty()) statement->Bind(4, query.experiment);
-    if (query.before) {
-      statement->Bind(5, before);
-      statement->Bind(6, query.before->ToString());
-    }
+    if (query.before) statement->Bind(5, query.before->ToString());
     return Collect(*statement, jobs, SummaryIn);
   }));
   return jobs;

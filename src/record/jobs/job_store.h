@@ -97,7 +97,7 @@ class JobStore {
   Result<std::optional<JobId>> FindSameRun(std::string_view hash) const;
   // In this order: id (either form); unique prefix of an id; name (the newest of that
   // name); unique end of an id; parts of ids have at least 4 digits, any case. Or @last
-  // (newest created), @last-failed, each with ~N for the N-th before it. kNotFound with
+  // (newest id), @last-failed, each with ~N for the N-th before it. kNotFound with
   // near names in the hint; kConflict lists the candidates when a part is not unique.
   Result<JobId> Resolve(std::string_view reference) const;
 

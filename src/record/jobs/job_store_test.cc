@@ -152,6 +152,28 @@ TEST_F(JobStoreTest, WhenTheNewestIsForgottenTheOneBeforeItIsFound) {
   EXPECT_EQ(store_->FindKey(first.key).value()->id, first.id);
 }
 
+// Planted bug: order by the time of creation. Later numbers are later times; ids rise as made.
+TEST_F(JobStoreTest, AClockThatWasSetBackDoesNotMakeAJobOlder) {
+  const auto first = SampleJob(9, "twice");
+  auto second = SampleJob(1, "twice");
+  second.spec.command = first.spec.command;
+  second.state = JobState::kRunning;
+  Commit(SubmitOf(first));
+  Commit(SubmitOf(second));
+  for (int opened = 0; opened < 2; ++opened) {
+    EXPECT_EQ(store_->Resolve("@last").value(), second.id);
+    EXPECT_EQ(store_->Resolve("twice").value(), second.id);
+    EXPECT_EQ(store_->FindSameRun(SameRunHash(first.spec)).value(), second.id);
+    JobQuery query;
+    EXPECT_EQ(store_->List(query).value().front().id, second.id);
+    query.before = second.id;
+    EXPECT_EQ(store_->List(query).value().front().id, first.id);
+    store_.reset();
+    database_.reset();
+    SetUp();
+  }
+}
+
 // Planted bug: do not read what is in the store before the first look.
 TEST_F(JobStoreTest, NamesKeysAndRunsAreFoundAfterReopening) {
   const auto record = SampleJob(1, "early-bird");

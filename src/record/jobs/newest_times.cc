@@ -49,9 +49,7 @@ void NewestTimes::Add(Of kind, std::string_view text, int64_t created) {
   const std::lock_guard lock(mutex_);
   if (used_ * 4 >= slots_.size() * 3) Grow();
   Slot& slot = slots_[At(slots_, hash)];
-  const bool fresh = Wide(slot.data()) == 0;
-  if (!fresh && Wide(slot.data() + 3) >= time) return;
-  used_ += fresh;
+  used_ += Wide(slot.data()) == 0;
   Narrow(hash, slot.data());
   Narrow(time, slot.data() + 3);
 }

@@ -24,7 +24,8 @@ class NewestTimes {
  public:
   enum class Of : uint8_t { kName, kKey, kRun };
 
-  // `created`: milliseconds, 0 to 2^48. An older one than is known changes nothing.
+  // `created`: milliseconds, 0 to 2^48. Whoever is added last is the newest, also when a clock that
+  // was set back gives it an earlier time.
   void Add(Of kind, std::string_view text, int64_t created);
   std::optional<int64_t> Find(Of kind, std::string_view text) const;
 

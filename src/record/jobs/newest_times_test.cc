@@ -9,13 +9,13 @@ namespace {
 
 using Of = NewestTimes::Of;
 
-TEST(NewestTimes, KnowsOfEachTextTheNewestTime) {
+TEST(NewestTimes, KnowsOfEachTextTheTimeOfTheLast) {
   NewestTimes times;
   times.Add(Of::kName, "a", 5);
   times.Add(Of::kName, "a", 9);
   times.Add(Of::kName, "a", 7);
   times.Add(Of::kName, "", 3);
-  EXPECT_EQ(times.Find(Of::kName, "a"), 9);
+  EXPECT_EQ(times.Find(Of::kName, "a"), 7);
   EXPECT_EQ(times.Find(Of::kName, ""), 3);
   EXPECT_EQ(times.Find(Of::kName, "b"), std::nullopt);
 }

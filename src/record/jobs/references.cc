@@ -79,9 +79,9 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   }
   ATHANOR_TRY(auto* statement,
               connection.Prepare(failed ? "SELECT id FROM jobs WHERE live = 0 AND state = 'Failed' "
-                                          "ORDER BY created DESC, id DESC LIMIT 1 OFFSET ?1"
+                                          "ORDER BY id DESC LIMIT 1 OFFSET ?1"
                                         : "SELECT id FROM jobs "
-                                          "ORDER BY created DESC, id DESC LIMIT 1 OFFSET ?1"));
+                                          "ORDER BY id DESC LIMIT 1 OFFSET ?1"));
   statement->Bind(1, back);
   ATHANOR_TRY(const bool row, statement->Step());
   if (row) return Parsed(std::string(statement->Text(0)));
@@ -131,7 +131,7 @@ Result<std::optional<std::string>> First(Connection& connection, std::string_vie
 
 Result<std::string> NearNames(Connection& connection, std::string_view reference) {
   ATHANOR_TRY(auto* statement, connection.Prepare("SELECT name FROM jobs "
-                                                  "ORDER BY created DESC, id DESC LIMIT ?1"));
+                                                  "ORDER BY id DESC LIMIT ?1"));
   statement->Bind(1, kNamesCompared);
   std::vector<std::string> names;
   while (true) {
@@ -184,7 +184,7 @@ Result<JobId> ResolveReference(Connection& connection, std::string_view referenc
                                            "SELECT id FROM jobs WHERE created = ?2 AND name = ?1 "
                                            "ORDER BY id DESC LIMIT 1",
                                            "SELECT id FROM jobs WHERE name = ?1 "
-                                           "ORDER BY created DESC, id DESC LIMIT 1"));
+                                           "ORDER BY id DESC LIMIT 1"));
     if (row != nullptr) return Parsed(std::string(row->Text(0)));
   }
   if (!with_prefix.empty()) return Several(reference, with_prefix);

@@ -88,17 +88,17 @@ TEST_F(References, ANameIsNeverTakenForTheEndOfAStrangersId) {
   EXPECT_EQ(store_->Resolve("cafe").value(), b);
 }
 
-TEST_F(References, LastIsTheNewestCreated) {
-  const JobId c = Add(kC, "x", JobState::kFailed);
+TEST_F(References, LastIsTheOneWithTheNewestId) {
   const JobId a = Add(kA, "x", JobState::kFailed);
-  const JobId b = Add(kB, "x", JobState::kRunning);
-  EXPECT_EQ(store_->Resolve("@last").value(), b);
-  EXPECT_EQ(store_->Resolve("@last~0").value(), b);
-  EXPECT_EQ(store_->Resolve("@last~1").value(), a);
-  EXPECT_EQ(store_->Resolve("@last~2").value(), c);
+  const JobId b = Add(kB, "x", JobState::kFailed);
+  const JobId c = Add(kC, "x", JobState::kRunning);
+  EXPECT_EQ(store_->Resolve("@last").value(), c);
+  EXPECT_EQ(store_->Resolve("@last~0").value(), c);
+  EXPECT_EQ(store_->Resolve("@last~1").value(), b);
+  EXPECT_EQ(store_->Resolve("@last~2").value(), a);
   EXPECT_EQ(CodeOf("@last~3"), ErrorCode::kNotFound);
-  EXPECT_EQ(store_->Resolve("@last-failed").value(), a);
-  EXPECT_EQ(store_->Resolve("@last-failed~1").value(), c);
+  EXPECT_EQ(store_->Resolve("@last-failed").value(), b);
+  EXPECT_EQ(store_->Resolve("@last-failed~1").value(), a);
   for (const char* bad : {"@", "@lost", "@last~", "@last~x", "@last~-1", "@last~1x", "@last~~1",
                           "@last~99999999999999999999"}) {
     EXPECT_EQ(CodeOf(bad), ErrorCode::kInvalid) << bad;

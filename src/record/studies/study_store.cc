@@ -97,7 +97,7 @@ Result<std::vector<StudyRow>> StudyStore::List(bool live_only) const {
   ATHANOR_CHECK_OK(database_.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* list,
                 connection.Prepare(std::string("SELECT ") + kColumns +
-                                   " FROM studies WHERE live >= ?1 ORDER BY created DESC, id DESC"));
+                                   " FROM studies WHERE live >= ?1 ORDER BY id DESC"));
     list->Bind(1, int64_t{live_only});
     for (;;) {
       ATHANOR_TRY(const bool more, list->Step());

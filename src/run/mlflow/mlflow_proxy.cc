@@ -16,6 +16,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/thread_pool.h"
+#include "base/unnamed_file.h"
 #include "link/kept_call.h"
 #include "net/http_client.h"
 #include "net/http_server.h"
@@ -37,6 +38,7 @@ constexpr size_t kMostOld = 64;               // answers that are remembered
 constexpr size_t kMostOldBytes = 256 << 10;   // of one
 constexpr int kMostTries = 5;                 // of a call at which the server fails
 constexpr Millis kPortTick{500};
+constexpr char kNoRoom[] = "TEMPORARILY_UNAVAILABLE";
 constexpr const char* kSent[] = {"Content-Type", "Range", "If-Range", "If-None-Match",
                                  "User-Agent"};
 constexpr const char* kReturned[] = {"Content-Type",  "Content-Disposition",
@@ -71,10 +73,6 @@ Response ToResponse(const HttpReply& reply) {
     if (reply.headers.Has(name)) response.headers.Add(name, std::string(reply.headers.Get(name)));
   }
   return response;
-}
-
-UniqueFd UnnamedFile(const std::string& dir) {
-  return UniqueFd(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
 }
 
 // The words of the API stay, whatever a secret is.
@@ -196,7 +194,13 @@ BodyPolicy MlflowProxy::Impl::PolicyFor(const Request& head) const {
   const auto length = head.headers.Get("Content-Length");
   const bool small = !length.empty() &&
                      std::strtoull(std::string(length).c_str(), nullptr, 10) <= kMostInMemory;
-  if (!small) policy.spool = UnnamedFile(options.dir);
+  if (small) return policy;
+  auto file = UnnamedFile(options.dir);
+  if (file) {
+    policy.spool = std::move(*file);
+  } else {
+    policy.refuse = Refusal(507, kNoRoom, file.error().what);
+  }
   return policy;
 }
 
@@ -453,7 +457,9 @@ void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_
   HttpCall call = CallFor(request);
   UniqueFd file;
   if (AnswersFile(request.method, request.raw_path)) {
-    file = UnnamedFile(options.dir);
+    auto made = UnnamedFile(options.dir);
+    if (!made) return responder.Send(Refusal(507, kNoRoom, made.error().what));
+    file = std::move(*made);
     call.body_to_fd = file.get();
   }
   bool ready = WaitFor(after, until);
