@@ -37,13 +37,13 @@ Result<Taken> LookAtFile(const std::string& path, int log, const LogWalk& walk) 
   std::set<uint32_t> unknown;           // which image of these is the newest cannot be told
   uint64_t last_commit = 0;
   for (uint64_t i = 0; i < walk.frames.size(); ++i) {
-    const LogFrame& frame = walk.frames[i];
+    const LogFrameSeen& frame = walk.frames[i];
     if (frame.of_this_log && frame.pages_then != 0 && (frame.sound || frame.flipped)) {
       last_commit = i + 1;
     }
   }
   for (uint64_t i = 0; i < last_commit; ++i) {
-    const LogFrame& frame = walk.frames[i];
+    const LogFrameSeen& frame = walk.frames[i];
     if (frame.sound) newest[frame.page] = i + 1;
     if (!frame.sound) unknown.insert(frame.page);
   }
@@ -84,7 +84,7 @@ Result<LogState> Judge(const std::string& path, int log, LogWalk walk) {
   }
   if (walk.damaged) {
     const auto broken = std::find_if(walk.frames.begin(), walk.frames.end(),
-                                     [](const LogFrame& frame) { return !frame.sound; });
+                                     [](const LogFrameSeen& frame) { return !frame.sound; });
     ATHANOR_TRY(const auto taken, LookAtFile(path, log, walk));
     const std::string where =
         walk.header_sound ? fmt::format("at frame {} of {}", broken - walk.frames.begin() + 1,

@@ -181,7 +181,7 @@ class Walker {
       }
     }
     doubted_.reset();
-    LogFrame seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false, false};
+    LogFrameSeen seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false, false};
     seen.sound = right == stored && seen.page != 0;
     if (seen.sound && !seen.of_this_log && walk_.header_sound) {  // salts are not summed
       std::string header(frame.substr(0, kLogFrameHeaderBytes));
@@ -202,7 +202,7 @@ class Walker {
     bool commit_before = false;  // in what is cut off
     uint64_t commits = 0;
     for (size_t i = 0; i < walk_.frames.size(); ++i) {
-      const LogFrame& frame = walk_.frames[i];
+      const LogFrameSeen& frame = walk_.frames[i];
       const bool commit = frame.of_this_log && frame.pages_then != 0;
       cut |= !frame.sound;
       if (!cut && commit) {

@@ -29,7 +29,7 @@ inline constexpr size_t kLogFrameHeaderBytes = 24;
 bool LogFrameFits(std::string_view log_header, std::string_view before, std::string_view header,
                   std::string_view page);
 
-struct LogFrame {
+struct LogFrameSeen {
   uint32_t page = 0;        // whose image it is
   uint32_t pages_then = 0;  // of the whole file: this frame ends a commit; 0: it does not
   bool of_this_log = false;  // its salts are the log's: not a rest of an earlier log
@@ -46,7 +46,7 @@ struct LogPatch {
 struct LogWalk {
   bool header_sound = false;
   size_t page_size = 0;
-  std::vector<LogFrame> frames;    // all whole ones that the file has room for
+  std::vector<LogFrameSeen> frames;    // all whole ones that the file has room for
   std::vector<LogPatch> patches;   // by which frames (and the header) became sound
   std::vector<uint64_t> patched;   // their numbers, from 1; 0 is the header
 
