@@ -37,7 +37,8 @@ Cause ShownCause(const JobRecord& record, WallTime now) {
     cause.text = "is being interrupted: " + cause.text + (silent ? "; " + silence : "");
     return cause;
   }
-  if (silent) {
+  // On a full disk an agent waits for the answer to its last word: the cause is known.
+  if (silent && record.cause.kind != "waiting_disk") {
     return {"agent_silent",
             silence + ". Silence is not death: the script may well go on, and what it prints and "
                       "logs is kept beside it until the agent is heard of again",
