@@ -24,6 +24,7 @@ namespace {
 
 constexpr int kTries = 3;
 constexpr int kDeepest = 10'000;
+constexpr size_t kMostRecent = 16;
 
 struct CloseDir {
   void operator()(DIR* dir) const { ::closedir(dir); }
@@ -110,18 +111,23 @@ bool IsInsideJob(pid_t pid) {
   return true;
 }
 
-std::map<uint64_t, pid_t> HoldersOutside(std::vector<uint64_t> inodes, uint32_t uid) {
+std::map<uint64_t, pid_t> HoldersOutside(const std::vector<uint64_t>& inodes, uint32_t uid,
+                                         const std::vector<pid_t>& first) {
   std::map<uint64_t, pid_t> outside;
   std::set<uint64_t> wanted(inodes.begin(), inodes.end());
-  for (const pid_t pid : YoungestFirst()) {
-    if (wanted.empty()) break;
-    std::optional<bool> inside;  // asked for holders only
-    ForEachSocket(pid, uid, [&](uint64_t inode) {
-      if (wanted.erase(inode) == 0) return;
-      if (!inside) inside = IsInsideJob(pid);
-      if (!*inside) outside.emplace(inode, pid);
-    });
-  }
+  const auto look_in = [&](const std::vector<pid_t>& pids) {
+    for (const pid_t pid : pids) {
+      if (wanted.empty()) return;
+      std::optional<bool> inside;  // asked for holders only
+      ForEachSocket(pid, uid, [&](uint64_t inode) {
+        if (wanted.erase(inode) == 0) return;
+        if (!inside) inside = IsInsideJob(pid);
+        if (!*inside) outside.emplace(inode, pid);
+      });
+    }
+  };
+  look_in(first);
+  if (!wanted.empty()) look_in(YoungestFirst());
   return outside;
 }
 
@@ -136,17 +142,22 @@ void JobPeers::Judge(const Peer& peer, std::function<void(bool outside)> done) {
   if (!looking_) Look();
 }
 
+void JobPeers::Found(pid_t holder) {
+  std::erase(recent_, holder);
+  recent_.insert(recent_.begin(), holder);
+  if (recent_.size() > kMostRecent) recent_.pop_back();
+}
+
 void JobPeers::Look() {
   auto asked = std::make_shared<std::vector<Waiting>>(std::exchange(waiting_, {}));
-  looking_ = pool_.Submit([this, asked] {
+  looking_ = pool_.Submit([this, asked, recent = recent_] {
     std::map<uint32_t, std::vector<uint64_t>> by_uid;
     for (const auto& one : *asked) by_uid[one.uid].push_back(one.inode);
-    std::set<uint64_t> outside;
-    for (auto& [uid, inodes] : by_uid) {
-      for (const auto& [inode, pid] : HoldersOutside(std::move(inodes), uid)) outside.insert(inode);
-    }
+    std::map<uint64_t, pid_t> outside;
+    for (const auto& [uid, inodes] : by_uid) outside.merge(HoldersOutside(inodes, uid, recent));
     executor_.Post([this, asked, outside = std::move(outside)] {
       looking_ = false;
+      for (const auto& [inode, holder] : outside) Found(holder);
       for (auto& one : *asked) one.done(outside.contains(one.inode));
       if (!looking_ && !waiting_.empty()) Look();
     });

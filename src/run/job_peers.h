@@ -34,9 +34,10 @@ void NameThisProcess(const char* name);
 bool IsInsideJob(pid_t pid);
 
 // For each socket (inode of `uid`'s) that a process outside of all jobs holds: that process.
-// Looks at the descriptors of every process of `uid`, the youngest first: 20 ms and more where
-// there are a thousand.
-std::map<uint64_t, pid_t> HoldersOutside(std::vector<uint64_t> inodes, uint32_t uid);
+// Looks at the descriptors of `uid`'s processes, those of `first` before all others and then the
+// youngest: 50 ms where there are a thousand.
+std::map<uint64_t, pid_t> HoldersOutside(const std::vector<uint64_t>& inodes, uint32_t uid,
+                                         const std::vector<pid_t>& first = {});
 
 // Threads: the executor's; sockets are looked for on the pool, all that wait in one go.
 class JobPeers {
@@ -55,11 +56,13 @@ class JobPeers {
     std::function<void(bool outside)> done;
   };
   void Look();
+  void Found(pid_t holder);
 
   Executor& executor_;
   Pool& pool_;
   std::string attempts_dir_;
   std::vector<Waiting> waiting_;
+  std::vector<pid_t> recent_;  // who held a socket lately: most who call once call again
   bool looking_ = false;
 };
 
