@@ -155,7 +155,7 @@ TEST(Router, DoubledSlashesAreSentToWhereThereAreNone) {
     router->Dispatch(std::move(request), std::move(responder));
   });
   const auto answer = [&server](const std::string& target) {
-    RawClient client(server.port());
+    auto client = RawClient::Tcp(server.port());
     client.Send("GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     return client.ReadAll();
   };

@@ -94,7 +94,7 @@ def names(version, file):
 def run(version, file, only=()):
     """What came of a file's tests that are in scope: {test: {case: {"outcome", "text"}}}."""
     folder = sources(version)
-    python = venvs.venv("mlflow==" + version, "pytest==8.4.2", "pytest-asyncio==1.2.0")
+    python = venvs.locked("mlflow-" + version.rpartition(".")[0])
     wanted = only or [name for name in names(version, file)
                       if name not in scope.CANNOT and name not in scope.OUT_OF_SCOPE]
     with tempfile.TemporaryDirectory(prefix="mlflow-own-") as scratch:
