@@ -269,19 +269,29 @@ Result<uint64_t> FreeBytes(const std::string& path) {
   return uint64_t{info.f_bavail} * info.f_frsize;
 }
 
+namespace {
+
+tl::unexpected<Error> Unusable(std::string_view name, const char* why) {
+  Error error;
+  error.code = ErrorCode::kInvalid;
+  error.what = "unusable name '" + Shown(name) + "'";
+  error.why = why;
+  return Fail(std::move(error));
+}
+
+}  // namespace
+
 Status CheckRelativeName(std::string_view name) {
-  const auto refuse = [&](const char* why) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "unusable name '" + Shown(name) + "'";
-    error.why = why;
-    return Fail(std::move(error));
-  };
+  if (name.find('\\') != std::string_view::npos) return Unusable(name, "it holds a backslash");
+  return CheckNameBeneath(name);
+}
+
+Status CheckNameBeneath(std::string_view name) {
+  const auto refuse = [whole = name](const char* why) { return Unusable(whole, why); };
   if (name.empty()) return refuse("it is empty");
   if (name.size() > 4096) return refuse("it is longer than 4,096 bytes");
   if (name.front() == '/') return refuse("it is absolute");
   if (name.find('\0') != std::string_view::npos) return refuse("it holds a NUL byte");
-  if (name.find('\\') != std::string_view::npos) return refuse("it holds a backslash");
   while (true) {
     const size_t slash = name.find('/');
     const std::string_view part = name.substr(0, slash);
@@ -300,7 +310,7 @@ Result<UniqueFd> OpenDir(const std::string& path) {
 }
 
 Result<UniqueFd> OpenBeneath(int dir_fd, const std::string& name, int flags, mode_t mode) {
-  ATHANOR_CHECK_OK(CheckRelativeName(name));
+  ATHANOR_CHECK_OK(CheckNameBeneath(name));
   open_how how{};
   how.flags = static_cast<uint64_t>(flags) | O_CLOEXEC;
   // openat2 refuses a mode when nothing can be created.
@@ -324,7 +334,7 @@ Result<UniqueFd> OpenBeneath(int dir_fd, const std::string& name, int flags, mod
 }
 
 Status MakeParentsBeneath(int dir_fd, const std::string& name, mode_t mode) {
-  ATHANOR_CHECK_OK(CheckRelativeName(name));
+  ATHANOR_CHECK_OK(CheckNameBeneath(name));
   UniqueFd holder;
   int at = dir_fd;
   size_t start = 0;

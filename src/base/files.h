@@ -37,6 +37,8 @@ Result<uint64_t> FreeBytes(const std::string& path);
 // Names that may be used beneath a directory: relative, no "." or "..", no
 // empty component, no NUL, no backslash, at most 4,096 bytes, 255 a component.
 Status CheckRelativeName(std::string_view name);
+// The same, but a backslash is a character as any other: enough where the kernel resolves it.
+Status CheckNameBeneath(std::string_view name);
 Result<UniqueFd> OpenDir(const std::string& path);
 // openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS).
 Result<UniqueFd> OpenBeneath(int dir_fd, const std::string& name, int flags, mode_t mode = 0600);

@@ -128,6 +128,9 @@ TEST(Files, OpenBeneathRefusesEveryWayOut) {
     EXPECT_EQ(OpenBeneath(root->get(), bad, O_RDONLY).error().code, ErrorCode::kInvalid) << bad;
   }
   EXPECT_EQ(OpenBeneath(root->get(), "none", O_RDONLY).error().code, ErrorCode::kNotFound);
+  // No separator here: a name as any other, and none that leads up.
+  ASSERT_TRUE(OpenBeneath(root->get(), "..\\up", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  EXPECT_TRUE(Exists(dir / "..\\up"));
   ASSERT_TRUE(OpenBeneath(root->get(), "in/new", O_WRONLY | O_CREAT | O_EXCL, 0644));
   EXPECT_TRUE(Exists(dir / "in/new"));
 }

@@ -383,6 +383,8 @@ void AddServer(CLI::App& app, Values& v) {
   serve->add_option("--address", v.serve.address, "Address; another than loopback needs TLS");
   serve->add_option("--tls-cert", v.serve.tls_cert, "Certificate (PEM)");
   serve->add_option("--tls-key", v.serve.tls_key, "Key (PEM)");
+  serve->add_option("--mlflow-artifact-root", v.serve.mlflow_artifact_root,
+                    "Where new experiments keep artifacts: file:///DIR, s3://... (default: here)");
   serve->add_flag("--simulate", v.serve.simulate, "Run types larger than this machine on what there is");
   serve->add_flag("--auto", v.serve.any_port)->group("");
 

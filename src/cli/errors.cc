@@ -111,6 +111,7 @@ constexpr Row kRows[] = {
     {"ATH-V0024", "no backup there", "A backup is a folder or archive that `ath server backup` made."},
     {"ATH-V0030", "a sweep that cannot be sure", "`ath gc` removes only what no job needs, and could not read what some job needs; nothing was removed. `ath fsck` says what is damaged."},
     {"ATH-V0004", "the server did not stop", "It was asked to, and its process is still there: it finishes what it has begun, such as a backup or a write to a disk that does not answer. `ath server stop` waits again; ending it with kill -9 loses nothing that was acknowledged."},
+    {"ATH-V0011", "no root for artifacts", "The root of MLflow's artifacts is a URI (file:///DIR, s3://BUCKET/...) or an absolute path: clients go there themselves, from wherever they are."},
     {"ATH-V0010", "settings", "settings.yaml of the server has a key or a value it cannot have."},
 };
 

@@ -31,6 +31,7 @@
 #include "cli/output.h"
 #include "cli/settings.h"
 #include "cli/version.h"
+#include "door/artifact_places.h"
 #include "door/aws/aws_front.h"
 #include "door/cloudwatch/cloudwatch.h"
 #include "door/doors.h"
@@ -209,7 +210,10 @@ class Server {
     run_writer_ = std::make_unique<RunWriter>(
         *run_store_, run_writes_, loop_, read_anew,
         [this](JobId run, bool whole) { return runs_->RowsOf(run, whole); });
-    runs_ = std::make_unique<RunBook>(*series_);
+    if (!options_.mlflow_artifact_root.empty()) {
+      ATHANOR_TRY(artifact_root_, ArtifactRootFrom(options_.mlflow_artifact_root));
+    }
+    runs_ = std::make_unique<RunBook>(*series_, artifact_root_);
     ATHANOR_TRY(const auto known, run_store_->Load());
     runs_->Load(known);
     models_.Load(known);
@@ -267,7 +271,7 @@ class Server {
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
                     *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
                     *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
-                    transfers_, home_.artifacts(), ingest_key_,
+                    transfers_, home_.artifacts(), artifact_root_, ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
     trial_jobs_ = std::make_unique<TrialJobs>(*context_);
     study_store_ = std::make_unique<StudyStore>(*database_);
@@ -514,6 +518,7 @@ class Server {
   std::string ingest_key_;
   std::vector<std::string> notices_;
   std::string objects_notice_;  // of the thread that opens them, until it is done
+  std::string artifact_root_ = std::string(kOwnArtifacts);
   Hub hub_;
   std::unique_ptr<ProcessBackend> backend_;
   std::unique_ptr<Engine> engine_;

@@ -17,6 +17,7 @@ struct ServeOptions {
   bool simulate = false;
   std::string tls_cert;
   std::string tls_key;
+  std::string mlflow_artifact_root;  // empty: in the home, through the server
 };
 
 // The exit status of the process. SIGTERM leaves jobs running.

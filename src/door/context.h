@@ -76,6 +76,7 @@ struct DoorContext {
   ThreadPool& readers;      // for reads that may take long
   ThreadPool& transfers;    // for work on objects
   std::string artifacts;    // folder of what runs keep
+  std::string artifact_root;  // URI beneath which experiments are made; may be a local folder
   std::string ingest_key;   // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;

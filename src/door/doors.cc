@@ -46,7 +46,7 @@ Result<Router> MakeRouter(DoorContext& context) {
                     QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
                     MlflowRoutes}) {
     for (auto& route : make(context)) {
-      Route guarded{route.method, route.pattern, route.name, {}};
+      Route guarded{route.method, route.pattern, route.name, {}, route.file_names};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
                             Request request, Captures captures, Responder responder) {
         if (auto status = CheckOrigin(context, request); !status) {

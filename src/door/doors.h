@@ -30,6 +30,7 @@ struct DoorRoute {
   std::string pattern;
   std::string name;
   std::function<void(Call)> handler;
+  bool file_names = false;  // see Route
 };
 
 // All routes of all doors, each behind CheckOrigin and Authorize.

@@ -7,6 +7,7 @@
 #include "base/files.h"
 #include "base/json_writer.h"
 #include "base/text.h"
+#include "door/artifact_places.h"
 #include "door/mlflow/validate.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
@@ -15,28 +16,27 @@
 namespace athanor {
 namespace {
 
-constexpr std::string_view kScheme = "mlflow-artifacts:/";
-
 tl::unexpected<Error> NoFile(std::string_view path) {
   return Fail(Error{ErrorCode::kNotFound,
                     "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs", "",
                     "ATH-R0041", ""});
 }
 
-// The run's place beneath the folder of artifacts, and `path` within it.
-Result<std::string> PlaceOf(const DoorContext& context, JobId run, const std::string& path) {
-  std::string place;
-  context.runs.Look({run}, [&](const RunEntry& entry) { place = entry.row.artifacts; });
-  if (!StartsWith(place, kScheme)) return NoFile(path);
-  place.erase(0, kScheme.size());
-  if (path.empty()) return place;
+// The run's place, and `path` within it.
+Result<ArtifactPlace> PlaceOf(const DoorContext& context, JobId run, const std::string& path) {
+  std::string uri;
+  context.runs.Look({run}, [&](const RunEntry& entry) { uri = entry.row.artifacts; });
+  auto place = PlaceOfUri(context, uri);
+  if (!place || place->path.empty()) return NoFile(path);
+  if (path.empty()) return std::move(*place);
   if (!CheckArtifactPath(path)) return NoFile(path);
-  return place + "/" + path;
+  place->path += "/" + path;
+  return std::move(*place);
 }
 
-Result<UniqueFd> OpenPlace(const DoorContext& context, const std::string& place, int flags) {
-  ATHANOR_TRY(const auto root, OpenDir(context.artifacts));
-  return OpenBeneath(root.get(), place, flags);
+Result<UniqueFd> OpenPlace(const ArtifactPlace& place, int flags) {
+  ATHANOR_TRY(const auto root, OpenDir(place.root));
+  return OpenBeneath(root.get(), place.path, flags);
 }
 
 void List(DoorContext& context, const Call& call) {
@@ -46,7 +46,7 @@ void List(DoorContext& context, const Call& call) {
     const auto path = call.request.Query("path").value_or("");
     const auto place = PlaceOf(context, *run, path);
     if (!place) return call.Refuse(place.error());
-    const auto dir = OpenPlace(context, *place, O_RDONLY | O_DIRECTORY);
+    const auto dir = OpenPlace(*place, O_RDONLY | O_DIRECTORY);
     std::vector<std::string> names;
     // A run that kept nothing has no folder.
     if (dir) names = ListDirAt(dir->get()).value_or(std::vector<std::string>());
@@ -83,7 +83,7 @@ void File(DoorContext& context, const Call& call) {
     const auto& path = call.captures["path"];
     const auto place = PlaceOf(context, *run, path);
     if (!place) return call.Refuse(place.error());
-    auto fd = OpenPlace(context, *place, O_RDONLY | O_NONBLOCK);
+    auto fd = OpenPlace(*place, O_RDONLY | O_NONBLOCK);
     struct stat info {};
     if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) {
       return call.Refuse(NoFile(path).value());
@@ -101,7 +101,7 @@ std::vector<DoorRoute> RunFileRoutes(DoorContext& context) {
       {"GET", "/api/v1/runs/{run}/artifacts", "runs.artifacts",
        [&context](const Call& call) { List(context, call); }},
       {"GET", "/api/v1/runs/{run}/artifacts/{path...}", "runs.artifact",
-       [&context](const Call& call) { File(context, call); }},
+       [&context](const Call& call) { File(context, call); }, true},
   };
 }
 

@@ -87,29 +87,61 @@ std::string AllowText(std::vector<std::string> methods) {
 
 }  // namespace
 
-Result<std::vector<std::string>> SplitPath(std::string_view raw_path) {
+namespace {
+
+struct Names {
+  std::vector<std::string> segments;
+  size_t odd = SIZE_MAX;      // the first that only a file may be called
+  const char* why = nullptr;  // it is odd
+};
+
+Result<Names> SplitNames(std::string_view raw_path) {
   const auto bad = [](const char* why) { return Fail(ErrorCode::kInvalid, why); };
   if (raw_path.empty() || raw_path.front() != '/') return bad("the path does not start with /");
-  std::vector<std::string> segments;
-  if (raw_path == "/") return segments;
+  Names names;
+  if (raw_path == "/") return names;
   for (const auto& raw : Split(raw_path.substr(1), '/')) {
-    if (raw.find(';') != std::string::npos) return bad("path parameters (;) are not used here");
+    const auto odd = [&names](const char* why) {
+      if (names.why == nullptr) names.odd = names.segments.size();
+      if (names.why == nullptr) names.why = why;
+    };
+    if (raw.find(';') != std::string::npos) odd("path parameters (;) are not used here");
     auto segment = UrlDecode(raw);
     if (!segment) return bad("the path has a malformed escape");
     if (!IsUtf8(*segment)) return bad("the path is not UTF-8");
     for (const char c : *segment) {
-      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '\\') {
+      if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
         return bad("the path has a control character or a backslash");
       }
+      if (c == '\\') odd("the path has a control character or a backslash");
     }
     // An escaped slash is allowed inside a segment, but not as a way to step up.
     for (const auto& piece : Split(*segment, '/')) {
       if (piece.empty()) return bad("the path has an empty segment");
-      if (piece == "." || piece == "..") return bad("the path has a . or .. segment");
+      // Other servers cut off what follows a ';': for them "..;" is a way up.
+      const auto name = std::string_view(piece).substr(0, piece.find(';'));
+      if (name == "." || name == "..") return bad("the path has a . or .. segment");
     }
-    segments.push_back(std::move(*segment));
+    names.segments.push_back(std::move(*segment));
   }
-  return segments;
+  return names;
+}
+
+// "/a/b" for "//a///b".
+std::string WithoutDoubledSlashes(std::string_view path) {
+  std::string single;
+  for (const char c : path) {
+    if (c != '/' || single.empty() || single.back() != '/') single += c;
+  }
+  return single;
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> SplitPath(std::string_view raw_path) {
+  ATHANOR_TRY(auto names, SplitNames(raw_path));
+  if (names.why != nullptr) return Fail(ErrorCode::kInvalid, names.why);
+  return std::move(names.segments);
 }
 
 const std::string& Captures::operator[](std::string_view name) const {
@@ -167,16 +199,20 @@ Router::Match Router::Find(std::string_view method, std::string_view raw_path) c
       return match;
     }
   }
-  const auto segments = SplitPath(raw_path);
-  if (!segments) {
+  const auto names = SplitNames(raw_path);
+  if (!names) {
     match.status = 400;
-    match.what = segments.error().what;
+    match.what = names.error().what;
     return match;
   }
   const Entry* best = nullptr;
   std::vector<std::string> methods;
   for (const auto& entry : entries_) {
-    if (!Fits(entry->parts, *segments)) continue;
+    if (!Fits(entry->parts, names->segments)) continue;
+    if (names->why != nullptr &&
+        (!entry->route.file_names || names->odd + 1 < entry->parts.size())) {
+      continue;
+    }
     methods.push_back(entry->route.method);
     const bool exact = entry->route.method == method;
     if (!exact && !(method == "HEAD" && entry->route.method == "GET")) continue;
@@ -186,7 +222,12 @@ Router::Match Router::Find(std::string_view method, std::string_view raw_path) c
   }
   if (best) {
     match.route = &best->route;
-    match.captures = Capture(best->parts, *segments);
+    match.captures = Capture(best->parts, names->segments);
+    return match;
+  }
+  if (methods.empty() && names->why != nullptr) {
+    match.status = 400;
+    match.what = names->why;
     return match;
   }
   match.status = methods.empty() ? 404 : 405;
@@ -218,6 +259,18 @@ Response Router::Refusal(const Match& match) {
 
 void Router::Dispatch(Request request, Responder responder) const {
   Match match = Find(request.method, request.raw_path);
+  if (match.status == 400 && request.method == "GET") {
+    // An address put together with a slash too many, as MLflow's clients know it from MLflow.
+    const auto single = WithoutDoubledSlashes(request.raw_path);
+    if (single != request.raw_path && Find(request.method, single).route != nullptr) {
+      Response response;
+      response.status = 308;
+      const size_t query = request.target.find('?');
+      response.headers.Set(
+          "Location", query == std::string::npos ? single : single + request.target.substr(query));
+      return responder.Send(std::move(response));
+    }
+  }
   if (!match.route) return responder.Send(Refusal(match));
   match.route->handler(std::move(request), std::move(match.captures), std::move(responder));
 }

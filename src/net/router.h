@@ -9,6 +9,8 @@
 // empty segments (so also a slash at the end), "." and ".." however spelt (also
 // beside an escaped slash), NUL and other control characters, backslash, a raw
 // ';', and bytes that are not UTF-8. An escaped slash stays inside its segment.
+// Two exceptions: a route of files takes ';' and backslash in its "{rest...}",
+// and a GET whose only fault are doubled slashes is sent to where it has none.
 #pragma once
 
 #include <functional>
@@ -43,6 +45,7 @@ struct Route {
   std::string pattern;  // "/api/v1/jobs/{id}"
   std::string name;     // "jobs.show": unique; what permission tables speak of
   Handler handler;
+  bool file_names = false;  // "{rest...}" names a file: ';' and '\\' are characters as any other
 };
 
 class Router {

@@ -131,6 +131,42 @@ TEST(Router, RefusesEveryWayToWriteATraversal) {
   for (const char* path : refused) EXPECT_EQ(NameOf(router, "GET", path), "400") << path;
 }
 
+// Planted bug: let a ';' pass for every part of a route of files.
+TEST(Router, ARouteOfFilesTakesTheNamesThatFilesHave) {
+  Router router;
+  Route files = Named("GET", "/files/{id}/{path...}", "files");
+  files.file_names = true;
+  ASSERT_TRUE(router.Add(files).ok());
+  ASSERT_TRUE(router.Add(Named("GET", "/jobs/{path...}", "jobs")).ok());
+  EXPECT_EQ(router.Find("GET", "/files/1/a;b/c%5cd").captures["path"], "a;b/c\\d");
+  EXPECT_EQ(router.Find("GET", "/files/1/a;b").captures["path"], "a;b");
+  for (const char* path : {"/files/1;x/a", "/files;/1/a", "/files/%5c/a", "/jobs/a;b", "/jobs/a%5cb",
+                           "/files/1/a;b/../c", "/files/1/a;/%2e%2e", "/files/1/..;/b", "/files/1/..;x",
+                           "/files/1/%2e%2e;/b", "/none/a;b"}) {
+    EXPECT_EQ(router.Find("GET", path).status, 400) << path;
+  }
+  EXPECT_EQ(router.Find("POST", "/files/1/a;b").status, 405);
+}
+
+// Planted bug: redirect to the path as it came, which a browser takes for another host.
+TEST(Router, DoubledSlashesAreSentToWhereThereAreNone) {
+  TestServer server([router = std::make_shared<Router>(Sample())](Request request,
+                                                                  Responder responder) {
+    router->Dispatch(std::move(request), std::move(responder));
+  });
+  const auto answer = [&server](const std::string& target) {
+    auto client = RawClient::Tcp(server.port());
+    client.Send("GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
+    return client.ReadAll();
+  };
+  const auto moved = answer("//jobs///search?a=//b");
+  EXPECT_NE(moved.find("HTTP/1.1 308"), std::string::npos) << moved;
+  EXPECT_NE(moved.find("Location: /jobs/search?a=//b\r\n"), std::string::npos) << moved;
+  for (const char* path : {"//nothing//there", "//jobs//../x", "//jobs//a%5cb", "//evil.example"}) {
+    EXPECT_EQ(answer(path).find("Location"), std::string::npos) << path;
+  }
+}
+
 TEST(Router, TakesHarmlessLookalikesLiterally) {
   const Router router = Sample();
   const std::pair<const char*, const char*> taken[] = {

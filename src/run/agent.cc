@@ -194,10 +194,12 @@ void Agent::StartTracking() {
   auto& env = plan_.spec.env;
   const auto token = env.find("MLFLOW_TRACKING_TOKEN");
   if (token == env.end() || env.contains("MLFLOW_TRACKING_URI")) return;
-  auto started = MlflowProxy::Start({Path(attempt_dir::kMlflow), plan_.server, token->second,
-                                     log_, [this](Cause cause) {
-                                       shipper_->Send(NoteFrame{std::move(cause)});
-                                     }, ExitGate(patterns_)});
+  MlflowProxy::Options options{Path(attempt_dir::kMlflow), plan_.server, token->second, log_,
+                               [this](Cause cause) {
+                                 shipper_->Send(NoteFrame{std::move(cause)});
+                               }, ExitGate(patterns_)};
+  options.page = plan_.url;
+  auto started = MlflowProxy::Start(std::move(options));
   if (!started) {
     // The script reaches the server all the same, as long as that is there.
     log_.Log(LogLevel::kError, "MLflow calls are not kept", {{"why", started.error().what}});

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/format.h"
+#include "base/json_writer.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -23,6 +24,23 @@ Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
   RunBatch batch;
   batch.labels.push_back({kind, owner, key, std::move(value)});
   return batch;
+}
+
+constexpr std::string_view kLogged = "m-";          // what ids of logged models begin with
+constexpr std::string_view kModels = "models:/";
+constexpr char kLast[] = "last";                    // note: RegisteredModel::last
+constexpr char kLocation[] = "location";            // note: ModelVersion::location
+constexpr char kVersionsTag[] = "mlflow.modelVersions";
+
+// The tag by which a logged model says which versions were made of it, one more; spaced as
+// MLflow's own, which its clients compare.
+std::string WithVersion(const std::string& tag, const std::string& name, int64_t version) {
+  std::string entry = "{\"name\": ";
+  AppendJsonText(entry, name);
+  entry += fmt::format(", \"version\": {}}}", version);
+  const auto list = Trim(tag);
+  if (list.size() < 4 || list.front() != '[' || list.back() != ']') return "[" + entry + "]";
+  return fmt::format("{}, {}]", list.substr(0, list.size() - 1), entry);
 }
 
 tl::unexpected<Error> NoVersion(const std::string& name, int64_t version) {
@@ -49,20 +67,29 @@ void ModelBook::Load(const RunBatch& all) {
       if (at == logged_.end()) continue;
       auto& tags = label.kind == LabelKind::kLoggedTag ? at->second.tags : at->second.params;
       tags[label.key] = *label.value;
-    } else if (label.kind == LabelKind::kVersionTag) {
+    } else if (label.kind == LabelKind::kVersionTag || label.kind == LabelKind::kVersionNote) {
       const size_t slash = label.owner.rfind('/');
       const auto at = models_.find(label.owner.substr(0, slash));
       if (at == models_.end() || slash == std::string::npos) continue;
       const auto version =
           at->second.versions.find(std::strtoll(label.owner.c_str() + slash + 1, nullptr, 10));
-      if (version != at->second.versions.end()) version->second.tags[label.key] = *label.value;
-    } else if (label.kind == LabelKind::kModelTag || label.kind == LabelKind::kModelAlias) {
+      if (version == at->second.versions.end()) continue;
+      if (label.kind == LabelKind::kVersionTag) {
+        version->second.tags[label.key] = *label.value;
+      } else if (label.key == kLocation) {
+        version->second.location = *label.value;
+      }
+    } else if (label.kind == LabelKind::kModelTag || label.kind == LabelKind::kModelAlias ||
+               label.kind == LabelKind::kModelNote) {
       const auto at = models_.find(label.owner);
       if (at == models_.end()) continue;
+      const auto number = [&label] { return std::strtoll(label.value->c_str(), nullptr, 10); };
       if (label.kind == LabelKind::kModelTag) {
         at->second.tags[label.key] = *label.value;
-      } else {
-        at->second.aliases[label.key] = std::strtoll(label.value->c_str(), nullptr, 10);
+      } else if (label.kind == LabelKind::kModelAlias) {
+        at->second.aliases[label.key] = number();
+      } else if (label.key == kLast) {
+        at->second.last = number();
       }
     }
   }
@@ -145,6 +172,13 @@ Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& t
     version.row.updated_ms = now_ms;
     batch.versions.push_back(version.row);
     AddTags(batch, LabelKind::kVersionTag, VersionOwner(to, number), version.tags);
+    if (!version.location.empty()) {
+      batch.labels.push_back(
+          {LabelKind::kVersionNote, VersionOwner(to, number), kLocation, version.location});
+    }
+  }
+  if (model.last != 0) {
+    batch.labels.push_back({LabelKind::kModelNote, to, kLast, std::to_string(model.last)});
   }
   models_[to] = std::move(model);
   return batch;
@@ -195,18 +229,60 @@ Result<RunBatch> ModelBook::RemoveAlias(const std::string& name, const std::stri
   return batch;
 }
 
+// Where the files of a version lie; the run that made them is taken over.
+Result<std::string> ModelBook::Follow(VersionRow& version) const {
+  const auto take_run = [&version](const std::string& run) {
+    if (version.run_id.empty()) version.run_id = run;
+  };
+  if (!version.model_id.empty()) {
+    ATHANOR_TRY(const auto* model, FindLogged(version.model_id));
+    take_run(model->row.run_id);
+  }
+  if (!StartsWith(version.source, kModels)) return version.source;
+  const std::string name(Trim(version.source.substr(kModels.size())));
+  if (name.find_first_of("/@") == std::string::npos && StartsWith(name, kLogged)) {
+    ATHANOR_TRY(const auto* model, FindLogged(name));
+    take_run(model->row.run_id);
+    return model->row.artifacts;
+  }
+  const size_t at = name.rfind('@');
+  const size_t slash = name.rfind('/');
+  if (at != std::string::npos) {
+    ATHANOR_TRY(const auto* other, FindAlias(name.substr(0, at), name.substr(at + 1)));
+    return other->place();
+  }
+  if (slash == std::string::npos) return version.source;
+  char* end = nullptr;
+  const int64_t number = std::strtoll(name.c_str() + slash + 1, &end, 10);
+  if (*end != '\0') return version.source;  // a stage: whatever is in it when it is asked for
+  ATHANOR_TRY(const auto* other, FindVersion(name.substr(0, slash), number));
+  return other->place();
+}
+
 Result<RunBatch> ModelBook::AddVersion(VersionRow version, const Tags& tags, int64_t now_ms,
                                        int64_t& made) {
   ATHANOR_TRY(auto* model, Change(version.name));
-  made = model->versions.empty() ? 1 : model->versions.rbegin()->first + 1;
+  ATHANOR_TRY(std::string location, Follow(version));
+  if (location == version.source) location.clear();
+  made = std::max(model->last, model->versions.empty() ? 0 : model->versions.rbegin()->first) + 1;
   version.version = made;
   version.created_ms = version.updated_ms = now_ms;
   model->row.updated_ms = now_ms;
   RunBatch batch;
   batch.models.push_back(model->row);
   batch.versions.push_back(version);
-  AddTags(batch, LabelKind::kVersionTag, VersionOwner(version.name, made), tags);
-  model->versions[made] = {std::move(version), tags};
+  const auto owner = VersionOwner(version.name, made);
+  AddTags(batch, LabelKind::kVersionTag, owner, tags);
+  if (!location.empty()) {
+    batch.labels.push_back({LabelKind::kVersionNote, owner, kLocation, location});
+  }
+  if (!version.model_id.empty()) {
+    ATHANOR_TRY(auto* logged, ChangeLogged(version.model_id));
+    auto& tag = logged->tags[kVersionsTag];
+    tag = WithVersion(tag, version.name, made);
+    batch.labels.push_back({LabelKind::kLoggedTag, version.model_id, kVersionsTag, tag});
+  }
+  model->versions[made] = {std::move(version), tags, std::move(location)};
   return batch;
 }
 
@@ -244,8 +320,10 @@ Result<RunBatch> ModelBook::RemoveVersion(const std::string& name, int64_t versi
   ATHANOR_TRY(auto* model, Change(name));
   model->versions.erase(version);
   model->row.updated_ms = now_ms;
+  model->last = std::max(model->last, version);
   RunBatch batch;
   batch.versions_gone.emplace_back(name, version);
+  batch.labels.push_back({LabelKind::kModelNote, name, kLast, std::to_string(model->last)});
   batch.models.push_back(model->row);
   for (auto at = model->aliases.begin(); at != model->aliases.end();) {
     if (at->second != version) {

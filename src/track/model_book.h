@@ -21,6 +21,9 @@ using Tags = std::map<std::string, std::string>;
 struct ModelVersion {
   VersionRow row;
   Tags tags;
+  std::string location = {};  // of its files, where `row.source` only leads to them
+
+  const std::string& place() const { return location.empty() ? row.source : location; }
 };
 
 struct RegisteredModel {
@@ -28,6 +31,7 @@ struct RegisteredModel {
   Tags tags;
   std::map<std::string, int64_t> aliases;
   std::map<int64_t, ModelVersion> versions;
+  int64_t last = 0;  // the highest number that was ever given, as far as versions are gone
 };
 
 struct LoggedModel {
@@ -58,7 +62,10 @@ class ModelBook {
   Result<RunBatch> SetAlias(const std::string& name, const std::string& alias, int64_t version);
   Result<RunBatch> RemoveAlias(const std::string& name, const std::string& alias);
 
-  // Its number is the next of the model; `made` is set to it.
+  // Its number is the next of the model, never one that was given before; `made` is set to it.
+  // A source that names a logged model (models:/m-...) or another version (models:/NAME/2,
+  // models:/NAME@alias) is followed: the version keeps where the files lie, and the run that made
+  // them unless it names one. kNotFound: there is no such model.
   Result<RunBatch> AddVersion(VersionRow version, const Tags& tags, int64_t now_ms, int64_t& made);
   Result<RunBatch> DescribeVersion(const std::string& name, int64_t version,
                                    std::string description, int64_t now_ms);
@@ -83,6 +90,7 @@ class ModelBook {
   Result<RegisteredModel*> Change(const std::string& name);
   Result<ModelVersion*> ChangeVersion(const std::string& name, int64_t version);
   Result<LoggedModel*> ChangeLogged(const std::string& id);
+  Result<std::string> Follow(VersionRow& version) const;
 
   std::map<std::string, RegisteredModel> models_;
   std::map<std::string, LoggedModel> logged_;

@@ -32,6 +32,92 @@ TEST(ModelBook, NumbersVersionsAndFindsThemByAlias) {
   EXPECT_EQ(made, 3);
 }
 
+// What a store would give back after all these batches.
+RunBatch Stored(const std::vector<RunBatch>& batches) {
+  RunBatch all;
+  for (const auto& batch : batches) {
+    for (const auto& row : batch.models) {
+      std::erase_if(all.models, [&](const auto& one) { return one.name == row.name; });
+      all.models.push_back(row);
+    }
+    for (const auto& [name, version] : batch.versions_gone) {
+      std::erase_if(all.versions, [n = name, v = version](const auto& one) {
+        return one.name == n && one.version == v;
+      });
+    }
+    all.versions.insert(all.versions.end(), batch.versions.begin(), batch.versions.end());
+    all.logged.insert(all.logged.end(), batch.logged.begin(), batch.logged.end());
+    all.labels.insert(all.labels.end(), batch.labels.begin(), batch.labels.end());
+  }
+  return all;
+}
+
+// Planted bug: count from the highest version that is still there.
+TEST(ModelBook, ANumberThatWasGivenIsNeverGivenAgain) {
+  ModelBook book;
+  std::vector<RunBatch> kept;
+  int64_t made = 0;
+  kept.push_back(*book.Add("net", "", {}, 1));
+  for (int i = 0; i < 2; ++i) {
+    kept.push_back(*book.AddVersion(VersionOf("net", "s"), {}, 2, made));
+  }
+  kept.push_back(*book.RemoveVersion("net", 2, 3));
+  kept.push_back(*book.RemoveVersion("net", 1, 3));
+  ModelBook again;
+  again.Load(Stored(kept));
+  ASSERT_TRUE(again.AddVersion(VersionOf("net", "s"), {}, 4, made));
+  EXPECT_EQ(made, 3);
+  ASSERT_TRUE(again.RemoveVersion("net", 3, 5));
+  ASSERT_TRUE(again.Rename("net", "other", 6));
+  ASSERT_TRUE(again.AddVersion(VersionOf("other", "s"), {}, 7, made));
+  EXPECT_EQ(made, 4);
+  // A model that is made anew is another one.
+  ASSERT_TRUE(again.Remove("other"));
+  ASSERT_TRUE(again.Add("other", "", {}, 8));
+  ASSERT_TRUE(again.AddVersion(VersionOf("other", "s"), {}, 9, made));
+  EXPECT_EQ(made, 1);
+}
+
+// Planted bug: keep a copy's source as the place of its files.
+TEST(ModelBook, AVersionKnowsItsFilesAndItsRunWhateverLeadsToThem) {
+  ModelBook book;
+  std::vector<RunBatch> kept;
+  int64_t made = 0;
+  LoggedModelRow logged;
+  logged.id = "m-1";
+  logged.run_id = "run";
+  logged.artifacts = "mlflow-artifacts:/0/models/m-1/artifacts";
+  kept.push_back(book.AddLogged(logged, {}, {}));
+  kept.push_back(*book.Add("net", "", {}, 1));
+  auto first = VersionOf("net", "models:/m-1");
+  first.model_id = "m-1";
+  kept.push_back(*book.AddVersion(first, {}, 2, made));
+  EXPECT_EQ((*book.FindVersion("net", 1))->row.run_id, "run");
+  EXPECT_EQ((*book.FindVersion("net", 1))->row.source, "models:/m-1");
+  EXPECT_EQ((*book.FindLogged("m-1"))->tags.at("mlflow.modelVersions"),
+            "[{\"name\": \"net\", \"version\": 1}]");
+  ASSERT_TRUE(book.SetAlias("net", "best", 1));
+  kept.push_back(*book.AddVersion(VersionOf("net", "models:/net@best"), {}, 3, made));
+  kept.push_back(*book.AddVersion(VersionOf("net", "models:/net/2"), {}, 3, made));
+  auto second = VersionOf("net", logged.artifacts);
+  second.model_id = "m-1";
+  kept.push_back(*book.AddVersion(second, {}, 4, made));
+  EXPECT_EQ((*book.FindLogged("m-1"))->tags.at("mlflow.modelVersions"),
+            "[{\"name\": \"net\", \"version\": 1}, {\"name\": \"net\", \"version\": 4}]");
+  // The original may go: the copy knows where the files are.
+  kept.push_back(*book.RemoveVersion("net", 1, 5));
+  kept.push_back(*book.Rename("net", "other", 6));
+  ModelBook again;
+  again.Load(Stored(kept));
+  for (const int64_t number : {2, 3, 4}) {
+    EXPECT_EQ((*again.FindVersion("other", number))->place(), logged.artifacts) << number;
+  }
+  EXPECT_EQ((*again.FindVersion("other", 3))->row.source, "models:/net/2");
+  for (const char* none : {"models:/m-2", "models:/other/9", "models:/other@none"}) {
+    EXPECT_FALSE(again.AddVersion(VersionOf("other", none), {}, 7, made)) << none;
+  }
+}
+
 TEST(ModelBook, ArchivesTheOthersOfAStage) {
   ModelBook book;
   int64_t made = 0;

@@ -96,6 +96,11 @@ void RunBook::Load(const RunBatch& all) {
     experiments_[row.id].row = row;
     experiment_ids_[row.name] = row.id;
   }
+  // The default experiment was made with the database, before anybody could say where.
+  if (const auto at = experiments_.find(0);
+      at != experiments_.end() && at->second.row.location == fmt::format("{}/0", kOwnArtifacts)) {
+    at->second.row.location = fmt::format("{}/0", artifact_root_);
+  }
   for (const auto& row : all.runs) {
     auto& entry = runs_[row.id];
     entry = std::make_unique<RunEntry>();
@@ -222,7 +227,7 @@ int64_t RunBook::ExperimentFor(const std::string& name, int64_t now_ms, RunBatch
   ExperimentRow row;
   row.id = experiments_.empty() ? 1 : experiments_.rbegin()->first + 1;
   row.name = name;
-  row.location = fmt::format("mlflow-artifacts:/{}", row.id);
+  row.location = fmt::format("{}/{}", artifact_root_, row.id);
   row.created_ms = row.updated_ms = now_ms;
   experiments_[row.id].row = row;
   experiment_ids_[name] = row.id;

@@ -69,11 +69,16 @@ struct RunUpdate {
   std::optional<std::string> name;
 };
 
+// The root of artifacts that the server keeps itself.
+inline constexpr std::string_view kOwnArtifacts = "mlflow-artifacts:";
+
 class RunBook {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  explicit RunBook(SeriesStore& series) : series_(series) {}
+  // New experiments keep their artifacts at `artifact_root`/ID, unless they name a place.
+  explicit RunBook(SeriesStore& series, std::string artifact_root = std::string(kOwnArtifacts))
+      : series_(series), artifact_root_(std::move(artifact_root)) {}
   void Load(const RunBatch& all);
 
   // Experiments. kNotFound: there is none of that id, or key. kConflict: the name is taken.
@@ -137,6 +142,7 @@ class RunBook {
               const std::optional<uint32_t>& key) const;
 
   SeriesStore& series_;
+  const std::string artifact_root_;
   mutable std::shared_mutex mutex_;  // guards all below
   std::map<int64_t, Experiment> experiments_;
   std::map<std::string, int64_t, std::less<>> experiment_ids_;

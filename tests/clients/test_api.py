@@ -44,6 +44,8 @@ def routes():
         found += [(method, base + FILES + rest, door + "artifacts." + name)
                   for method, rest, name in (("PUT", "/{path...}", "put"), ("GET", "/{path...}", "get"),
                                              ("DELETE", "/{path...}", "delete"), ("GET", "", "folder"))]
+        found += [("GET", base + "/2.0/mlflow/logged-models/{id}/artifacts/" + rest, door + name)
+                  for rest, name in (("directories", "logged.artifacts"), ("files", "logged.artifact"))]
         found.append(("GET", base + "/3.0/mlflow/server-info", door + "server_info"))
         found += [(method, base + "/{version}/mlflow/{call...}", door + "unknown." + method.lower())
                   for method in METHODS]

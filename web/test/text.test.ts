@@ -24,6 +24,16 @@ test('a name in a command is one word of a shell', () => {
   assert.equal(shellWord(''), "''");
 });
 
+test('the links that MLflow prints lead to the run', () => {
+  const run = '019cd2c7f0b3e5a0d6a1b2c3d4e5f607';
+  assert.deepEqual(parseRoute(`#/experiments/4/runs/${run}`).path, ['job', run]);
+  assert.deepEqual(parseRoute(`#/experiments/4/runs/${run}?workspace=a`), { path: ['job', run], query: { workspace: 'a' } });
+  assert.deepEqual(parseRoute(`#/experiments/4/runs/${run}/artifacts`).path, ['job', run, 'artifacts']);
+  assert.deepEqual(parseRoute(`#/experiments/4/runs/${run}/model-metrics`).path, ['job', run, 'charts']);
+  assert.deepEqual(parseRoute('#/experiments/4').path, ['experiments', '4']);
+  assert.deepEqual(parseRoute('#/models/net/versions/2').path, ['models', 'net', 'versions', '2']);
+});
+
 test('terminal colours become spans, and nothing else of a terminal comes through', () => {
   assert.deepEqual(ansi('a\x1b[1;31mb\x1b[0mc'), [{ text: 'a' }, { text: 'b', bold: true, fg: 'a1' }, { text: 'c' }]);
   assert.deepEqual(ansi('\x1b[38;2;255;0;16mx'), [{ text: 'x', fg: '#ff0010' }]);

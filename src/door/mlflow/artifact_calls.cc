@@ -1,6 +1,6 @@
-// Artifacts over HTTP: files of runs beneath one folder, streamed both ways. A path from
-// outside is checked as a name first and resolved by the kernel beneath that folder, so that
-// nothing else can be touched.
+// Artifacts over HTTP: files of runs and models beneath one folder (artifact_places.h), streamed
+// both ways. A path from outside is checked as a name first and resolved by the kernel beneath
+// that folder, so that nothing else can be touched.
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -13,6 +13,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "base/unnamed_file.h"
+#include "door/artifact_places.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
@@ -23,7 +24,6 @@
 namespace athanor {
 namespace {
 
-constexpr std::string_view kScheme = "mlflow-artifacts:/";
 constexpr size_t kMostUiUpload = 10 << 20;
 
 tl::unexpected<Error> NoFile(std::string_view path) {
@@ -31,31 +31,68 @@ tl::unexpected<Error> NoFile(std::string_view path) {
                     "No such artifact: " + Printable(path.substr(0, 500)));
 }
 
-Result<UniqueFd> Root(const DoorContext& context) {
-  ATHANOR_CHECK_OK(MakeDirs(context.artifacts));
-  return OpenDir(context.artifacts);
+Result<UniqueFd> Root(const std::string& root) {
+  ATHANOR_CHECK_OK(MakeDirs(root));
+  return OpenDir(root);
 }
 
+// What this server keeps at `path` itself.
+ArtifactPlace Own(const DoorContext& context, const std::string& path) {
+  return {context.artifacts, path};
+}
+
+// A browser shows text as text, also where it could run it.
+constexpr std::string_view kTexts[] = {
+    ".txt",  ".log", ".err",  ".cfg",  ".conf", ".cnf", ".cf", ".ini",    ".properties",
+    ".prop", ".hocon", ".toml", ".yaml", ".yml", ".xml", ".json", ".js", ".py", ".py3",
+    ".csv",  ".tsv", ".md",   ".rst",  ".html", ".htm", ".svg"};
+constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
+    {".png", "image/png"},         {".jpg", "image/jpeg"},
+    {".jpeg", "image/jpeg"},       {".gif", "image/gif"},
+    {".webp", "image/webp"},       {".bmp", "image/bmp"},
+    {".tif", "image/tiff"},        {".tiff", "image/tiff"},
+    {".pdf", "application/pdf"},   {".zip", "application/zip"},
+    {".tar", "application/x-tar"}, {".wav", "audio/x-wav"},
+    {".mp3", "audio/mpeg"},        {".mp4", "video/mp4"},
+    {".webm", "video/webm"}};
+
 std::string TypeOf(std::string_view path) {
-  static constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
-      {".json", "application/json"}, {".png", "image/png"},   {".jpg", "image/jpeg"},
-      {".jpeg", "image/jpeg"},       {".gif", "image/gif"},   {".csv", "text/csv"},
-      {".pdf", "application/pdf"},   {".zip", "application/zip"}};
-  for (const auto& [end, type] : kTypes) {
-    if (EndsWith(path, end)) return std::string(type);
+  const std::string name = BaseName(path);
+  if (name == "MLmodel" || ToLower(name) == "mlproject") return "text/plain";
+  const size_t dot = name.rfind('.');
+  const auto end = dot == std::string::npos ? std::string() : name.substr(dot);
+  for (const auto text : kTexts) {
+    if (end == text) return "text/plain";
   }
-  for (const auto* end : {".txt", ".log", ".yaml", ".yml", ".md", ".py", "MLmodel", ".html", ".svg",
-                          ".xml", ".js"}) {
-    // Text that a browser would run is shown as text.
-    if (EndsWith(path, end)) return "text/plain";
+  for (const auto& [known, type] : kTypes) {
+    if (end == known) return std::string(type);
   }
   return "application/octet-stream";
 }
 
-void SendArtifact(const DoorContext& context, const Call& call, const std::string& path) {
+// Bytes of users never run in a browser of ours. The plain name is for clients that know no
+// other; what it cannot hold is in the second.
+std::string Attachment(const std::string& name) {
+  const auto is_token = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
+           std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+  };
+  if (std::all_of(name.begin(), name.end(), is_token)) return "attachment; filename=" + name;
+  std::string plain;
+  for (const char c : name) {
+    if (static_cast<unsigned char>(c) >= 0x80) continue;
+    if (c == '"' || c == '\\') plain += '\\';
+    plain += c;
+  }
+  if (plain.empty()) plain = "download";
+  return fmt::format("attachment; filename=\"{}\"; filename*=UTF-8''{}", plain, UrlEncode(name));
+}
+
+void SendArtifact(const Call& call, const ArtifactPlace& place) {
   const auto refuse = [&](const Error& error) { call.responder.Send(MlflowError(error)); };
+  const std::string& path = place.path;
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
-  auto root = Root(context);
+  auto root = Root(place.root);
   if (!root) return refuse(root.error());
   auto fd = OpenBeneath(root->get(), path, O_RDONLY | O_NONBLOCK);
   struct stat info {};
@@ -65,9 +102,7 @@ void SendArtifact(const DoorContext& context, const Call& call, const std::strin
   const auto size = static_cast<uint64_t>(info.st_size);
   Response head;
   head.headers.Add("Content-Type", TypeOf(path));
-  // Bytes of users never run in a browser of ours.
-  head.headers.Add("Content-Disposition",
-                   "attachment; filename*=UTF-8''" + UrlEncode(BaseName(path)));
+  head.headers.Add("Content-Disposition", Attachment(BaseName(path)));
   head.headers.Add("X-Content-Type-Options", "nosniff");
   head.headers.Add("Content-Security-Policy", "sandbox; default-src 'none'");
   head.headers.Add("Accept-Ranges", "bytes");
@@ -90,12 +125,13 @@ void SendArtifact(const DoorContext& context, const Call& call, const std::strin
 }
 
 // Copies what was sent into place: whole or not at all, on a thread that may wait.
-Status Keep(const DoorContext& context, const Request& request, const std::string& path) {
-  ATHANOR_TRY(const auto root, Root(context));
+Status Keep(const ArtifactPlace& place, const Request& request) {
+  const std::string& path = place.path;
+  ATHANOR_TRY(const auto root, Root(place.root));
   ATHANOR_CHECK_OK(MakeParentsBeneath(root.get(), path));
   const size_t slash = path.rfind('/');
   ATHANOR_TRY(const auto dir, slash == std::string::npos
-                                  ? OpenDir(context.artifacts)
+                                  ? OpenDir(place.root)
                                   : OpenBeneath(root.get(), path.substr(0, slash),
                                                 O_RDONLY | O_DIRECTORY));
   const std::string temporary = ".upload-" + RandomHex(8);
@@ -126,19 +162,25 @@ Status Keep(const DoorContext& context, const Request& request, const std::strin
   return Ok();
 }
 
-void Put(Mlflow& mlflow, const Call& call, const std::string& path) {
+void Put(Mlflow& mlflow, const Call& call, const ArtifactPlace& place) {
   const auto refuse = [call](const Error& error) { call.responder.Send(MlflowError(error)); };
-  if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
-  if (BaseName(path) == kArtifactSums) {
-    return refuse(InvalidParameter("That name is the server's own: " + BaseName(path)).value());
+  if (auto checked = CheckArtifactPath(place.path); !checked) return refuse(checked.error());
+  if (const auto name = BaseName(place.path); name == kArtifactSums) {
+    return refuse(InvalidParameter("That name is the server's own: " + name).value());
   }
-  if (auto may = CheckMayChange(mlflow, call, path); !may) return refuse(may.error());
-  DoorContext& context = mlflow.context;
-  const bool taken = context.readers.Submit([&context, call, path, refuse] {
-    if (auto kept = Keep(context, call.request, path); !kept) return refuse(kept.error());
+  if (auto may = CheckMayChange(mlflow, call, place); !may) return refuse(may.error());
+  const bool taken = mlflow.context.readers.Submit([call, place, refuse] {
+    if (auto kept = Keep(place, call.request); !kept) return refuse(kept.error());
     call.Json(200, "{}");
   });
   if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+}
+
+// Clients ask for a folder also as "." and "a/.".
+std::string WithoutDots(std::string_view path) {
+  auto parts = Split(path, '/');
+  while (!parts.empty() && (parts.back().empty() || parts.back() == ".")) parts.pop_back();
+  return Join(parts, "/");
 }
 
 struct Listed {
@@ -148,9 +190,10 @@ struct Listed {
 };
 
 // What is in a folder, by name; nothing when it is a file, or not there.
-Result<std::vector<Listed>> List(const DoorContext& context, const std::string& path) {
+Result<std::vector<Listed>> List(const ArtifactPlace& place) {
   std::vector<Listed> all;
-  ATHANOR_TRY(auto dir, Root(context));
+  const std::string& path = place.path;
+  ATHANOR_TRY(auto dir, Root(place.root));
   if (!path.empty()) {
     ATHANOR_CHECK_OK(CheckArtifactPath(path));
     auto inner = OpenBeneath(dir.get(), path, O_RDONLY | O_DIRECTORY);
@@ -194,7 +237,7 @@ std::string ListText(const std::vector<Listed>& all, const std::string& prefix,
 }
 
 void ListFolder(DoorContext& context, const Call& call) {
-  auto listed = List(context, call.request.Query("path").value_or(""));
+  auto listed = List(Own(context, WithoutDots(call.request.Query("path").value_or(""))));
   if (!listed) return call.responder.Send(MlflowError(listed.error()));
   call.Json(200, ListText(*listed, "", ""));
 }
@@ -203,9 +246,9 @@ void Delete(Mlflow& mlflow, const Call& call) {
   const std::string path = call.captures["path"];
   const auto refuse = [&](const Error& error) { call.responder.Send(MlflowError(error)); };
   if (auto checked = CheckArtifactPath(path); !checked) return refuse(checked.error());
-  if (auto may = CheckMayChange(mlflow, call, path); !may) return refuse(may.error());
   const DoorContext& context = mlflow.context;
-  auto root = Root(context);
+  if (auto may = CheckMayChange(mlflow, call, Own(context, path)); !may) return refuse(may.error());
+  auto root = Root(context.artifacts);
   if (!root) return refuse(root.error());
   auto fd = OpenBeneath(root->get(), path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (!fd) return refuse(NoFile(path).value());
@@ -215,59 +258,151 @@ void Delete(Mlflow& mlflow, const Call& call) {
   call.Json(200, "{}");
 }
 
-Result<std::string> PathOfRun(const Mlflow& mlflow, JobId run, const std::string& path) {
-  std::string root;
-  mlflow.context.runs.Look({run}, [&](const RunEntry& entry) { root = entry.row.artifacts; });
-  if (root.empty()) {
-    return MlflowFail("RESOURCE_DOES_NOT_EXIST",
-                      fmt::format("Run with id={} not found", run.value.ToHex()));
-  }
-  if (!StartsWith(root, kScheme)) {
-    return MlflowFail("NOT_IMPLEMENTED", "The artifacts of this run are kept at " + root);
-  }
-  root.erase(0, kScheme.size());
+// The place of `path` beneath the artifacts at `uri`.
+Result<ArtifactPlace> PlaceIn(const DoorContext& context, const std::string& uri,
+                              const std::string& path) {
   if (!path.empty()) ATHANOR_CHECK_OK(CheckArtifactPath(path));
-  return path.empty() ? root : root + "/" + path;
+  auto place = PlaceOfUri(context, uri);
+  if (!place) {
+    return MlflowFail("NOT_IMPLEMENTED",
+                      "This server cannot read artifacts that are kept at " +
+                          Printable(uri.substr(0, 500)));
+  }
+  if (!place->path.empty() && !path.empty()) place->path += '/';
+  place->path += path;
+  return std::move(*place);
+}
+
+Result<std::string> UriOfRun(const Mlflow& mlflow, JobId run) {
+  std::string uri;
+  mlflow.context.runs.Look({run}, [&](const RunEntry& entry) { uri = entry.row.artifacts; });
+  if (!uri.empty()) return uri;
+  return MlflowFail("RESOURCE_DOES_NOT_EXIST",
+                    fmt::format("Run with id={} not found", run.value.ToHex()));
+}
+
+// Where a version's files lie; a source may say so by way of a run.
+Result<std::string> UriOfVersion(const Mlflow& mlflow, const ModelVersion& version) {
+  constexpr std::string_view kRuns = "runs:/";
+  const std::string& place = version.place();
+  if (!StartsWith(place, kRuns)) return place;
+  const size_t slash = place.find('/', kRuns.size());
+  const auto run = JobId::Parse(place.substr(kRuns.size(), slash - kRuns.size()));
+  if (!run) return place;
+  ATHANOR_TRY(const auto uri, UriOfRun(mlflow, *run));
+  return slash == std::string::npos ? uri : uri + place.substr(slash);
+}
+
+Result<Answer> ListAt(const Mlflow& mlflow, const std::string& uri, const std::string& asked) {
+  const std::string path = WithoutDots(asked);
+  ATHANOR_TRY(const auto place, PlaceIn(mlflow.context, uri, path));
+  ATHANOR_TRY(const auto listed, List(place));
+  return Answer{ListText(listed, path, uri), {}};
 }
 
 Result<Answer> ListRun(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const JobId run, fields.Run());
   ATHANOR_TRY(const std::string path, fields.Text("path"));
-  ATHANOR_TRY(const std::string folder, PathOfRun(mlflow, run, path));
-  ATHANOR_TRY(const auto listed, List(mlflow.context, folder));
-  ATHANOR_TRY(const std::string root, PathOfRun(mlflow, run, ""));
-  return Answer{ListText(listed, path, std::string(kScheme) + root), {}};
+  ATHANOR_TRY(const std::string uri, UriOfRun(mlflow, run));
+  return ListAt(mlflow, uri, path);
 }
 
-// Multipart transfers and signed URLs are for stores in a cloud; clients then send it whole.
-Result<Answer> NotHere(Mlflow&, const Fields&, const Call&) {
-  return MlflowFail("NOT_IMPLEMENTED", "The artifacts of this server are sent to it directly");
+// The model is looked up here, on the loop's thread; its folder is read on another.
+void ListLogged(const std::shared_ptr<Mlflow>& mlflow, const Call& call) {
+  const auto refuse = [call](const Error& error) { call.responder.Send(MlflowError(error)); };
+  const auto model = mlflow->context.models.FindLogged(call.captures["id"]);
+  if (!model) return refuse(model.error());
+  const auto path = call.request.Query("artifact_directory_path").value_or("");
+  const bool taken = mlflow->context.readers.Submit(
+      [mlflow, call, refuse, path, uri = (*model)->row.artifacts] {
+        auto answer = ListAt(*mlflow, uri, path);
+        if (!answer) return refuse(answer.error());
+        call.Json(200, std::move(answer->body));
+      });
+  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+}
+
+// Multipart transfers and signed URLs are for stores in a cloud. Clients that are told so in
+// these words send the file whole.
+Result<Answer> NoMultipart(Mlflow&, const Fields&, const Call&) {
+  return MlflowFail("NOT_IMPLEMENTED",
+                    "Multipart upload is not supported for the current artifact repository");
+}
+
+Result<Answer> NoSignedUpload(Mlflow&, const Fields&, const Call&) {
+  return MlflowFail("NOT_IMPLEMENTED",
+                    "Presigned upload is not supported for the current artifact repository");
+}
+
+Result<Answer> NoSignedDownload(Mlflow&, const Fields&, const Call&) {
+  return MlflowFail("NOT_IMPLEMENTED",
+                    "Presigned download is not supported for the current artifact repository");
 }
 
 constexpr MlflowCall kCalls[] = {
     {"GET", "/2.0/mlflow/artifacts/list", "artifacts.list", Access::kRead, ListRun, true},
     {"POST", "/2.0/mlflow/artifacts/presigned-upload-url", "artifacts.presigned_upload",
-     Access::kSubmit, NotHere},
+     Access::kSubmit, NoSignedUpload},
     {"POST", "/2.0/mlflow/artifacts/presigned-download-url", "artifacts.presigned_download",
-     Access::kRead, NotHere},
+     Access::kRead, NoSignedDownload},
     {"POST", "/2.0/mlflow-artifacts/mpu/create/{path...}", "artifacts.mpu_create", Access::kSubmit,
-     NotHere},
+     NoMultipart},
     {"POST", "/2.0/mlflow-artifacts/mpu/complete/{path...}", "artifacts.mpu_complete",
-     Access::kSubmit, NotHere},
+     Access::kSubmit, NoMultipart},
     {"POST", "/2.0/mlflow-artifacts/mpu/abort/{path...}", "artifacts.mpu_abort", Access::kSubmit,
-     NotHere},
+     NoMultipart},
     {"GET", "/2.0/mlflow-artifacts/presigned/{path...}", "artifacts.presigned", Access::kRead,
-     NotHere},
+     NoSignedDownload},
 };
 
-// The file of a run that a query names: run_id (or run_uuid) and path.
-Result<std::string> AskedFile(Mlflow& mlflow, const Call& call) {
+Fields QueryOf(const Call& call) {
   Json json = Json::object();
   for (const auto& [key, value] : call.request.query) json[key] = value;
-  const Fields fields(std::move(json));
+  return Fields(std::move(json));
+}
+
+// The file of a run that a query names: run_id (or run_uuid) and path.
+Result<ArtifactPlace> AskedFile(const Mlflow& mlflow, const Call& call) {
+  const Fields fields = QueryOf(call);
   ATHANOR_TRY(const JobId run, fields.Run());
   ATHANOR_TRY(const std::string path, fields.Needed("path"));
-  return PathOfRun(mlflow, run, path);
+  ATHANOR_CHECK_OK(CheckArtifactPath(path));
+  ATHANOR_TRY(const std::string uri, UriOfRun(mlflow, run));
+  return PlaceIn(mlflow.context, uri, path);
+}
+
+Result<ArtifactPlace> AskedOfVersion(const Mlflow& mlflow, const Call& call) {
+  const Fields fields = QueryOf(call);
+  ATHANOR_TRY(const std::string path, fields.Needed("path"));
+  ATHANOR_CHECK_OK(CheckArtifactPath(path));
+  ATHANOR_TRY(const std::string name, fields.Needed("name"));
+  ATHANOR_TRY(const int64_t number, fields.NeededInt("version"));
+  ATHANOR_TRY(const auto* version, mlflow.context.models.FindVersion(name, number));
+  ATHANOR_TRY(const std::string uri, UriOfVersion(mlflow, *version));
+  return PlaceIn(mlflow.context, uri, path);
+}
+
+Result<ArtifactPlace> AskedOfLogged(const Mlflow& mlflow, const Call& call) {
+  ATHANOR_TRY(const std::string path, QueryOf(call).Needed("artifact_file_path"));
+  ATHANOR_CHECK_OK(CheckArtifactPath(path));
+  ATHANOR_TRY(const auto* model, mlflow.context.models.FindLogged(call.captures["id"]));
+  return PlaceIn(mlflow.context, model->row.artifacts, path);
+}
+
+// What MLflow's page sends: a small file of a run, in these words if it is none.
+Result<ArtifactPlace> AskedUpload(const Mlflow& mlflow, const Call& call) {
+  for (const char* name : {"run_uuid", "path"}) {
+    const bool given = !call.request.Query(name).value_or("").empty();
+    const bool either = name == std::string_view("run_uuid") &&
+                        !call.request.Query("run_id").value_or("").empty();
+    if (!given && !either) return InvalidParameter(fmt::format("Request must specify {}.", name));
+  }
+  ATHANOR_TRY(auto place, AskedFile(mlflow, call));
+  if (call.request.body_size > kMostUiUpload) {
+    return InvalidParameter("Artifact size is too large. Max size is 10MB.");
+  }
+  if (call.request.body_size == 0) return InvalidParameter("Request must specify data.");
+  return place;
 }
 
 }  // namespace
@@ -277,39 +412,50 @@ std::span<const MlflowCall> ArtifactCalls() { return kCalls; }
 std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
   std::vector<DoorRoute> routes;
   DoorContext& context = mlflow->context;
+  const auto send = [mlflow](Result<ArtifactPlace> (*find)(const Mlflow&, const Call&)) {
+    return [mlflow, find](const Call& call) {
+      const auto place = find(*mlflow, call);
+      if (!place) return call.responder.Send(MlflowError(place.error()));
+      SendArtifact(call, *place);
+    };
+  };
   for (const std::string door : {"", "ajax."}) {
-    const std::string base =
-        (door.empty() ? "/api" : "/ajax-api") + std::string("/2.0/mlflow-artifacts/artifacts");
+    const std::string api = (door.empty() ? "/api" : "/ajax-api") + std::string("/2.0");
+    const std::string base = api + "/mlflow-artifacts/artifacts";
     const std::string name = door + "mlflow.artifacts.";
-    routes.push_back({"PUT", base + "/{path...}", name + "put", [mlflow](const Call& call) {
-                        Put(*mlflow, call, call.captures["path"]);
-                      }});
-    routes.push_back({"GET", base + "/{path...}", name + "get", [&context](const Call& call) {
-                        SendArtifact(context, call, call.captures["path"]);
-                      }});
+    routes.push_back({"PUT", base + "/{path...}", name + "put",
+                      [mlflow](const Call& call) {
+                        Put(*mlflow, call, Own(mlflow->context, call.captures["path"]));
+                      },
+                      true});
+    routes.push_back({"GET", base + "/{path...}", name + "get",
+                      [&context](const Call& call) {
+                        SendArtifact(call, Own(context, call.captures["path"]));
+                      },
+                      true});
     routes.push_back({"DELETE", base + "/{path...}", name + "delete",
                       [mlflow](const Call& call) {
                         OnReader(mlflow->context, call, [mlflow, call] { Delete(*mlflow, call); });
-                      }});
+                      },
+                      true});
     routes.push_back({"GET", base, name + "folder",
                       [&context](const Call& call) {
                         OnReader(context, call, [&context, call] { ListFolder(context, call); });
                       }});
+    routes.push_back({"GET", api + "/mlflow/logged-models/{id}/artifacts/directories",
+                      door + "mlflow.logged.artifacts",
+                      [mlflow](const Call& call) { ListLogged(mlflow, call); }});
+    routes.push_back({"GET", api + "/mlflow/logged-models/{id}/artifacts/files",
+                      door + "mlflow.logged.artifact", send(AskedOfLogged)});
   }
-  const auto download = [mlflow](const Call& call) {
-    auto path = AskedFile(*mlflow, call);
-    if (!path) return call.responder.Send(MlflowError(path.error()));
-    SendArtifact(mlflow->context, call, *path);
-  };
-  routes.push_back({"GET", "/get-artifact", "mlflow.artifacts.download", download});
+  routes.push_back({"GET", "/get-artifact", "mlflow.artifacts.download", send(AskedFile)});
+  routes.push_back({"GET", "/model-versions/get-artifact", "mlflow.versions.artifact",
+                    send(AskedOfVersion)});
   routes.push_back({"POST", "/ajax-api/2.0/mlflow/upload-artifact", "mlflow.artifacts.upload",
                     [mlflow](const Call& call) {
-                      auto path = AskedFile(*mlflow, call);
-                      if (path && call.request.body_size > kMostUiUpload) {
-                        path = InvalidParameter("Artifact size is too large. Max size is 10MB.");
-                      }
-                      if (!path) return call.responder.Send(MlflowError(path.error()));
-                      Put(*mlflow, call, *path);
+                      const auto place = AskedUpload(*mlflow, call);
+                      if (!place) return call.responder.Send(MlflowError(place.error()));
+                      Put(*mlflow, call, *place);
                     }});
   return routes;
 }

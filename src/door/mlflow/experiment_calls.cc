@@ -1,11 +1,16 @@
 // MLflow's experiments.
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <climits>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "door/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
 
@@ -14,6 +19,7 @@ namespace {
 
 constexpr size_t kMostExperiments = 50'000;
 constexpr size_t kMostExperimentTag = 20'000;
+constexpr size_t kMostDatasetExperiments = 20;
 
 Result<int64_t> IdOf(const Fields& fields) {
   ATHANOR_TRY(const std::string text, fields.Needed("experiment_id"));
@@ -51,19 +57,34 @@ Answer OneExperiment(const Experiment& experiment) {
 
 Answer Kept(RunBatch batch) { return {"{}", std::move(batch)}; }
 
-// Where artifacts go that are not kept here: only places that a client reaches by itself.
-Status CheckLocation(const std::string& location) {
-  if (location.empty() || location.find("..") == std::string::npos) {
-    return CheckLength(location, 2000, "artifact_location");
+// Where artifacts go that are not kept here: only places that a client reaches by itself. A
+// relative path is meant from where this server was started, as with MLflow's own.
+Result<std::string> LocationOf(const Fields& fields) {
+  ATHANOR_TRY(std::string location, fields.Text("artifact_location"));
+  if (location.empty()) return location;
+  ATHANOR_CHECK_OK(CheckLength(location, 2000, "artifact_location"));
+  if (location.find("..") != std::string::npos) {
+    return InvalidParameter("Invalid artifact location: '..' is not allowed");
   }
-  return InvalidParameter("Invalid artifact location: '..' is not allowed");
+  const auto scheme = SchemeOf(location);
+  if (scheme == "runs") {
+    return InvalidParameter(fmt::format("Artifact location cannot be a runs:/ URI. Given: '{}'",
+                                        Printable(location.substr(0, 200))));
+  }
+  // In the path of a file they are characters as any other.
+  if (location.find_first_of(scheme.empty() || scheme == "file" ? "#" : "#;") != std::string::npos) {
+    return InvalidParameter("'artifact_location' URL can't include fragments or params.");
+  }
+  if (!scheme.empty() || StartsWith(location, "/")) return location;
+  char here[PATH_MAX];
+  if (::getcwd(here, sizeof here) == nullptr) return FailErrno("find the working directory", errno);
+  return PlainPath(std::string(here) + "/" + location);
 }
 
 Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(const std::string name, fields.Needed("name"));
   ATHANOR_CHECK_OK(CheckExperimentName(name));
-  ATHANOR_TRY(const std::string location, fields.Text("artifact_location"));
-  ATHANOR_CHECK_OK(CheckLocation(location));
+  ATHANOR_TRY(const std::string location, LocationOf(fields));
   ATHANOR_TRY(const auto tags, fields.Pairs("tags"));
   for (const auto& [key, value] : tags) {
     ATHANOR_CHECK_OK(CheckMlflowKey(key, "tags.key"));
@@ -192,9 +213,13 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
 
 Result<Answer> SearchDatasets(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const auto ids, fields.Texts("experiment_ids"));
-  if (ids.empty() || ids.size() > 20) {
-    return InvalidParameter("SearchDatasets request must specify 1 to 20 experiment_ids. Received " +
-                            std::to_string(ids.size()));
+  if (ids.empty()) {
+    return InvalidParameter("SearchDatasets request must specify at least one experiment_id.");
+  }
+  if (ids.size() > kMostDatasetExperiments) {
+    return InvalidParameter(fmt::format(
+        "SearchDatasets request cannot specify more than {} experiment_ids. Received {} "
+        "experiment_ids.", kMostDatasetExperiments, ids.size()));
   }
   RunQuery query;
   query.experiments.emplace();

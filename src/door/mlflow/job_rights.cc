@@ -22,9 +22,9 @@ Status CheckModel(const Mlflow& mlflow, const Call& call, const std::string& id)
   return CheckMayChange(mlflow, call, *run);
 }
 
-bool LiesIn(const std::string& path, const std::string& artifacts) {
-  return StartsWith(artifacts, kArtifacts) &&
-         StartsWith(path, artifacts.substr(kArtifacts.size()) + "/");
+bool LiesIn(const Mlflow& mlflow, const ArtifactPlace& place, const std::string& artifacts) {
+  const auto folder = PlaceOfUri(mlflow.context, artifacts);
+  return folder && folder->root == place.root && StartsWith(place.path, folder->path + "/");
 }
 
 }  // namespace
@@ -37,19 +37,19 @@ Status CheckMayChange(const Mlflow& mlflow, const Call& call, JobId run) {
   return NotOurs("run " + run.value.ToHex());
 }
 
-Status CheckMayChange(const Mlflow& mlflow, const Call& call, const std::string& path) {
+Status CheckMayChange(const Mlflow& mlflow, const Call& call, const ArtifactPlace& place) {
   if (!call.caller.attempt) return Ok();
   // Wherever an experiment keeps its files, each run's and each model's id is a folder's name.
-  for (const auto& part : Split(path, '/')) {
+  for (const auto& part : Split(place.path, '/')) {
     std::string artifacts;
     if (const auto run = JobId::Parse(part); run && mlflow.context.runs.Has(*run)) {
       mlflow.context.runs.Look({*run}, [&](const RunEntry& one) { artifacts = one.row.artifacts; });
-      if (LiesIn(path, artifacts)) return CheckMayChange(mlflow, call, *run);
+      if (LiesIn(mlflow, place, artifacts)) return CheckMayChange(mlflow, call, *run);
     } else if (const auto model = mlflow.context.models.FindLogged(part)) {
-      if (LiesIn(path, (*model)->row.artifacts)) return CheckModel(mlflow, call, part);
+      if (LiesIn(mlflow, place, (*model)->row.artifacts)) return CheckModel(mlflow, call, part);
     }
   }
-  return NotOurs("the file " + Printable(path.substr(0, 200)));
+  return NotOurs("the file " + Printable(place.path.substr(0, 200)));
 }
 
 Status CheckMayChange(const Mlflow& mlflow, const Call& call, const MlflowCall& row,
@@ -67,7 +67,7 @@ Status CheckMayChange(const Mlflow& mlflow, const Call& call, const MlflowCall& 
   }
   if (StartsWith(name, "logged.")) return CheckModel(mlflow, call, call.captures["id"]);
   if (StartsWith(name, "artifacts.") && !call.captures["path"].empty()) {
-    return CheckMayChange(mlflow, call, call.captures["path"]);
+    return CheckMayChange(mlflow, call, ArtifactPlace{mlflow.context.artifacts, call.captures["path"]});
   }
   if (name == "experiments.delete" || name == "experiments.restore" ||
       name == "experiments.update") {

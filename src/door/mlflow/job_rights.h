@@ -6,6 +6,7 @@
 
 #include <string>
 
+#include "door/artifact_places.h"
 #include "door/mlflow/calls.h"
 
 namespace athanor {
@@ -15,8 +16,8 @@ inline constexpr char kJobTag[] = "athanor.job_id";
 
 // All are Ok for callers that are no job, and for what does not exist: that is told elsewhere.
 Status CheckMayChange(const Mlflow& mlflow, const Call& call, JobId run);
-// A file below the folder of artifacts.
-Status CheckMayChange(const Mlflow& mlflow, const Call& call, const std::string& path);
+// A file among artifacts.
+Status CheckMayChange(const Mlflow& mlflow, const Call& call, const ArtifactPlace& place);
 // Whatever the call changes.
 Status CheckMayChange(const Mlflow& mlflow, const Call& call, const MlflowCall& row,
                       const Fields& fields);

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "door/artifact_places.h"
 #include "door/mlflow/validate.h"
 #include "door/mlflow/wire.h"
 
@@ -38,6 +39,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       const bool ends = at + 2 == bytes.size() || bytes[at + 2] == '/';
       if (begins && ends) std::abort();
     }
+  }
+  // A place that is shown lies in a folder of the server's.
+  if (const auto place = PlaceOfUri("/own", "file:///srv/art", bytes)) {
+    if (place->root != "/own" && place->root != "/srv/art") std::abort();
+    if (("/" + place->path + "/").find("/../") != std::string::npos) std::abort();
   }
   if (CheckMlflowKey(bytes, "key").ok() && Characters(bytes) > kMostKeyChars) std::abort();
   return 0;

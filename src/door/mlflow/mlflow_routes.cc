@@ -82,7 +82,8 @@ std::vector<DoorRoute> MlflowRoutes(DoorContext& context) {
       for (const bool ajax : {false, true}) {
         routes.push_back({row.method, (ajax ? "/ajax-api" : "/api") + std::string(row.path),
                           (ajax ? "ajax.mlflow." : "mlflow.") + std::string(row.name),
-                          [mlflow, &row](const Call& call) { Serve(mlflow, row, call); }});
+                          [mlflow, &row](const Call& call) { Serve(mlflow, row, call); },
+                          EndsWith(row.path, "{path...}")});
       }
     }
   }
@@ -112,12 +113,15 @@ std::vector<std::pair<std::string, Access>> MlflowPermissions() {
       {"ajax.mlflow.server_info", Access::kPublic},
       {"mlflow.artifacts.download", Access::kRead},
       {"mlflow.artifacts.upload", Access::kSubmit},
+      {"mlflow.versions.artifact", Access::kRead},
   };
   for (const std::string door : {"mlflow.", "ajax.mlflow."}) {
     rows.push_back({door + "artifacts.put", Access::kSubmit});
     rows.push_back({door + "artifacts.get", Access::kRead});
     rows.push_back({door + "artifacts.delete", Access::kSubmit});
     rows.push_back({door + "artifacts.folder", Access::kRead});
+    rows.push_back({door + "logged.artifact", Access::kRead});
+    rows.push_back({door + "logged.artifacts", Access::kRead});
     for (const char* method : kMethods) {
       rows.push_back({door + "unknown." + ToLower(method), Access::kRead});
     }

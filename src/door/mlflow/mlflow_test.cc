@@ -102,11 +102,13 @@ TEST(MlflowNames, AreCheckedAsMlflowDoes) {
 }
 
 TEST(MlflowPaths, LeadNowhereElseHoweverTheyAreEscaped) {
-  for (const char* good : {"a", "0/run/artifacts/model/MLmodel", "a b/c+d", "100%", "%41"}) {
+  for (const char* good : {"a", "0/run/artifacts/model/MLmodel", "a b/c+d", "100%", "%41",
+                           "a;b/c", "a\\b", "a:b", ".hidden"}) {
     EXPECT_TRUE(CheckArtifactPath(good).ok()) << good;
   }
   for (const char* bad : {"", "/a", "..", "a/../b", "%2e%2e/a", "a/%2e%2e", "%252e%252e%252fa",
-                          "%2Fetc", "a\\..\\b", "C:/x", "a%00b", "a//b", "./a"}) {
+                          "%2Fetc", "a\\..\\b", "C:/x", "C:\\x", "\\\\host\\x", "a%00b", "a//b", "./a",
+                          "..;/a", "a/..;x", "%2e%2e;/a"}) {
     EXPECT_FALSE(CheckArtifactPath(bad).ok()) << bad;
   }
 }

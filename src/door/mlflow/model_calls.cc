@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "door/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
 
@@ -231,34 +232,70 @@ Result<Answer> GetAlias(Mlflow& mlflow, const Fields& fields, const Call&) {
   return OneVersion(mlflow, name, version->row.version);
 }
 
-// A source must not lead out of where it claims to be, however often it is escaped; one on a
-// disk must lie where the run that it names keeps its artifacts.
-Status CheckSource(const Mlflow& mlflow, const std::string& source, const std::string& run_id) {
+// A source that is not local must not lead out of where it claims to be, however often it is
+// escaped.
+Status CheckRemoteSource(const std::string& source) {
   std::string decoded = source;
-  for (int round = 0; round < kMostEscapes; ++round) {
-    for (const auto& part : Split(ReplaceAll(decoded, "\\", "/"), '/')) {
-      if (part == "..") {
-        return InvalidParameter(fmt::format("Invalid model version source: '{}'. The provided "
-                                            "source is an invalid path.",
-                                            Printable(source.substr(0, 200))));
-      }
-    }
+  bool bad = false;
+  for (int round = 0; round < kMostEscapes && !bad; ++round) {
+    const auto parts = Split(ReplaceAll(decoded, "\\", "/"), '/');
+    bad = std::find(parts.begin(), parts.end(), "..") != parts.end() ||
+          decoded.find('\0') != std::string::npos;
     const auto next = UrlDecode(decoded);
     if (!next || *next == decoded) break;
     decoded = *next;
   }
-  const bool local = StartsWith(decoded, "/") || StartsWith(ToLower(decoded), "file:");
-  if (!local) return Ok();
+  if (!bad) return Ok();
+  return InvalidParameter(fmt::format(
+      "Invalid model version source: '{}'. If supplying a source as an http, https, local file "
+      "path, ftp, objectstore, or mlflow-artifacts uri, an absolute path must be provided without "
+      "relative path references present. Please provide an absolute path.",
+      Printable(source.substr(0, 200))));
+}
+
+// One on a disk must lie where the logged model or the run that it names keeps its artifacts.
+Status CheckLocalSource(const Mlflow& mlflow, const VersionRow& version) {
+  const bool of_model = !version.model_id.empty();
   std::string artifacts;
-  if (const auto run = JobId::Parse(run_id)) {
+  if (of_model) {
+    ATHANOR_TRY(const auto* model, mlflow.context.models.FindLogged(version.model_id));
+    artifacts = model->row.artifacts;
+  } else if (const auto run = JobId::Parse(version.run_id)) {
     mlflow.context.runs.Look({*run}, [&](const RunEntry& r) { artifacts = r.row.artifacts; });
   }
-  if (!artifacts.empty() && StartsWith(decoded, artifacts + "/")) return Ok();
+  const auto source = LocalPathOf(version.source);
+  const auto place = LocalPathOf(artifacts);
+  if (source && place) {
+    const std::string base = PlainPath(*place);
+    const std::string path = PlainPath(*source);
+    if (path == base || StartsWith(path, base + "/")) return Ok();
+  }
   return InvalidParameter(fmt::format(
-      "Invalid model version source: '{}'. To use a local path as a model version source, the "
-      "run_id request parameter has to be specified and the local path has to be contained within "
-      "the artifact directory of the run specified by the run_id.",
-      Printable(source.substr(0, 200))));
+      "Invalid model version source: '{}'. To use a local path as a model version source, the {} "
+      "request parameter has to be specified and the local path has to be contained within the "
+      "artifact directory of the run specified by the {}.",
+      Printable(version.source.substr(0, 200)), of_model ? "model_id" : "run_id",
+      of_model ? "model_id" : "run_id"));
+}
+
+Status CheckSource(const Mlflow& mlflow, const VersionRow& version, bool prompt) {
+  const auto scheme = SchemeOf(version.source);
+  if (scheme == "file" && !LocalPathOf(version.source)) {
+    return MlflowFail("INTERNAL_ERROR",
+                      Printable(version.source.substr(0, 200)) +
+                          " is not a valid remote uri. For remote access on windows, please "
+                          "consider using a different scheme such as SMB (e.g. "
+                          "smb://<hostname>/<path>).");
+  }
+  const bool local = scheme == "file" || scheme.empty();
+  if (!prompt) return local ? CheckLocalSource(mlflow, version) : CheckRemoteSource(version.source);
+  // A prompt's source is a word that leads nowhere.
+  if (scheme == "file" || StartsWith(version.source, "/")) {
+    return InvalidParameter(fmt::format("Invalid prompt source: '{}'. Local source paths are not "
+                                        "allowed for prompts.",
+                                        Printable(version.source.substr(0, 200))));
+  }
+  return local ? Ok() : CheckRemoteSource(version.source);
 }
 
 Result<Answer> CreateVersion(Mlflow& mlflow, const Fields& fields, const Call&) {
@@ -270,7 +307,7 @@ Result<Answer> CreateVersion(Mlflow& mlflow, const Fields& fields, const Call&) 
   ATHANOR_TRY(version.description, fields.Text("description"));
   ATHANOR_TRY(version.model_id, fields.Text("model_id"));
   ATHANOR_TRY(const auto tags, TagsOf(fields));
-  ATHANOR_CHECK_OK(CheckSource(mlflow, version.source, version.run_id));
+  ATHANOR_CHECK_OK(CheckSource(mlflow, version, tags.contains(std::string(kPromptTag))));
   const std::string name = version.name;
   int64_t made = 0;
   ATHANOR_TRY(auto batch,
@@ -325,7 +362,7 @@ Result<Answer> DownloadUri(Mlflow& mlflow, const Fields& fields, const Call&) {
   answer.body.clear();
   JsonWriter json(answer.body);
   json.BeginObject();
-  json.Text("artifact_uri", version->row.source);
+  json.Text("artifact_uri", version->place());
   json.EndObject();
   return answer;
 }
@@ -435,9 +472,10 @@ Result<Answer> SearchVersions(Mlflow& mlflow, const Fields& fields, const Call&)
     }
   }
   std::stable_sort(found.begin(), found.end(), [&](const auto& a, const auto& b) {
+    const VersionRow& x = a.second->row;
+    const VersionRow& y = b.second->row;
+    if (order.empty() && x.updated_ms != y.updated_ms) return x.updated_ms > y.updated_ms;
     for (const auto& one : order) {
-      const VersionRow& x = a.second->row;
-      const VersionRow& y = b.second->row;
       const auto of = [](auto p, auto q) { return p < q ? -1 : q < p ? 1 : 0; };
       const int way = one.key == "name"             ? of(x.name, y.name)
                       : one.key == "version_number" ? of(x.version, y.version)

@@ -124,17 +124,24 @@ Status CheckAlias(std::string_view alias) {
 Status CheckArtifactPath(std::string_view path) {
   std::string decoded(path);
   for (int round = 0; round < kMostEscapes; ++round) {
-    const bool drive = decoded.size() > 1 && decoded[1] == ':';
-    if (drive || !CheckRelativeName(decoded).ok() || !IsUtf8(decoded) ||
-        std::any_of(decoded.begin(), decoded.end(),
-                    [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; })) {
-      return InvalidParameter("Invalid path: " + Printable(path.substr(0, 200)));
+    // A client on Windows must not take it for another place either.
+    const std::string there = ReplaceAll(decoded, "\\", "/");
+    const bool drive = there.size() > 2 && there[1] == ':' && there[2] == '/';
+    const auto parts = Split(there, '/');
+    const bool up = std::any_of(parts.begin(), parts.end(), [](std::string_view part) {
+      return part.substr(0, part.find(';')) == "..";
+    });
+    if (drive || up || StartsWith(there, "//") || !CheckNameBeneath(decoded).ok() ||
+        !IsUtf8(decoded) || std::any_of(decoded.begin(), decoded.end(), [](char c) {
+          return static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+        })) {
+      return InvalidParameter("Invalid path");
     }
     const auto next = UrlDecode(decoded);
     if (!next || *next == decoded) return Ok();
     decoded = *next;
   }
-  return InvalidParameter("Invalid path: " + Printable(path.substr(0, 200)));
+  return InvalidParameter("Invalid path");
 }
 
 }  // namespace athanor

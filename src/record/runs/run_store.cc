@@ -126,10 +126,12 @@ class Writer {
   Status DropModel(const std::string& name) {
     ATHANOR_CHECK_OK(DropLabels(LabelKind::kModelTag, name));
     ATHANOR_CHECK_OK(DropLabels(LabelKind::kModelAlias, name));
+    ATHANOR_CHECK_OK(DropLabels(LabelKind::kModelNote, name));
     return Run(db_, "DELETE FROM models WHERE name = ?1", {name});
   }
   Status DropVersion(const std::string& name, int64_t version) {
     ATHANOR_CHECK_OK(DropLabels(LabelKind::kVersionTag, VersionOwner(name, version)));
+    ATHANOR_CHECK_OK(DropLabels(LabelKind::kVersionNote, VersionOwner(name, version)));
     return Run(db_, "DELETE FROM model_versions WHERE name = ?1 AND version = ?2",
                {name, version});
   }

@@ -42,7 +42,9 @@ bool IsProbe(std::string_view raw_path) {
 }
 
 bool IsPageFile(std::string_view raw_path) {
-  return raw_path == "/get-artifact" || raw_path == "/model-versions/get-artifact";
+  return raw_path == "/get-artifact" || raw_path == "/model-versions/get-artifact" ||
+         (StartsWith(CallOf(raw_path), "mlflow/logged-models/") &&
+          EndsWith(raw_path, "/artifacts/files"));
 }
 
 // Whether it names a run and has the members that its kind needs.
@@ -63,6 +65,7 @@ bool IsWhole(std::string_view call, std::string_view body) {
 
 CallKind KindOf(std::string_view method, std::string_view raw_path, std::string_view body) {
   if (IsProbe(raw_path)) return method == "GET" ? CallKind::kProbe : CallKind::kRefused;
+  if (raw_path == "/") return method == "GET" ? CallKind::kPage : CallKind::kRefused;
   if (IsPageFile(raw_path)) return CallKind::kAsk;
   const auto call = CallOf(raw_path);
   if (!StartsWith(call, "mlflow/") && !StartsWith(call, "mlflow-artifacts/")) {

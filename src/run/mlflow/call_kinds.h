@@ -9,6 +9,7 @@ namespace athanor {
 
 enum class CallKind {
   kRefused,  // not one of MLflow's
+  kPage,     // a browser that follows the link which a client printed: sent to the server's page
   kProbe,    // passed on, for anybody
   kAsk,      // its answer matters: passed on
   kLog,      // kept, answered at once

@@ -108,6 +108,7 @@ struct MlflowProxy::Impl {
   bool MayPass(const Request& head) const;
   void Handle(Request request, const Responder& responder);
   Status ScrubFile(Request& request) const;
+  Response ToPage() const;
   void Keep(const Request& request, const Responder& responder, bool tell);
   void Expire(uint64_t seq);
   void AnswerWaiters();  // with the mutex held
@@ -175,7 +176,8 @@ void MlflowProxy::Impl::ListenAgain() {
 }
 
 bool MlflowProxy::Impl::MayPass(const Request& head) const {
-  if (KindOf(head.method, head.raw_path, "") == CallKind::kProbe) return true;
+  const auto kind = KindOf(head.method, head.raw_path, "");
+  if (kind == CallKind::kProbe || kind == CallKind::kPage) return true;
   return !options.token.empty() &&
          SameSecretText(TokenIn(head.headers.Get("Authorization")), options.token);
 }
@@ -227,6 +229,7 @@ void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
   switch (kind) {
     case CallKind::kRefused:
       return responder.Send(Refusal(404, "ENDPOINT_NOT_FOUND", "this is not a call of MLflow's"));
+    case CallKind::kPage: return responder.Send(ToPage());
     case CallKind::kLog:
     case CallKind::kTell: return Keep(request, responder, kind == CallKind::kTell);
     case CallKind::kProbe:
@@ -239,6 +242,18 @@ void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
     Ask(request, responder, after, until);
   });
   if (!taken) responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE", "the agent is stopping"));
+}
+
+// What stands behind the '#' of a link, "/experiments/4/runs/RUN", a browser takes along.
+Response MlflowProxy::Impl::ToPage() const {
+  if (options.page.empty()) {
+    return Refusal(404, "ENDPOINT_NOT_FOUND", "the server of this job has no page: `ath ui`");
+  }
+  Response response;
+  response.status = 302;
+  response.headers.Set("Location", options.page + "/");
+  response.headers.Set("Cache-Control", "no-store");
+  return response;
 }
 
 void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder, bool tell) {

@@ -9,6 +9,7 @@
 //   kAsk   (reads, new ids, files)    passed on; 503, which clients try again, after `ask_patience`
 //
 // A run or experiment that was read before is answered as it was then while the server is away.
+// Clients print links to this address ("View run ... at"): a browser is sent on to the server's page.
 // Only the job's own token is let in, and only with it are calls passed on: the script may do
 // here what that token may do at the server, and nothing that the agent may. A call that is kept
 // and refused later is told as a note on the job. What cannot be kept (disk full, too much waits)
@@ -47,6 +48,7 @@ class MlflowProxy {
     Millis tell_patience{1'000};
     Millis ask_patience{30'000};
     uint64_t most_kept = 1 << 30;  // bytes
+    std::string page = {};  // the server's, "http://127.0.0.1:7070"; empty: it has none
   };
   static Result<std::unique_ptr<MlflowProxy>> Start(Options options);
   ~MlflowProxy();  // ends what is under way; what is kept stays on disk

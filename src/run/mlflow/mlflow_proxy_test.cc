@@ -121,6 +121,7 @@ class MlflowProxyTest : public ::testing::Test {
                                  }};
     options.ask_patience = Millis(300);
     options.most_kept = most_kept_;
+    options.page = "http://127.0.0.1:7070";
     auto started = MlflowProxy::Start(std::move(options));
     ASSERT_TRUE(started) << started.error().what;
     proxy_ = std::move(*started);
@@ -326,6 +327,14 @@ TEST_F(MlflowProxyTest, OnlyTheJobsOwnTokenIsLetInAndOnlyToMlflow) {
   EXPECT_EQ(Call("GET", "/api/2.0/mlflow/runs/get", "", "Basic dTphdGhydW5fc2VjcmV0").status, 200);
 }
 
+// Planted bug: ask the job's token of a browser too.
+TEST_F(MlflowProxyTest, ABrowserIsSentOnToTheServersPage) {
+  const auto reply = Call("GET", "/", "", "");
+  EXPECT_EQ(reply.status, 302);
+  EXPECT_EQ(reply.headers.Get("Location"), "http://127.0.0.1:7070/");
+  EXPECT_TRUE(server_.taken().empty());
+}
+
 TEST_F(MlflowProxyTest, FilesPassBothWays) {
   const std::string big(3 << 20, 'b');
   EXPECT_EQ(Call("PUT", "/api/2.0/mlflow-artifacts/artifacts/0/a.bin", big).status, 200);
@@ -355,7 +364,9 @@ TEST(MlflowCallKinds, WhatIsNotPlainlyWholeIsAsked) {
             CallKind::kTell);
   EXPECT_EQ(KindOf("POST", "/api/2.0/mlflow/runs/create", "{\"run_id\":\"a\"}"), CallKind::kAsk);
   EXPECT_EQ(KindOf("GET", "/api/2.0/mlflowx", ""), CallKind::kRefused);
-  EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kRefused);
+  EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kPage);
+  EXPECT_EQ(KindOf("POST", "/", ""), CallKind::kRefused);
+  EXPECT_TRUE(AnswersFile("GET", "/ajax-api/2.0/mlflow/logged-models/m-1/artifacts/files"));
 }
 
 }  // namespace

@@ -14,7 +14,18 @@ export function parseRoute(hash: string): Route {
   if (mark >= 0) {
     for (const [key, value] of new URLSearchParams(text.slice(mark + 1))) query[key] = value;
   }
-  return { path: where.split('/').filter(Boolean).map(decode), query };
+  return { path: fromMlflow(where.split('/').filter(Boolean).map(decode)), query };
+}
+
+const kTabs: Record<string, string> = { artifacts: 'artifacts', 'model-metrics': 'charts', 'system-metrics': 'system' };
+
+// The links that MLflow's clients print, "#/experiments/4/runs/RUN", name a run as MLflow's own
+// page does.
+function fromMlflow(path: string[]): string[] {
+  const [place, , kind, run, tab] = path;
+  if (place !== 'experiments' || kind !== 'runs' || !run) return path;
+  const own = kTabs[tab ?? ''];
+  return own ? ['job', run, own] : ['job', run];
 }
 
 export function formatRoute(path: string[], query: Record<string, string | undefined> = {}): string {

@@ -1,11 +1,11 @@
 // Experiments: what belongs together, with how many runs and when the last one was.
-import { useState } from 'preact/hooks';
+import { useEffect, useState } from 'preact/hooks';
 
 import { count } from '../lib/format';
 import { Await, Empty } from '../parts/Box';
 import { Time } from '../parts/Time';
 import { api } from '../state/api';
-import { href } from '../state/router';
+import { goInstead, href } from '../state/router';
 import { isJobs } from '../state/live';
 import { useLoaded, useNews, useThrottled } from '../state/use';
 
@@ -43,6 +43,24 @@ export function Experiments() {
             </section>
           );
         }}
+      </Await>
+    </div>
+  );
+}
+
+// The runs of an experiment that is named by its number, as MLflow's clients print it.
+export function ExperimentAt({ id }: { id: string }) {
+  const experiments = useLoaded('experiments', api.experiments);
+  const found = experiments.data?.find((one) => one.id === id);
+  useEffect(() => {
+    if (found) goInstead(['runs'], { experiment: found.name });
+  }, [found]);
+  return (
+    <div class="page">
+      <Await of={experiments}>
+        {() => found ? null : (
+          <Empty title={`No experiment ${id}`}><p>It may have been deleted. <a href={href(['experiments'])}>All experiments</a></p></Empty>
+        )}
       </Await>
     </div>
   );

@@ -26,7 +26,7 @@ interface Model {
   tags?: Record<string, string>;
 }
 
-function Versions({ model }: { model: Model }) {
+function Versions({ model, marked }: { model: Model; marked?: string }) {
   const aliases = Object.entries(model.aliases ?? {});
   return (
     <div class="scroll" tabIndex={0}>
@@ -37,7 +37,8 @@ function Versions({ model }: { model: Model }) {
             const run = one.run ?? one.run_id;
             const stage = one.stage ?? one.current_stage;
             return (
-              <tr key={String(one.version)}>
+              <tr key={String(one.version)} class={String(one.version) === marked ? 'marked' : undefined}
+                aria-current={String(one.version) === marked ? 'true' : undefined}>
                 <td>{one.version}</td>
                 <td>{[...(one.aliases ?? []), ...aliases.filter(([, v]) => String(v) === String(one.version)).map(([k]) => k)]
                   .map((alias) => <span key={alias} class="tag">@{alias}</span>)}</td>
@@ -54,25 +55,37 @@ function Versions({ model }: { model: Model }) {
   );
 }
 
-export function Models() {
+// All models, or one of them with a version marked.
+export function Models({ name, version }: { name?: string; version?: string }) {
   const models = useLoaded('models', api.models);
   return (
     <div class="page">
-      <div class="page-head"><h1>Models</h1></div>
+      <div class="page-head">
+        <h1>{name ?? 'Models'}</h1>
+        {name ? <a href={href(['models'])}>all models</a> : null}
+      </div>
       <Await of={models}>
-        {(reply) => reply.models.length === 0 ? (
-          <Empty title="No model is registered"><p>Register one from a run: <code>mlflow.register_model("runs:/RUN/model", "NAME")</code></p></Empty>
-        ) : (
-          <div class="stack">
-            {(reply.models as unknown as Model[]).map((model) => (
-              <section key={model.name} class="card flush">
-                <header><h2>{model.name}</h2><span class="dim">{model.versions?.length ?? 0} versions</span></header>
-                {model.description ? <div style={{ padding: '0 16px 8px' }}><Markdown text={model.description} /></div> : null}
-                <Versions model={model} />
-              </section>
-            ))}
-          </div>
-        )}
+        {(reply) => {
+          const shown = (reply.models as unknown as Model[]).filter((model) => !name || model.name === name);
+          if (shown.length === 0) {
+            return (
+              <Empty title={name ? `No model ${name}` : 'No model is registered'}>
+                <p>Register one from a run: <code>mlflow.register_model("runs:/RUN/model", "NAME")</code></p>
+              </Empty>
+            );
+          }
+          return (
+            <div class="stack">
+              {shown.map((model) => (
+                <section key={model.name} class="card flush">
+                  <header><h2><a href={href(['models', model.name])}>{model.name}</a></h2><span class="dim">{model.versions?.length ?? 0} versions</span></header>
+                  {model.description ? <div style={{ padding: '0 16px 8px' }}><Markdown text={model.description} /></div> : null}
+                  <Versions model={model} marked={version} />
+                </section>
+              ))}
+            </div>
+          );
+        }}
       </Await>
     </div>
   );

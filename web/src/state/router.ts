@@ -15,6 +15,13 @@ export function go(path: string[], query: Record<string, string | undefined> = {
   location.hash = formatRoute(path, query);
 }
 
+// The same in place of this entry in the history: going back must not lead here again.
+export function goInstead(path: string[], query: Record<string, string | undefined> = {}): void {
+  const next = formatRoute(path, query);
+  history.replaceState(history.state, '', next);
+  route.value = parseRoute(next);
+}
+
 // Changes part of the query. What a person would not go back through is put in place of the
 // entry in the history.
 export function setQuery(changes: Record<string, string | undefined>, keep = false): void {
