@@ -44,7 +44,8 @@ Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compre
 
 // The same of everything below an open folder.
 Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
-                          std::vector<std::string>* left_out = nullptr);
+                          std::vector<std::string>* left_out = nullptr,
+                          std::vector<TarMember>* members = nullptr);
 // Names of all that lies below an open folder, folders too; no link is followed.
 Result<std::vector<std::string>> NamesBelow(int dir_fd);
 
