@@ -212,8 +212,8 @@ Status MlflowProxy::Impl::ScrubFile(Request& request) const {
     if (IsTextBegin(request.body)) (void)options.gate.ScrubText(request.body);
     return Ok();
   }
-  auto clean = std::make_shared<UniqueFd>(UnnamedFile(options.dir));
-  if (!*clean) return FailErrno("keep an artifact", errno);
+  ATHANOR_TRY(auto made, UnnamedFile(options.dir));
+  auto clean = std::make_shared<UniqueFd>(std::move(made));
   ATHANOR_TRY(const bool text, options.gate.CopyText(request.body_file->get(), clean->get()));
   if (!text) return Ok();
   request.body_size = static_cast<uint64_t>(::lseek(clean->get(), 0, SEEK_END));
@@ -464,7 +464,7 @@ void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_
                             SteadyTime until) {
   if (SendsFile(request.method, request.raw_path)) {
     if (auto scrubbed = ScrubFile(request); !scrubbed) {
-      return responder.Send(Refusal(507, "RESOURCE_EXHAUSTED", scrubbed.error().what));
+      return responder.Send(Refusal(507, kNoRoom, scrubbed.error().what));
     }
   }
   auto old = MayBeOld(request.method, request.raw_path) ? OldAnswer(request) : std::nullopt;
