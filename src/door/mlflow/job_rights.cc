@@ -5,8 +5,6 @@
 namespace athanor {
 namespace {
 
-constexpr std::string_view kArtifacts = "mlflow-artifacts:/";
-
 tl::unexpected<Error> NotOurs(std::string_view what) {
   return MlflowFail("PERMISSION_DENIED",
                     "a job's token changes the job's own run and the runs it made, not " +
