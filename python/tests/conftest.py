@@ -7,8 +7,9 @@ import sys
 BUILD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build")
 PACKAGE = os.path.join(os.path.realpath(BUILD), "python")
 
-if PACKAGE not in sys.path:
-    sys.path.insert(0, PACKAGE)
+for folder in (os.path.dirname(os.path.abspath(__file__)), PACKAGE):
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
 os.environ.setdefault("PYTHONPATH", PACKAGE)  # for the interpreters that tests start
 for variable, reader in (("ATHANOR_SPOOL_DUMP", "spool_dump"), ("ATHANOR_EVENT_DUMP", "event_dump")):
     path = os.path.join(os.path.realpath(BUILD), "release", "tests", reader)

@@ -1,0 +1,10 @@
+"""For plain pytest: what stands beside a test file can be imported, as when it is run by itself."""
+
+import os
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+for folder in [HERE, *(entry.path for entry in os.scandir(HERE) if entry.is_dir())]:
+    if folder not in sys.path:
+        sys.path.append(folder)
