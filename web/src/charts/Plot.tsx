@@ -7,7 +7,7 @@ import { px } from '../lib/format';
 import { safeRange } from '../lib/smooth';
 import { logTicks } from '../lib/ticks';
 import type { Model, Settings } from './model';
-import { drawMarks } from './marks';
+import { drawCut, drawMarks } from './marks';
 import { panning, type Moving } from './pan';
 import { tooltip } from './tooltip';
 
@@ -132,7 +132,10 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
-      draw: [(u) => drawMarks(u, latest.current.model.marks, theme().ink)],
+      draw: [(u) => {
+        drawMarks(u, latest.current.model.marks, theme().ink);
+        drawCut(u, latest.current.model);
+      }],
     },
     plugins: [tooltip(hidden, () => latest.current), panning(moving, (range) => latest.current.onRange(range))],
   };
