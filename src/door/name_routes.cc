@@ -154,7 +154,38 @@ struct Compared {
   std::vector<ParamColumn> columns;
 };
 
-// The runs that have the metric, as a table of params. NaN counts, as the worst.
+// A param that some runs lack varies only among those that have it.
+bool Varies(const ParamColumn& column) {
+  const std::string* first = nullptr;
+  for (const auto& value : column.values) {
+    if (!value) continue;
+    if (!first) first = &*value;
+    if (*value != *first) return true;
+  }
+  return false;
+}
+
+// The runs that the caller means: those named, or those of an experiment that pass a filter.
+Result<std::vector<JobId>> RunsMeant(const DoorContext& context, const Request& request) {
+  if (const auto names = request.Query("runs"); names && !names->empty()) {
+    std::vector<JobId> runs;
+    for (const auto& name : Split(*names, ',')) {
+      ATHANOR_TRY(const auto run, ResolveRun(context, name));
+      runs.push_back(run);
+    }
+    return runs;
+  }
+  RunQuery query;
+  query.limit = kMostCompared;
+  ATHANOR_TRY(query.filter, ParseFilter(request.Query("filter").value_or(""), Searched::kRuns));
+  if (const auto name = request.Query("experiment"); name && !name->empty()) {
+    ATHANOR_TRY(const auto experiment, context.runs.ExperimentNamed(*name));
+    query.experiments = {experiment.row.id};
+  }
+  return context.runs.Search(query).runs;
+}
+
+// The runs that have the metric, as a table of params that differ. NaN counts, as the worst.
 Compared TableOf(const RunBook& book, const std::vector<JobId>& runs, const std::string& metric,
                  bool maximize) {
   Compared table;
@@ -175,6 +206,7 @@ Compared TableOf(const RunBook& book, const std::vector<JobId>& runs, const std:
     }
   });
   for (auto& column : table.columns) column.values.resize(table.losses.size());
+  std::erase_if(table.columns, [](const ParamColumn& column) { return !Varies(column); });
   return table;
 }
 
@@ -187,16 +219,13 @@ void Importance(DoorContext& context, const Call& call) {
                              "metric=loss&goal=minimize", "", "ATH-R0031", ""});
   }
   OnReader(context, call, [&context, call, metric, maximize = goal == "maximize"] {
-    RunQuery query;
-    query.limit = kMostCompared;
-    auto filter = ParseFilter(call.request.Query("filter").value_or(""), Searched::kRuns);
-    if (!filter) {
-      Error error = filter.error();
-      error.id = "ATH-R0031";
+    const auto runs = RunsMeant(context, call.request);
+    if (!runs) {
+      Error error = runs.error();
+      if (error.id.empty()) error.id = "ATH-R0031";
       return call.Refuse(error);
     }
-    query.filter = std::move(*filter);
-    const auto table = TableOf(context.runs, context.runs.Search(query).runs, metric, maximize);
+    const auto table = TableOf(context.runs, *runs, metric, maximize);
     std::string body;
     JsonWriter json(body);
     json.BeginObject();

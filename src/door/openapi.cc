@@ -70,7 +70,7 @@ constexpr Operation kOperations[] = {
     {"get", "/api/v1/names", "names.list", "Names of metrics, params or tags, and how many runs have them", "kind:string contains:string experiment:string limit:integer", "", "NameList"},
     {"get", "/api/v1/experiments", "experiments.list", "Experiments", "", "", "ExperimentList"},
     {"get", "/api/v1/models", "models.list", "Registered models with their versions, newest first", "", "", "ModelList"},
-    {"get", "/api/v1/importance", "runs.importance", "How much each param decides about a metric", "metric:string filter:string goal:string", "", "ImportanceList"},
+    {"get", "/api/v1/importance", "runs.importance", "How much each param decides about a metric", "metric:string filter:string goal:string experiment:string runs:string", "", "ImportanceList"},
     {"patch", "/api/v1/runs/{run}", "runs.change", "Set or remove tags, name it, note something", "", "RunChange", "ChangedRun"},
     {"post", "/api/v1/runs/{run}/delete", "runs.delete", "Put it into the trash", "", "", "ChangedRun"},
     {"post", "/api/v1/runs/{run}/restore", "runs.restore", "Take it out again", "", "", "ChangedRun"},

@@ -6,6 +6,7 @@ import { rebin } from '../src/lib/bins';
 import { joinTail, overMetric, parsePoints, pick, tailFrom, xOf } from '../src/lib/points';
 import { principal } from '../src/lib/project';
 import { bestSoFar, safeRange, smooth } from '../src/lib/smooth';
+import { logTicks } from '../src/lib/ticks';
 import { buildModel, type Settings } from '../src/charts/model';
 
 const line = (points: [number, number | string][], attempt = 1, abandoned = false) =>
@@ -131,4 +132,15 @@ test('projection finds the direction in which points spread', () => {
   const spread = (k: number) => Math.max(...out.map((p) => p[k]!)) - Math.min(...out.map((p) => p[k]!));
   assert.ok(Math.abs(spread(0) - 39 * Math.sqrt(5)) < 0.01);
   assert.ok(spread(1) < 0.1);
+});
+
+test('a log axis has a few marks whatever its scale begins with, and always an end', () => {
+  assert.deepEqual(logTicks(0.013, 11), [0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]);
+  assert.deepEqual(logTicks(0.31, 0.42), [0.32, 0.34, 0.36, 0.38, 0.4, 0.42]);
+  for (const [low, high] of [[1e-300, 1e300], [0.0123, 0.01230001], [3e-5, 7e4], [Number.MIN_VALUE, 1], [0.9, 1.1]]) {
+    const ticks = logTicks(low!, high!);
+    assert.ok(ticks.length >= 1 && ticks.length <= 14, `${low} to ${high}: ${ticks}`);
+    assert.ok(ticks.every((tick, i) => tick >= low! && tick <= high! && (i === 0 || tick > ticks[i - 1]!)));
+  }
+  for (const [low, high] of [[0, 1], [-1, 1], [1, 1], [2, 1], [NaN, 1], [1, Infinity]]) assert.deepEqual(logTicks(low!, high!), []);
 });

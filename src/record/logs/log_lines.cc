@@ -47,8 +47,14 @@ bool MayHaveError(std::string_view bytes) {
 }
 
 std::string_view WithoutReturn(std::string_view line) {
-  if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+  while (!line.empty() && line.back() == '\r') line.remove_suffix(1);
   return line;
+}
+
+// What a terminal would show of a line: a carriage return begins it anew, as progress bars do.
+std::string_view Shown(std::string_view line) {
+  line = WithoutReturn(line);
+  return line.substr(line.rfind('\r') + 1);  // npos + 1 is 0
 }
 
 // Calls `each` with the lines of a text that comes in pieces; false ends it. A line without an
@@ -68,11 +74,12 @@ class LineCutter {
       }
       bool go_on = true;
       if (carried_.empty()) {
-        go_on = each_(WithoutReturn(bytes.substr(0, end)));
+        go_on = each_(Shown(bytes.substr(0, end)));
       } else {
         Carry(bytes.substr(0, end));
-        go_on = each_(WithoutReturn(carried_));
+        go_on = each_(Shown(carried_));
         carried_.clear();
+        returned_ = false;
       }
       open_ = false;
       if (!go_on) return false;
@@ -81,18 +88,28 @@ class LineCutter {
     return true;
   }
   void Finish() {
-    if (open_) each_(WithoutReturn(carried_));
+    if (open_) each_(Shown(carried_));
   }
 
  private:
-  // A line of gigabytes is shown by its beginning.
+  // A line of gigabytes is shown by its beginning, or by what came after its last return. One at
+  // the very end may be half of an end of line: it begins nothing before more comes.
   void Carry(std::string_view bytes) {
+    if (bytes.empty()) return;
+    if (returned_) carried_.clear();
+    if (const size_t last = bytes.substr(0, bytes.size() - 1).rfind('\r');
+        last != std::string_view::npos) {
+      carried_.clear();
+      bytes.remove_prefix(last + 1);
+    }
+    returned_ = bytes.back() == '\r';
     const size_t room = LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
     carried_ += bytes.substr(0, room);
   }
 
   Each each_;
   std::string carried_;
+  bool returned_ = false;  // what is carried ends with a return
   bool open_ = false;
 };
 

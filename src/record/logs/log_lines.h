@@ -35,7 +35,7 @@ class LogLines {
   struct Page {
     uint64_t from = 0;   // number of the first
     uint64_t total = 0;  // a line that is still open counts
-    std::vector<std::string> lines;  // without line ends, cut at kMostLine
+    std::vector<std::string> lines;  // as a terminal shows them, without ends, cut at kMostLine
     std::optional<uint64_t> first_error;
   };
   struct Match {

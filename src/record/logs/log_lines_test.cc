@@ -65,6 +65,24 @@ TEST(LogLines, WhatTheLogGainsIsThereAtTheNextReading) {
   EXPECT_EQ(f.Read(3, 10), (Lines{"", ""}));
 }
 
+// The planted bug: a line cut at its limit before its carriage returns are looked at. A bar of
+// thousands of updates then stands still at its first ones.
+TEST(LogLines, AProgressBarIsShownAsItStandsLast) {
+  Fixture f;
+  f.Add(kOut, "start\r\n");
+  std::string bar;
+  for (int i = 0; i < 5000; ++i) bar += "\r" + std::to_string(i) + " of 5000";
+  f.Add(kOut, bar);
+  EXPECT_EQ(f.Read(0, 10), (Lines{"start", "4999 of 5000"}));
+  f.Add(kOut, "\r");  // may be half of an end of line
+  EXPECT_EQ(f.Read(1, 10), Lines{"4999 of 5000"});
+  f.Add(kOut, "5000 of 5000");
+  EXPECT_EQ(f.Read(1, 10), Lines{"5000 of 5000"});
+  f.Add(kOut, "\r");
+  f.Add(kOut, "\ndone\n");
+  EXPECT_EQ(f.Read(0, 10), (Lines{"start", "5000 of 5000", "done"}));
+}
+
 TEST(LogLines, PartsAreCountedApart) {
   Fixture f;
   f.Add(kSetup, "pip\n");

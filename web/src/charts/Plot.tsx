@@ -5,8 +5,9 @@ import uPlot from 'uplot';
 
 import { px } from '../lib/format';
 import { safeRange } from '../lib/smooth';
+import { logTicks } from '../lib/ticks';
 import type { Model, Settings } from './model';
-import { drawMarks } from './marks';
+import { drawCut, drawMarks } from './marks';
 import { panning, type Moving } from './pan';
 import { tooltip } from './tooltip';
 
@@ -54,6 +55,11 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
   const { model, settings, width, height } = props;
   const { ink, line } = theme();
   const pxRatio = Math.min(devicePixelRatio || 1, 2);
+  // Marks of our own on a log axis: the library's never end where a scale begins between powers.
+  const log: Partial<uPlot.Axis> = {
+    splits: (_u, _axis, low, high) => logTicks(low, high),
+    filter: (_u, splits) => splits,
+  };
   const axis = (values?: uPlot.Axis['values']): uPlot.Axis => ({
     stroke: ink,
     font: kFont,
@@ -88,7 +94,8 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
         time: settings.axis === 'time',
         distr: settings.logX ? 3 : 1,
         range: (_u, low, high) =>
-          moving.range ?? latest.current.range ?? (low === high ? [low - 0.5, high + 0.5] : [low, high]),
+          moving.range ?? latest.current.range ??
+          (low !== high ? [low, high] : settings.logX ? [low / 2, high * 2] : [low - 0.5, high + 0.5]),
       },
       y: {
         distr: settings.logY ? 3 : 1,
@@ -99,10 +106,11 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
       {
         ...axis(settings.axis === 'time' ? undefined
           : settings.axis === 'relative' ? (_u, splits) => splits.map(seconds) : number),
+        ...(settings.logX ? log : {}),
         size: settings.axis === 'time' ? 40 : 26,
         gap: 4,
       },
-      { ...axis(number), size: 46, gap: 4 },
+      { ...axis(number), ...(settings.logY ? log : {}), size: 46, gap: 4 },
     ],
     series: [
       {},
@@ -124,7 +132,10 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
           u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         },
       ],
-      draw: [(u) => drawMarks(u, latest.current.model.marks, theme().ink)],
+      draw: [(u) => {
+        drawMarks(u, latest.current.model.marks, theme().ink);
+        drawCut(u, latest.current.model);
+      }],
     },
     plugins: [tooltip(hidden, () => latest.current), panning(moving, (range) => latest.current.onRange(range))],
   };

@@ -5,7 +5,7 @@ import type uPlot from 'uplot';
 import { localTime, number, utcTime } from '../lib/format';
 import type { PlotProps } from './Plot';
 
-const kMostRows = 12;
+const kMostRows = 8;
 
 interface Row {
   label: string;
@@ -44,7 +44,8 @@ export function tooltip(element: HTMLElement, latest: () => PlotProps): uPlot.Pl
       setCursor: [
         (u) => {
           const { idx, left, top } = u.cursor;
-          if (idx == null || left == null || left < 0) {
+          // Charts in step show their cursors; only the one under the pointer shows its values.
+          if (idx == null || left == null || left < 0 || !u.over.matches(':hover')) {
             element.hidden = true;
             return;
           }

@@ -18,8 +18,9 @@ export function plain(line: string): string {
   return lastPart(line).replace(kSequence, '');
 }
 
-export function ansi(line: string): Span[] {
-  const text = lastPart(line);
+// At most `most` characters of what a terminal would show of the line.
+export function ansi(line: string, most = Infinity): Span[] {
+  const text = lastPart(line).slice(0, most);
   if (!/[\x00-\x08\x0b-\x1f\x7f]/.test(text)) return text ? [{ text }] : [];
   const spans: Span[] = [];
   let style: Omit<Span, 'text'> = {};
@@ -36,7 +37,8 @@ export function ansi(line: string): Span[] {
   return spans;
 }
 
-function lastPart(line: string): string {
+// What is left on screen: what came after the last carriage return.
+export function lastPart(line: string): string {
   const text = line.replace(/[\r\n]+$/, '');
   const at = text.lastIndexOf('\r');
   return at < 0 ? text : text.slice(at + 1);

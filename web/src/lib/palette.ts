@@ -6,9 +6,18 @@ const kDark = ['#5cb3ee', '#ff9a57', '#3fcf9f', '#ec9cc6', '#f0c14b', '#8fd3ff',
 
 export const kSeriesColours = kLight.length;
 
+// The first ten are told apart by hue; each ten after them by their lightness, too.
 export function seriesColour(index: number, dark: boolean): string {
   const list = dark ? kDark : kLight;
-  return list[((index % list.length) + list.length) % list.length]!;
+  const at = ((index % list.length) + list.length) % list.length;
+  const round = Math.floor(Math.max(0, index) / list.length) % 2;
+  return round === 0 ? list[at]! : mixed(list[at]!, dark ? '#2b3138' : '#ffffff', 0.42);
+}
+
+function mixed(hex: string, other: string, part: number): string {
+  const at = (text: string, i: number) => parseInt(text.slice(1 + 2 * i, 3 + 2 * i), 16);
+  return `#${[0, 1, 2].map((i) =>
+    Math.round(at(hex, i) * (1 - part) + at(other, i) * part).toString(16).padStart(2, '0')).join('')}`;
 }
 
 export function withAlpha(hex: string, alpha: number): string {

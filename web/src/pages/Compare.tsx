@@ -12,7 +12,7 @@ import { useLoaded, useNews, useThrottled } from '../state/use';
 import { metricsOf, varying } from './compare/axes';
 import { BestSoFar } from './compare/BestSoFar';
 import { DiffTable } from './compare/DiffTable';
-import { Importance } from './compare/Importance';
+import { Importance, type Among } from './compare/Importance';
 import { kLines, Overlay } from './compare/Overlay';
 import { Parallel, passes, type Brushes } from './compare/Parallel';
 import { dimension } from './compare/axes';
@@ -31,7 +31,7 @@ function Select({ label, value, options, onChange }: { label: string; value: str
   );
 }
 
-function Explore({ runs, metrics, filter }: { runs: Run[]; metrics: string[]; filter: string }) {
+function Explore({ runs, metrics, among }: { runs: Run[]; metrics: string[]; among: Among }) {
   const { query } = route.value;
   const [brushes, setBrushes] = useState<Brushes>({});
   const metric = query.metric && metrics.includes(query.metric) ? query.metric
@@ -73,7 +73,7 @@ function Explore({ runs, metrics, filter }: { runs: Run[]; metrics: string[]; fi
         </section>
         <div class="stack">
           <section class="card"><header><h2>Importance for {metric}</h2></header>
-            <Importance metric={metric} filter={filter} goal={goal} /></section>
+            <Importance metric={metric} among={among} goal={goal} /></section>
           <section class="card"><header><h2>Best so far</h2></header>
             <BestSoFar runs={inside} metric={metric} lowest={goal === 'minimize'} /></section>
         </div>
@@ -123,7 +123,7 @@ export function Compare() {
               </section>
             ) : null}
             {tab === 'charts' ? <Overlay runs={list} metrics={metrics} /> : null}
-            {tab === 'explore' ? <Explore runs={list} metrics={metrics} filter={filter} /> : null}
+            {tab === 'explore' ? <Explore runs={list} metrics={metrics} among={keep} /> : null}
           </>
         )}
       </Await>

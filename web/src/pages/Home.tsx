@@ -113,7 +113,7 @@ function FirstSteps() {
         <h2>Nothing has run here yet</h2>
         <p>Three commands to type; this page follows along.</p>
         <div class="stack" style={{ gap: '8px', width: 'min(460px, 100%)' }}>
-          <Command text="ath run python train.py" />
+          <Command text="ath run -- python train.py" />
           <Command text="ath logs @last --follow" />
           <Command text="ath show @last" />
         </div>

@@ -65,7 +65,11 @@ export function Runs() {
     if (group) named.push(fieldOf('param', group));
     return { filter, order: [order], experiment, deleted, column: named.length ? [...new Set(named)] : ['attributes.status'] };
   }, [filter, order, experiment, deleted, columns, group]);
-  const rows = useRows(asked);
+  // What is pinned stands at the top, and only there.
+  const below = useMemo(() => (group ? asked : {
+    ...asked, filter: [filter, ...pins.value.map((id) => `attributes.run_id != '${id}'`)].filter(Boolean).join(' AND '),
+  }), [asked, filter, group, pins.value]);
+  const rows = useRows(below);
   const grouped = useLoaded(group ? JSON.stringify([asked, rows.matched]) : null, (signal) =>
     api.runs({ ...asked, limit: kMostGrouped }, signal));
   const pinned = useLoaded(pins.value.length && !group ? pins.value.join() : null, (signal) =>
@@ -103,7 +107,7 @@ export function Runs() {
     <div class="page fixed">
       <div class="page-head">
         <h1>{deleted ? 'Deleted runs' : experiment ?? 'Jobs & runs'}</h1>
-        <span class="dim num">{rows.loaded ? plural(rows.matched, 'run') : ''}</span>
+        <span class="dim num">{rows.loaded ? plural(rows.matched + top.length, 'run') : ''}</span>
         {experiment ? <a href={href(['runs'])}>all experiments</a> : null}
         <span class="grow" />
         <a class="button" href={href(['new'])}>New job</a>
@@ -121,13 +125,18 @@ export function Runs() {
       </div>
       {rows.error ? <div style={{ marginBottom: '10px' }}><Failure error={rows.error} retry={rows.reload} /></div> : null}
       {!rows.loaded ? <Loading /> : null}
-      {rows.loaded && rows.matched === 0 && !rows.error ? (
+      {rows.loaded && rows.matched === 0 && !top.length && !rows.error ? (
         <Empty title={filter ? 'No run passes this filter' : 'No runs yet'}>
-          {filter ? <button class="button" onClick={() => setQuery({ filter: undefined })}>Clear the filter</button> : <p>Start one: <code>ath run python train.py</code></p>}
+          {filter ? <button class="button" onClick={() => setQuery({ filter: undefined })}>Clear the filter</button> : <p>Start one: <code>ath run -- python train.py</code></p>}
         </Empty>
       ) : null}
-      {rows.matched > 0 ? (
+      {rows.matched + top.length > 0 ? (
         <RunTable count={list ? list.length : top.length + rows.matched} item={item} columns={columns} order={order}
+          onPinned={(id) => {
+            // The cursor goes with a run that is pinned; where an unpinned one lands is not known yet.
+            const at = pins.peek().indexOf(id);
+            if (at >= 0) setCurrent(at);
+          }}
           onOrder={(next) => setQuery({ order: next })} selected={selected} onSelect={setSelected} current={current} onCurrent={setCurrent}
           onGroup={(value) => {
             const bare = value.slice(group.length + 3);

@@ -72,9 +72,9 @@ export function ServerPage() {
               <section class="card">
                 <header><h2>Care</h2></header>
                 <div class="stack" style={{ gap: '8px' }}>
-                  <Command text="ath backup DIR" />
+                  <Command text="ath server backup athanor-backup" />
                   <Command text="ath gc --dry-run" />
-                  <Command text="ath fsck" />
+                  <Command text="ath server stop && ath fsck" />
                 </div>
               </section>
             </div>

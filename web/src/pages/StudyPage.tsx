@@ -4,7 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { money, number, plural } from '../lib/format';
 import { Await } from '../parts/Box';
-import { Command } from '../parts/Command';
+import { Hint } from '../parts/Command';
 import { Icon } from '../parts/Icon';
 import { State } from '../parts/State';
 import { Span } from '../parts/Time';
@@ -86,7 +86,7 @@ function Body({ study }: { study: Study }) {
   return (
     <div class="stack">
       {study.hints?.map((hint) => (
-        <div key={hint.text} class="note"><div>{hint.text}{hint.next ? <div style={{ marginTop: '6px' }}><Command text={hint.next} inline /></div> : null}</div></div>
+        <div key={hint.text} class="note"><div>{hint.text}{hint.next ? <div style={{ marginTop: '6px' }}><Hint text={hint.next} /></div> : null}</div></div>
       ))}
       <div class="columns">
         <section class="card"><header><h2>Best so far</h2><span class="mono">{number(best?.value)}</span></header>

@@ -3,7 +3,7 @@ import type { ComponentChildren } from 'preact';
 
 import { ApiError } from '../state/api';
 import type { Loaded } from '../state/use';
-import { Command } from './Command';
+import { Hint } from './Command';
 
 export function Loading({ what = 'Loading' }: { what?: string }) {
   return <div class="loading" role="status">{what}…</div>;
@@ -28,7 +28,7 @@ export function Failure({ error, retry }: { error: Error; retry?: () => void }) 
       <div class="grow">
         <strong>{known?.what ?? error.message}</strong>
         {known?.why ? <div>{known.why}</div> : null}
-        {known?.hint ? <div style={{ marginTop: '6px' }}>{/^(ath|mlflow) /.test(known.hint) ? <Command text={known.hint} inline /> : known.hint}</div> : null}
+        {known?.hint ? <div style={{ marginTop: '6px' }}><Hint text={known.hint} /></div> : null}
         {known?.id ? <div class="dim">{known.id}</div> : null}
       </div>
       {retry ? <button class="button small" onClick={retry}>Try again</button> : null}

@@ -23,3 +23,8 @@ export function Command({ text, inline }: { text: string; inline?: boolean }) {
     </span>
   );
 }
+
+// Advice: a command where it is one, else words. Only what a shell would run is drawn to be copied.
+export function Hint({ text }: { text: string }) {
+  return /^(ath|athanor|mlflow|pip|python3?|export|chmod|df|du) \S/.test(text) ? <Command text={text} inline /> : <span>{text}</span>;
+}

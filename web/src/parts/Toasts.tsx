@@ -1,6 +1,6 @@
 // The messages of state/toast.ts.
 import { dismiss, toasts } from '../state/toast';
-import { Command } from './Command';
+import { Hint } from './Command';
 import { Icon } from './Icon';
 
 export function Toasts() {
@@ -10,7 +10,7 @@ export function Toasts() {
         <div key={toast.id} class={`toast ${toast.kind}`}>
           <div>
             {toast.text}
-            {toast.hint ? <div style={{ marginTop: '4px' }}>{/^ath /.test(toast.hint) ? <Command text={toast.hint} inline /> : toast.hint}</div> : null}
+            {toast.hint ? <div style={{ marginTop: '4px' }}><Hint text={toast.hint} /></div> : null}
           </div>
           {toast.undo ? <button class="button small" onClick={toast.undo}>Undo</button> : null}
           <button class="button plain small" aria-label="Dismiss" onClick={() => dismiss(toast.id)}>

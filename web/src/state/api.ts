@@ -181,7 +181,7 @@ export const api = {
 
   names: (query: { kind: string; contains?: string; limit?: number; experiment?: string }, signal?: AbortSignal) =>
     get<{ names: t.NameRow[]; total: number }>('names', query, signal),
-  importance: (query: { metric: string; filter?: string; goal?: string }, signal?: AbortSignal) =>
+  importance: (query: { metric: string; filter?: string; goal?: string; experiment?: string; runs?: string }, signal?: AbortSignal) =>
     get<{ metric: string; runs: number; params: { name: string; importance: number }[] }>('importance', query, signal),
   diff: (jobs: string[], signal?: AbortSignal) =>
     get<{ jobs: { id: string; name: string }[]; differences: t.Difference[] }>('diff', { jobs }, signal),

@@ -7,6 +7,21 @@ export const route = signal<Route>(parseRoute(location.hash));
 
 addEventListener('hashchange', () => (route.value = parseRoute(location.hash)));
 
+// How far the page's list is scrolled, kept with the entry of the history, so that Back and Forward
+// find it where it was and a link begins at the top.
+let placed: number | undefined;
+export function keepPlace(top: number): void {
+  clearTimeout(placed);
+  const { hash } = location;
+  placed = setTimeout(() => {
+    if (location.hash === hash) history.replaceState({ ...(history.state as object | null), top }, '');
+  }, 100) as unknown as number;
+}
+
+export function keptPlace(): number {
+  return (history.state as { top?: number } | null)?.top ?? 0;
+}
+
 export function href(path: string[], query: Record<string, string | undefined> = {}): string {
   return formatRoute(path, query);
 }

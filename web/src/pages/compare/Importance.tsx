@@ -19,8 +19,16 @@ export function Bars({ list }: { list: { name: string; importance: number }[] })
   );
 }
 
-export function Importance({ metric, filter, goal }: { metric: string; filter: string; goal: string }) {
-  const found = useLoaded(metric ? `${metric} ${filter} ${goal}` : null, (signal) => api.importance({ metric, filter, goal }, signal));
+// Which runs are meant: those named, or those of an experiment that pass a filter.
+export interface Among {
+  runs?: string;
+  experiment?: string;
+  filter?: string;
+}
+
+export function Importance({ metric, among, goal }: { metric: string; among: Among; goal: string }) {
+  const query = { metric, goal, ...among };
+  const found = useLoaded(metric ? JSON.stringify(query) : null, (signal) => api.importance(query, signal));
   if (found.error) return <Failure error={found.error} />;
   if (!found.data) return metric ? <Loading /> : null;
   const list = [...found.data.params].sort((a, b) => b.importance - a.importance).slice(0, 12);

@@ -1,5 +1,7 @@
 // One line of a log, with its number as a link, its colours, and what was searched for marked.
-import { ansi, type Span } from '../../lib/ansi';
+import { useState } from 'preact/hooks';
+
+import { ansi, lastPart, type Span } from '../../lib/ansi';
 
 function styleOf(span: Span): Record<string, string> | undefined {
   if (!span.fg && !span.bg) return undefined;
@@ -19,7 +21,7 @@ function Marked({ text, find }: { text: string; find?: RegExp }) {
   return <>{out}{text.slice(from)}</>;
 }
 
-const kLongest = 4000; // characters drawn of one line
+const kLongest = 4000; // characters drawn of one line, before somebody asks for the rest
 
 export function LogLine({ index, top, text, link, on, error, find }: {
   index: number;
@@ -30,19 +32,21 @@ export function LogLine({ index, top, text, link, on, error, find }: {
   error: boolean;
   find?: RegExp;
 }) {
-  const cut = text !== undefined && text.length > kLongest;
+  const [whole, setWhole] = useState(false);
+  const left = text === undefined ? 0 : lastPart(text).length - kLongest;
+  const cut = left > 0 && !whole;
   return (
     <div class={`log-line ${on ? 'on' : ''} ${error ? 'error' : ''} ${text === undefined ? 'pending' : ''}`}
       style={{ transform: `translateY(${top}px)` }}>
       <a href={link} aria-label={`Link to line ${index + 1}`}>{index + 1}</a>
       <span>
-        {text === undefined ? '…' : ansi(cut ? text.slice(0, kLongest) : text).map((span, i) => (
+        {text === undefined ? '…' : ansi(text, cut ? kLongest : undefined).map((span, i) => (
           <span key={i} class={`${span.bold ? 'b ' : ''}${span.dim ? 'd ' : ''}${span.italic ? 'i ' : ''}${span.underline ? 'u' : ''}`}
             style={styleOf(span)}>
             <Marked text={span.text} find={find} />
           </span>
         ))}
-        {cut ? <span class="dim"> … {text.length - kLongest} more</span> : null}
+        {cut ? <button class="link" onClick={() => setWhole(true)}> … {left} more</button> : null}
       </span>
     </div>
   );

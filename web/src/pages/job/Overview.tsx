@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact';
 
 import { bytes, duration, money, number, plural } from '../../lib/format';
-import { Command } from '../../parts/Command';
+import { Hint } from '../../parts/Command';
 import { toneOf } from '../../parts/State';
 import { Span, Time } from '../../parts/Time';
 import { api } from '../../state/api';
@@ -24,7 +24,7 @@ function Why({ job }: { job: Job }) {
         {cause.title && cause.title !== cause.text ? <div>{cause.text}</div> : null}
         {cause.detail ? <pre style={{ marginTop: '6px' }}>{cause.detail}</pre> : null}
         <div class="row wrap" style={{ marginTop: '8px' }}>
-          {cause.hint?.split('\n').filter(Boolean).map((hint) => <Command key={hint} text={hint} inline />)}
+          {cause.hint?.split('\n').filter(Boolean).map((hint) => <Hint key={hint} text={hint} />)}
           {bad ? <a href={href(['job', job.id, 'logs'])}>Log</a> : null}
           {cause.code ? <span class="dim mono">{cause.code}</span> : null}
         </div>

@@ -10,6 +10,9 @@ const kBlocksKept = 250;
 const kWholeTail = 50_000;
 const kPauseMs = 250;
 
+// The block that the last line is in: it may still be open, and change without a new one.
+const lastBlock = (total: number) => Math.floor(Math.max(0, total - 1) / kBlock);
+
 interface Matches {
   matches: { line: number; text: string }[];
   total: number;
@@ -67,9 +70,9 @@ export function useLog(job: string, phase: string, rank: string, live: boolean):
   useEffect(() => {
     if (!live) return;
     // What was written between the last news and the end.
-    return () => void load(Math.floor(held.current.total / kBlock));
+    return () => void load(lastBlock(held.current.total));
   }, [key, live]);
-  const newest = useThrottled(() => void load(Math.floor(held.current.total / kBlock)), kPauseMs);
+  const newest = useThrottled(() => void load(lastBlock(held.current.total)), kPauseMs);
   useNews((news) => ((news.kind === 'log' && news.job === job) || news.kind === 'reload') && newest());
 
   const now = held.current;

@@ -1,12 +1,12 @@
 // A virtual table: only the rows in view exist. The first column stays in place.
-import { useCallback, useMemo, useRef, useState } from 'preact/hooks';
+import { useCallback, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { px } from '../../lib/format';
 import { Icon } from '../../parts/Icon';
 import { useVirtual } from '../../parts/virtual';
 import { useKeys } from '../../state/keys';
 import { colours, pins, toggle } from '../../state/prefs';
-import { go } from '../../state/router';
+import { go, keepPlace, keptPlace } from '../../state/router';
 import type { Run } from '../../state/types';
 import { dark, useSize } from '../../state/use';
 import { stateOf, titleOf } from './cell';
@@ -29,6 +29,7 @@ export interface TableProps {
   current: number;
   onCurrent: (index: number) => void;
   onGroup: (value: string) => void;
+  onPinned: (id: string) => void; // or unpinned
 }
 
 export function nextColour(id: string): void {
@@ -83,10 +84,15 @@ export function RunTable(props: TableProps) {
     const item = index >= 0 && index < props.count ? props.item(index) : undefined;
     return item?.kind === 'run' ? item.run : undefined;
   };
+  // Where a range begins: the row that was ticked last. Not the current one: a click makes its own
+  // row current before it ticks it.
+  const anchor = useRef(-1);
   const toggleRow = (run: Run, index: number, range: boolean) => {
     const next = new Set(selected);
     const on = !next.has(run.id);
-    for (let i = range ? Math.min(current, index) : index; i <= (range ? Math.max(current, index) : index); ++i) {
+    const from = range && anchor.current >= 0 ? anchor.current : index;
+    anchor.current = index;
+    for (let i = Math.min(from, index); i <= Math.max(from, index); ++i) {
       const one = at(i);
       if (!one) continue;
       if (on) next.add(one.id);
@@ -95,13 +101,21 @@ export function RunTable(props: TableProps) {
     props.onSelect(next);
     props.onCurrent(index);
   };
-  const latest = useRef({ props, toggleRow });
-  latest.current = { props, toggleRow };
+  // Back in the history finds the table where it was left.
+  useLayoutEffect(() => {
+    if (view.current) view.current.scrollTop = keptPlace();
+  }, []);
+  const pin = (id: string) => {
+    toggle(pins, id);
+    props.onPinned(id);
+  };
+  const latest = useRef({ props, toggleRow, pin });
+  latest.current = { props, toggleRow, pin };
   const acts = useMemo((): RowActs => ({
     select: (run, index, range) => latest.current.toggleRow(run, index, range),
     focus: (index) => latest.current.props.onCurrent(index),
     colour: nextColour,
-    pin: (id) => toggle(pins, id),
+    pin: (id) => latest.current.pin(id),
     fold: (value) => latest.current.props.onGroup(value),
   }), []);
   // One listener for all cells: their titles are made when the pointer comes, and the row under it
@@ -120,7 +134,7 @@ export function RunTable(props: TableProps) {
     { key: 'j', says: 'Next row', act: () => move(1) },
     { key: 'k', says: 'Row before', act: () => move(-1) },
     { key: 'x', says: 'Select the row', act: () => { const run = at(current); if (run) toggleRow(run, current, false); } },
-    { key: 'p', says: 'Pin the row', act: () => { const run = at(current); if (run) toggle(pins, run.id); } },
+    { key: 'p', says: 'Pin the row', act: () => { const run = at(current); if (run) pin(run.id); } },
     { key: 'Enter', says: 'Open the row', act: () => { const run = at(current); if (run) go(['job', run.id]); } },
   ]);
   // Rows are named by their place in a ring as long as the view, so that one that leaves it at one
@@ -129,7 +143,7 @@ export function RunTable(props: TableProps) {
   const pinned = new Set(pins.value);
   return (
     <div class={slid ? 'grid slid' : 'grid'} ref={mounted}
-      onScroll={(e) => setSlid(e.currentTarget.scrollLeft > 0)} tabIndex={0} role="grid" aria-rowcount={props.count + 1} aria-label="Jobs and runs"
+      onScroll={(e) => { setSlid(e.currentTarget.scrollLeft > 0); keepPlace(e.currentTarget.scrollTop); }} tabIndex={0} role="grid" aria-rowcount={props.count + 1} aria-label="Jobs and runs"
       style={{ '--cols': template, '--wide': px(wide) }}>
       <Head columns={columns} order={props.order} onOrder={props.onOrder} />
       <div class="grid-body" role="rowgroup" style={{ height: px(rows.total) }} onMouseOver={onOver} onMouseLeave={() => setUnder(-1)}>
