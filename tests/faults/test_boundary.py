@@ -3,12 +3,14 @@ way of its agent. Each docstring names a planted bug that turns the test red.
 """
 
 import ctypes
+import glob
 import json
 import os
 import re
 import struct
 import subprocess
 import sys
+import tarfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -266,12 +268,10 @@ class Links(Case):
     """The script replaces its folders by links into the home; the agent, which sees the home, must
     not follow them."""
 
-    @classmethod
-    def setUpClass(cls):
-        super().setUpClass()
-        cls.private = os.path.join(cls.server.home, "private")
-        os.mkdir(cls.private)
-        with open(os.path.join(cls.private, "canary"), "w") as file:
+    def setUp(self):
+        self.private = os.path.join(self.server.home, "private-" + self._testMethodName)
+        os.mkdir(self.private)
+        with open(os.path.join(self.private, "canary"), "w") as file:
             file.write(CANARY)
 
     def assert_not_kept(self, job):
@@ -299,13 +299,12 @@ class Links(Case):
             "ln -s %s out && ln -s %s/canary key && mkfifo pipe && ln w again"
             % (self.private, self.private))
         self.ended(job)
-        here = os.path.join(self.server.root, "fetched")
-        os.makedirs(here, exist_ok=True)
-        self.server.ath("cp", job + ":model.tar.gz", here, check=0)
-        names = subprocess.run(["tar", "tf", os.path.join(here, "model.tar.gz")],
-                               stdout=subprocess.PIPE, text=True, check=True).stdout.split()
-        self.assertEqual(sorted(name.strip("./") for name in names if name.strip("./")),
-                         ["again", "latest", "w"])
+        (output,) = self.server.show(job)["outputs"]
+        (blob,) = glob.glob(os.path.join(self.server.home, "blobs", "**", output["blob"]),
+                            recursive=True)
+        with tarfile.open(blob) as archive:
+            kept = {member.name: member.linkname for member in archive.getmembers()}
+        self.assertEqual(kept, {"again": "", "latest": "w", "w": ""})
 
     def test_checkpoints(self):
         """Red if the sync opens its folder by path: what lies there becomes a checkpoint."""
@@ -364,11 +363,21 @@ class Links(Case):
         self.server.go("pipes")
         self.ended(job)
 
-    def test_the_exit_record_is_the_supervisors(self):
-        """Red if the attempt's folder is in view: the script says of itself that it succeeded."""
+    def test_records_of_the_attempt_cannot_be_forged(self):
+        """Red if the attempt's folder is in view: by its status file an agent finds the process
+        that it stops, by its exit record whether the job succeeded."""
         job = self.server.submit(
-            "sh", "-c", "for d in %s/attempts/*; do cp /dev/null $d/exit; done 2>/dev/null; exit 3"
-            % self.server.home)
+            "sh", "-c", "for d in %s/attempts/*; do for n in plan.json supervisor.status started "
+            "exit exit.tmp; do echo forged > $d/$n; done; done 2>/dev/null; echo tried; "
+            "while ! test -e %s/forged; do sleep 0.05; done; exit 3"
+            % (self.server.home, self.server.root))
+        self.server.until_log(job, "tried")
+        folder = self.server.attempt_dir(job)
+        for name in ("plan.json", "supervisor.status", "started", "exit.tmp"):
+            with open(os.path.join(folder, name), "rb") as file:
+                self.assertNotIn(b"forged", file.read(), name)
+        self.assertFalse(os.path.exists(os.path.join(folder, "exit")))
+        self.server.go("forged")
         record = self.ended(job, "Failed")
         self.assertEqual(record["attempts"][0]["exit"]["code"], 3)
 
