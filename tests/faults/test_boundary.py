@@ -375,7 +375,7 @@ class Links(Case):
         folder = self.server.attempt_dir(job)
         for name in ("plan.json", "supervisor.status", "started", "exit.tmp"):
             with open(os.path.join(folder, name), "rb") as file:
-                self.assertNotIn(b"forged", file.read(), name)
+                self.assertNotEqual(file.read(), b"forged\n", name)
         self.assertFalse(os.path.exists(os.path.join(folder, "exit")))
         self.server.go("forged")
         record = self.ended(job, "Failed")
