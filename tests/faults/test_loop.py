@@ -45,7 +45,7 @@ class Loop(unittest.TestCase):
 
     @classmethod
     def post(cls, target, body):
-        reply = cls.server.http("POST", target, body)
+        reply = cls.server.http("POST", target, body, {"Content-Type": "application/json"})
         assert reply.status < 300, reply.body
         return reply.json()
 
