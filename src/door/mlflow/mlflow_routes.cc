@@ -75,7 +75,7 @@ std::vector<std::span<const MlflowCall>> Tables() {
 }  // namespace
 
 std::vector<DoorRoute> MlflowRoutes(DoorContext& context) {
-  auto mlflow = std::make_shared<Mlflow>(Mlflow{context, {}, {}});
+  auto mlflow = std::make_shared<Mlflow>(Mlflow{context, {}});
   std::vector<DoorRoute> routes = ArtifactRoutes(mlflow);
   for (const auto table : Tables()) {
     for (const MlflowCall& row : table) {
