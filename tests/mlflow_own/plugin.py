@@ -11,6 +11,7 @@ import json
 import os
 import sys
 
+import mlflow
 import pytest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -33,6 +34,8 @@ class ServerThread:
 
     def __enter__(self):
         self.server = serve(asked_root)
+        # Where these tests work without naming a server, at MLflow that is the same database.
+        mlflow.set_tracking_uri(self.server.url)
         return self.server.url
 
     def __exit__(self, *_):
