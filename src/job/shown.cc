@@ -43,7 +43,7 @@ Cause ShownCause(const JobRecord& record, WallTime now) {
             silence + ". Silence is not death: the script may well go on, and what it prints and "
                       "logs is kept beside it until the agent is heard of again",
             "ath logs -f " + name + "    goes on by itself with the agent's next word\n" +
-                "pkill -KILL -f 'agent --dir .*" + record.current()->id.ToString() +
+                "pkill -KILL -f '[a]gent --dir .*" + record.current()->id.ToString() +
                 "'    if it hangs: another is started, and the script goes on",
             ""};
   }

@@ -24,6 +24,7 @@ import harness
 import page_sums
 from harness import Server, until
 
+JSON = {"Content-Type": "application/json"}
 VERSIONS = os.path.join(harness.TREE, "src", "record", "db", "versions")
 
 # Prints, waits for the test's word, prints on, ends.
@@ -240,11 +241,11 @@ class Damage(unittest.TestCase):
     def test_a_run_that_cannot_be_read_keeps_the_server_from_showing_it(self):
         """Red if a damaged parameter of a run is loaded as it comes."""
         made = self.server.http("POST", "/api/2.0/mlflow/runs/create",
-                                {"experiment_id": "0", "start_time": 1}, unix=True).json()
+                                {"experiment_id": "0", "start_time": 1}, JSON, unix=True).json()
         run = made["run"]["info"]["run_id"]
         for key in ("lr", "seed"):
             self.server.http("POST", "/api/2.0/mlflow/runs/log-parameter",
-                             {"run_id": run, "key": key, "value": "0.13579"}, unix=True)
+                             {"run_id": run, "key": key, "value": "0.13579"}, JSON, unix=True)
         stop(self.server)
         flip(self.database, find(self.database, b"0.13579") + 2, bit=1)
         out = self.server.ath("serve", "--port", "0")
@@ -312,7 +313,7 @@ class Damage(unittest.TestCase):
     def test_an_artifact_that_changed_on_the_disk_is_found(self):
         """Red if nothing is kept about the bytes of artifacts."""
         made = self.server.http("POST", "/api/2.0/mlflow/runs/create",
-                                {"experiment_id": "0", "start_time": 1}, unix=True).json()
+                                {"experiment_id": "0", "start_time": 1}, JSON, unix=True).json()
         uri = made["run"]["info"]["artifact_uri"].split(":/", 1)[1]
         put = self.server.http("PUT", "/api/2.0/mlflow-artifacts/artifacts/%s/m/weights.bin" % uri,
                                b"w" * 5000, headers={"Content-Type": "application/octet-stream"},
@@ -691,7 +692,8 @@ class DiskFull(unittest.TestCase):
         server does not tell what it waits for."""
         server = self.server
         loop = "while [ ! -e %s/go ]; do sleep 0.05; done" % server.root
-        jobs = [server.submit("sh", "-c", loop) for _ in range(2)]
+        # The first one stays, so that its end gives no room back.
+        jobs = [server.submit("sh", "-c", before + loop) for before in ("trap '' TERM; ", "")]
         for job in jobs:
             server.until_state(job, "Running")
         self.fill_store("A")

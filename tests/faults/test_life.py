@@ -92,7 +92,7 @@ class Hints(Case):
         """The lines that can be typed, as a shell would read them."""
         found = []
         for line in text.splitlines():
-            for part in line.split(" · "):
+            for part in re.split(r" [·|] ", line):
                 at = re.search(r"\bath [a-z].*", part)
                 if at and "'" in at.group():
                     found.append(shlex.split(at.group().split("    ")[0]))
