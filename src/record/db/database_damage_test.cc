@@ -191,6 +191,22 @@ TEST(DatabaseDamage, WhatIsNotOnTheBrokenPageIsReadAndWrittenAsBefore) {
   EXPECT_TRUE(Insert(**database, 5000, 5010).ok());
 }
 
+// By another connection, which stays beside the one of the test.
+void TakeLogIn(const std::string& path) {
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, CheckedVfsName()),
+            SQLITE_OK);
+  // Before its first read a connection knows of no log.
+  ASSERT_EQ(sqlite3_exec(other, "SELECT count(*) FROM t", nullptr, nullptr, nullptr), SQLITE_OK);
+  int frames = 0;
+  int taken = 0;
+  ASSERT_EQ(sqlite3_wal_checkpoint_v2(other, "main", SQLITE_CHECKPOINT_PASSIVE, &frames, &taken),
+            SQLITE_OK);
+  ASSERT_GT(frames, 0);
+  ASSERT_EQ(frames, taken);
+  sqlite3_close(other);
+}
+
 // A store with `commits` commits of three rows each in its log and nothing of them in its file, as
 // kill -9 leaves it.
 struct KilledStore {
@@ -312,14 +328,9 @@ TEST(DatabaseDamage, ABrokenLogThatWasTakenInAlreadyCostsNothing) {
     auto database = Database::Open(path, kTable);
     ASSERT_TRUE(database);
     for (int i = 0; i < 12; ++i) ASSERT_TRUE(Insert(**database, i * 3, i * 3 + 3).ok());
-    sqlite3* other = nullptr;
-    ASSERT_EQ(sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, CheckedVfsName()),
-              SQLITE_OK);
-    ASSERT_EQ(sqlite3_wal_checkpoint_v2(other, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr),
-              SQLITE_OK);
+    TakeLogIn(path);
     file = ReadFile(path).value();
     log = ReadFile(path + "-wal").value();
-    sqlite3_close(other);
   }
   for (size_t i = 0; i < 512; ++i) {
     log[kLogHeaderBytes + 3 * 4120 + 1000 + i] = static_cast<char>(dice.Bits());
@@ -355,15 +366,13 @@ TEST(DatabaseDamage, ATornTailAndRestsOfAnEarlierLogRaiseNoAlarm) {
   PutStore(path, killed.file, killed.log);
   auto database = Database::Open(path, kTable);
   ASSERT_TRUE(database);
-  sqlite3* other = nullptr;
-  ASSERT_EQ(sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, CheckedVfsName()),
-            SQLITE_OK);
-  ASSERT_EQ(sqlite3_wal_checkpoint_v2(other, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr),
-            SQLITE_OK);
-  sqlite3_close(other);
+  const auto salt = [&] { return ReadFile(path + "-wal")->substr(16, 8); };
+  const std::string before = salt();
+  TakeLogIn(path);
   for (int i = 100; i < 104; ++i) {
     ASSERT_TRUE(Insert(**database, i, i + 1).ok());
     EXPECT_EQ(LookAtLog(path)->kind, LogState::Kind::kWhole);
+    EXPECT_NE(salt(), before);
   }
 }
 

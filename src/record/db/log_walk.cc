@@ -183,7 +183,9 @@ class Walker {
     doubted_.reset();
     LogFrameSeen seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false, false};
     seen.sound = right == stored && seen.page != 0;
-    if (seen.sound && !seen.of_this_log && walk_.header_sound) {  // salts are not summed
+    // Salts are not summed. Rests of an earlier log follow each other, but not a frame of this one.
+    const bool follows = walk_.frames.empty() ? walk_.header_sound : walk_.frames.back().sound;
+    if (seen.sound && !seen.of_this_log && follows) {
       std::string header(frame.substr(0, kLogFrameHeaderBytes));
       Patch(number, header.replace(8, 8, Salts()));
       seen.of_this_log = true;

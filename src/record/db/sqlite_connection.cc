@@ -219,7 +219,8 @@ Status SqliteConnection::UseLog() {
   ATHANOR_TRY(auto* statement, Prepare("PRAGMA journal_mode=WAL"));
   ATHANOR_CHECK_OK(statement->Step());
   const bool used = statement->Text(0) == "wal";
-  statement->Reset();
+  // The row comes first: only the end of the statement writes the change, and may fail.
+  ATHANOR_CHECK_OK(statement->Step());
   if (used) return Ok();
   return Fail(ErrorCode::kUnavailable, "this disk cannot hold the store: " + path_,
               "set ATHANOR_HOME to a folder on a local disk");
