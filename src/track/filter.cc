@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/format.h"
+#include "base/ids.h"
 #include "base/text.h"
 
 namespace athanor {
@@ -393,11 +394,24 @@ size_t CharacterSize(std::string_view text) {
   return size;
 }
 
+// Runs are known by their 32 digits here; `ath` and the page write the same ids in 26 letters.
+void UseHexIds(Clause& clause) {
+  const auto in_digits = [](std::string& text) {
+    if (const auto id = Ulid::Parse(text)) text = id->ToHex();
+  };
+  in_digits(clause.text);
+  for (auto& text : clause.list) in_digits(text);
+}
+
 }  // namespace
 
 Result<std::vector<Clause>> ParseFilter(std::string_view text, Searched what) {
   if (text.size() > kMostText) return Invalid("A filter has at most 65536 characters");
-  return FilterParser(text, what).Parse();
+  ATHANOR_TRY(auto clauses, FilterParser(text, what).Parse());
+  for (auto& clause : clauses) {
+    if (clause.type == FieldType::kAttribute && EndsWith(clause.key, "run_id")) UseHexIds(clause);
+  }
+  return clauses;
 }
 
 Result<OrderBy> ParseOrderBy(std::string_view text, Searched what) {

@@ -34,6 +34,10 @@ TEST(Filter, ReadsEveryKindOfIdentifier) {
 TEST(Filter, ReadsListsAndNulls) {
   EXPECT_EQ(One("attributes.run_id IN ('a','b')").list, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(One("attributes.run_id not in ('a')").comparator, Comparator::kNotIn);
+  const Ulid id = *Ulid::Parse("01KA5XJQ8Z0000000000000000");
+  EXPECT_EQ(One("attributes.run_id != '" + id.ToString() + "'").text, id.ToHex());
+  EXPECT_EQ(One("run_id IN ('" + id.ToString() + "', 'x')").list,
+            (std::vector<std::string>{id.ToHex(), "x"}));
   EXPECT_EQ(One("params.x IS NULL").comparator, Comparator::kIsNull);
   EXPECT_EQ(One("tags.x is not null").comparator, Comparator::kIsNotNull);
 }
