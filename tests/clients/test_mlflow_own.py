@@ -29,9 +29,9 @@ class Own:
             self.skipTest("MLflow skips it: %s" % next(iter(self.results[name].values()))["text"])
 
 
-def case_of(name):
-    if name in scope.CANNOT:
-        return unittest.skip(scope.CANNOT[name])(lambda self: None)
+def case_of(version, name):
+    if why := scope.cannot(version, name):
+        return unittest.skip(why)(lambda self: None)
     return lambda self: self.check(name)
 
 
@@ -47,7 +47,7 @@ class Scope(unittest.TestCase):
 def add(version, file):
     name = "V%s_%s" % (version.replace(".", "_"), file[len("test_"):])
     try:
-        tests = {test: case_of(test) for test in own_tests.names(version, file)
+        tests = {test: case_of(version, test) for test in own_tests.names(version, file)
                  if test not in scope.OUT_OF_SCOPE}
     except unittest.SkipTest as why:
         tests = {file: unittest.skip(str(why))(lambda self: None)}

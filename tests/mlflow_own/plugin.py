@@ -7,6 +7,7 @@ artifact root that a test asks for is handed on.
 """
 
 import contextlib
+import inspect
 import json
 import os
 import sys
@@ -19,7 +20,9 @@ import harness
 
 RESULT = os.environ["ATHANOR_OWN_TESTS_RESULT"]
 asked_root = None
+adapted = []
 results = {}
+servers = contextlib.ExitStack()
 
 
 def serve(root=None):
@@ -48,12 +51,17 @@ def initialize_backend_stores(*_, default_artifact_root=None, **more):
     asked_root = default_artifact_root
 
 
-@contextlib.contextmanager
-def launch_server(*_, **more):
-    """In place of `mlflow server --artifacts-destination`."""
-    with serve() as server:
-        launch_server.server = server
-        yield server.process
+def launcher(own):
+    """In place of `mlflow server --artifacts-destination`: what yields the process, or, as it was
+    in older versions, gives it back."""
+    def launch(*_, **more):
+        launcher.server = servers.enter_context(serve())
+        return launcher.server.process
+
+    @contextlib.contextmanager
+    def launched(*_, **more):
+        yield launch()
+    return launched if inspect.isgeneratorfunction(inspect.unwrap(own)) else launch
 
 
 def client_of(kind):
@@ -75,12 +83,13 @@ def pytest_collection_modifyitems(config, items):
                            ("initialize_backend_stores", initialize_backend_stores)):
             if hasattr(module, name):
                 setattr(module, name, part)
-        if hasattr(module, "_launch_server") and module._launch_server is not launch_server:
-            module._launch_server = launch_server
+        if hasattr(module, "_launch_server") and module not in adapted:
+            adapted.append(module)
+            module._launch_server = launcher(module._launch_server)
             kind = module.ArtifactsServer
 
             def made(*_, kind=kind):
-                server = launch_server.server
+                server = launcher.server
                 return kind(backend_store_uri=server.url, url=server.url,
                             default_artifact_root=server.url + "/api/2.0/mlflow-artifacts/artifacts",
                             artifacts_destination=os.path.join(server.home, "artifacts"),
@@ -111,5 +120,6 @@ def pytest_collectreport(report):
 
 @pytest.hookimpl(trylast=True)
 def pytest_sessionfinish(session):
+    servers.close()
     with open(RESULT, "w") as file:
         json.dump(results, file)
