@@ -43,7 +43,7 @@ constexpr int64_t kExitReserve = 128 << 10;
 constexpr int64_t kRecordReserve = 32 << 10;
 constexpr int64_t kNever = INT64_MAX;
 // How often to look whether anybody could still read the exit record.
-constexpr int64_t kFolderLookMs = 15'000;
+constexpr int64_t kFolderLookMs = 5'000;
 
 }  // namespace
 
