@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -29,9 +30,11 @@ class Family {
     EXPECT_EQ(::pipe(ends), 0);
     parent_ = ::fork();
     if (parent_ == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // also if the test ends early
       NameThisProcess(name);
       const pid_t child = ::fork();
       if (child == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         NameThisProcess("script");
         ::pause();
         ::_exit(0);
@@ -89,9 +92,13 @@ TEST(JobPeers, AJobAboveTheServerItselfDoesNotCount) {
     const pid_t server = ::fork();
     if (server == 0) {
       NameThisProcess("athanor");
-      const Family beside("bash");
-      const Family inner(kSupervisorName);
-      ::_exit(!IsInsideJob(beside.child()) && IsInsideJob(inner.child()) ? 0 : 1);
+      bool right = false;
+      {
+        const Family beside("bash");
+        const Family inner(kSupervisorName);
+        right = !IsInsideJob(beside.child()) && IsInsideJob(inner.child());
+      }
+      ::_exit(right ? 0 : 1);
     }
     int status = 1;
     ::waitpid(server, &status, 0);
