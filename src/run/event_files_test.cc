@@ -8,6 +8,8 @@
 
 #include "base/files.h"
 #include "base/test_dir.h"
+#include "record/eventfile/event.h"
+#include "record/eventfile/event_reader.h"
 #include "record/eventfile/event_writer.h"
 #include "record/eventfile/run_loader.h"
 
@@ -91,13 +93,42 @@ TEST_F(EventFilesTest, FollowsAFileWhileItGrows) {
   files.Poll(Millis(10'001), false, 100, found);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_GT(found[1].seq, found[0].seq);
-  // It is kept while it runs, and no byte of it twice.
-  EXPECT_TRUE(Exists(dir_ / "events/events.out.tfevents.0000002000.host"));
-  struct stat kept {};
-  struct stat own {};
-  ASSERT_EQ(::stat((dir_ / "events/events.out.tfevents.0000002000.host").c_str(), &kept), 0);
-  ASSERT_EQ(::stat(writer.path().c_str(), &own), 0);
-  EXPECT_EQ(kept.st_ino, own.st_ino);
+  // It is kept while it runs: a copy, so that what the script does to its file later changes none.
+  const auto kept = dir_ / "events/events.out.tfevents.0000002000.host";
+  EXPECT_EQ(ReadFile(kept).value(), ReadFile(writer.path()).value());
+  ASSERT_EQ(::truncate(writer.path().c_str(), 0), 0);
+  EXPECT_GT(ReadFile(kept).value().size(), 0u);
+}
+
+// Planted bugs: a new agent writes the copy on from its end, or counts bytes instead of records.
+TEST_F(EventFilesTest, ANewAgentGoesOnWithACopyThatWasTornAndScrubbed) {
+  auto options = Options();
+  options.secrets = *SecretPatterns::Make({{"KEY", "s3cret-value"}});
+  const auto kept = dir_ / "events/events.out.tfevents.0000002000.host";
+  auto writer = Writer("code/runs/a");
+  std::vector<EventFiles::Found> found;
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(writer.Scalar("of s3cret-value", step, 5, step).ok() && writer.Flush().ok());
+    EventFiles files(options);  // killed each time
+    found.clear();
+    files.Poll(Millis(10'000), false, 100, found);
+    ASSERT_EQ(found.size(), static_cast<size_t>(step + 1));
+    EXPECT_EQ(found.back().point.name, "of ***KEY***");
+    if (step == 1) {
+      ASSERT_EQ(::truncate(kept.c_str(), static_cast<off_t>(ReadFile(kept).value().size() - 5)), 0);
+    }
+  }
+  EventReader reader(UniqueFd(::open(kept.c_str(), O_RDONLY | O_CLOEXEC)));
+  std::vector<int64_t> steps;
+  ASSERT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) {
+    EXPECT_EQ(payload.find("s3cret"), std::string_view::npos);
+    EventView event;
+    ASSERT_TRUE(ReadEvent(payload, event));
+    if (event.kind == EventView::Kind::kSummary) steps.push_back(event.step);
+  }).has_value());
+  EXPECT_EQ(steps, (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_TRUE(reader.damage().empty());
+  EXPECT_EQ(reader.tail(), 0u);
 }
 
 // Planted bug: opening the tree, or a folder of it, by path.
