@@ -18,7 +18,6 @@ constexpr size_t kMostPlayed = 64;
 // As the queue takes them.
 bool Before(const JobRecord* a, const JobRecord* b) {
   if (a->spec.priority != b->spec.priority) return a->spec.priority > b->spec.priority;
-  if (a->created.ms != b->created.ms) return a->created.ms < b->created.ms;
   return a->id < b->id;
 }
 

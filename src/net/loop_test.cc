@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <ctime>
 #include <memory>
 #include <string>
 #include <thread>
@@ -16,6 +17,9 @@
 #include <gtest/gtest.h>
 
 #include "base/fd.h"
+#include "base/files.h"
+#include "base/serving_thread.h"
+#include "base/test_dir.h"
 
 namespace athanor {
 namespace {
@@ -32,6 +36,46 @@ struct Pipe {
     write.reset(fds[1]);
   }
 };
+
+// Red when the time on the wall is taken, which a busy machine makes long.
+TEST(Loop, KnowsHowLongATaskKeptTheOthersWaiting) {
+  Loop loop;
+  loop.Post([] { std::this_thread::sleep_for(std::chrono::milliseconds(100)); });
+  loop.Post([&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_LT(loop.longest_task(), std::chrono::milliseconds(50));
+  const auto used = [] {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+  };
+  loop.Post([&used] {
+    for (const auto since = used(); used() - since < milliseconds(60);) {
+    }
+  });
+  loop.Post([&loop] { loop.Stop(); });
+  loop.Run();
+  EXPECT_GT(loop.longest_task(), std::chrono::milliseconds(50));
+}
+
+// Red when nobody marks the loop's thread.
+TEST(Loop, CountsLargeFilesThatAreReadOnIt) {
+  const TestDir dir;
+  ASSERT_TRUE(ReplaceFile(dir / "large", std::string(kLittleToRead + 1, 'x')).ok());
+  ASSERT_TRUE(ReplaceFile(dir / "small", "x").ok());
+  const auto before = LongReadsWhileServing();
+  EXPECT_TRUE(ReadFile(dir / "large"));
+  EXPECT_EQ(LongReadsWhileServing(), before);
+  Loop loop;
+  loop.Post([&] {
+    EXPECT_TRUE(ReadFile(dir / "small"));
+    EXPECT_EQ(LongReadsWhileServing(), before);
+    EXPECT_TRUE(ReadFile(dir / "large"));
+    loop.Stop();
+  });
+  loop.Run();
+  EXPECT_EQ(LongReadsWhileServing(), before + 1);
+}
 
 TEST(Loop, RunsWhatWasPostedInOrderFromAnyThread) {
   Loop loop;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 namespace athanor {
 namespace {
 
@@ -29,7 +31,8 @@ QueueView Machine(std::optional<int64_t> ends_at) {
 
 TEST(LatestStarts, EachStartsWhenThoseBeforeItMustHaveEnded) {
   auto view = Machine(kNow + 100);
-  view.waiting = {Waits(2000, 2, 50), Waits(2000, 1, 30), Waits(1000, 3, 0)};
+  view.waiting = {Waits(2000, 1, 30), Waits(2000, 2, 50), Waits(1000, 3, 0)};
+  std::swap(view.waiting[0], view.waiting[1]);
   const auto starts = LatestStarts(view);
   ASSERT_EQ(starts.size(), 3u);
   EXPECT_EQ(starts[1]->ms, kNow + 100) << "the first that came";

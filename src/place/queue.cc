@@ -71,7 +71,8 @@ class Planner {
     std::sort(line.begin(), line.end(), [this](size_t a, size_t b) {
       const WaitingJob& x = Job(a);
       const WaitingJob& y = Job(b);
-      return std::tie(y.priority, x.created, x.id) < std::tie(x.priority, y.created, y.id);
+      // Ids rise, whatever the clock does.
+      return std::tie(y.priority, x.id) < std::tie(x.priority, y.id);
     });
     return line;
   }
