@@ -176,10 +176,11 @@ void Put(Mlflow& mlflow, const Call& call, const ArtifactPlace& place) {
   if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
-// Clients ask for a folder also as "." and "a/.".
+// Clients ask for a folder also as ".", "a/" and "./a".
 std::string WithoutDots(std::string_view path) {
   auto parts = Split(path, '/');
-  while (!parts.empty() && (parts.back().empty() || parts.back() == ".")) parts.pop_back();
+  std::erase(parts, ".");
+  while (!parts.empty() && parts.back().empty()) parts.pop_back();
   return Join(parts, "/");
 }
 
