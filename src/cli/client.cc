@@ -5,6 +5,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
@@ -110,6 +111,17 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
   if (fits) std::memcpy(address.sun_path, home.socket().c_str(), home.socket().size() + 1);
   bool up = fits ? ::connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0
                  : Answers(endpoint);
+  // The home of the user's server is out of sight in a job; one of the job's own may be made.
+  if (!up && std::getenv("ATHANOR_JOB_ID") && ::access(home.root.c_str(), W_OK) != 0 &&
+      errno != ENOENT) {
+    Error error;
+    error.code = ErrorCode::kDenied;
+    error.what = "what runs inside a job may not act for the user it runs as";
+    error.hint = "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
+                 "ath token create --scope submit";
+    error.id = "ATH-A0010";
+    return Fail(std::move(error));
+  }
   if (!up) {
     ATHANOR_CHECK_OK(StartServer(home, endpoint));
     client.started_ = true;

@@ -303,8 +303,8 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
     caller = {context.info.user, Scope::kAdmin, std::nullopt};
   } else if (HasOwnersUid(context, request.peer)) {
     return Refuse("what runs inside a job may not act for the user it runs as",
-                  "in a job, use its own token: MLFLOW_TRACKING_TOKEN, or the AWS_ variables; for "
-                  "more give it one as a secret: ath token create --scope submit",
+                  "use the job's own token: MLFLOW_TRACKING_TOKEN, or the AWS_ variables; for more "
+                  "give it ATHANOR_TOKEN as a secret: ath token create --scope submit",
                   "ATH-A0010");
   } else {
     return Refuse("this server does not know you", "ask its owner for `ath token create`, then "

@@ -170,6 +170,24 @@ class Inside(Jobs):
         out = self.server.ath("exec", job, "--", "python3", "-c", code, self.server.url, check=0)
         self.assertIn("[401, 'ATH-A0010']", out.stdout)
 
+    def test_ath_in_a_job_needs_a_token_that_it_was_given(self):
+        """Red if `ath` in a job speaks for its user, or starts a server where the real one is out of
+        sight; or if a token that the job was given does not do."""
+        token = self.server.http(*CREATE).json()["token"]
+        self.server.ath("secret", "set", "ATHANOR_TOKEN", input=token, check=0)
+        job = self.server.python("""
+            import os, subprocess, sys
+            ath, home, url = sys.argv[1:]
+            token = os.environ.pop("ATHANOR_TOKEN")
+            for more in ({"ATHANOR_HOME": home}, {"ATHANOR_URL": url},
+                         {"ATHANOR_URL": url, "ATHANOR_TOKEN": token}):
+                done = subprocess.run([ath, "ps", "--json"], env=dict(os.environ, **more),
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+                print(done.returncode, "ATH-A0010" in done.stdout)
+        """, harness.ATH, self.server.home, self.server.url, flags=["-s", "ATHANOR_TOKEN"])
+        self.server.wait(job)
+        self.assertEqual(self.server.logs(job), b"6 True\n6 True\n0 False\n")
+
     def test_one_connection_is_judged_once_and_credentials_need_no_judging(self):
         """Red if a verdict is not kept with its connection, or a token is refused beside jobs."""
         self.start()
