@@ -16,6 +16,7 @@
 #include "record/eventfile/tfrecord.h"
 #include "record/home_testing.h"
 #include "record/keys/key_file.h"
+#include "record/objects/directory_object_store.h"
 
 namespace athanor {
 namespace {
@@ -275,6 +276,17 @@ TEST_F(FsckTest, AFlippedBitOfAParameterIsFoundAndTheTableIsNamed) {
     named = named || finding.why.find("table records") != std::string::npos;
   }
   EXPECT_TRUE(named) << report.findings.front().what << ": " << report.findings.front().why;
+}
+
+// Planted bug: look at the pages of the first database only.
+TEST_F(FsckTest, AFlippedBitOfTheIndexOfObjectsIsFound) {
+  const SystemClock clock;
+  { ASSERT_TRUE(OpenObjectDirectory(home_.objects(), clock)); }
+  EXPECT_TRUE(Look().clean());
+  Flip(home_.object_index(), 2 * 4096 + 4000);
+  const auto report = Look();
+  ASSERT_EQ(Parts(report), (std::set<std::string>{"database"}));
+  EXPECT_EQ(report.findings.front().what, "page 3 of index.db is not as it was written");
 }
 
 // Planted bug: read the key as it comes, and every agent is refused without a word why.
