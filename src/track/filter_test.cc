@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/ids.h"
+
 namespace athanor {
 namespace {
 
