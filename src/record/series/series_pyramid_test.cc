@@ -54,6 +54,9 @@ void ExpectSampleOf(std::vector<SeriesPoint> all, const std::vector<SeriesPoint>
     if (i > 0) {
       ASSERT_LE(sample[i - 1].step, sample[i].step);
     }
+    if (i > 0 && !sample[i].step) {
+      ASSERT_LE(sample[i - 1].wall_ns, sample[i].wall_ns);
+    }
     odd |= !std::isfinite(sample[i].value);
     if (!std::isfinite(sample[i].value)) continue;
     min = std::min(min, sample[i].value);
@@ -73,6 +76,7 @@ void ExpectSampleOf(std::vector<SeriesPoint> all, const std::vector<SeriesPoint>
   EXPECT_EQ(odd, true_odd);
   EXPECT_EQ(sample.front().step, all.front().step);
   EXPECT_EQ(sample.back().step, all.back().step);
+  EXPECT_EQ(sample.back().wall_ns, all.back().wall_ns);
   EXPECT_LE(sample.size(), 6 * query.width + 2 * kChunkPoints);
 }
 
@@ -87,7 +91,8 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
 }
 
 // Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; keep
-// the chunks of guesses when a logged point comes (Add), or let chunks at step 0 keep it.
+// the chunks of guesses when a logged point comes (Add), let points at step 0 that are read keep it
+// (KeepCounted), or take chunks whose times fall for ordered (DropSteps).
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 24; ++round) {
@@ -100,6 +105,7 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
     std::map<uint32_t, uint64_t> seq;
     const bool disorder = dice.Once(4);
     const bool zeros = dice.Once(4);
+    const bool late = dice.Once(2);  // times that fall
     const int guesses = dice.Once(3) ? 1 + static_cast<int>(dice.Below(59)) : 0;
     for (int batches = 0; batches < 60; ++batches) {
       PointBatch batch;
@@ -118,7 +124,8 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
         batch.items.push_back({++seq[attempt],
                                {dice.Once(3) ? "other" : "x",
                                 stepless ? std::nullopt : std::optional(zeros ? 0 : step),
-                                step * 10, value}});
+                                step * 10 - (late ? static_cast<int64_t>(dice.Below(9'000)) : 0),
+                                value}});
       }
       ASSERT_TRUE(store->Append(job, batch));
       if (dice.Once(30)) {
