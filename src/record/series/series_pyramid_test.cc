@@ -91,8 +91,8 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
 }
 
 // Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; keep
-// the chunks of guesses when a logged point comes (Add), let points at step 0 that are read keep it
-// (KeepCounted), or take chunks whose times fall for ordered (DropSteps).
+// the chunks of guesses when a logged point comes (Add), or let points at step 0 that are read keep it
+// (KeepCounted).
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 24; ++round) {
@@ -149,6 +149,22 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
       }
     }
   }
+}
+
+// Planted bug: take chunks whose times fall for ordered (DropSteps).
+TEST(SeriesPyramid, TheLastOfASampleWithoutStepsIsTheNewest) {
+  const TestDir dir;
+  const JobId job = JobId::New();
+  auto store = OpenSeries(dir.path());
+  PointBatch batch;
+  for (uint64_t i = 1; i <= 20'000; ++i) {
+    const int64_t wall_ns = i == 20'000 ? 5 : static_cast<int64_t>(i);
+    batch.items.push_back({i, {"x", 0, wall_ns, 1}});
+  }
+  ASSERT_TRUE(store->Append(job, batch));
+  const auto sample = store->Sample(job, "x", {{}, {}, 100}).value();
+  EXPECT_EQ(sample.back().wall_ns, 19'999);
+  EXPECT_FALSE(sample.back().step);
 }
 
 // Planted bug: read only the chunks of the last attempt, or leave guesses among the points.
