@@ -182,6 +182,19 @@ class Running(Golden):
         self.server.wait(job)
         self.screen("why_stopped", "why", "sleeper")
 
+    def test_stopping(self):
+        job = self.server.submit("sh", "-c", "trap '' TERM; echo up; while :; do sleep 0.1; done",
+                                 flags=["--name", "stubborn"])
+        self.normal.name(job[-6:], "<last6>")
+        self.server.until_log(job, "up")
+        harness.until(lambda: self.server.show(job)["attempts"][0].get("held_ms", 0) > 0,
+                      "its agent has reported")
+        self.server.ath("stop", job, check=0)
+        self.screen("ps_stopping", "ps", "--state", "Stopping")
+        self.screen("why_stopping", "why", "stubborn")
+        harness.kill(self.server.supervisor_pids(job)[0])
+        self.server.wait(job)
+
     def test_queued(self):
         holder = self.server.submit("sleep", "600", flags=["--name", "holder", "--cpus",
                                                            os.cpu_count()])
