@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,7 @@ namespace athanor {
 class Database;
 class Statement;
 struct ArtifactSum;
+struct Migration;
 
 class Checker {
  public:
@@ -37,6 +39,8 @@ class Checker {
                std::string where = {});
   // Moves a file or folder below lost+found, under its own path beneath the home.
   Status PutAside(const std::string& path);
+  // A free name for it there.
+  Result<std::string> PlaceAside(const std::string& path) const;
   // The same for a copy: `path` stays.
   Status CopyAside(const std::string& path);
   // Marks the finding repaired when `done` is ok, else says in it why not.
@@ -56,7 +60,7 @@ class Checker {
 
   // fsck_pages.cc
   void CheckLogOf(const std::string& database);
-  Status CheckPagesOf(const Database& database, const std::string& path);
+  Status CheckPagesOf(const std::string& path, std::span<const Migration> migrations);
 
   // fsck_kept.cc
   void CheckIngestKey();

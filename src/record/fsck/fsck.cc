@@ -50,6 +50,10 @@ Result<std::string> PlaceFor(const StoreLayout& layout, const std::string& path)
 
 }  // namespace
 
+Result<std::string> Checker::PlaceAside(const std::string& path) const {
+  return PlaceFor(layout_, path);
+}
+
 Status Checker::PutAside(const std::string& path) {
   ATHANOR_TRY(const std::string place, PlaceFor(layout_, path));
   if (::rename(path.c_str(), place.c_str()) != 0) return FailErrno("move " + path, errno);

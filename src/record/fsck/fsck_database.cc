@@ -43,6 +43,7 @@ WallTime FirstStart(const JobRecord& record) {
 
 Status Checker::CheckDatabase() {
   CheckLogOf(layout_.database());
+  ATHANOR_CHECK_OK(CheckPagesOf(layout_.database(), ServerMigrations()));
   auto opened = Database::OpenToLook(layout_.database(), ServerMigrations());
   if (!opened) {
     if (opened.error().code != ErrorCode::kCorrupt) return tl::unexpected(opened.error());
@@ -50,7 +51,6 @@ Status Checker::CheckDatabase() {
     return Ok();
   }
   Database& database = **opened;
-  ATHANOR_CHECK_OK(CheckPagesOf(database, layout_.database()));
   for (const auto check : {&Checker::CheckIntegrity, &Checker::CheckJobs, &Checker::CheckEvents,
                            &Checker::CheckOutbox, &Checker::CheckKeys, &Checker::CheckSecrets}) {
     auto done = (this->*check)(database);

@@ -98,8 +98,8 @@ Status CheckBytes(const std::string& path, const NamedFile& named, bool deep, ui
 Status Checker::CheckObjects() {
   if (!Exists(layout_.object_index())) return Ok();
   CheckLogOf(layout_.object_index());
+  ATHANOR_CHECK_OK(CheckPagesOf(layout_.object_index(), ObjectMigrations()));
   auto index = Database::OpenToLook(layout_.object_index(), ObjectMigrations());
-  if (index) ATHANOR_CHECK_OK(CheckPagesOf(**index, layout_.object_index()));
   std::map<std::string, NamedFile> named;
   Status read;
   if (index) read = ReadNames(**index, named, report_.objects);

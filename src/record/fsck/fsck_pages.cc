@@ -5,20 +5,25 @@
 #include "record/db/broken_log.h"
 #include "record/db/checked_vfs.h"
 #include "record/db/database.h"
+#include "record/db/rebuild.h"
 #include "record/fsck/checker.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kMostPages = 20;  // told one by one
+constexpr char kRebuild[] =
+    "ath fsck --repair    makes the file anew from its tables: nothing is lost";
 constexpr char kRestore[] =
     "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
 
 // Which table or index each broken page is part of, as far as its own tree leads to it: the first
-// of each tree. `free`: every tree is whole, so that the pages belong to none.
+// of each tree. `free`: every tree is whole, so that the pages belong to none. `tables_whole`: they
+// have all there is, and indexes can be made anew.
 struct Owners {
   std::map<uint32_t, std::string> by_page;
   bool free = false;
+  bool tables_whole = false;
 };
 
 Result<Owners> FindOwners(const Database& database) {
@@ -35,6 +40,7 @@ Result<Owners> FindOwners(const Database& database) {
   });
   if (!listed.ok()) return owners;  // told already: not even the list can be read
   size_t whole = 0;
+  owners.tables_whole = true;
   for (const auto& [type, name] : trees) {
     const auto walked = database.Read([&, &tree = name](Connection& connection) -> Status {
       ATHANOR_TRY(auto* pages,
@@ -43,6 +49,7 @@ Result<Owners> FindOwners(const Database& database) {
       ATHANOR_CHECK_OK(pages->Step());
       return Ok();
     });
+    owners.tables_whole = owners.tables_whole && (walked.ok() || type == "index");
     if (walked.ok()) {
       ++whole;
     } else if (walked.error().code == ErrorCode::kCorrupt && !LastBrokenPage().in_log) {
@@ -84,10 +91,14 @@ void Checker::CheckLogOf(const std::string& database) {
   finding.hint = kRestore;
 }
 
-Status Checker::CheckPagesOf(const Database& database, const std::string& path) {
-  ATHANOR_TRY(const auto pages, database.CheckPages());
+Status Checker::CheckPagesOf(const std::string& path, std::span<const Migration> migrations) {
+  auto database = Database::OpenToLook(path, migrations);
+  if (!database) return Ok();  // told by who reads it
+  ATHANOR_TRY(const auto pages, (*database)->CheckPages());
   if (pages.broken.empty()) return Ok();
-  ATHANOR_TRY(const Owners owners, FindOwners(database));
+  ATHANOR_TRY(const Owners owners, FindOwners(**database));
+  database->reset();
+  const size_t first = report_.findings.size();
   for (size_t i = 0; i < pages.broken.size() && i < kMostPages; ++i) {
     const uint32_t page = pages.broken[i];
     const auto owner = owners.by_page.find(page);
@@ -98,8 +109,14 @@ Status Checker::CheckPagesOf(const Database& database, const std::string& path) 
       why += fmt::format("; {} more pages are damaged", pages.broken.size() - kMostPages);
     }
     Add("database", fmt::format("page {} of {} is not as it was written", page, BaseName(path)),
-        why, kRestore, path);
+        why, owners.tables_whole ? kRebuild : kRestore, path);
   }
+  if (!options_.repair || !owners.tables_whole) return Ok();
+  const Status rebuilt = [&]() -> Status {
+    ATHANOR_TRY(const std::string aside, PlaceAside(path));
+    return RebuildDatabase(path, aside);
+  }();
+  for (size_t i = first; i < report_.findings.size(); ++i) Settle(report_.findings[i], rebuilt);
   return Ok();
 }
 

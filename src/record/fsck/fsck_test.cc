@@ -278,6 +278,37 @@ TEST_F(FsckTest, AFlippedBitOfAParameterIsFoundAndTheTableIsNamed) {
   EXPECT_TRUE(named) << report.findings.front().what << ": " << report.findings.front().why;
 }
 
+// Planted bug: copy the tables without a condition, and SQLite copies the broken indexes with them;
+// or take any damage for one of indexes.
+TEST_F(FsckTest, ADamagedIndexIsMadeAnewFromItsTableAndTheFileAsItWasIsKept) {
+  auto bytes = ReadFile(home_.database());
+  ASSERT_TRUE(bytes);
+  const std::string whole = *bytes;
+  size_t mended = 0;
+  size_t left = 0;
+  for (size_t page = 1; page < whole.size() / 4096; ++page) {
+    SCOPED_TRACE(page + 1);
+    for (const char* beside : {"-wal", "-shm"}) ::unlink((home_.database() + beside).c_str());
+    ASSERT_TRUE(ReplaceFile(home_.database(), whole).ok());
+    Flip(home_.database(), page * 4096 + 17);
+    const auto damaged = ReadFile(home_.database());
+    const auto report = Look({true, false});
+    ASSERT_FALSE(report.clean());
+    if (report.left() > 0) {
+      ++left;
+      continue;
+    }
+    ++mended;
+    const std::string kept = home_.lost_and_found() + "/server/athanor.db";
+    EXPECT_EQ(ReadFile(kept), damaged);
+    ASSERT_EQ(::unlink(kept.c_str()), 0);
+    EXPECT_TRUE(Look().clean());
+    ExpectHome(home_, record_);
+  }
+  EXPECT_GT(mended, 3u);
+  EXPECT_GT(left, 3u);
+}
+
 // Planted bug: look at the pages of the first database only.
 TEST_F(FsckTest, AFlippedBitOfTheIndexOfObjectsIsFound) {
   const SystemClock clock;
