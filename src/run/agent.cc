@@ -528,7 +528,7 @@ int Agent::Finish() {
     uploaded.failure = {"upload_failed",
                         "outputs could not be put to " + plan_.spec.output_to + ": " +
                             published.error().what,
-                        "ath cp " + ShellQuote(plan_.spec.name + ":model.tar.gz") + " .", published.error().why};
+                        "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .", published.error().why};
   } else if (!outputs) {
     uploaded.failure = {"upload_failed", "outputs could not be kept: " + outputs.error().what,
                         outputs.error().hint, outputs.error().why};
