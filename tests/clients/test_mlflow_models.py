@@ -111,7 +111,7 @@ out, client = {}, mlflow.MlflowClient()
 with tempfile.TemporaryDirectory() as folder, mlflow.start_run() as run:
     big = os.path.join(folder, "big.bin")
     with open(big, "wb") as file:
-        file.write(os.urandom(1 << 20)); file.truncate(12 << 20)
+        file.write(os.urandom(1 << 20)); file.truncate(SIZE)
     mlflow.log_artifact(big)
     odd = os.path.join(folder, "a;b\\c &=+.txt")
     with open(odd, "w") as file: file.write("odd")
@@ -122,7 +122,7 @@ with tempfile.TemporaryDirectory() as folder, mlflow.start_run() as run:
     out["files"] = [f.path for f in client.list_artifacts(run.info.run_id, "d;e/f\\g")]
     with open(os.path.join(local, out["files"][0])) as file: out["text"] = file.read()
 print("OUT " + json.dumps(out) if "ATHANOR_JOB_ID" in os.environ else json.dumps(out))
-"""
+""".replace("SIZE", str(1 << 30 if harness.SOAK else 12 << 20))
 MULTIPART = {"MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD": "true",
              "MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE": "5242880",
              "MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE": "5242880"}

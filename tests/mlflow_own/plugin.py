@@ -110,6 +110,8 @@ def pytest_runtest_logreport(report):
     if report.outcome != "passed" and case["outcome"] != "failed":
         case["outcome"] = report.outcome
         case["text"] = str(report.longrepr)[-6000:]
+        if hasattr(report, "wasxfail"):
+            case["text"] = "MLflow marks it as one that fails: " + report.wasxfail
 
 
 def pytest_collectreport(report):
