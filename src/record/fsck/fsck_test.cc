@@ -292,8 +292,15 @@ TEST_F(FsckTest, ADamagedIndexIsMadeAnewFromItsTableAndTheFileAsItWasIsKept) {
     ASSERT_TRUE(ReplaceFile(home_.database(), whole).ok());
     Flip(home_.database(), page * 4096 + 17);
     const auto damaged = ReadFile(home_.database());
+    const auto looked = Look();
+    ASSERT_FALSE(looked.clean());
+    const Finding& found = looked.findings.front();
+    // Without the list of tables none can be looked at.
+    const bool table = !found.what.starts_with("page ") ||
+                       found.why.find("part of table") != std::string::npos;
+    EXPECT_EQ(found.hint.find("--repair") != std::string::npos, !table) << found.why;
     const auto report = Look({true, false});
-    ASSERT_FALSE(report.clean());
+    EXPECT_EQ(report.left() > 0, table) << found.why;
     if (report.left() > 0) {
       ++left;
       continue;
