@@ -261,8 +261,10 @@ void Router::Dispatch(Request request, Responder responder) const {
   Match match = Find(request.method, request.raw_path);
   if (match.status == 400 && request.method == "GET") {
     // An address put together with a slash too many, as MLflow's clients know it from MLflow.
+    // Not where the rest of the path is a name: "//etc/passwd" is none.
     const auto single = WithoutDoubledSlashes(request.raw_path);
-    if (single != request.raw_path && Find(request.method, single).route != nullptr) {
+    const Match meant = Find(request.method, single);
+    if (single != request.raw_path && meant.route && !EndsWith(meant.route->pattern, "...}")) {
       Response response;
       response.status = 308;
       const size_t query = request.target.find('?');

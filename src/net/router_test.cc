@@ -163,7 +163,7 @@ TEST(Router, DoubledSlashesAreSentToWhereThereAreNone) {
   EXPECT_NE(moved.find("HTTP/1.1 308"), std::string::npos) << moved;
   EXPECT_NE(moved.find("Location: /jobs/search?a=//b\r\n"), std::string::npos) << moved;
   EXPECT_EQ(answer("//evil.example/x").find("Location: //"), std::string::npos);
-  for (const char* path : {"//jobs//../x", "//jobs//a%5cb", "//jobs//%2e%2e"}) {
+  for (const char* path : {"/files//etc/passwd", "//jobs//../x", "//jobs//a%5cb", "//jobs//%2e%2e"}) {
     EXPECT_EQ(answer(path).find("Location"), std::string::npos) << path;
   }
 }

@@ -355,7 +355,7 @@ class Runs(Case):
         self.server.http("POST", "/api/2.0/mlflow/registered-models/create", {"name": "net"}, JSON)
         for _ in range(2):
             self.server.http("POST", "/api/2.0/mlflow/model-versions/create",
-                             {"name": "net", "source": "s", "run_id": self.runs[2]}, JSON)
+                             {"name": "net", "source": "s3://models/net", "run_id": self.runs[2]}, JSON)
         (model,) = get(self, "/api/v1/models").json()["models"]
         self.assertEqual((model["name"], [v["version"] for v in model["versions"]]), ("net", [2, 1]))
         self.assertEqual(model["versions"][0]["run_id"], self.runs[2])
