@@ -218,7 +218,8 @@ def ended(tiers, flaky):
     if len(flaky) > MOST_FLAKY:
         passed, failed = passed - len(flaky), failed + len(flaky)
     print("%d skipped%s" % (len(skipped), ": " + "; ".join(
-        "%s (%s)" % (name.replace("__main__.", ""), reason) for name, reason in skipped)
+        "%s (%s)" % (name.replace("__main__.", ""), reason.splitlines()[0][:150] if reason else "")
+        for name, reason in skipped)
         if skipped else ""))
     print("%d passed, %d failed" % (passed, failed), flush=True)
     return 1 if failed or not passed else 0

@@ -261,7 +261,7 @@ class Media(PageCase):
 class Live(PageCase):
     def test_a_job_appears_moves_and_ends_without_a_reload(self):
         page = self.open()
-        page.get_by_text("ath run python train.py").first.wait_for()
+        page.get_by_text("ath run -- python train.py").first.wait_for()
         self.server.script("train.py", TRAIN)
         go = os.path.join(self.server.root, "go")
         job = self.server.submit("python3", "train.py", flags=[
