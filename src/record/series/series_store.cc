@@ -259,6 +259,7 @@ struct SeriesStore::Parts {
   Status Write(JobId job, JobSeries& state, const NewNames& defined,
                std::vector<SeriesBlock>& blocks);
   Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
+  Result<std::vector<SeriesChunk>> Chunks(JobId job, std::string_view name);  // none of a name unknown
   Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
                     std::vector<SeriesPoint>& points);
   Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
@@ -615,14 +616,7 @@ Result<std::vector<SeriesPoint>> SeriesStore::History(JobId job, std::string_vie
 
 Result<std::optional<std::vector<SeriesPoint>>> SeriesStore::ShortHistory(
     JobId job, std::string_view name, uint64_t most, const Resumes& resumes) const {
-  std::vector<SeriesChunk> chunks;
-  {
-    const auto lease = parts_->jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
-    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
-    const auto at = lease->by_name.find(name);
-    if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
-  }
+  ATHANOR_TRY(auto chunks, parts_->Chunks(job, name));
   KeepSpeakers(chunks);
   uint64_t count = 0;
   for (const auto& chunk : chunks) count += chunk.count;
@@ -654,14 +648,7 @@ std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std
 Result<std::vector<SeriesPoint>> SeriesStore::Sample(JobId job, std::string_view name,
                                                      const SampleQuery& query,
                                                      const Resumes& resumes) const {
-  std::vector<SeriesChunk> chunks;
-  {
-    const auto lease = parts_->jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
-    ATHANOR_CHECK_OK(parts_->Open(job, *lease));
-    const auto at = lease->by_name.find(name);
-    if (at != lease->by_name.end()) chunks = lease->series[at->second].pyramid.chunks();
-  }
+  ATHANOR_TRY(auto chunks, parts_->Chunks(job, name));
   SamplePlan plan = PlanSample(std::move(chunks), query, resumes);
   if (!plan.by_chunks) {
     ATHANOR_TRY(auto points, Read(job, name, false, resumes));
@@ -719,6 +706,15 @@ Status SeriesStore::Parts::ReadChunks(JobId job, std::string_view name,
 }
 
 // All points of a name that there are, in order of arrival.
+Result<std::vector<SeriesChunk>> SeriesStore::Parts::Chunks(JobId job, std::string_view name) {
+  const auto lease = jobs.Take(job);
+  const std::lock_guard lock(lease->mutex);
+  ATHANOR_CHECK_OK(Open(job, *lease));
+  const auto at = lease->by_name.find(name);
+  if (at == lease->by_name.end()) return std::vector<SeriesChunk>();
+  return lease->series[at->second].pyramid.chunks();
+}
+
 Result<std::vector<SeriesPoint>> SeriesStore::Parts::Arrived(JobId job, std::string_view name) {
   const auto lease = jobs.Take(job);
   JobSeries& state = *lease;
