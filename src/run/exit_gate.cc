@@ -33,12 +33,12 @@ bool ScrubValues(const ExitGate& gate, Json& value, bool is_name) {
   return any;
 }
 
-void PutField(std::string& out, const proto::Field& field) {
+void PutNumber(std::string& out, const proto::Field& field) {
   switch (field.type) {
     case proto::WireType::kVarint: return proto::PutInt(out, field.number, field.AsInt());
     case proto::WireType::kFixed64: return proto::PutDouble(out, field.number, field.AsDouble());
     case proto::WireType::kFixed32: return proto::PutFloat(out, field.number, field.AsFloat());
-    case proto::WireType::kBytes: return proto::PutBytes(out, field.number, field.bytes);
+    case proto::WireType::kBytes: return;
   }
 }
 
@@ -59,12 +59,13 @@ bool ScrubFields(const ExitGate& gate, std::string& message, int depth) {
     std::string_view rest = message;
     bool any = false;
     for (proto::Field field; proto::TakeField(rest, field);) {
-      std::string inner(field.bytes);
-      if (field.type == proto::WireType::kBytes && ScrubFields(gate, inner, depth + 1)) {
-        any = true;
-        field.bytes = inner;
+      if (field.type != proto::WireType::kBytes) {
+        PutNumber(out, field);
+        continue;
       }
-      PutField(out, field);
+      std::string inner(field.bytes);
+      any = ScrubFields(gate, inner, depth + 1) || any;
+      proto::PutBytes(out, field.number, inner);
     }
     if (any) {
       message = std::move(out);

@@ -11,6 +11,7 @@
 #include "record/eventfile/event.h"
 #include "record/eventfile/event_reader.h"
 #include "record/eventfile/event_writer.h"
+#include "record/eventfile/proto.h"
 
 namespace athanor {
 namespace {
@@ -66,6 +67,20 @@ TEST(ExitGate, AnEventStaysOneThatReadersWalk) {
     }
   }));
   EXPECT_EQ(values, 1);
+}
+
+TEST(ExitGate, NumbersThatFollowAStringStay) {
+  std::string message, clean;
+  proto::PutBytes(message, 1, kValue);
+  proto::PutInt(message, 2, -7);
+  proto::PutDouble(message, 3, 0.5);
+  proto::PutFloat(message, 4, 0.25);
+  proto::PutBytes(clean, 1, "***KEY***");
+  proto::PutInt(clean, 2, -7);
+  proto::PutDouble(clean, 3, 0.5);
+  proto::PutFloat(clean, 4, 0.25);
+  EXPECT_TRUE(Gate().ScrubMessage(message));
+  EXPECT_EQ(message, clean);
 }
 
 TEST(ExitGate, TextFilesAreCleanAndOthersAreLeftAlone) {
