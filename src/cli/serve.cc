@@ -57,6 +57,9 @@ namespace athanor {
 namespace {
 
 constexpr Millis kSyncEvery{100};
+constexpr Millis kKeepEvery{500};
+constexpr size_t kKeptAtOnce = 1'000;  // runs
+constexpr Millis kKeepAtEnd{1'000};
 constexpr Millis kSilenceEvery{5'000};
 constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
 constexpr int kLargeBlock = 1 << 20;
@@ -111,6 +114,7 @@ class Server {
     syncer_.Stop();
     run_writes_.Stop();
     SyncNow();
+    KeepAtEnd();
     ::unlink(home_.socket().c_str());
     return failed_ ? 1 : 0;
   }
@@ -202,10 +206,8 @@ class Server {
     run_store_ = std::make_unique<RunStore>(*database_);
     const auto read_anew = [this] {
       log_.Log(LogLevel::kError, "a change of runs could not be kept");
-      auto kept = run_store_->Load();
-      if (!kept) return;
-      runs_->Load(*kept);
-      models_.Load(*kept);
+      if (!runs_->Load(*run_store_)) return;
+      if (const auto models = run_store_->LoadModels()) models_.Load(*models);
     };
     run_writer_ = std::make_unique<RunWriter>(
         *run_store_, run_writes_, loop_, read_anew,
@@ -214,21 +216,16 @@ class Server {
       ATHANOR_TRY(artifact_root_, ArtifactRootFrom(options_.mlflow_artifact_root));
     }
     runs_ = std::make_unique<RunBook>(*series_, artifact_root_);
-    ATHANOR_TRY(const auto known, run_store_->Load());
-    runs_->Load(known);
-    models_.Load(known);
-    std::map<JobId, RunStatus> seen;
-    for (const auto& run : known.runs) seen.emplace(run.id, run.status);
+    kept_metrics_ = std::make_unique<KeptMetrics>(home_.kept_metrics(), home_.series());
+    ATHANOR_CHECK_OK(runs_->Load(*run_store_, kept_metrics_.get()));
+    ATHANOR_TRY(const auto models, run_store_->LoadModels());
+    models_.Load(models);
     JobQuery all;
     all.limit = SIZE_MAX;
     ATHANOR_TRY(const auto jobs, jobs_->List(all));
     if (!jobs.empty()) KeepIdsAbove(jobs.front().id.value);
     for (const auto& job : jobs) {
-      const auto at = seen.find(job.id);
-      if (at != seen.end() && IsTerminal(job.state) && at->second != RunStatus::kRunning &&
-          at->second != RunStatus::kScheduled && job.attempts < 2) {
-        continue;
-      }
+      if (runs_->IsInLine(job.id, job.state, job.attempts)) continue;
       ATHANOR_TRY(const auto record, jobs_->Find(job.id));
       run_writer_->Write(runs_->Mirror(record), {});
     }
@@ -442,6 +439,18 @@ class Server {
     std::fflush(stdout);
   }
 
+  // So that the next start need not read every series.
+  void KeepMetrics() {
+    if (clock_.Monotonic() - kept_at_ < kKeepEvery) return;
+    kept_at_ = clock_.Monotonic();
+    runs_->KeepSome(kKeptAtOnce);
+  }
+  void KeepAtEnd() {
+    const Millis until = clock_.Monotonic() + kKeepAtEnd;
+    while (clock_.Monotonic() < until && runs_->KeepSome(kKeptAtOnce, true) > 0) {
+    }
+  }
+
   // What ten thousand submits used is given back to the system, not kept for the next ones.
   void GiveBackMemory() {
     if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
@@ -460,6 +469,7 @@ class Server {
   void SyncTick() {
     bool taken = syncer_.Submit([this] {
       SyncNow();
+      KeepMetrics();
       GiveBackMemory();
       loop_.Post([this] { loop_.After(kSyncEvery, [this] { SyncTick(); }); });
     });
@@ -483,6 +493,7 @@ class Server {
   ServeOptions options_;
   std::set<JobId> silent_;  // when last looked
   Millis gave_back_{0};  // the syncing thread's
+  Millis kept_at_{0};    // the same
   Home home_;
   SystemClock clock_;
   Logger log_;
@@ -512,6 +523,7 @@ class Server {
   std::unique_ptr<LogStore> logs_;
   std::unique_ptr<RunStore> run_store_;
   std::unique_ptr<RunWriter> run_writer_;
+  std::unique_ptr<KeptMetrics> kept_metrics_;
   std::unique_ptr<RunBook> runs_;
   ModelBook models_;
   std::optional<Catalogue> catalogue_;

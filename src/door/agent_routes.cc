@@ -110,6 +110,7 @@ class ReportTaker {
   }
   Happened On(PointsFrame& f) {
     f.batch.attempt = number();
+    const RunBook::Storing storing(context_.runs, job_);
     auto added = context_.series.Append(job_, f.batch);
     if (!added && added.error().code == ErrorCode::kInvalid) {
       // Names no series may have: sent again they would be refused again, for ever.
@@ -118,7 +119,6 @@ class ReportTaker {
     } else if (!added) {
       error_ = added.error();
     } else if (*added > 0) {
-      context_.runs.Touch(job_);
       context_.hub.Tell(job_, News::kPoints);
       context_.studies->PointsCame(job_);
     }

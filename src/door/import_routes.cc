@@ -102,11 +102,9 @@ Result<JobId> OwnRun(DoorContext& context, const Call& call) {
 
 Status AddPoints(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const JobId id, OwnRun(context, call));
+  const RunBook::Storing storing(context.runs, id);
   ATHANOR_TRY(const size_t stored, context.series.AppendFrames(id, call.request.body));
-  if (stored > 0) {
-    context.runs.Touch(id);
-    context.hub.Tell(id, News::kPoints);
-  }
+  if (stored > 0) context.hub.Tell(id, News::kPoints);
   call.Json(200, DumpJson(Json{{"stored", stored}}));
   return Ok();
 }

@@ -211,7 +211,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
       JsonWriter json(data);
       json.BeginObject();
       json.Text("run", id.ToString());
-      json.Text("status", NameOf(run.row.status));
+      json.Text("status", NameOf(run.status));
       json.Key("metrics");
       json.BeginArray();
       size_t told = 0;

@@ -21,9 +21,9 @@ Result<NameQuery> NameQueryOf(const DoorContext& context, const Request& request
   NameQuery query;
   const auto kind = request.Query("kind").value_or("metric");
   if (kind == "param") {
-    query.of = NameQuery::Of::kParam;
+    query.of = KeyKind::kParam;
   } else if (kind == "tag") {
-    query.of = NameQuery::Of::kTag;
+    query.of = KeyKind::kTag;
   } else if (kind != "metric") {
     return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag",
                       "got '" + Printable(kind.substr(0, 80)) + "'", "ATH-R0031", ""});
@@ -63,18 +63,6 @@ void Names(DoorContext& context, const Call& call) {
 
 void Experiments(DoorContext& context, const Call& call) {
   OnReader(context, call, [&context, call] {
-    struct Sum {
-      int64_t runs = 0;
-      int64_t last_ms = 0;
-    };
-    std::map<int64_t, Sum> sums;
-    RunQuery all;
-    all.limit = SIZE_MAX;
-    context.runs.Look(context.runs.Search(all).runs, [&](const RunEntry& run) {
-      auto& sum = sums[run.row.experiment];
-      ++sum.runs;
-      sum.last_ms = std::max({sum.last_ms, run.row.started_ms, run.row.ended_ms});
-    });
     std::string body;
     JsonWriter json(body);
     json.BeginObject();
@@ -82,7 +70,7 @@ void Experiments(DoorContext& context, const Call& call) {
     json.BeginArray();
     for (const auto& experiment : context.runs.Experiments()) {
       if (experiment.row.deleted) continue;
-      const auto sum = sums[experiment.row.id];
+      const auto sum = context.runs.SumOf(experiment.row.id);
       json.BeginObject();
       json.Text("id", std::to_string(experiment.row.id));
       json.Text("name", experiment.row.name);

@@ -8,8 +8,7 @@ namespace athanor {
 
 std::string ArtifactsOf(const DoorContext& context, JobId run) {
   constexpr std::string_view kScheme = "mlflow-artifacts:/";
-  std::string uri;
-  context.runs.Look({run}, [&](const RunEntry& entry) { uri = entry.row.artifacts; });
+  const std::string uri = context.runs.ArtifactsOf(run);
   // .../EXPERIMENT/RUN/artifacts, as it was made; the run's own folder goes.
   const std::string end = "/" + run.value.ToHex() + "/artifacts";
   if (!StartsWith(uri, kScheme) || !EndsWith(uri, end)) return "";

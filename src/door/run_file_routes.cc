@@ -24,9 +24,7 @@ tl::unexpected<Error> NoFile(std::string_view path) {
 
 // The run's place, and `path` within it.
 Result<ArtifactPlace> PlaceOf(const DoorContext& context, JobId run, const std::string& path) {
-  std::string uri;
-  context.runs.Look({run}, [&](const RunEntry& entry) { uri = entry.row.artifacts; });
-  auto place = PlaceOfUri(context, uri);
+  auto place = PlaceOfUri(context, context.runs.ArtifactsOf(run));
   if (!place || place->path.empty()) return NoFile(path);
   if (path.empty()) return std::move(*place);
   if (!CheckArtifactPath(path)) return NoFile(path);

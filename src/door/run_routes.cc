@@ -16,7 +16,6 @@ namespace {
 constexpr size_t kUsualRuns = 20;
 constexpr size_t kMostRuns = 10'000;
 constexpr size_t kMostWidth = 20'000;
-constexpr size_t kShortestPart = 4;  // of an id
 
 // Which metrics, params and tags a caller wants; everything when it names none.
 struct Columns {
@@ -47,16 +46,16 @@ bool Wanted(const Columns& columns, const std::vector<std::string>& names,
 void WriteRun(JsonWriter& json, const RunBook& book, const RunEntry& run,
               const std::string& experiment, const Columns& columns) {
   json.BeginObject();
-  json.Text("id", run.row.id.ToString());
-  json.Text("run_id", run.row.id.value.ToHex());
-  json.Text("name", run.row.name);
+  json.Text("id", run.id.ToString());
+  json.Text("run_id", run.id.value.ToHex());
+  json.Text("name", run.name);
   json.Text("experiment", experiment);
-  json.Text("user", run.row.user);
-  json.Text("status", NameOf(run.row.status));
-  json.Text("started", Rfc3339({run.row.started_ms}));
-  if (run.row.ended_ms != 0) json.Text("ended", Rfc3339({run.row.ended_ms}));
+  json.Text("user", book.UserOf(run));
+  json.Text("status", NameOf(run.status));
+  json.Text("started", Rfc3339({run.started_ms}));
+  if (run.ended_ms != 0) json.Text("ended", Rfc3339({run.ended_ms}));
   json.Key("job");
-  json.Bool(run.row.is_job);
+  json.Bool(run.is_job);
   json.Key("metrics");
   json.BeginObject();
   for (const auto& metric : run.metrics) {
@@ -72,11 +71,11 @@ void WriteRun(JsonWriter& json, const RunBook& book, const RunEntry& run,
     json.EndObject();
   }
   json.EndObject();
-  const auto labels = [&](std::string_view key, const std::vector<RunLabel>& all,
+  const auto labels = [&](std::string_view key, const RunLabels& all,
                           const std::vector<std::string>& names) {
     json.Key(key);
     json.BeginObject();
-    for (const auto& label : all) {
+    for (const auto label : all) {
       const auto& name = book.KeyName(label.key);
       if (Wanted(columns, names, name)) json.Text(name, label.value);
     }
@@ -108,6 +107,12 @@ Result<RunQuery> QueryOf(const RunBook& book, const Request& request) {
     if (key == "order") order.push_back(value);
   }
   ATHANOR_TRY(query.order, ParseOrder(order, Searched::kRuns));
+  if (const auto token = request.Query("after"); token && !token->empty()) {
+    ATHANOR_TRY(query.after, DecodePlace(*token));
+    if (query.after->values.size() != query.order.size()) {
+      return Fail(ErrorCode::kInvalid, "this `after` was given for another order");
+    }
+  }
   if (const auto name = request.Query("experiment")) {
     ATHANOR_TRY(const auto experiment, book.ExperimentNamed(*name));
     query.experiments = {experiment.row.id};
@@ -138,10 +143,11 @@ void List(DoorContext& context, const Call& call) {
     json.Key("runs");
     json.BeginArray();
     book.Look(page.runs, [&](const RunEntry& run) {
-      const auto name = experiments.find(run.row.experiment);
+      const auto name = experiments.find(run.experiment);
       WriteRun(json, book, run, name == experiments.end() ? "" : name->second, *columns);
     });
     json.EndArray();
+    if (page.next) json.Text("next", EncodePlace(*page.next));
     json.EndObject();
     call.Json(200, std::move(body));
   });
@@ -155,7 +161,7 @@ void Show(DoorContext& context, const Call& call) {
     std::string body;
     JsonWriter json(body);
     context.runs.Look({*id}, [&](const RunEntry& run) {
-      const auto name = experiments.find(run.row.experiment);
+      const auto name = experiments.find(run.experiment);
       WriteRun(json, context.runs, run, name == experiments.end() ? "" : name->second, {});
     });
     call.Json(200, std::move(body));
@@ -191,30 +197,11 @@ void Points(DoorContext& context, const Call& call) {
 
 Result<JobId> ResolveRun(const DoorContext& context, const std::string& reference) {
   if (const auto id = JobId::Parse(reference); id && context.runs.Has(*id)) return *id;
-  const auto job = context.jobs.Resolve(reference);
-  if (job) return *job;
-  RunQuery query;
-  query.limit = SIZE_MAX;
-  const RunPage all = context.runs.Search(query);
-  std::optional<JobId> named;
-  std::vector<JobId> parts;
-  const std::string lower = ToLower(reference);
-  context.runs.Look(all.runs, [&](const RunEntry& run) {
-    if (!named && run.row.name == reference) named = run.row.id;
-    if (lower.size() < kShortestPart) return;
-    const std::string text = run.row.id.ToString();
-    if (StartsWith(text, lower) || EndsWith(text, lower) ||
-        StartsWith(run.row.id.value.ToHex(), lower)) {
-      parts.push_back(run.row.id);
-    }
-  });
-  if (named) return *named;
-  if (parts.size() == 1) return parts.front();
-  if (parts.empty()) return tl::unexpected(job.error());
-  Error error;
-  error.code = ErrorCode::kConflict;
-  error.what = fmt::format("{} runs have \"{}\" in their ids", parts.size(),
-                           Printable(reference.substr(0, 200)));
+  // Every job is a run here, so that who asks for a run by name need not wait for the database.
+  auto run = context.runs.Resolve(reference);
+  if (run) return run;
+  if (run.error().code == ErrorCode::kNotFound) return context.jobs.Resolve(reference);
+  Error error = run.error();
   error.hint = "ath runs";
   error.id = "ATH-R0030";
   return Fail(std::move(error));

@@ -51,11 +51,11 @@ Trash LookIntoTrash(const DoorContext& context, WallTime before,
   for (const auto& record : live) running.insert(record.id);
   RunQuery query;
   query.view = ViewType::kDeleted;
-  query.limit = SIZE_MAX;
+  query.any_order = true;
   Trash trash;
-  context.runs.Look(context.runs.Search(query).runs, [&](const RunEntry& run) {
-    if (run.row.deleted_ms < before.ms && !running.contains(run.row.id)) {
-      trash.due.push_back({run.row.id, 0});
+  context.runs.Peek(context.runs.Search(query).runs, [&](const RunEntry& run) {
+    if (run.more().deleted_ms < before.ms && !running.contains(run.id)) {
+      trash.due.push_back({run.id, 0});
     } else {
       ++trash.kept;
     }

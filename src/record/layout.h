@@ -14,6 +14,7 @@ struct StoreLayout {
   std::string ingest_key() const { return root + "/server/ingest.key"; }
   std::string logs() const { return root + "/server/logs"; }
   std::string series() const { return root + "/server/series"; }
+  std::string kept_metrics() const { return root + "/server/metrics.kept"; }
   std::string blobs() const { return root + "/blobs"; }
   std::string objects() const { return root + "/objects"; }
   std::string object_index() const { return root + "/objects/index.db"; }

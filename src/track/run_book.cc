@@ -10,31 +10,15 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kRunName = "mlflow.runName";
-
-template <class Rows>
-auto PlaceOf(Rows& rows, uint32_t key) {
-  return std::lower_bound(rows.begin(), rows.end(), key,
-                          [](const auto& row, uint32_t k) { return row.key < k; });
-}
-
-// True if that is news.
-bool Put(std::vector<RunLabel>& labels, uint32_t key, const std::string& value) {
-  const auto at = PlaceOf(labels, key);
-  if (at != labels.end() && at->key == key) {
-    if (at->value == value) return false;
-    at->value = value;
-    return true;
-  }
-  labels.insert(at, {key, value});
-  return true;
-}
+constexpr size_t kSweptAtOnce = 2'000;
+constexpr size_t kMostAlike = 10;  // runs whose ids have the same digits, to be counted
 
 tl::unexpected<Error> NoRun(JobId id) {
   return Fail(ErrorCode::kNotFound, fmt::format("Run with id={} not found", id.value.ToHex()),
               "ath runs");
 }
 
-RunStatus StatusOf(JobState state) {
+RunStatus RunStatusOf(JobState state) {
   switch (state) {
     case JobState::kQueued:
     case JobState::kPlacing:
@@ -49,7 +33,7 @@ RunStatus StatusOf(JobState state) {
   return RunStatus::kRunning;
 }
 
-std::string ArtifactsOf(const ExperimentRow& experiment, JobId run) {
+std::string UsualArtifacts(const ExperimentRow& experiment, JobId run) {
   return fmt::format("{}/{}/artifacts", experiment.location, run.value.ToHex());
 }
 
@@ -81,59 +65,6 @@ std::optional<RunStatus> RunStatusNamed(std::string_view name) {
   return std::nullopt;
 }
 
-const RunLabel* FindLabel(const std::vector<RunLabel>& labels, uint32_t key) {
-  const auto at = PlaceOf(labels, key);
-  return at != labels.end() && at->key == key ? &*at : nullptr;
-}
-
-void RunBook::Load(const RunBatch& all) {
-  const std::unique_lock lock(mutex_);
-  experiments_.clear();
-  experiment_ids_.clear();
-  table_.Clear();
-  const Runs before = std::exchange(runs_, {});
-  for (const auto& row : all.experiments) {
-    experiments_[row.id].row = row;
-    experiment_ids_[row.name] = row.id;
-  }
-  // The default experiment was made with the database, before anybody could say where.
-  if (const auto at = experiments_.find(0);
-      at != experiments_.end() && at->second.row.location == fmt::format("{}/0", kOwnArtifacts)) {
-    at->second.row.location = fmt::format("{}/0", artifact_root_);
-  }
-  for (const auto& row : all.runs) {
-    auto& entry = runs_[row.id];
-    entry = std::make_unique<RunEntry>();
-    entry->row = row;
-    // Not kept with runs: their jobs know.
-    if (const auto at = before.find(row.id); at != before.end()) {
-      entry->resumes = at->second->resumes;
-    }
-    table_.Add(*entry);
-  }
-  for (const auto& label : all.labels) {
-    if (!label.value) continue;
-    if (label.kind == LabelKind::kExperimentTag) {
-      const auto at = experiments_.find(std::strtoll(label.owner.c_str(), nullptr, 10));
-      if (at != experiments_.end()) at->second.tags[label.key] = *label.value;
-    }
-    if (label.kind != LabelKind::kParam && label.kind != LabelKind::kTag) continue;
-    const auto id = JobId::Parse(label.owner);
-    const auto at = id ? runs_.find(*id) : runs_.end();
-    if (at == runs_.end()) continue;
-    auto& labels = label.kind == LabelKind::kParam ? at->second->params : at->second->tags;
-    Put(labels, KeyOf(label.key), *label.value);
-  }
-  for (const auto& input : all.inputs) {
-    if (const auto at = runs_.find(input.run); at != runs_.end()) {
-      at->second->inputs.push_back(input);
-    }
-  }
-  for (const auto& link : all.links) {
-    if (const auto at = runs_.find(link.run); at != runs_.end()) at->second->links.push_back(link);
-  }
-}
-
 // Needs the lock, as whatever adds a name does.
 uint32_t RunBook::KeyOf(std::string_view name) const {
   if (const auto at = keys_.find(name); at != keys_.end()) return at->second;
@@ -152,12 +83,12 @@ std::optional<uint32_t> RunBook::KnownKey(std::string_view name) const {
 Result<RunEntry*> RunBook::Find(JobId id) {
   const auto at = runs_.find(id);
   if (at == runs_.end()) return NoRun(id);
-  return at->second.get();
+  return &at->second;
 }
 
 Result<RunEntry*> RunBook::Active(JobId id) {
   ATHANOR_TRY(auto* run, Find(id));
-  if (run->row.deleted) {
+  if (run->deleted) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("The run {} must be in the 'active' state. Current state is deleted.",
                             id.value.ToHex()));
@@ -264,13 +195,23 @@ Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t
   experiment->row.deleted = deleted;
   experiment->row.updated_ms = now_ms;
   batch.experiments.push_back(experiment->row);
-  for (auto& [run_id, run] : runs_) {
-    if (run->row.experiment != id || run->row.deleted == deleted) continue;
-    run->row.deleted = deleted;
-    run->row.deleted_ms = deleted ? now_ms : 0;
-    table_.Update(*run);
-    batch.runs.push_back(run->row);
+  return batch;
+}
+
+RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep) {
+  const std::unique_lock lock(mutex_);
+  // What went may have put a run into a place that was passed.
+  if (sweep.moves != table_.moves()) sweep = {0, table_.moves(), false};
+  RunBatch batch;
+  const auto experiments = table_.experiments();
+  for (; sweep.place < table_.size() && batch.runs.size() < kSweptAtOnce; ++sweep.place) {
+    if (experiments[sweep.place] != experiment) continue;
+    RunEntry& run = table_.run(sweep.place);
+    if (run.deleted == deleted) continue;
+    SetDeleted(run, deleted, now_ms);
+    batch.runs.push_back(RowOf(run));
   }
+  sweep.done = sweep.place >= table_.size();
   return batch;
 }
 
@@ -296,20 +237,34 @@ Result<RunBatch> RunBook::TagExperiment(int64_t id, const std::string& key,
   return batch;
 }
 
+void RunBook::SetDeleted(RunEntry& run, bool deleted, int64_t now_ms) {
+  counts_.Take(run);
+  run.deleted = deleted;
+  if (deleted || run.extra) run.AddMore().deleted_ms = deleted ? now_ms : 0;
+  counts_.Add(run);
+  table_.Update(run);
+}
+
 void RunBook::SetTag(RunEntry& run, const std::string& key, const std::string& value,
                      RunBatch& batch) {
-  if (key == kRunName && run.row.name != value) {
-    run.row.name = value;
-    batch.runs.push_back(run.row);
+  if (key == kRunName && run.name != value) {
+    index_.Rename(run, value);
+    batch.runs.push_back(RowOf(run));
   }
-  if (!Put(run.tags, KeyOf(key), value)) return;
-  batch.labels.push_back({LabelKind::kTag, run.row.id.value.ToHex(), key, value});
+  const uint32_t number = KeyOf(key);
+  const auto was = run.tags.Put(number, value);
+  if (was == RunLabels::Was::kSame) return;
+  if (was == RunLabels::Was::kNew) counts_.AddKey(run, KeyKind::kTag, number);
+  batch.labels.push_back({LabelKind::kTag, run.id.value.ToHex(), key, value});
 }
 
 void RunBook::SetParam(RunEntry& run, const std::string& key, const std::string& value,
                        RunBatch& batch) {
-  if (!Put(run.params, KeyOf(key), value)) return;
-  batch.labels.push_back({LabelKind::kParam, run.row.id.value.ToHex(), key, value});
+  const uint32_t number = KeyOf(key);
+  const auto was = run.params.Put(number, value);
+  if (was == RunLabels::Was::kSame) return;
+  if (was == RunLabels::Was::kNew) counts_.AddKey(run, KeyKind::kParam, number);
+  batch.labels.push_back({LabelKind::kParam, run.id.value.ToHex(), key, value});
 }
 
 Result<RunBatch> RunBook::AddRun(const NewRun& made) {
@@ -320,20 +275,17 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
                 fmt::format("The experiment {} must be in the 'active' state. Current state is "
                             "deleted.", made.experiment));
   }
-  auto& run = runs_[made.id];
-  run = std::make_unique<RunEntry>();
-  run->row.id = made.id;
-  run->row.experiment = made.experiment;
-  run->row.name = made.name;
-  run->row.user = made.user;
-  run->row.started_ms = made.started_ms;
-  run->row.artifacts = ArtifactsOf(experiment->row, made.id);
-  run->stale = false;
-  table_.Add(*run);
+  RunEntry& run = runs_[made.id];
+  run.id = made.id;
+  run.experiment = made.experiment;
+  run.name = made.name;
+  run.user = KeyOf(made.user);
+  run.started_ms = made.started_ms;
+  Enter(run);
   RunBatch batch;
-  batch.runs.push_back(run->row);
-  for (const auto& [key, value] : made.tags) SetTag(*run, key, value, batch);
-  SetTag(*run, std::string(kRunName), made.name, batch);
+  batch.runs.push_back(RowOf(run));
+  for (const auto& [key, value] : made.tags) SetTag(run, key, value, batch);
+  SetTag(run, std::string(kRunName), made.name, batch);
   return batch;
 }
 
@@ -342,11 +294,12 @@ Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
   // How a job stands is for its record to say, not for the script inside it.
-  if (!run->row.is_job) {
-    if (update.status) run->row.status = *update.status;
-    if (update.ended_ms) run->row.ended_ms = *update.ended_ms;
+  if (!run->is_job) {
+    if (update.status) run->status = *update.status;
+    if (update.ended_ms) run->ended_ms = *update.ended_ms;
+    counts_.Happened(*run);
   }
-  batch.runs.push_back(run->row);
+  batch.runs.push_back(RowOf(*run));
   if (update.name) SetTag(*run, std::string(kRunName), *update.name, batch);
   return batch;
 }
@@ -354,11 +307,9 @@ Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
 Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) {
   const std::unique_lock lock(mutex_);
   ATHANOR_TRY(auto* run, Find(id));
-  run->row.deleted = deleted;
-  run->row.deleted_ms = deleted ? now_ms : 0;
-  table_.Update(*run);
+  SetDeleted(*run, deleted, now_ms);
   RunBatch batch;
-  batch.runs.push_back(run->row);
+  batch.runs.push_back(RowOf(*run));
   return batch;
 }
 
@@ -368,9 +319,9 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
   std::map<std::string_view, std::string_view> fresh;
   for (const auto& [key, value] : params) {
     const auto known = KnownKey(key);
-    const RunLabel* before = known ? FindLabel(run->params, *known) : nullptr;
+    const auto before = known ? run->params.Find(*known) : std::nullopt;
     const auto [at, first] = fresh.emplace(key, value);
-    const std::string_view old = before ? std::string_view(before->value) : at->second;
+    const std::string_view old = before.value_or(at->second);
     if (old == value) continue;
     return Fail(ErrorCode::kInvalid,
                 fmt::format("Changing param values is not allowed. Param with key='{}' was already "
@@ -394,12 +345,11 @@ Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
   const std::unique_lock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   const auto known = KnownKey(key);
-  const auto at = known ? PlaceOf(run->tags, *known) : run->tags.end();
-  if (at == run->tags.end() || at->key != *known) {
+  if (!known || !run->tags.Erase(*known)) {
     return Fail(ErrorCode::kNotFound, fmt::format("No tag with name: {} in run with id {}",
                                                   Printable(key), id.value.ToHex()));
   }
-  run->tags.erase(at);
+  counts_.TakeKey(*run, KeyKind::kTag, *known);
   RunBatch batch;
   batch.labels.push_back({LabelKind::kTag, id.value.ToHex(), key, std::nullopt});
   return batch;
@@ -410,25 +360,26 @@ Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
                                     std::vector<ModelLinkRow> links) {
   const std::unique_lock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
-  for (auto& dataset : datasets) dataset.experiment = run->row.experiment;
+  for (auto& dataset : datasets) dataset.experiment = run->experiment;
+  auto& more = run->AddMore();
   for (auto& input : inputs) {
     input.run = id;
-    const auto same = std::find_if(run->inputs.begin(), run->inputs.end(), [&](const auto& known) {
+    const auto same = std::find_if(more.inputs.begin(), more.inputs.end(), [&](const auto& known) {
       return known.name == input.name && known.digest == input.digest;
     });
-    if (same == run->inputs.end()) {
-      run->inputs.push_back(input);
+    if (same == more.inputs.end()) {
+      more.inputs.push_back(input);
     } else {
       *same = input;
     }
   }
   for (auto& link : links) {
     link.run = id;
-    const auto same = std::find_if(run->links.begin(), run->links.end(), [&](const auto& known) {
+    const auto same = std::find_if(more.links.begin(), more.links.end(), [&](const auto& known) {
       return known.model == link.model && known.output == link.output;
     });
-    if (same == run->links.end()) {
-      run->links.push_back(link);
+    if (same == more.links.end()) {
+      more.links.push_back(link);
     } else {
       *same = link;
     }
@@ -446,61 +397,71 @@ Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
   ATHANOR_TRY(const auto* to, FindExperimentLocked(experiment));
   RunBatch batch;
   // Its artifacts stay where they are: the URI goes with the run.
-  if (run->row.experiment == to->row.id) return batch;
-  run->row.experiment = to->row.id;
+  if (run->experiment == to->row.id) return batch;
+  run->AddMore().artifacts = ArtifactsOf(*run);
+  counts_.Take(*run);
+  run->experiment = to->row.id;
+  counts_.Add(*run);
   table_.Update(*run);
-  batch.runs.push_back(run->row);
+  batch.runs.push_back(RowOf(*run));
   return batch;
 }
 
 RunBatch RunBook::Mirror(const JobRecord& record) {
   const std::unique_lock lock(mutex_);
   RunBatch batch;
-  auto& run = runs_[record.id];
-  const bool fresh = !run;
-  if (fresh) {
-    run = std::make_unique<RunEntry>();
-    run->row.id = record.id;
-    run->row.is_job = true;
-    run->row.experiment = ExperimentFor(record.spec.experiment, record.created.ms, batch);
-    run->row.artifacts = ArtifactsOf(experiments_.at(run->row.experiment).row, record.id);
-    run->row.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
-    run->row.user = record.user;
-    table_.Add(*run);
-  }
-  const auto times = [&row = run->row] {
-    return std::tuple(row.status, row.started_ms, row.ended_ms);
-  };
+  const auto [at, fresh] = runs_.try_emplace(record.id);
+  RunEntry& run = at->second;
+  const auto times = [&run] { return std::tuple(run.status, run.started_ms, run.ended_ms); };
   const auto before = times();
-  run->row.status = StatusOf(record.state);
-  run->row.started_ms = StartOf(record).ms;
-  run->row.ended_ms = record.ended.ms;
-  if (fresh || times() != before) batch.runs.push_back(run->row);
+  run.status = RunStatusOf(record.state);
+  run.started_ms = StartOf(record).ms;
+  run.ended_ms = record.ended.ms;
+  if (fresh) {
+    run.id = record.id;
+    run.is_job = true;
+    run.experiment = ExperimentFor(record.spec.experiment, record.created.ms, batch);
+    run.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
+    run.user = KeyOf(record.user);
+    run.touched = record.attempts.empty() ? 0 : 1;  // it may have points of before there were runs
+    Enter(run);
+  }
+  if (fresh || times() != before) {
+    batch.runs.push_back(RowOf(run));
+    counts_.Happened(run);
+  }
   Resumes resumes;
   for (const auto& attempt : record.attempts) {
     if (attempt.resumed_step) resumes[attempt.number] = *attempt.resumed_step;
   }
-  if (run->resumes != resumes) {
-    run->resumes = std::move(resumes);
-    run->stale = true;
+  if (run.more().resumes != resumes) {
+    run.AddMore().resumes = std::move(resumes);
+    Changed(run);
   }
-  table_.Update(*run);
+  table_.Update(run);
   if (!fresh) return batch;
-  run->params.reserve(record.spec.params.size());
-  for (const auto& param : record.spec.params) SetParam(*run, param.name, param.value, batch);
-  const Pairs tags = {{std::string(kRunName), run->row.name},
+  for (const auto& param : record.spec.params) SetParam(run, param.name, param.value, batch);
+  const Pairs tags = {{std::string(kRunName), run.name},
                       {"mlflow.user", record.user},
                       {"mlflow.source.type", "JOB"},
                       {"mlflow.source.name", record.spec.entry},
                       {"mlflow.source.git.commit", record.spec.source.git_commit},
                       {"athanor.job", record.spec.name}};
-  const auto said = std::ranges::count_if(tags, [](const auto& tag) { return !tag.second.empty(); });
-  run->tags.reserve(record.spec.tags.size() + static_cast<size_t>(said));
-  for (const auto& [key, value] : record.spec.tags) SetTag(*run, key, value, batch);
+  for (const auto& [key, value] : record.spec.tags) SetTag(run, key, value, batch);
   for (const auto& [key, value] : tags) {
-    if (!value.empty()) SetTag(*run, key, value, batch);
+    if (!value.empty()) SetTag(run, key, value, batch);
   }
+  run.params.Fit();
+  run.tags.Fit();
   return batch;
+}
+
+bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = runs_.find(id);
+  if (at == runs_.end() || at->second.status != RunStatusOf(state)) return false;
+  // What resumed counts its metrics by attempts, and one that runs may have begun since.
+  return attempts == 0 || (IsTerminal(state) && attempts < 2);
 }
 
 RunBatch RunBook::RowsOf(JobId id, bool whole) const {
@@ -508,16 +469,17 @@ RunBatch RunBook::RowsOf(JobId id, bool whole) const {
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
-  const RunEntry& run = *at->second;
-  batch.runs.push_back(run.row);
+  const RunEntry& run = at->second;
+  batch.runs.push_back(RowOf(run));
   if (!whole) return batch;
   const std::string owner = id.value.ToHex();
-  for (const auto& param : run.params) {
-    batch.labels.push_back({LabelKind::kParam, owner, names_[param.key], param.value});
-  }
-  for (const auto& tag : run.tags) {
-    batch.labels.push_back({LabelKind::kTag, owner, names_[tag.key], tag.value});
-  }
+  const auto add = [&](LabelKind kind, const RunLabels& labels) {
+    for (const auto label : labels) {
+      batch.labels.push_back({kind, owner, names_[label.key], std::string(label.value)});
+    }
+  };
+  add(LabelKind::kParam, run.params);
+  add(LabelKind::kTag, run.tags);
   return batch;
 }
 
@@ -526,7 +488,11 @@ RunBatch RunBook::Remove(JobId id) {
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
-  table_.Remove(*at->second);
+  // Should the id come again, no metrics of old shall.
+  if (at->second.kept) kept_->Touched(id);
+  counts_.Take(at->second);
+  index_.Remove(at->second);
+  table_.Remove(at->second);
   runs_.erase(at);
   batch.runs_gone.push_back(id);
   return batch;
@@ -543,18 +509,10 @@ bool RunBook::Has(JobId id) const {
   return runs_.contains(id);
 }
 
-void RunBook::Touch(JobId id) {
-  const std::unique_lock lock(mutex_);
-  const auto at = runs_.find(id);
-  if (at == runs_.end() || at->second->stale) return;
-  at->second->stale = true;
-  table_.Update(*at->second);
-}
-
 Resumes RunBook::ResumesOf(JobId id) const {
   const std::shared_lock lock(mutex_);
   const auto at = runs_.find(id);
-  return at == runs_.end() ? Resumes{} : at->second->resumes;
+  return at == runs_.end() ? Resumes{} : at->second.more().resumes;
 }
 
 std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const {
@@ -562,9 +520,71 @@ std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const 
   const auto at = runs_.find(id);
   const auto known = KnownKey(key);
   if (at == runs_.end() || !known) return std::nullopt;
-  const RunLabel* label = FindLabel(at->second->tags, *known);
-  if (label == nullptr) return std::nullopt;
-  return label->value;
+  const auto value = at->second.tags.Find(*known);
+  if (!value) return std::nullopt;
+  return std::string(*value);
+}
+
+std::string RunBook::ArtifactsOf(JobId id) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = runs_.find(id);
+  return at == runs_.end() ? "" : ArtifactsOf(at->second);
+}
+
+std::string RunBook::ArtifactsOf(const RunEntry& run) const {
+  if (!run.more().artifacts.empty()) return run.more().artifacts;
+  const auto at = experiments_.find(run.experiment);
+  return at == experiments_.end() ? "" : UsualArtifacts(at->second.row, run.id);
+}
+
+RunRow RunBook::RowOf(const RunEntry& run) const {
+  RunRow row;
+  row.id = run.id;
+  row.experiment = run.experiment;
+  row.name = run.name;
+  row.user = UserOf(run);
+  row.status = run.status;
+  row.started_ms = run.started_ms;
+  row.ended_ms = run.ended_ms;
+  row.deleted = run.deleted;
+  row.deleted_ms = run.more().deleted_ms;
+  row.is_job = run.is_job;
+  row.artifacts = ArtifactsOf(run);
+  return row;
+}
+
+RunCounts::Sum RunBook::SumOf(int64_t experiment) const {
+  const std::shared_lock lock(mutex_);
+  return counts_.Of(experiment);
+}
+
+Result<JobId> RunBook::Resolve(std::string_view reference) const {
+  const std::shared_lock lock(mutex_);
+  if (const RunEntry* run = index_.Named(reference)) return run->id;
+  const std::string digits = ToLower(reference);
+  std::vector<JobId> alike;
+  for (const RunEntry* run : index_.EndingWith(digits, kMostAlike + 1)) alike.push_back(run->id);
+  // The first digits of ids are the time: those that share them follow each other.
+  const auto beginning = [&](size_t all_digits, auto&& text_of) {
+    if (digits.size() < RunIndex::kShortestPart || digits.size() > all_digits) return;
+    const auto least = JobId::Parse(digits + std::string(all_digits - digits.size(), '0'));
+    if (!least) return;
+    for (auto at = runs_.lower_bound(*least); at != runs_.end() && alike.size() <= kMostAlike; ++at) {
+      if (!StartsWith(text_of(at->first), digits)) break;
+      if (!at->second.deleted && std::ranges::find(alike, at->first) == alike.end()) {
+        alike.push_back(at->first);
+      }
+    }
+  };
+  beginning(26, [](JobId id) { return id.ToString(); });
+  beginning(32, [](JobId id) { return id.value.ToHex(); });
+  if (alike.size() == 1) return alike.front();
+  const std::string shown = Printable(reference.substr(0, 200));
+  if (alike.empty()) return Fail(ErrorCode::kNotFound, fmt::format("no run \"{}\"", shown));
+  return Fail(ErrorCode::kConflict,
+              alike.size() > kMostAlike
+                  ? fmt::format("more than {} runs have \"{}\" in their ids", kMostAlike, shown)
+                  : fmt::format("{} runs have \"{}\" in their ids", alike.size(), shown));
 }
 
 }  // namespace athanor

@@ -1,21 +1,21 @@
 // RunBook is what is known of experiments and runs, in memory: rows, params, tags and the
-// last value of every metric, so that ten thousand runs are filtered and sorted without
+// last value of every metric, so that a million runs are filtered and sorted without
 // touching the disk. Points stay in the SeriesStore; of them it holds summaries, made anew
-// when a run has new points and somebody asks.
+// when a run has new points and somebody asks, and kept in KeptMetrics once a run is quiet.
 //
 // A change is checked and made here at once, and returned as the batch that makes it
 // durable: the caller hands it to a RunWriter and answers when that says so. When a batch
 // could not be kept, the owner calls Load with what is.
 //
-// Threads: safe from any. Changes come from one thread; searches from any. A function given
-// to Look must be quick and not call the book.
+// Threads: safe from any. Changes come from one thread; searches from any. No call but Search,
+// Look and KeepSome reads files, and none holds the others up for longer than a few thousand runs
+// take. A function given to Look or Peek must be quick and not call the book but for KeyName,
+// UserOf and ArtifactsOf.
 #pragma once
 
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <optional>
 #include <shared_mutex>
 #include <string>
@@ -24,14 +24,21 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared_mutex.h"
 #include "job/record.h"
+#include "record/runs/kept_metrics.h"
 #include "record/runs/run_rows.h"
 #include "record/series/series_store.h"
 #include "track/filter.h"
+#include "track/run_counts.h"
 #include "track/run_entry.h"
+#include "track/run_index.h"
+#include "track/run_place.h"
 #include "track/run_table.h"
 
 namespace athanor {
+
+class RunStore;
 
 struct Experiment {
   ExperimentRow row;
@@ -45,13 +52,23 @@ struct RunQuery {
   ViewType view = ViewType::kActive;
   std::vector<Clause> filter;
   std::vector<OrderBy> order;  // then: newest first, then by id
+  bool any_order = false;      // for who looks at all of them: `limit` and what follows do not count
+  std::optional<RunPlace> after;  // begins behind it; then at `offset`
   size_t offset = 0;
   size_t limit = 1000;
 };
 
 struct RunPage {
   std::vector<JobId> runs;
-  size_t matched = 0;  // of all pages
+  size_t matched = 0;            // of all pages
+  std::optional<RunPlace> next;  // of the last run; none: there are no more
+};
+
+// How far a change of all runs of an experiment has come.
+struct RunSweep {
+  size_t place = 0;
+  uint64_t moves = 0;
+  bool done = false;
 };
 
 struct NewRun {
@@ -79,6 +96,9 @@ class RunBook {
   // New experiments keep their artifacts at `artifact_root`/ID, unless they name a place.
   explicit RunBook(SeriesStore& series, std::string artifact_root = std::string(kOwnArtifacts))
       : series_(series), artifact_root_(std::move(artifact_root)) {}
+  // Everything anew, from what is stored. What `kept` says is believed, and it gets what is new;
+  // it outlives the book.
+  Status Load(const RunStore& store, KeptMetrics* kept = nullptr);
   void Load(const RunBatch& all);
 
   // Experiments. kNotFound: there is none of that id, or key. kConflict: the name is taken.
@@ -88,8 +108,10 @@ class RunBook {
   Result<RunBatch> AddExperiment(std::string name, std::string location, const Pairs& tags,
                                  int64_t now_ms, int64_t& id);
   Result<RunBatch> RenameExperiment(int64_t id, std::string name, int64_t now_ms);
-  // With all its runs.
+  // Its runs follow, by SweepRuns.
   Result<RunBatch> SetExperimentDeleted(int64_t id, bool deleted, int64_t now_ms);
+  // The same for its runs, some thousand a call, until `sweep` is done.
+  RunBatch SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep);
   // No value: the tag is taken away.
   Result<RunBatch> TagExperiment(int64_t id, const std::string& key,
                                  std::optional<std::string> value, int64_t now_ms);
@@ -107,6 +129,8 @@ class RunBook {
   // What a job's record says of its run; empty when nothing of that is new. Its first call
   // makes the run, and the experiment too.
   RunBatch Mirror(const JobRecord& record);
+  // Whether Mirror of a job in that state, with so many attempts, has nothing new to say.
+  bool IsInLine(JobId id, JobState state, size_t attempts) const;
   // The row of a run as it is, and if `whole` its params and tags; empty: there is no such run.
   RunBatch RowsOf(JobId id, bool whole) const;
   RunBatch Remove(JobId id);
@@ -114,18 +138,50 @@ class RunBook {
   // kNotFound, or kInvalid unless it is active.
   Status CheckActive(JobId id) const;
   bool Has(JobId id) const;
-  // New points were stored.
-  void Touch(JobId id);
   Resumes ResumesOf(JobId id) const;
   std::optional<std::string> TagOf(JobId id, std::string_view key) const;
+  std::string ArtifactsOf(JobId id) const;  // URI; empty: there is no such run
+  // By name (of several the one that began last), or by the first or last digits of an id, at
+  // least RunIndex::kShortestPart. kNotFound; kConflict: several have those digits.
+  Result<JobId> Resolve(std::string_view reference) const;
+
+  // While points of a run are being stored. One thread stores.
+  class Storing {
+   public:
+    Storing(RunBook& book, JobId run) : book_(book), run_(run) { book_.BeforePoints(run_); }
+    ~Storing() { book_.AfterPoints(run_); }
+    Storing(const Storing&) = delete;
+    Storing& operator=(const Storing&) = delete;
+
+   private:
+    RunBook& book_;
+    const JobId run_;
+  };
 
   RunPage Search(const RunQuery& query) const;
   // Calls `look` with each run that is there, in order, with its metrics up to date.
   void Look(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
-  const std::string& KeyName(uint32_t key) const { return names_[key]; }  // within Look
+  // The same with metrics as they were when somebody last asked: reads no file.
+  void Peek(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
+  bool IsFresh(JobId id) const;  // Look would not read a file; also when there is no such run
+  RunCounts::Sum SumOf(int64_t experiment) const;
+  // How many runs have each key, with its name, metrics up to date.
+  std::vector<std::pair<std::string, uint32_t>> CountKeys(KeyKind kind,
+                                                          std::optional<int64_t> experiment) const;
+
+  // Keeps the metrics of up to `most` runs that ended or were quiet for a while; of any if `all`.
+  // Returns how many wait to be kept.
+  size_t KeepSome(size_t most, bool all = false);
+
+  // Within Look and Peek.
+  const std::string& KeyName(uint32_t key) const { return names_[key]; }
+  const std::string& UserOf(const RunEntry& run) const { return names_[run.user]; }
+  std::string ArtifactsOf(const RunEntry& run) const;
+  RunRow RowOf(const RunEntry& run) const;
 
  private:
-  using Runs = std::map<JobId, std::unique_ptr<RunEntry>>;
+  using Runs = std::map<JobId, RunEntry>;
+  class Loader;
 
   uint32_t KeyOf(std::string_view name) const;
   std::optional<uint32_t> KnownKey(std::string_view name) const;
@@ -133,29 +189,39 @@ class RunBook {
   Result<RunEntry*> Find(JobId id);
   Result<Experiment*> FindExperimentLocked(int64_t id);
   int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch);
+  void Enter(RunEntry& run);  // that is new here, with all that is known of it but its labels
+  void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
   void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
+  void BeforePoints(JobId id);
+  void AfterPoints(JobId id);
+  void Changed(RunEntry& run);
+  void ToKeep(RunEntry& run) const;
   void Refresh(const std::vector<JobId>& runs) const;
-  std::vector<JobId> StaleRuns(const RunQuery& query) const;
+  std::vector<JobId> StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
+                               ViewType view) const;
   void MakeColumns(const RunQuery& query) const;
   bool Passes(const RunEntry& run, const Clause& clause,
               const std::optional<uint32_t>& key) const;
+  class Finder;
+  friend class Finder;
 
   SeriesStore& series_;
   const std::string artifact_root_;
-  mutable std::shared_mutex mutex_;  // guards all below
+  KeptMetrics* kept_ = nullptr;      // may be none
+  mutable FairSharedMutex mutex_;    // guards all below
   std::map<int64_t, Experiment> experiments_;
   std::map<std::string, int64_t, std::less<>> experiment_ids_;
-  Runs runs_;
-  mutable RunTable table_;  // of runs_
+  mutable Runs runs_;  // metrics are brought up to date by who asks
+  RunIndex index_;         // of runs_
+  mutable RunTable table_;    // of runs_
+  mutable RunCounts counts_;  // of runs_
+  mutable std::deque<JobId> to_keep_;
   mutable std::deque<std::string> names_;
   mutable std::unordered_map<std::string_view, uint32_t> keys_;  // views of names_
-  mutable std::mutex refreshing_;  // one at a time; taken before mutex_
 };
 
 std::string_view NameOf(RunStatus status);  // "RUNNING"
 std::optional<RunStatus> RunStatusNamed(std::string_view name);
-// The first of that key, by key number; null: there is none.
-const RunLabel* FindLabel(const std::vector<RunLabel>& labels, uint32_t key);
 
 }  // namespace athanor

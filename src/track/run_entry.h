@@ -1,41 +1,55 @@
-// One run as RunBook holds it.
+// One run as RunBook holds it. There may be a million: what few of them have lies apart.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "record/runs/run_metric.h"
 #include "record/runs/run_rows.h"
 #include "record/series/series_store.h"
+#include "track/run_labels.h"
 
 namespace athanor {
 
-// Params, tags and metrics name their keys by number; RunBook::KeyName has the words.
-struct RunLabel {
-  uint32_t key = 0;
-  std::string value;
-};
-
-struct RunMetric {
-  uint32_t key = 0;
-  double last = 0;
-  int64_t step = 0;  // 0 also when there is none
-  int64_t wall_ms = 0;
-  double min = 0;  // of finite values; NaN: there is none
-  double max = 0;
-  uint64_t count = 0;
-};
-
-struct RunEntry {
-  RunRow row;
-  std::vector<RunLabel> params;  // by key number
-  std::vector<RunLabel> tags;
-  std::vector<RunMetric> metrics;
+// What most runs have not.
+struct RunExtra {
+  std::string artifacts;  // URI, where it is not its experiment's usual one
   std::vector<InputRow> inputs;
   std::vector<ModelLinkRow> links;
   Resumes resumes;
-  bool stale = true;   // its metrics are to be read again
-  uint32_t place = 0;  // in the RunTable
+  int64_t deleted_ms = 0;
+};
+
+struct RunEntry {
+  JobId id;
+  int64_t experiment = 0;
+  int64_t started_ms = 0;
+  int64_t ended_ms = 0;  // 0: not yet
+  std::string name;
+  RunLabels params;
+  RunLabels tags;
+  std::vector<RunMetric> metrics;  // by key number
+  std::unique_ptr<RunExtra> extra;
+  RunEntry* next_named = nullptr;  // of RunIndex
+  RunEntry* next_tail = nullptr;
+  uint32_t user = 0;       // RunBook::KeyName
+  uint32_t place = 0;      // in the RunTable
+  uint32_t touched = 0;    // how often new points came
+  uint32_t read = 0;       // `touched` as of the metrics held here
+  uint32_t touched_s = 0;  // when they came, of the book's clock
+  RunStatus status = RunStatus::kRunning;
+  bool deleted = false;
+  bool is_job = false;
+  bool kept = false;    // its metrics are in KeptMetrics as they are here
+  bool queued = false;  // to be kept
+  bool storing = false;  // points are just being stored
+  uint8_t keeps = 0;     // how often it was kept
+
+  bool stale() const { return touched != read; }  // its metrics are to be read again
+  const RunExtra& more() const;
+  RunExtra& AddMore();
 };
 
 // The metric of that key; null: there is none.

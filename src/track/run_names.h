@@ -10,8 +10,7 @@
 namespace athanor {
 
 struct NameQuery {
-  enum class Of { kMetric, kParam, kTag };
-  Of of = Of::kMetric;
+  KeyKind of = KeyKind::kMetric;
   std::string contains;               // in any case; empty: all
   std::optional<int64_t> experiment;  // none: all
   size_t limit = 100;

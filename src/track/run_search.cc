@@ -10,10 +10,9 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kContextKey = "\"mlflow.data.context\"";
-
-bool InView(const RunTable::Row& row, ViewType view) {
-  return view == ViewType::kAll || row.deleted == (view == ViewType::kDeleted);
-}
+constexpr size_t kSeenAtOnce = 1 << 16;  // runs, before others get a turn
+constexpr size_t kFilledAtOnce = 1 << 14;
+constexpr int kMostTries = 3;
 
 // What the `mlflow.data.context` tag of an input says. Its tags are JSON that we wrote:
 // [{"key":"mlflow.data.context","value":"train"}].
@@ -27,57 +26,33 @@ std::string ContextOf(const std::string& tags) {
   return tags.substr(begin, tags.find('"', begin) - begin);
 }
 
-// One value to sort by. Numbers come before NaN, and what is missing comes last, whichever
-// way the sort goes.
-struct SortValue {
-  int rank = 2;  // 0: a value, 1: NaN, 2: missing
-  double number = 0;
-  std::string_view text;
-};
-
-int Compare(const SortValue& a, const SortValue& b, bool ascending) {
-  if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
-  if (a.rank != 0) return 0;
-  // One of the two is the same in all that are compared.
-  int order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
-  if (order == 0) order = a.text.compare(b.text);
-  return ascending ? order : -order;
-}
-
-SortValue Number(double value) { return {std::isnan(value) ? 1 : 0, value, {}}; }
-
-struct Found {
-  const RunTable::Row* row = nullptr;
-  const SortValue* values = nullptr;  // one for each of the order
-};
-
-// `hex` gets the id where that is the value.
-SortValue AttributeOf(const RunEntry& run, const std::string& key, std::string& hex) {
-  if (key == "start_time") return Number(static_cast<double>(run.row.started_ms));
+// The value of an attribute to sort by. An id is sorted by its bytes, as by its digits.
+SortValue AttributeOf(const RunBook& book, const RunEntry& run, const std::string& key) {
+  if (key == "start_time") return SortValue::Number(static_cast<double>(run.started_ms));
   if (key == "end_time") {
-    return run.row.ended_ms == 0 ? SortValue{} : Number(static_cast<double>(run.row.ended_ms));
+    if (run.ended_ms == 0) return {};
+    return SortValue::Number(static_cast<double>(run.ended_ms));
   }
-  if (key == "run_name") return {0, 0, run.row.name};
-  if (key == "user_id") return {0, 0, run.row.user};
-  if (key == "status") return {0, 0, NameOf(run.row.status)};
-  if (key == "artifact_uri") return {0, 0, run.row.artifacts};
-  hex = run.row.id.value.ToHex();
-  return {0, 0, hex};
+  if (key == "run_name") return SortValue::Text(run.name);
+  if (key == "user_id") return SortValue::Text(book.UserOf(run));
+  if (key == "status") return SortValue::Text(NameOf(run.status));
+  const auto& bytes = run.id.value.bytes;
+  return SortValue::Text({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
-bool PassesAttribute(const RunEntry& run, const Clause& clause) {
-  if (clause.key == "start_time") {
-    return Passes(clause, static_cast<double>(run.row.started_ms));
-  }
+bool PassesAttribute(const RunBook& book, const RunEntry& run, const Clause& clause) {
+  if (clause.key == "start_time") return Passes(clause, static_cast<double>(run.started_ms));
   if (clause.key == "end_time") {
-    return run.row.ended_ms != 0 && Passes(clause, static_cast<double>(run.row.ended_ms));
+    return run.ended_ms != 0 && Passes(clause, static_cast<double>(run.ended_ms));
   }
-  std::string hex;
-  return Passes(clause, AttributeOf(run, clause.key, hex).text);
+  if (clause.key == "run_id") return Passes(clause, run.id.value.ToHex());
+  if (clause.key == "artifact_uri") return Passes(clause, book.ArtifactsOf(run));
+  return Passes(clause, AttributeOf(book, run, clause.key).text);
 }
 
 bool PassesDataset(const RunEntry& run, const Clause& clause) {
-  return std::any_of(run.inputs.begin(), run.inputs.end(), [&](const InputRow& input) {
+  const auto& inputs = run.more().inputs;
+  return std::any_of(inputs.begin(), inputs.end(), [&](const InputRow& input) {
     if (clause.key == "name") return Passes(clause, input.name);
     if (clause.key == "digest") return Passes(clause, input.digest);
     return Passes(clause, ContextOf(input.tags));
@@ -90,93 +65,218 @@ bool UsesMetrics(const RunQuery& query) {
          std::any_of(query.order.begin(), query.order.end(), metric);
 }
 
-bool Before(const Found& a, const Found& b, const std::vector<OrderBy>& order) {
-  for (size_t i = 0; i < order.size(); ++i) {
-    const int way = Compare(a.values[i], b.values[i], order[i].ascending);
-    if (way != 0) return way < 0;
-  }
-  if (a.row->started_ms != b.row->started_ms) return a.row->started_ms > b.row->started_ms;
-  return a.row->run->row.id < b.row->run->row.id;
-}
-
 SortValue ColumnValue(double value) {
-  return RunTable::IsMissing(value) ? SortValue{} : Number(value);
-}
-
-// The value of one part of the order. `hexes` gets what the value is a view of.
-SortValue ValueOf(const RunEntry& run, const OrderBy& order, const std::optional<uint32_t>& key,
-                  std::deque<std::string>& hexes) {
-  if (order.type == FieldType::kAttribute) {
-    std::string hex;
-    SortValue value = AttributeOf(run, order.key, hex);
-    if (!hex.empty()) value.text = hexes.emplace_back(std::move(hex));
-    return value;
-  }
-  if (!key) return {};
-  if (order.type == FieldType::kMetric) {
-    const RunMetric* metric = FindMetric(run, *key);
-    return metric == nullptr ? SortValue{} : Number(metric->last);
-  }
-  const RunLabel* label =
-      FindLabel(order.type == FieldType::kParam ? run.params : run.tags, *key);
-  return label == nullptr ? SortValue{} : SortValue{0, 0, label->value};
-}
-
-// The page of `found` that is asked for; `keys` are those of the order.
-RunPage Sorted(const RunTable& table, const std::vector<const RunTable::Row*>& found,
-               const RunQuery& query, const std::vector<std::optional<uint32_t>>& keys) {
-  const size_t width = query.order.size();
-  std::deque<std::string> hexes;
-  std::vector<SortValue> values(found.size() * width);
-  for (size_t i = 0; i < width; ++i) {
-    const auto column = query.order[i].type == FieldType::kMetric && keys[i]
-                            ? table.Column(*keys[i])
-                            : std::span<const double>();
-    for (size_t at = 0; at < found.size(); ++at) {
-      const auto* row = found[at];
-      values[at * width + i] = column.empty()
-                                   ? ValueOf(*row->run, query.order[i], keys[i], hexes)
-                                   : ColumnValue(column[static_cast<size_t>(row - table.rows().data())]);
-    }
-  }
-  std::vector<Found> rows;
-  rows.reserve(found.size());
-  for (size_t at = 0; at < found.size(); ++at) {
-    rows.push_back({found[at], values.data() + at * width});
-  }
-  RunPage page;
-  page.matched = rows.size();
-  const size_t begin = std::min(query.offset, rows.size());
-  const size_t end = begin + std::min(query.limit, rows.size() - begin);
-  const auto before = [&](const Found& a, const Found& b) { return Before(a, b, query.order); };
-  // What is on the page is found first: most of what is not on it is then never put in order.
-  const auto cut = rows.begin() + static_cast<ptrdiff_t>(end);
-  if (end < rows.size()) std::nth_element(rows.begin(), cut, rows.end(), before);
-  std::sort(rows.begin(), cut, before);
-  for (size_t i = begin; i < end; ++i) page.runs.push_back(rows[i].row->run->row.id);
-  return page;
-}
-
-std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
-                                 const std::function<uint32_t(std::string_view)>& key_of) {
-  std::vector<RunMetric> metrics;
-  metrics.reserve(summaries.size());
-  for (const auto& summary : summaries) {
-    metrics.push_back({key_of(summary.name), summary.last, summary.last_step.value_or(0),
-                       summary.last_wall_ns / 1'000'000, summary.min, summary.max,
-                       summary.count});
-  }
-  std::sort(metrics.begin(), metrics.end(),
-            [](const auto& a, const auto& b) { return a.key < b.key; });
-  return metrics;
+  return RunTable::IsMissing(value) ? SortValue{} : SortValue::Number(value);
 }
 
 }  // namespace
 
+// One search: goes through the table in parts, between which others have their turn, and holds no
+// more runs than the page needs.
+class RunBook::Finder {
+ public:
+  Finder(const RunBook& book, const RunQuery& query) : book_(book), query_(query) {
+    if (query.experiments) experiments_.emplace(query.experiments->begin(), query.experiments->end());
+    wanted_ = query.any_order || query.limit > SIZE_MAX - query.offset ? SIZE_MAX
+                                                                       : query.offset + query.limit;
+  }
+
+  // False: a run has left its place since the first part, and with it perhaps the search.
+  bool Part(size_t most) {
+    const std::shared_lock lock(book_.mutex_);
+    const RunTable& table = book_.table_;
+    if (at_ == 0) moves_ = table.moves();
+    if (moves_ != table.moves()) return false;
+    FindKeys();
+    const size_t end = at_ + std::min(most, table.size() - at_);
+    for (; at_ < end; ++at_) See(at_);
+    if (at_ == table.size()) Finish();
+    return true;
+  }
+  bool done() const { return done_; }
+  RunPage& page() { return page_; }
+
+ private:
+  struct Found {
+    uint64_t key = 0;  // by the first part of the order
+    uint32_t place = 0;
+  };
+
+  // Anew in each part, since names, and columns, come and go.
+  void FindKeys() {
+    const RunTable& table = book_.table_;
+    filter_keys_.clear();
+    order_keys_.clear();
+    columns_.clear();
+    for (const auto& clause : query_.filter) filter_keys_.push_back(book_.KnownKey(clause.key));
+    for (const auto& order : query_.order) order_keys_.push_back(book_.KnownKey(order.key));
+    for (size_t i = 0; i < query_.filter.size(); ++i) {
+      const bool metric = query_.filter[i].type == FieldType::kMetric && filter_keys_[i];
+      columns_.push_back(metric ? table.Column(*filter_keys_[i]) : std::span<const double>());
+    }
+    const bool metric = !query_.order.empty() && query_.order[0].type == FieldType::kMetric &&
+                        order_keys_[0];
+    first_column_ = metric ? table.Column(*order_keys_[0]) : std::span<const double>();
+    by_start_ = !query_.order.empty() && query_.order[0].type == FieldType::kAttribute &&
+                query_.order[0].key == "start_time";
+    if (query_.after && !query_.after->values.empty()) {
+      after_key_ = SortKey(query_.after->values[0].view(), query_.order[0].ascending);
+    } else if (query_.after) {
+      after_key_ = NewestFirst(query_.after->started_ms);
+    }
+  }
+
+  bool Passes(size_t place) const {
+    const RunTable& table = book_.table_;
+    if (query_.view != ViewType::kAll &&
+        ((table.flags()[place] & RunTable::kDeleted) != 0) != (query_.view == ViewType::kDeleted)) {
+      return false;
+    }
+    if (experiments_ && !experiments_->contains(table.experiments()[place])) return false;
+    for (size_t i = 0; i < query_.filter.size(); ++i) {
+      const auto& clause = query_.filter[i];
+      if (!columns_[i].empty()) {
+        const double value = columns_[i][place];
+        if (RunTable::IsMissing(value) || !athanor::Passes(clause, value)) return false;
+      } else if (!book_.Passes(table.run(place), clause, filter_keys_[i])) {
+        return false;
+      }
+    }
+    return true;
+  }
+
+  void See(size_t place) {
+    if (!Passes(place)) return;
+    ++page_.matched;
+    if (query_.any_order) {
+      page_.runs.push_back(book_.table_.run(place).id);
+      return;
+    }
+    const Found found{KeyAt(place), static_cast<uint32_t>(place)};
+    if (query_.after && !IsBehind(found, *query_.after)) return;
+    ++behind_;
+    if (found.key > bound_ || wanted_ == 0) return;
+    found_.push_back(found);
+    if (found_.size() >= kLeastHeld && found_.size() / 2 >= wanted_) KeepWanted();
+  }
+
+  static uint64_t NewestFirst(int64_t started_ms) {
+    return ~(static_cast<uint64_t>(started_ms) ^ 1ull << 63);
+  }
+
+  uint64_t KeyAt(size_t place) const {
+    if (query_.order.empty()) return NewestFirst(book_.table_.started()[place]);
+    const bool ascending = query_.order[0].ascending;
+    if (!first_column_.empty()) return SortKey(ColumnValue(first_column_[place]), ascending);
+    if (by_start_) {
+      return SortKey(SortValue::Number(static_cast<double>(book_.table_.started()[place])), ascending);
+    }
+    return SortKey(ValueOf(book_.table_.run(place), 0), ascending);
+  }
+
+  SortValue ValueOf(const RunEntry& run, size_t part) const {
+    const OrderBy& order = query_.order[part];
+    if (order.type == FieldType::kAttribute) {
+      if (order.key != "artifact_uri") return AttributeOf(book_, run, order.key);
+      return SortValue::Text(texts_.emplace_back(book_.ArtifactsOf(run)));
+    }
+    const auto& key = order_keys_[part];
+    if (!key) return {};
+    if (order.type == FieldType::kMetric) {
+      const RunMetric* metric = FindMetric(run, *key);
+      return metric == nullptr ? SortValue{} : SortValue::Number(metric->last);
+    }
+    const auto value = (order.type == FieldType::kParam ? run.params : run.tags).Find(*key);
+    return value ? SortValue::Text(*value) : SortValue{};
+  }
+
+  bool Before(const Found& a, const Found& b) const {
+    if (a.key != b.key) return a.key < b.key;
+    const RunEntry& one = book_.table_.run(a.place);
+    const RunEntry& two = book_.table_.run(b.place);
+    for (size_t i = 0; i < query_.order.size(); ++i) {
+      const int way = Compare(ValueOf(one, i), ValueOf(two, i), query_.order[i].ascending);
+      texts_.clear();
+      if (way != 0) return way < 0;
+    }
+    if (one.started_ms != two.started_ms) return one.started_ms > two.started_ms;
+    return one.id < two.id;
+  }
+
+  bool IsBehind(const Found& found, const RunPlace& place) const {
+    if (found.key != after_key_) return found.key > after_key_;
+    const RunEntry& run = book_.table_.run(found.place);
+    for (size_t i = 0; i < query_.order.size(); ++i) {
+      const int way = Compare(ValueOf(run, i), place.values[i].view(), query_.order[i].ascending);
+      texts_.clear();
+      if (way != 0) return way > 0;
+    }
+    if (run.started_ms != place.started_ms) return run.started_ms < place.started_ms;
+    return place.id < run.id;
+  }
+
+  // Drops what will not be on the page; what comes later and sorts behind the rest need not be held.
+  void KeepWanted() {
+    if (found_.size() <= wanted_) return;
+    const auto cut = found_.begin() + static_cast<ptrdiff_t>(wanted_);
+    std::nth_element(found_.begin(), cut - 1, found_.end(),
+                     [this](const Found& a, const Found& b) { return Before(a, b); });
+    found_.erase(cut, found_.end());
+    bound_ = found_.back().key;
+  }
+
+  void Finish() {
+    done_ = true;
+    if (query_.any_order) return;
+    KeepWanted();
+    std::sort(found_.begin(), found_.end(),
+              [this](const Found& a, const Found& b) { return Before(a, b); });
+    for (size_t i = std::min(query_.offset, found_.size()); i < found_.size(); ++i) {
+      page_.runs.push_back(book_.table_.run(found_[i].place).id);
+    }
+    if (behind_ > wanted_ && !page_.runs.empty()) {
+      page_.next = PlaceOf(book_.table_.run(found_.back().place));
+    }
+  }
+
+  RunPlace PlaceOf(const RunEntry& run) const {
+    RunPlace place;
+    for (size_t i = 0; i < query_.order.size(); ++i) {
+      const SortValue value = ValueOf(run, i);
+      place.values.push_back({value.rank, value.number, std::string(value.text), value.is_text});
+    }
+    texts_.clear();
+    place.started_ms = run.started_ms;
+    place.id = run.id;
+    return place;
+  }
+
+  static constexpr size_t kLeastHeld = 4096;
+
+  const RunBook& book_;
+  const RunQuery& query_;
+  std::optional<std::set<int64_t>> experiments_;
+  size_t wanted_ = 0;
+  size_t at_ = 0;
+  uint64_t moves_ = 0;
+  size_t behind_ = 0;           // runs that pass and are not on pages before
+  uint64_t bound_ = UINT64_MAX;  // the highest key that may be on the page
+  uint64_t after_key_ = 0;
+  bool by_start_ = false;
+  bool done_ = false;
+  std::vector<std::optional<uint32_t>> filter_keys_;
+  std::vector<std::optional<uint32_t>> order_keys_;
+  std::vector<std::span<const double>> columns_;  // of the filter's metrics
+  std::span<const double> first_column_;
+  mutable std::deque<std::string> texts_;  // that values are views of
+  std::vector<Found> found_;
+  RunPage page_;
+};
+
 bool RunBook::Passes(const RunEntry& run, const Clause& clause,
                      const std::optional<uint32_t>& key) const {
   switch (clause.type) {
-    case FieldType::kAttribute: return PassesAttribute(run, clause);
+    case FieldType::kAttribute: return PassesAttribute(*this, run, clause);
     case FieldType::kDataset: return PassesDataset(run, clause);
     case FieldType::kMetric: {
       const RunMetric* metric = key ? FindMetric(run, *key) : nullptr;
@@ -185,20 +285,11 @@ bool RunBook::Passes(const RunEntry& run, const Clause& clause,
     case FieldType::kParam:
     case FieldType::kTag: break;
   }
-  const auto& labels = clause.type == FieldType::kParam ? run.params : run.tags;
-  const RunLabel* label = key ? FindLabel(labels, *key) : nullptr;
+  const auto value = key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key)
+                         : std::nullopt;
   // A run without the key passes nothing but the question for just that.
-  if (label == nullptr) return clause.comparator == Comparator::kIsNull;
-  return athanor::Passes(clause, label->value);
-}
-
-std::vector<JobId> RunBook::StaleRuns(const RunQuery& query) const {
-  const std::shared_lock lock(mutex_);
-  std::vector<JobId> stale;
-  for (const auto& row : table_.rows()) {
-    if (row.stale && InView(row, query.view)) stale.push_back(row.run->row.id);
-  }
-  return stale;
+  if (!value) return clause.comparator == Comparator::kIsNull;
+  return athanor::Passes(clause, *value);
 }
 
 // For the metrics of the query that have none.
@@ -214,92 +305,25 @@ void RunBook::MakeColumns(const RunQuery& query) const {
     std::for_each(query.filter.begin(), query.filter.end(), want);
     std::for_each(query.order.begin(), query.order.end(), want);
   }
-  if (missing.empty()) return;
-  const std::unique_lock lock(mutex_);
-  for (const uint32_t key : missing) table_.AddColumn(key);
+  for (const uint32_t key : missing) {
+    for (bool more = true; more;) {
+      const std::unique_lock lock(mutex_);
+      more = table_.FillColumn(key, kFilledAtOnce);
+    }
+  }
 }
 
 RunPage RunBook::Search(const RunQuery& query) const {
   if (UsesMetrics(query)) {
-    Refresh(StaleRuns(query));
+    Refresh(StaleRuns(query.experiments, query.view));
     MakeColumns(query);
   }
-  std::optional<std::set<int64_t>> experiments;
-  if (query.experiments) experiments.emplace(query.experiments->begin(), query.experiments->end());
-  const std::shared_lock lock(mutex_);
-  std::vector<std::optional<uint32_t>> filter_keys;
-  for (const auto& clause : query.filter) filter_keys.push_back(KnownKey(clause.key));
-  std::vector<std::optional<uint32_t>> order_keys;
-  for (const auto& order : query.order) order_keys.push_back(KnownKey(order.key));
-  const auto rows = table_.rows();
-  const auto passes = [&](const RunTable::Row& row) {
-    if (!InView(row, query.view)) return false;
-    if (experiments && !experiments->contains(row.experiment)) return false;
-    for (size_t i = 0; i < query.filter.size(); ++i) {
-      const auto& clause = query.filter[i];
-      if (clause.type == FieldType::kMetric && filter_keys[i]) {
-        const auto column = table_.Column(*filter_keys[i]);
-        if (!column.empty()) {
-          const double value = column[static_cast<size_t>(&row - rows.data())];
-          if (RunTable::IsMissing(value) || !athanor::Passes(clause, value)) return false;
-          continue;
-        }
-      }
-      if (!Passes(*row.run, clause, filter_keys[i])) return false;
+  // Runs leave rarely; when they do so all the time the table is gone through at once.
+  for (int tries = 0;; ++tries) {
+    Finder finder(*this, query);
+    while (finder.Part(tries < kMostTries ? kSeenAtOnce : SIZE_MAX)) {
+      if (finder.done()) return std::move(finder.page());
     }
-    return true;
-  };
-  std::vector<const RunTable::Row*> found;
-  found.reserve(rows.size());
-  for (const auto& row : rows) {
-    if (passes(row)) found.push_back(&row);
-  }
-  return Sorted(table_, found, query, order_keys);
-}
-
-// Reads the points' summaries without the lock, so that nobody who changes the book waits.
-void RunBook::Refresh(const std::vector<JobId>& runs) const {
-  if (runs.empty()) return;
-  const std::lock_guard turn(refreshing_);
-  for (const JobId id : runs) {
-    Resumes resumes;
-    {
-      const std::unique_lock lock(mutex_);
-      const auto at = runs_.find(id);
-      if (at == runs_.end() || !at->second->stale) continue;
-      at->second->stale = false;  // points that come from now on make it stale again
-      table_.Update(*at->second);
-      resumes = at->second->resumes;
-    }
-    const auto summaries = series_.Summaries(id, resumes);
-    const std::unique_lock lock(mutex_);
-    const auto at = runs_.find(id);
-    if (at == runs_.end()) continue;
-    if (!summaries) {
-      at->second->stale = true;
-      table_.Update(*at->second);
-      continue;
-    }
-    at->second->metrics =
-        MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
-    table_.UpdateMetrics(*at->second);
-  }
-}
-
-void RunBook::Look(const std::vector<JobId>& runs,
-                   const std::function<void(const RunEntry&)>& look) const {
-  std::vector<JobId> stale;
-  {
-    const std::shared_lock lock(mutex_);
-    for (const JobId id : runs) {
-      const auto at = runs_.find(id);
-      if (at != runs_.end() && at->second->stale) stale.push_back(id);
-    }
-  }
-  Refresh(stale);
-  const std::shared_lock lock(mutex_);
-  for (const JobId id : runs) {
-    if (const auto at = runs_.find(id); at != runs_.end()) look(*at->second);
   }
 }
 

@@ -17,61 +17,93 @@ double ValueOf(const RunEntry& run, uint32_t metric) {
   return std::isnan(found->last) ? std::numeric_limits<double>::quiet_NaN() : found->last;
 }
 
-}  // namespace
-
-const RunMetric* FindMetric(const RunEntry& run, uint32_t key) {
-  const auto at = std::lower_bound(run.metrics.begin(), run.metrics.end(), key,
-                                   [](const auto& metric, uint32_t k) { return metric.key < k; });
-  return at != run.metrics.end() && at->key == key ? &*at : nullptr;
+template <class Values>
+void TakeOut(Values& values, size_t place) {
+  values[place] = values.back();
+  values.pop_back();
 }
+
+}  // namespace
 
 bool RunTable::IsMissing(double value) { return std::bit_cast<uint64_t>(value) == kMissing; }
 
 void RunTable::Add(RunEntry& run) {
-  run.place = static_cast<uint32_t>(rows_.size());
-  rows_.emplace_back();
-  for (auto& [metric, values] : columns_) values.push_back(ValueOf(run, metric));
+  run.place = static_cast<uint32_t>(runs_.size());
+  for (auto& column : columns_) {
+    if (column.values.size() == runs_.size()) column.values.push_back(ValueOf(run, column.metric));
+  }
+  runs_.push_back(&run);
+  experiments_.push_back(0);
+  started_.push_back(0);
+  flags_.push_back(0);
   Update(run);
 }
 
-void RunTable::Update(RunEntry& run) {
-  rows_[run.place] = {&run, run.row.experiment, run.row.started_ms, run.row.deleted, run.stale};
+void RunTable::Update(const RunEntry& run) {
+  const size_t place = run.place;
+  experiments_[place] = run.experiment;
+  started_[place] = run.started_ms;
+  stale_ -= (flags_[place] & kStale) != 0;
+  flags_[place] = static_cast<uint8_t>((run.deleted ? kDeleted : 0) | (run.stale() ? kStale : 0));
+  stale_ += (flags_[place] & kStale) != 0;
 }
 
 void RunTable::UpdateMetrics(const RunEntry& run) {
-  for (auto& [metric, values] : columns_) values[run.place] = ValueOf(run, metric);
-}
-
-void RunTable::Remove(const RunEntry& run) {
-  const uint32_t place = run.place;
-  rows_[place] = rows_.back();
-  rows_[place].run->place = place;
-  rows_.pop_back();
-  for (auto& [metric, values] : columns_) {
-    values[place] = values.back();
-    values.pop_back();
+  for (auto& column : columns_) {
+    if (run.place < column.values.size()) column.values[run.place] = ValueOf(run, column.metric);
   }
 }
 
+void RunTable::Remove(const RunEntry& run) {
+  const size_t place = run.place;
+  stale_ -= (flags_[place] & kStale) != 0;
+  // One that is not whole has no value of the last row to put here.
+  std::erase_if(columns_, [this](const auto& one) { return one.values.size() != runs_.size(); });
+  for (auto& column : columns_) TakeOut(column.values, place);
+  runs_.back()->place = static_cast<uint32_t>(place);
+  TakeOut(runs_, place);
+  TakeOut(experiments_, place);
+  TakeOut(started_, place);
+  TakeOut(flags_, place);
+  ++moves_;
+}
+
 void RunTable::Clear() {
-  rows_.clear();
-  columns_.clear();
+  *this = [moves = moves_ + 1] {
+    RunTable empty;
+    empty.moves_ = moves;
+    return empty;
+  }();
+}
+
+void RunTable::Reserve(size_t runs) {
+  runs_.reserve(runs);
+  experiments_.reserve(runs);
+  started_.reserve(runs);
+  flags_.reserve(runs);
 }
 
 std::span<const double> RunTable::Column(uint32_t metric) const {
-  for (const auto& [key, values] : columns_) {
-    if (key == metric) return values;
+  for (const auto& column : columns_) {
+    if (column.metric == metric && column.values.size() == runs_.size()) return column.values;
   }
   return {};
 }
 
-void RunTable::AddColumn(uint32_t metric) {
-  const auto same = [metric](const auto& column) { return column.first == metric; };
-  if (std::any_of(columns_.begin(), columns_.end(), same)) return;
-  if (columns_.size() >= kMostColumns) columns_.erase(columns_.begin());
-  auto& [key, values] = columns_.emplace_back(metric, std::vector<double>());
-  values.reserve(rows_.size());
-  for (const Row& row : rows_) values.push_back(ValueOf(*row.run, metric));
+bool RunTable::FillColumn(uint32_t metric, size_t most) {
+  auto at = std::find_if(columns_.begin(), columns_.end(),
+                         [metric](const auto& column) { return column.metric == metric; });
+  if (at == columns_.end()) {
+    if (columns_.size() >= kMostColumns) columns_.erase(columns_.begin());
+    at = columns_.insert(columns_.end(), {metric, {}});
+    at->values.reserve(runs_.size());
+  }
+  const size_t from = at->values.size();
+  const size_t to = from + std::min(most, runs_.size() - from);
+  for (size_t place = from; place < to; ++place) {
+    at->values.push_back(ValueOf(*runs_[place], metric));
+  }
+  return to < runs_.size();
 }
 
 }  // namespace athanor

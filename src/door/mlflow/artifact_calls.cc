@@ -275,8 +275,7 @@ Result<ArtifactPlace> PlaceIn(const DoorContext& context, const std::string& uri
 }
 
 Result<std::string> UriOfRun(const Mlflow& mlflow, JobId run) {
-  std::string uri;
-  mlflow.context.runs.Look({run}, [&](const RunEntry& entry) { uri = entry.row.artifacts; });
+  auto uri = mlflow.context.runs.ArtifactsOf(run);
   if (!uri.empty()) return uri;
   return MlflowFail("RESOURCE_DOES_NOT_EXIST",
                     fmt::format("Run with id={} not found", run.value.ToHex()));

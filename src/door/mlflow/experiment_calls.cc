@@ -112,16 +112,27 @@ Result<Answer> GetByName(Mlflow& mlflow, const Fields& fields, const Call& call)
   return OneExperiment(experiment);
 }
 
-Result<Answer> Delete(Mlflow& mlflow, const Fields& fields, const Call&) {
+// The experiment at once, its runs some thousand at a time.
+Result<Answer> SetDeleted(Mlflow& mlflow, const Fields& fields, bool deleted) {
   ATHANOR_TRY(const int64_t id, IdOf(fields));
-  ATHANOR_TRY(auto batch, mlflow.context.runs.SetExperimentDeleted(id, true, mlflow.Now()));
-  return Kept(std::move(batch));
+  const int64_t now = mlflow.Now();
+  RunBook& book = mlflow.context.runs;
+  Answer answer;
+  ATHANOR_TRY(answer.batch, book.SetExperimentDeleted(id, deleted, now));
+  answer.more = [&book, id, deleted, now, sweep = RunSweep()](RunBatch& next) mutable {
+    if (sweep.done) return false;
+    next = book.SweepRuns(id, deleted, now, sweep);
+    return true;
+  };
+  return answer;
+}
+
+Result<Answer> Delete(Mlflow& mlflow, const Fields& fields, const Call&) {
+  return SetDeleted(mlflow, fields, true);
 }
 
 Result<Answer> Restore(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const int64_t id, IdOf(fields));
-  ATHANOR_TRY(auto batch, mlflow.context.runs.SetExperimentDeleted(id, false, mlflow.Now()));
-  return Kept(std::move(batch));
+  return SetDeleted(mlflow, fields, false);
 }
 
 Result<Answer> Update(Mlflow& mlflow, const Fields& fields, const Call&) {
@@ -224,17 +235,17 @@ Result<Answer> SearchDatasets(Mlflow& mlflow, const Fields& fields, const Call&)
   RunQuery query;
   query.experiments.emplace();
   for (const auto& id : ids) query.experiments->push_back(std::strtoll(id.c_str(), nullptr, 10));
-  query.limit = SIZE_MAX;
+  query.any_order = true;
   std::set<std::tuple<int64_t, std::string, std::string, std::string>> found;
-  mlflow.context.runs.Look(mlflow.context.runs.Search(query).runs, [&](const RunEntry& run) {
-    for (const auto& input : run.inputs) {
+  mlflow.context.runs.Peek(mlflow.context.runs.Search(query).runs, [&](const RunEntry& run) {
+    for (const auto& input : run.more().inputs) {
       std::string context;
       if (const auto tags = ParseJson(input.tags); tags && tags->is_array()) {
         for (const auto& tag : *tags) {
           if (tag.value("key", "") == "mlflow.data.context") context = tag.value("value", "");
         }
       }
-      found.emplace(run.row.experiment, input.name, input.digest, context);
+      found.emplace(run.experiment, input.name, input.digest, context);
     }
   });
   Answer answer;

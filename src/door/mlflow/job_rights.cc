@@ -41,7 +41,7 @@ Status CheckMayChange(const Mlflow& mlflow, const Call& call, const ArtifactPlac
   for (const auto& part : Split(place.path, '/')) {
     std::string artifacts;
     if (const auto run = JobId::Parse(part); run && mlflow.context.runs.Has(*run)) {
-      mlflow.context.runs.Look({*run}, [&](const RunEntry& one) { artifacts = one.row.artifacts; });
+      artifacts = mlflow.context.runs.ArtifactsOf(*run);
       if (LiesIn(mlflow, place, artifacts)) return CheckMayChange(mlflow, call, *run);
     } else if (const auto model = mlflow.context.models.FindLogged(part)) {
       if (LiesIn(mlflow, place, (*model)->row.artifacts)) return CheckModel(mlflow, call, part);

@@ -93,10 +93,10 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
     batch.channel = place->channel;
     for (size_t i = 0; i < batch.items.size(); ++i) batch.items[i].seq = SeqOfPoint(*place, i);
   }
+  const RunBook::Storing storing(mlflow.context.runs, run);
   auto added = place ? mlflow.context.series.Append(run, batch)
                      : mlflow.context.series.Add(run, std::move(batch));
   if (!added) return tl::unexpected(added.error());
-  mlflow.context.runs.Touch(run);
   mlflow.context.hub.Tell(run, News::kPoints);
   return Ok();
 }

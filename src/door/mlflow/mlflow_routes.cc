@@ -30,15 +30,51 @@ void Unknown(const Call& call) {
           .value()));
 }
 
-void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
-  if (!answer) return call.responder.Send(MlflowError(answer.error()));
-  if (answer->batch.empty()) return call.Json(200, std::move(answer->body));
-  for (const auto& run : answer->batch.runs) mlflow.context.hub.Tell(run.id, News::kPoints);
+// Answers when what there is to keep is kept. Of a change in parts it keeps one, and lets others
+// have their turn before the next.
+void Keep(Mlflow& mlflow, const Call& call, Answer answer) {
+  for (const auto& run : answer.batch.runs) mlflow.context.hub.Tell(run.id, News::kPoints);
+  RunBatch batch = std::exchange(answer.batch, {});
+  if (answer.more) {
+    mlflow.context.run_writer.Write(std::move(batch), {});
+    return mlflow.context.loop.Post([&mlflow, call, answer = std::move(answer)]() mutable {
+      if (!answer.more(answer.batch)) answer.more = nullptr;
+      Keep(mlflow, call, std::move(answer));
+    });
+  }
   mlflow.context.run_writer.Write(
-      std::move(answer->batch), [call, body = std::move(answer->body)](const Status& status) {
+      std::move(batch), [call, body = std::move(answer.body)](const Status& status) {
         if (!status) return call.responder.Send(MlflowError(status.error()));
         call.Json(200, body);
       });
+}
+
+void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
+  if (!answer) return call.responder.Send(MlflowError(answer.error()));
+  if (answer->batch.empty() && !answer->more) return call.Json(200, std::move(answer->body));
+  Keep(mlflow, call, std::move(*answer));
+}
+
+// On a thread that may wait. Such calls only read, so there is nothing to keep.
+void ServeOnReader(const std::shared_ptr<Mlflow>& mlflow, MlflowHandler handler, const Call& call) {
+  const bool taken = mlflow->context.readers.Submit([mlflow, handler, call] {
+    auto fields = Fields::Of(call.request);
+    auto answer = fields ? handler(*mlflow, *fields, call)
+                         : Result<Answer>(tl::unexpected(fields.error()));
+    if (!answer) return call.responder.Send(MlflowError(answer.error()));
+    call.Json(200, std::move(answer->body));
+  });
+  if (!taken) {
+    call.responder.Send(
+        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
+  }
+}
+
+// Whether an answer must read a series first. A run that will be moved by the call is not left to
+// another thread.
+bool IsOfStaleRun(const Mlflow& mlflow, const Fields& fields) {
+  const auto run = fields.Run();
+  return run && !mlflow.named_experiment.contains(*run) && !mlflow.context.runs.IsFresh(*run);
 }
 
 void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const Call& call) {
@@ -51,20 +87,12 @@ void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const C
     if (auto may = CheckMayChange(*mlflow, call, row, *fields); !may) {
       return call.responder.Send(MlflowError(may.error()));
     }
+    if (row.of_stale_run != nullptr && IsOfStaleRun(*mlflow, *fields)) {
+      return ServeOnReader(mlflow, row.of_stale_run, call);
+    }
     return Finish(*mlflow, call, row.handler(*mlflow, *fields, call));
   }
-  const bool taken = mlflow->context.readers.Submit([mlflow, &row, call] {
-    auto fields = Fields::Of(call.request);
-    auto answer = fields ? row.handler(*mlflow, *fields, call)
-                         : Result<Answer>(tl::unexpected(fields.error()));
-    // Slow calls only read, so there is nothing to keep.
-    if (!answer) return call.responder.Send(MlflowError(answer.error()));
-    call.Json(200, std::move(answer->body));
-  });
-  if (!taken) {
-    call.responder.Send(
-        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
-  }
+  ServeOnReader(mlflow, row.handler, call);
 }
 
 std::vector<std::span<const MlflowCall>> Tables() {

@@ -261,7 +261,7 @@ Status CheckLocalSource(const Mlflow& mlflow, const VersionRow& version) {
     ATHANOR_TRY(const auto* model, mlflow.context.models.FindLogged(version.model_id));
     artifacts = model->row.artifacts;
   } else if (const auto run = JobId::Parse(version.run_id)) {
-    mlflow.context.runs.Look({*run}, [&](const RunEntry& r) { artifacts = r.row.artifacts; });
+    artifacts = mlflow.context.runs.ArtifactsOf(*run);
   }
   const auto source = LocalPathOf(version.source);
   const auto place = LocalPathOf(artifacts);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kMostRuns = 50'000;
 
-Answer Kept(RunBatch batch) { return {"{}", std::move(batch)}; }
+Answer Kept(RunBatch batch) { return {"{}", std::move(batch), {}}; }
 
 Result<std::string> RunText(const Mlflow& mlflow, JobId id) {
   std::string body;
@@ -86,7 +86,7 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   }
   ATHANOR_TRY(auto batch, mlflow.context.runs.AddRun(run));
   ATHANOR_TRY(auto body, RunText(mlflow, run.id));
-  return Answer{std::move(body), std::move(batch)};
+  return Answer{std::move(body), std::move(batch), {}};
 }
 
 Result<Answer> Get(Mlflow& mlflow, const Fields& fields, const Call& call) {
@@ -98,7 +98,14 @@ Result<Answer> Get(Mlflow& mlflow, const Fields& fields, const Call& call) {
     mlflow.named_experiment.erase(id);
   }
   ATHANOR_TRY(auto body, RunText(mlflow, id));
-  return Answer{std::move(body), std::move(batch)};
+  return Answer{std::move(body), std::move(batch), {}};
+}
+
+// On a thread that may read files, where nothing is changed.
+Result<Answer> GetStale(Mlflow& mlflow, const Fields& fields, const Call&) {
+  ATHANOR_TRY(const JobId id, fields.Run());
+  ATHANOR_TRY(auto body, RunText(mlflow, id));
+  return Answer{std::move(body), {}, {}};
 }
 
 Result<Answer> Update(Mlflow& mlflow, const Fields& fields, const Call&) {
@@ -121,14 +128,12 @@ Result<Answer> Update(Mlflow& mlflow, const Fields& fields, const Call&) {
   if (!name.empty()) update.name = CutTo(name, kMostTagChars);
   ATHANOR_TRY(auto batch, mlflow.context.runs.UpdateRun(id, update));
   std::string body;
-  mlflow.context.runs.Look({id}, [&](const RunEntry& run) {
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Key("run_info");
-    WriteRunInfo(json, run.row);
-    json.EndObject();
-  });
-  return Answer{std::move(body), std::move(batch)};
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("run_info");
+  WriteRunInfo(json, batch.runs.back());
+  json.EndObject();
+  return Answer{std::move(body), std::move(batch), {}};
 }
 
 Result<Answer> Delete(Mlflow& mlflow, const Fields& fields, const Call&) {
@@ -287,9 +292,7 @@ Result<Answer> LogOutputs(Mlflow& mlflow, const Fields& fields, const Call&) {
 
 Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   RunQuery query;
-  ATHANOR_TRY(const auto page, ReadPage(fields, 1000, kMostRuns));
-  query.offset = page.offset;
-  query.limit = page.limit;
+  ATHANOR_TRY(query.limit, ReadPageSize(fields, 1000, kMostRuns));
   ATHANOR_TRY(const auto ids, fields.Texts("experiment_ids"));
   query.experiments.emplace();
   for (const auto& id : ids) query.experiments->push_back(std::strtoll(id.c_str(), nullptr, 10));
@@ -298,6 +301,13 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const auto order, fields.Texts("order_by"));
   ATHANOR_TRY(query.order, ParseOrder(order, Searched::kRuns));
   ATHANOR_TRY(query.view, ReadView(fields, "run_view_type"));
+  ATHANOR_TRY(const std::string token, fields.Text("page_token"));
+  if (!token.empty()) {
+    ATHANOR_TRY(query.after, DecodePlace(token));
+    if (query.after->values.size() != query.order.size()) {
+      return InvalidParameter("Invalid page token: it was given for another order_by.");
+    }
+  }
   const RunPage found = mlflow.context.runs.Search(query);
   Answer answer;
   answer.body.clear();
@@ -310,8 +320,7 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
                              [&](const RunEntry& run) { WriteRun(json, mlflow.context, run); });
     json.EndArray();
   }
-  const size_t end = query.offset + found.runs.size();
-  if (end < found.matched) json.Text("next_page_token", PageToken(end));
+  if (found.next) json.Text("next_page_token", EncodePlace(*found.next));
   json.EndObject();
   return answer;
 }
@@ -321,7 +330,8 @@ constexpr MlflowCall kCalls[] = {
     {"POST", "/2.0/mlflow/runs/update", "runs.update", Access::kSubmit, Update},
     {"POST", "/2.0/mlflow/runs/delete", "runs.delete", Access::kSubmit, Delete},
     {"POST", "/2.0/mlflow/runs/restore", "runs.restore", Access::kSubmit, Restore},
-    {"GET", "/2.0/mlflow/runs/get", "runs.get", Access::kRead, Get},
+    {"GET", "/2.0/mlflow/runs/get", "runs.get", Access::kRead, Get, false,
+     GetStale},
     {"POST", "/2.0/mlflow/runs/search", "runs.search", Access::kRead, Search, true},
     {"POST", "/2.0/mlflow/runs/log-parameter", "runs.log_parameter", Access::kSubmit, LogParam},
     {"POST", "/2.0/mlflow/runs/set-tag", "runs.set_tag", Access::kSubmit, SetTag},

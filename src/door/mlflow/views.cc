@@ -6,11 +6,11 @@ namespace athanor {
 namespace {
 
 void WriteLabels(JsonWriter& json, std::string_view name, const RunBook& book,
-                 const std::vector<RunLabel>& labels) {
+                 const RunLabels& labels) {
   if (labels.empty()) return;
   json.Key(name);
   json.BeginArray();
-  for (const auto& label : labels) {
+  for (const auto label : labels) {
     json.BeginObject();
     json.Text("key", book.KeyName(label.key));
     json.Text("value", label.value);
@@ -48,11 +48,11 @@ void WriteDataset(JsonWriter& json, const DatasetRow& dataset) {
 void WriteInputs(JsonWriter& json, const DoorContext& context, const RunEntry& run) {
   json.Key("inputs");
   json.BeginObject();
-  if (!run.inputs.empty()) {
+  if (!run.more().inputs.empty()) {
     json.Key("dataset_inputs");
     json.BeginArray();
-    for (const auto& input : run.inputs) {
-      const auto known = context.run_store.Dataset(run.row.experiment, input.name, input.digest);
+    for (const auto& input : run.more().inputs) {
+      const auto known = context.run_store.Dataset(run.experiment, input.name, input.digest);
       json.BeginObject();
       if (input.tags != "[]") {
         json.Key("tags");
@@ -68,7 +68,7 @@ void WriteInputs(JsonWriter& json, const DoorContext& context, const RunEntry& r
     json.EndArray();
   }
   bool open = false;
-  for (const auto& link : run.links) {
+  for (const auto& link : run.more().links) {
     if (link.output) continue;
     if (!open) {
       json.Key("model_inputs");
@@ -87,7 +87,7 @@ void WriteOutputs(JsonWriter& json, const RunEntry& run) {
   json.Key("outputs");
   json.BeginObject();
   bool open = false;
-  for (const auto& link : run.links) {
+  for (const auto& link : run.more().links) {
     if (!link.output) continue;
     if (!open) {
       json.Key("model_outputs");
@@ -138,7 +138,7 @@ void WriteRunInfo(JsonWriter& json, const RunRow& run) {
 void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run) {
   json.BeginObject();
   json.Key("info");
-  WriteRunInfo(json, run.row);
+  WriteRunInfo(json, context.runs.RowOf(run));
   json.Key("data");
   json.BeginObject();
   WriteMetrics(json, context.runs, run);

@@ -285,16 +285,19 @@ Result<std::vector<std::pair<std::string, std::string>>> Fields::Pairs(
   return pairs;
 }
 
-Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most) {
-  PageOf page{0, usual};
+Result<size_t> ReadPageSize(const Fields& fields, size_t usual, size_t most) {
   ATHANOR_TRY(const auto asked, fields.Int("max_results"));
-  if (asked) {
-    if (*asked < 1 || static_cast<uint64_t>(*asked) > most) {
-      return InvalidValue("max_results", *asked,
-                          fmt::format("It must be at least 1 and at most {}.", most));
-    }
-    page.limit = static_cast<size_t>(*asked);
+  if (!asked) return usual;
+  if (*asked < 1 || static_cast<uint64_t>(*asked) > most) {
+    return InvalidValue("max_results", *asked,
+                        fmt::format("It must be at least 1 and at most {}.", most));
   }
+  return static_cast<size_t>(*asked);
+}
+
+Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most) {
+  PageOf page;
+  ATHANOR_TRY(page.limit, ReadPageSize(fields, usual, most));
   ATHANOR_TRY(const std::string token, fields.Text("page_token"));
   if (token.empty()) return page;
   const auto text = FromBase64(token);

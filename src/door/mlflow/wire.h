@@ -64,6 +64,9 @@ Result<double> DoubleOf(const Json& value, std::string_view parameter);
 struct Answer {
   std::string body = "{}";
   RunBatch batch;
+  // For a change that is too long for one turn of the loop: gives what is to be kept next, until it
+  // says false.
+  std::function<bool(RunBatch& next)> more;
 };
 
 // A page of a list, by position.
@@ -72,6 +75,7 @@ struct PageOf {
   size_t limit = 0;
 };
 // kInvalid: max_results is below 1 or above `most`, or the token is none of ours.
+Result<size_t> ReadPageSize(const Fields& fields, size_t usual, size_t most);
 Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most);
 std::string PageToken(size_t offset);
 

@@ -14,6 +14,7 @@
 #include "record/jobs/loss_store.h"
 #include "record/keys/token_store.h"
 #include "record/runs/run_store.h"
+#include "record/runs/run_testing.h"
 #include "record/studies/study_store.h"
 #include "record/testing.h"
 
@@ -109,7 +110,7 @@ TEST(SchemaVersions, EveryReleasedOneIsMigratedAndRead) {
     ASSERT_TRUE(database) << database.error().what << ": " << database.error().why;
     ExpectTheJobs(**database);
     EXPECT_TRUE(LossStore(**database).Add("local", true, 1, true).ok());
-    const auto runs = RunStore(**database).Load();
+    const auto runs = LoadAll(RunStore(**database));
     ASSERT_TRUE(runs) << runs.error().what;
     EXPECT_EQ(runs->experiments.front().name, "Default");
     EXPECT_EQ(runs->runs.size(), version >= 4 ? 1u : 0u);

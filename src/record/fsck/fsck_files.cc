@@ -154,8 +154,9 @@ void Checker::CheckSeriesFile(JobId job, const std::string& path) {
       kRepair, path);
   if (!options_.repair) return;
   auto kept = CopyAside(path);
-  // What an index knows of the file holds no more.
+  // What an index knows of the file, and what is kept of its metrics, holds no more.
   if (kept.ok()) kept = RemoveTree(path.substr(0, path.size() - 7) + ".index");
+  if (kept.ok()) kept = RemoveTree(layout_.kept_metrics());
   if (kept.ok()) kept = WriteWithout(path, *scan);
   Settle(finding, kept);
 }

@@ -174,43 +174,54 @@ JobId RunIn(const Statement& row, int column) {
 
 std::string TextIn(const Statement& row, int column) { return std::string(row.Text(column)); }
 
-Status LoadRuns(Connection& connection, RunBatch& all) {
+Status VisitRuns(Connection& connection, RunVisitor& visitor) {
   ATHANOR_CHECK_OK(EachRow(
       connection, "SELECT id, name, location, deleted, created, updated FROM experiments",
       [&](const Statement& row) {
-        all.experiments.push_back({row.Int(0), TextIn(row, 1), TextIn(row, 2), row.Int(3) != 0,
-                                   row.Int(4), row.Int(5)});
+        visitor.On(ExperimentRow{row.Int(0), TextIn(row, 1), TextIn(row, 2), row.Int(3) != 0,
+                                 row.Int(4), row.Int(5)});
       }));
   ATHANOR_CHECK_OK(EachRow(
       connection,
       "SELECT id, experiment, name, owner, status, started, ended, deleted, deleted_at, is_job, "
       "artifacts FROM runs ORDER BY id",
       [&](const Statement& row) {
-        all.runs.push_back({RunIn(row, 0), row.Int(1), TextIn(row, 2), TextIn(row, 3),
-                            static_cast<RunStatus>(row.Int(4)), row.Int(5), row.Int(6),
-                            row.Int(7) != 0, row.Int(8), row.Int(9) != 0, TextIn(row, 10)});
+        visitor.On(RunRow{RunIn(row, 0), row.Int(1), TextIn(row, 2), TextIn(row, 3),
+                          static_cast<RunStatus>(row.Int(4)), row.Int(5), row.Int(6),
+                          row.Int(7) != 0, row.Int(8), row.Int(9) != 0, TextIn(row, 10)});
       }));
+  for (const LabelKind kind : {LabelKind::kExperimentTag, LabelKind::kParam, LabelKind::kTag}) {
+    ATHANOR_TRY(auto* row, connection.Prepare("SELECT owner, key, value FROM labels "
+                                              "WHERE kind = ?1 ORDER BY owner, key"));
+    row->Bind(1, static_cast<int64_t>(kind));
+    while (true) {
+      ATHANOR_TRY(const bool more, row->Step());
+      if (!more) break;
+      visitor.On(LabelView{kind, row->Text(0), row->Text(1), row->Text(2)});
+    }
+  }
   ATHANOR_CHECK_OK(EachRow(connection,
-                           "SELECT kind, owner, key, value FROM labels ORDER BY kind, owner, key",
+                           "SELECT run, name, digest, tags FROM run_inputs ORDER BY run, name",
+                           [&](const Statement& row) {
+                             visitor.On(InputRow{RunIn(row, 0), TextIn(row, 1), TextIn(row, 2),
+                                                 TextIn(row, 3)});
+                           }));
+  return EachRow(connection, "SELECT run, model, output, step FROM run_models ORDER BY run, model",
+                 [&](const Statement& row) {
+                   visitor.On(ModelLinkRow{RunIn(row, 0), TextIn(row, 1), row.Int(2) != 0,
+                                           row.Int(3)});
+                 });
+}
+
+Status LoadModelsInto(Connection& connection, RunBatch& all) {
+  ATHANOR_CHECK_OK(EachRow(connection,
+                           "SELECT kind, owner, key, value FROM labels WHERE kind > 3 "
+                           "ORDER BY kind, owner, key",
                            [&](const Statement& row) {
                              all.labels.push_back({static_cast<LabelKind>(row.Int(0)),
                                                    TextIn(row, 1), TextIn(row, 2),
                                                    TextIn(row, 3)});
                            }));
-  ATHANOR_CHECK_OK(EachRow(connection,
-                           "SELECT run, name, digest, tags FROM run_inputs ORDER BY run, name",
-                           [&](const Statement& row) {
-                             all.inputs.push_back(
-                                 {RunIn(row, 0), TextIn(row, 1), TextIn(row, 2), TextIn(row, 3)});
-                           }));
-  return EachRow(connection, "SELECT run, model, output, step FROM run_models ORDER BY run, model",
-                 [&](const Statement& row) {
-                   all.links.push_back(
-                       {RunIn(row, 0), TextIn(row, 1), row.Int(2) != 0, row.Int(3)});
-                 });
-}
-
-Status LoadModels(Connection& connection, RunBatch& all) {
   ATHANOR_CHECK_OK(EachRow(connection, "SELECT name, description, created, updated FROM models",
                            [&](const Statement& row) {
                              all.models.push_back(
@@ -245,12 +256,15 @@ Status RunStore::Commit(const std::vector<const RunBatch*>& batches) {
   });
 }
 
-Result<RunBatch> RunStore::Load() const {
+Status RunStore::Visit(RunVisitor& visitor) const {
+  return database_.Read(
+      [&](Connection& connection) -> Status { return VisitRuns(connection, visitor); });
+}
+
+Result<RunBatch> RunStore::LoadModels() const {
   RunBatch all;
-  ATHANOR_CHECK_OK(database_.Read([&](Connection& connection) -> Status {
-    ATHANOR_CHECK_OK(LoadRuns(connection, all));
-    return LoadModels(connection, all);
-  }));
+  ATHANOR_CHECK_OK(database_.Read(
+      [&](Connection& connection) -> Status { return LoadModelsInto(connection, all); }));
   return all;
 }
 

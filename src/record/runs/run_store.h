@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -14,6 +15,25 @@ namespace athanor {
 
 class Database;
 
+struct LabelView {
+  LabelKind kind = LabelKind::kTag;
+  std::string_view owner;
+  std::string_view key;
+  std::string_view value;
+};
+
+// Gets experiments and runs one by one: experiments first, then runs by id, then what is said about
+// them by kind, owner and key. Views are good during the call.
+class RunVisitor {
+ public:
+  virtual ~RunVisitor() = default;
+  virtual void On(ExperimentRow row) = 0;
+  virtual void On(RunRow row) = 0;
+  virtual void On(const LabelView& label) = 0;
+  virtual void On(InputRow row) = 0;
+  virtual void On(ModelLinkRow row) = 0;
+};
+
 class RunStore {
  public:
   explicit RunStore(Database& database) : database_(database) {}
@@ -22,8 +42,11 @@ class RunStore {
   Status Commit(const std::vector<const RunBatch*>& batches);
   Status Commit(const RunBatch& batch) { return Commit(std::vector{&batch}); }
 
-  // Everything there is: of each list one entry per owner (and key), none taken away.
-  Result<RunBatch> Load() const;
+  // Experiments and runs. There may be a million, so they are not gathered here.
+  Status Visit(RunVisitor& visitor) const;
+  // Models, their versions, and what is said about them: of each list one entry per owner (and key),
+  // none taken away.
+  Result<RunBatch> LoadModels() const;
   // Profile and schema of data sets are large and rarely asked for: not part of Load.
   Result<DatasetRow> Dataset(int64_t experiment, const std::string& name,
                              const std::string& digest) const;  // kNotFound

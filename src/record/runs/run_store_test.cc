@@ -1,4 +1,5 @@
 #include "record/runs/run_store.h"
+#include "record/runs/run_testing.h"
 
 #include <gtest/gtest.h>
 
@@ -46,7 +47,7 @@ TEST(RunStore, GivesBackWhatItWasGivenAndTheLastWordCounts) {
   batch.inputs = {{batch.runs[0].id, "d", "abc", "[]"}};
   batch.links = {{batch.runs[0].id, "m-1", true, 5}};
   ASSERT_TRUE(store.Commit(batch).ok());
-  const auto all = RunStore(*database).Load();
+  const auto all = LoadAll(RunStore(*database));
   ASSERT_TRUE(all) << all.error().what;
   EXPECT_EQ(all->experiments.size(), 2u);  // and the default one
   ASSERT_EQ(all->runs.size(), 2u);
@@ -69,7 +70,7 @@ TEST(RunStore, KeepsNothingOfAGroupThatFails) {
   RunBatch bad;
   bad.runs = {SampleRun(99, "its experiment is not there")};
   EXPECT_FALSE(store.Commit({&good, &bad}).ok());
-  EXPECT_TRUE(store.Load()->runs.empty());
+  EXPECT_TRUE(LoadAll(store)->runs.empty());
 }
 
 TEST(RunStore, RemovesARunWithAllThatIsSaidAboutIt) {
@@ -91,7 +92,7 @@ TEST(RunStore, RemovesARunWithAllThatIsSaidAboutIt) {
   gone.runs_gone = {batch.runs[0].id};
   gone.models_gone = {"net"};
   ASSERT_TRUE(store.Commit(gone).ok());
-  const auto all = store.Load();
+  const auto all = LoadAll(store);
   ASSERT_TRUE(all);
   ASSERT_EQ(all->runs.size(), 1u);
   EXPECT_EQ(all->runs[0].name, "stays");
@@ -139,7 +140,7 @@ TEST(RunWriter, TellsEachCallerOfItsOwnBatchOnceItIsDurable) {
   first.runs = {SampleRun(0, "first")};
   writer.Write(first, [&](const Status& status) {
     kept.push_back(status.ok());
-    EXPECT_EQ(store.Load()->runs.size(), 1u);
+    EXPECT_EQ(LoadAll(store)->runs.size(), 1u);
   });
   // These two wait for it and go together.
   RunBatch bad;
@@ -152,7 +153,7 @@ TEST(RunWriter, TellsEachCallerOfItsOwnBatchOnceItIsDurable) {
   executor.RunOne();
   executor.RunOne();
   EXPECT_EQ(kept, (std::vector<bool>{true, false, true, true}));
-  EXPECT_EQ(store.Load()->runs.size(), 2u);
+  EXPECT_EQ(LoadAll(store)->runs.size(), 2u);
   EXPECT_EQ(losses, 1);
   pool.Stop();
 }
@@ -184,7 +185,7 @@ TEST(RunWriter, WhatIsToBeWrittenSoonIsAskedForOnceAndBeforeTheNextWrite) {
   EXPECT_EQ(asked, 1);
   executor.RunOne();
   EXPECT_TRUE(kept);
-  EXPECT_EQ(store.Load()->runs.size(), 1u);
+  EXPECT_EQ(LoadAll(store)->runs.size(), 1u);
   pool.Stop();
 }
 

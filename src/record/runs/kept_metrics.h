@@ -1,0 +1,87 @@
+// KeptMetrics keeps what is known of runs' metrics without their points, so that a server that
+// starts knows it at once and need not read every series again. It is a copy: whatever is not sure
+// to fit the points is thrown away, and the file may be removed at any time while no server runs.
+//
+// The file only grows while a server runs: a run's metrics, or that they no longer hold (Touched,
+// which is written before the first new point is). Both survive kill -9. After a power cut nobody
+// knows which of the last writes were kept, so a file of another boot is not read; nor is one that
+// came with a copy of the home.
+//
+// Threads: safe from any, once Read is over. After a write that failed the file is gone, and nothing
+// more is kept until the next start.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/fd.h"
+#include "base/result.h"
+#include "job/ids.h"
+#include "record/runs/run_metric.h"
+#include "record/series/series_store.h"
+
+namespace athanor {
+
+class KeptMetrics {
+ public:
+  using NameOf = std::function<const std::string&(uint32_t key)>;
+
+  // Gets what is in the file, in its order: of a run the last word counts.
+  class Reader {
+   public:
+    virtual ~Reader() = default;
+    virtual uint32_t KeyOf(std::string_view name) = 0;  // of a metric
+    // False: it was told of the run before, or has no use for it.
+    virtual bool Kept(JobId run, Resumes resumes, std::vector<RunMetric> metrics) = 0;
+    virtual void Touched(JobId run) = 0;
+  };
+
+  // `series` is the folder of the points that it is about.
+  KeptMetrics(std::string path, std::string series);
+
+  // Reads what fits, and begins the file anew if that is nothing. Call it first, once.
+  void Read(Reader& reader);
+  // Whether most of what Read saw no longer counts; then begin anew, and keep all runs again.
+  bool IsBloated() const { return bloated_; }
+  void BeginAnew();
+
+  // False: it is not kept.
+  bool Keep(JobId run, const Resumes& resumes, const std::vector<RunMetric>& metrics,
+            const NameOf& name_of);
+  void Touched(JobId run);
+
+ private:
+  void Write(std::string_view records);
+  uint64_t ReadRecords(Reader& reader);
+  void BeginAnewLocked();
+
+  const std::string path_;
+  const std::string series_;
+  std::mutex mutex_;  // guards all below
+  UniqueFd file_;     // none: nothing is kept
+  uint64_t length_ = 0;
+  bool bloated_ = false;
+  std::unordered_map<std::string, uint32_t> names_;  // numbers in the file
+};
+
+// The records of the file, one by one. Any bytes may come.
+class KeptRecords {
+ public:
+  explicit KeptRecords(KeptMetrics::Reader& reader) : reader_(reader) {}
+  bool Take(std::string_view payload);  // false: it is none, and the reader was not told
+  uint64_t waste() const { return waste_; }  // bytes of records that no longer count
+  const std::unordered_map<std::string, uint32_t>& names() const { return names_; }
+
+ private:
+  KeptMetrics::Reader& reader_;
+  std::unordered_map<std::string, uint32_t> names_;
+  std::vector<uint32_t> keys_;  // of the reader, by number in the file
+  uint64_t waste_ = 0;
+};
+
+}  // namespace athanor

@@ -1,0 +1,18 @@
+// What is known of a run's metric without its points.
+#pragma once
+
+#include <cstdint>
+
+namespace athanor {
+
+struct RunMetric {
+  uint32_t key = 0;  // a number for its name
+  double last = 0;
+  int64_t step = 0;  // 0 also when there is none
+  int64_t wall_ms = 0;
+  double min = 0;  // of finite values; NaN: there is none
+  double max = 0;
+  uint64_t count = 0;
+};
+
+}  // namespace athanor

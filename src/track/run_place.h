@@ -1,0 +1,50 @@
+// A place in a sorted list of runs: what the run there is sorted by. A page that begins behind a
+// place has neither the runs before it once more nor gaps, whatever came or went meanwhile.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "job/ids.h"
+
+namespace athanor {
+
+// One value to sort by. Numbers and texts come before NaN, and what is missing comes last,
+// whichever way the sort goes.
+struct SortValue {
+  enum class Rank : uint8_t { kValue, kNaN, kMissing };
+  Rank rank = Rank::kMissing;
+  double number = 0;
+  std::string_view text;
+  bool is_text = false;
+
+  static SortValue Number(double value);
+  static SortValue Text(std::string_view text) { return {Rank::kValue, 0, text, true}; }
+};
+
+// Less than 0: `a` comes first. Both are numbers, or both are texts.
+int Compare(const SortValue& a, const SortValue& b, bool ascending);
+// A number that rises with the order: of two values with different ones the lower comes first.
+uint64_t SortKey(const SortValue& value, bool ascending);
+
+struct RunPlace {
+  struct Value {
+    SortValue::Rank rank = SortValue::Rank::kMissing;
+    double number = 0;
+    std::string text;
+    bool is_text = false;
+    SortValue view() const { return {rank, number, text, is_text}; }
+  };
+  std::vector<Value> values;  // one for each part of the order
+  int64_t started_ms = 0;     // the newest first where they are equal
+  JobId id;                   // then by id
+};
+
+// As a token that callers hand back.
+std::string EncodePlace(const RunPlace& place);
+Result<RunPlace> DecodePlace(std::string_view token);  // kInvalid: it is none
+
+}  // namespace athanor

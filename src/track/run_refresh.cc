@@ -1,0 +1,218 @@
+// RunBook's metrics: read again from the points when somebody asks, and kept when a run is quiet.
+#include <algorithm>
+#include <chrono>
+
+#include "track/run_book.h"
+
+namespace athanor {
+namespace {
+
+constexpr size_t kLookedAtAtOnce = 256;  // runs, before others get a turn
+constexpr uint32_t kQuiet = 30;          // seconds; twice as long each time it was kept in vain
+constexpr uint8_t kMostDoubled = 12;
+
+uint32_t Now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return static_cast<uint32_t>(std::chrono::duration_cast<std::chrono::seconds>(now).count());
+}
+
+bool HasEnded(const RunEntry& run) {
+  return run.status != RunStatus::kRunning && run.status != RunStatus::kScheduled;
+}
+
+bool IsQuiet(const RunEntry& run, uint32_t now) {
+  return HasEnded(run) || now - run.touched_s >= kQuiet << std::min(run.keeps, kMostDoubled);
+}
+
+std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
+                                 const std::function<uint32_t(std::string_view)>& key_of) {
+  std::vector<RunMetric> metrics;
+  metrics.reserve(summaries.size());
+  for (const auto& summary : summaries) {
+    metrics.push_back({key_of(summary.name), summary.last, summary.last_step.value_or(0),
+                       summary.last_wall_ns / 1'000'000, summary.min, summary.max,
+                       summary.count});
+  }
+  std::sort(metrics.begin(), metrics.end(),
+            [](const auto& a, const auto& b) { return a.key < b.key; });
+  return metrics;
+}
+
+}  // namespace
+
+// New runs have time to get their first points.
+void RunBook::Enter(RunEntry& run) {
+  run.touched_s = Now();
+  table_.Add(run);
+  index_.Add(run);
+  counts_.Add(run);
+  ToKeep(run);
+}
+
+void RunBook::ToKeep(RunEntry& run) const {
+  if (run.queued) return;
+  run.queued = true;
+  to_keep_.push_back(run.id);
+}
+
+// Its metrics are others now, or will be.
+void RunBook::Changed(RunEntry& run) {
+  if (run.kept) kept_->Touched(run.id);
+  run.kept = false;
+  ++run.touched;
+  run.touched_s = Now();
+  table_.Update(run);
+  ToKeep(run);
+}
+
+// Before the first point is stored it must be known for good that the metrics no longer hold.
+void RunBook::BeforePoints(JobId id) {
+  const std::unique_lock lock(mutex_);
+  const auto at = runs_.find(id);
+  if (at == runs_.end()) return;
+  at->second.storing = true;
+  if (at->second.kept) Changed(at->second);
+}
+
+void RunBook::AfterPoints(JobId id) {
+  const std::unique_lock lock(mutex_);
+  const auto at = runs_.find(id);
+  if (at == runs_.end()) return;
+  at->second.storing = false;
+  Changed(at->second);
+}
+
+bool RunBook::IsFresh(JobId id) const {
+  const std::shared_lock lock(mutex_);
+  const auto at = runs_.find(id);
+  return at == runs_.end() || !at->second.stale();
+}
+
+std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
+                                      ViewType view) const {
+  const std::shared_lock lock(mutex_);
+  std::vector<JobId> stale;
+  if (table_.stale() == 0) return stale;
+  for (size_t place = 0; place < table_.size(); ++place) {
+    const uint8_t flags = table_.flags()[place];
+    if ((flags & RunTable::kStale) == 0) continue;
+    if (view != ViewType::kAll &&
+        ((flags & RunTable::kDeleted) != 0) != (view == ViewType::kDeleted)) {
+      continue;
+    }
+    if (experiments && std::ranges::find(*experiments, table_.experiments()[place]) == experiments->end()) {
+      continue;
+    }
+    stale.push_back(table_.run(place).id);
+  }
+  return stale;
+}
+
+// Reads the points' summaries without the lock, so that nobody who changes the book waits. Two may
+// read those of the same run at a time; the newer ones count.
+void RunBook::Refresh(const std::vector<JobId>& runs) const {
+  for (const JobId id : runs) {
+    Resumes resumes;
+    uint32_t touched = 0;
+    {
+      const std::shared_lock lock(mutex_);
+      const auto at = runs_.find(id);
+      if (at == runs_.end() || !at->second.stale()) continue;
+      touched = at->second.touched;  // points that come from now on make it stale again
+      resumes = at->second.more().resumes;
+    }
+    const auto summaries = series_.Summaries(id, resumes);
+    if (!summaries) continue;  // stays stale
+    const std::unique_lock lock(mutex_);
+    const auto at = runs_.find(id);
+    if (at == runs_.end()) continue;
+    RunEntry& run = at->second;
+    if (static_cast<int32_t>(touched - run.read) <= 0) continue;
+    counts_.TakeMetrics(run);
+    run.metrics = MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
+    counts_.AddMetrics(run);
+    run.read = touched;
+    table_.UpdateMetrics(run);
+    table_.Update(run);
+  }
+}
+
+void RunBook::Peek(const std::vector<JobId>& runs,
+                   const std::function<void(const RunEntry&)>& look) const {
+  for (size_t from = 0; from < runs.size(); from += kLookedAtAtOnce) {
+    const size_t to = std::min(from + kLookedAtAtOnce, runs.size());
+    const std::shared_lock lock(mutex_);
+    for (size_t i = from; i < to; ++i) {
+      if (const auto at = runs_.find(runs[i]); at != runs_.end()) look(at->second);
+    }
+  }
+}
+
+void RunBook::Look(const std::vector<JobId>& runs,
+                   const std::function<void(const RunEntry&)>& look) const {
+  std::vector<JobId> stale;
+  Peek(runs, [&](const RunEntry& run) {
+    if (run.stale()) stale.push_back(run.id);
+  });
+  Refresh(stale);
+  Peek(runs, look);
+}
+
+std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(
+    KeyKind kind, std::optional<int64_t> experiment) const {
+  if (kind == KeyKind::kMetric) {
+    std::optional<std::vector<int64_t>> experiments;
+    if (experiment) experiments = {*experiment};
+    Refresh(StaleRuns(experiments, ViewType::kActive));
+  }
+  const std::shared_lock lock(mutex_);
+  std::vector<std::pair<std::string, uint32_t>> keys;
+  const auto counts = counts_.Keys(kind, experiment);
+  for (uint32_t key = 0; key < counts.size(); ++key) {
+    if (counts[key] > 0) keys.emplace_back(names_[key], counts[key]);
+  }
+  return keys;
+}
+
+size_t RunBook::KeepSome(size_t most, bool all) {
+  const uint32_t now = Now();
+  size_t left = 0;
+  {
+    const std::shared_lock lock(mutex_);
+    if (kept_ == nullptr) return 0;
+    left = std::min(most, to_keep_.size());
+  }
+  for (; left > 0; --left) {
+    JobId id;
+    {
+      const std::unique_lock lock(mutex_);
+      if (to_keep_.empty()) break;
+      id = to_keep_.front();
+      to_keep_.pop_front();
+      const auto at = runs_.find(id);
+      if (at == runs_.end()) continue;
+      if (!all && !IsQuiet(at->second, now)) {
+        to_keep_.push_back(id);
+        continue;
+      }
+    }
+    Refresh({id});
+    const std::unique_lock lock(mutex_);
+    const auto at = runs_.find(id);
+    if (at == runs_.end()) continue;
+    RunEntry& run = at->second;
+    if (run.storing || run.stale()) {
+      to_keep_.push_back(id);
+      continue;
+    }
+    run.queued = false;
+    run.keeps = static_cast<uint8_t>(std::min<int>(run.keeps + 1, kMostDoubled));
+    run.metrics.shrink_to_fit();
+    run.kept = kept_->Keep(id, run.more().resumes, run.metrics,
+                           [this](uint32_t key) -> const std::string& { return names_[key]; });
+  }
+  const std::shared_lock lock(mutex_);
+  return to_keep_.size();
+}
+
+}  // namespace athanor
