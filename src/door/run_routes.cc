@@ -53,7 +53,8 @@ void WriteRun(JsonWriter& json, const RunBook& book, const RunEntry& run,
   json.Text("experiment", experiment);
   json.Text("user", run.row.user);
   json.Text("status", NameOf(run.row.status));
-  json.Text("started", Rfc3339({run.row.started_ms}));
+  json.Text("created", Rfc3339({CreatedMs(run.row)}));
+  if (const auto began = BeganMs(run.row)) json.Text("started", Rfc3339({*began}));
   if (run.row.ended_ms != 0) json.Text("ended", Rfc3339({run.row.ended_ms}));
   json.Key("job");
   json.Bool(run.row.is_job);

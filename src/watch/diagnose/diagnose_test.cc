@@ -402,7 +402,7 @@ TEST(Diagnose, AStopIsAStopHoweverTheScriptEnded) {
   Expect(Diagnose(evidence), "user_stop", "stopped by ada", "ath retry {job}", "");
   evidence.exit->signal = SIGKILL;
   Expect(Diagnose(evidence), "user_stop",
-         "stopped by ada; it did not end within 2:00 and was killed", "ath retry", "");
+         "stopped by ada; it did not end within 2 m and was killed", "ath retry", "");
   evidence.exit->signal = 0;
   evidence.exit->code = 0;
   EXPECT_EQ(Diagnose(evidence).text, "stopped by ada");
@@ -421,7 +421,7 @@ TEST(Diagnose, ATimeLimitNamesItAndTheNextOne) {
   evidence.stop.emplace();
   evidence.stop->cause.kind = "time_limit";
   evidence.limits.max_runtime = std::chrono::hours(1);
-  Expect(Diagnose(evidence), "time_limit", "ran longer than its limit of 1:00:00",
+  Expect(Diagnose(evidence), "time_limit", "ran longer than its limit of 1 h",
          "ath retry {job} --max-runtime 120m", "");
 }
 

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { bytes, duration, money, number, plural } from '../../lib/format';
 import { Hint } from '../../parts/Command';
 import { toneOf } from '../../parts/State';
-import { Span, Time } from '../../parts/Time';
+import { Span, Time, Took } from '../../parts/Time';
 import { api } from '../../state/api';
 import { href } from '../../state/router';
 import type { Attempt, Job, JobEvent, Run } from '../../state/types';
@@ -159,7 +159,9 @@ function Facts({ job }: { job: Job }) {
         <dt>Id</dt><dd class="mono">{job.id}</dd>
         <dt>User</dt><dd>{job.user}</dd>
         <dt>Submitted</dt><dd><Time at={job.created} exact /></dd>
+        <dt>Started</dt><dd>{job.started ? <Time at={job.started} exact /> : '–'}</dd>
         <dt>Ended</dt><dd>{job.ended ? <Time at={job.ended} exact /> : '–'}</dd>
+        <dt title="From when its script first ran until it ended">Took</dt><dd><Took of={job} /></dd>
         <dt>Command</dt><dd><code>{spec.command?.join(' ') ?? spec.entry ?? '–'}</code></dd>
         {asked ? <><dt>Asked for</dt><dd>{asked}</dd></> : null}
         <dt>Cost</dt>
