@@ -1,6 +1,7 @@
 // The runs that are compared, kept up to date: what is asked again is what changed, not the list.
 import { useRef, useState } from 'preact/hooks';
 
+import { merged } from '../../lib/merged';
 import { api } from '../../state/api';
 import type { Run } from '../../state/types';
 import { useLoaded, useNews, useThrottled, type Loaded } from '../../state/use';
@@ -25,17 +26,6 @@ async function some(ids: string[], { names, experiment, filter }: Among): Promis
   if (names.length) return Promise.all(ids.map((id) => api.run(id)));
   const these = `attributes.run_id IN (${ids.map((id) => `'${id}'`).join(', ')})`;
   return (await api.runs({ limit: ids.length, experiment, filter: [filter, these].filter(Boolean).join(' AND ') })).runs;
-}
-
-export function merged(list: Run[], changed: string[], found: Run[], most: number): Run[] {
-  const now = new Map(found.map((run) => [run.id, run]));
-  const kept = list.flatMap((run) => {
-    if (!changed.includes(run.id)) return [run];
-    const fresh = now.get(run.id);
-    now.delete(run.id);
-    return fresh ? [fresh] : [];
-  });
-  return [...now.values(), ...kept].slice(0, most);
 }
 
 export function useRunList(key: string, among: Among): Loaded<Run[]> {

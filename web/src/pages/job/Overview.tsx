@@ -24,7 +24,7 @@ function Why({ job }: { job: Job }) {
         {cause.title && cause.title !== cause.text ? <div>{cause.text}</div> : null}
         {cause.detail ? <pre style={{ marginTop: '6px' }}>{cause.detail}</pre> : null}
         <div class="row wrap" style={{ marginTop: '8px' }}>
-          {cause.hint?.split('\n').filter(Boolean).map((hint) => <Hint key={hint} text={hint} />)}
+          {cause.hint ? <Hint text={cause.hint} /> : null}
           {bad ? <a href={href(['job', job.id, 'logs'])}>Log</a> : null}
           {cause.code ? <span class="dim mono">{cause.code}</span> : null}
         </div>
