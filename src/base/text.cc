@@ -236,16 +236,16 @@ Result<uint64_t> ParseBytes(std::string_view text) {
 }
 
 std::string HumanBytes(uint64_t bytes) {
-  constexpr std::array<const char*, 7> kUnits = {"B", "KB", "MB", "GB", "TB", "PB", "EB"};
-  if (bytes < 1000) return fmt::format("{} B", bytes);
+  constexpr std::array<const char*, 7> kUnits = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
   double value = static_cast<double>(bytes);
   size_t unit = 0;
-  // 999.95 would be shown as "1000.0".
-  while (value >= 999.95 && unit + 1 < kUnits.size()) {
-    value /= 1000;
+  // 1023.9 would be shown as "1024".
+  while (value >= (unit == 0 ? 1024 : 1023.5) && unit + 1 < kUnits.size()) {
+    value /= 1024;
     ++unit;
   }
-  return fmt::format("{:.1f} {}", value, kUnits[unit]);
+  const double shown = value >= 99.95 ? std::round(value) : std::round(value * 10) / 10;
+  return fmt::format("{} {}", shown, kUnits[unit]);
 }
 
 std::string HumanDuration(std::chrono::milliseconds duration) {
@@ -256,11 +256,23 @@ std::string HumanDuration(std::chrono::milliseconds duration) {
     return "-" + HumanDuration(std::chrono::milliseconds(
                      static_cast<int64_t>(std::min<uint64_t>(size, INT64_MAX))));
   }
+  const auto two = [](int64_t large, const char* unit, std::string small) {
+    return small.empty() ? fmt::format("{} {}", large, unit)
+                         : fmt::format("{} {} {}", large, unit, small);
+  };
+  const auto rest = [](int64_t amount, const char* unit, int width) {
+    return amount == 0 ? std::string() : fmt::format("{:0{}} {}", amount, width, unit);
+  };
   if (ms < 1000) return fmt::format("{} ms", ms);
   const int64_t seconds = ms / 1000;
+  // Cut, not rounded: it never says a minute before it is over.
+  if (seconds < 10) return fmt::format("{} s", static_cast<double>(ms / 100) / 10);
+  if (seconds < 60) return fmt::format("{} s", seconds);
   const int64_t minutes = seconds / 60;
-  if (minutes < 60) return fmt::format("{}:{:02}", minutes, seconds % 60);
-  return fmt::format("{}:{:02}:{:02}", minutes / 60, minutes % 60, seconds % 60);
+  if (minutes < 60) return two(minutes, "m", rest(seconds % 60, "s", 2));
+  const int64_t hours = minutes / 60;
+  if (hours < 48) return two(hours, "h", rest(minutes % 60, "m", 2));
+  return two(hours / 24, "d", rest(hours % 24, "h", 1));
 }
 
 std::optional<std::string> Nearest(std::string_view word,

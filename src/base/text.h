@@ -25,8 +25,8 @@ std::string ReplaceAll(std::string text, std::string_view from, std::string_view
 Result<std::chrono::milliseconds> ParseDuration(std::string_view text);
 // "512", "64KB", "1.5GiB", "2G"; powers of 1,000 for KB, of 1,024 for KiB and the bare letters.
 Result<uint64_t> ParseBytes(std::string_view text);
-std::string HumanBytes(uint64_t bytes);  // "1.2 MB"
-// "0:41", "1:02:03", "320 ms" below a second.
+std::string HumanBytes(uint64_t bytes);  // "1.2 MiB"
+// "320 ms", "4.2 s", "41 s", "1 m 02 s", "2 h", "3 d 4 h"; as web/src/lib/format.ts does.
 std::string HumanDuration(std::chrono::milliseconds duration);
 
 // The candidate nearest to `word`, or of which it is a part (trials: max_trials), to suggest.

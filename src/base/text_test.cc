@@ -69,14 +69,23 @@ TEST(ParseBytes, TellsThousandsFromPowersOfTwo) {
 
 TEST(Human, SizesAndDurations) {
   EXPECT_EQ(HumanBytes(0), "0 B");
-  EXPECT_EQ(HumanBytes(999), "999 B");
-  EXPECT_EQ(HumanBytes(1'234'567), "1.2 MB");
-  EXPECT_EQ(HumanBytes(999'999), "1.0 MB");
-  EXPECT_EQ(HumanBytes(UINT64_MAX), "18.4 EB");
+  EXPECT_EQ(HumanBytes(1023), "1023 B");
+  EXPECT_EQ(HumanBytes(1024), "1 KiB");
+  EXPECT_EQ(HumanBytes(1'234'567), "1.2 MiB");
+  EXPECT_EQ(HumanBytes((1 << 20) - 1), "1 MiB");
+  EXPECT_EQ(HumanBytes(300'000'000), "286 MiB");
+  EXPECT_EQ(HumanBytes(24ull << 30), "24 GiB");
+  EXPECT_EQ(HumanBytes(UINT64_MAX), "16 EiB");
   EXPECT_EQ(HumanDuration(milliseconds(320)), "320 ms");
-  EXPECT_EQ(HumanDuration(milliseconds(41'900)), "0:41");
-  EXPECT_EQ(HumanDuration(milliseconds(3'723'000)), "1:02:03");
-  EXPECT_EQ(HumanDuration(milliseconds(-41'000)), "-0:41");
+  EXPECT_EQ(HumanDuration(milliseconds(4'290)), "4.2 s");
+  EXPECT_EQ(HumanDuration(milliseconds(5'000)), "5 s");
+  EXPECT_EQ(HumanDuration(milliseconds(59'999)), "59 s");
+  EXPECT_EQ(HumanDuration(milliseconds(62'000)), "1 m 02 s");
+  EXPECT_EQ(HumanDuration(milliseconds(120'000)), "2 m");
+  EXPECT_EQ(HumanDuration(milliseconds(3'723'000)), "1 h 02 m");
+  EXPECT_EQ(HumanDuration(milliseconds(48 * 3'600'000)), "2 d");
+  EXPECT_EQ(HumanDuration(milliseconds(53 * 3'600'000)), "2 d 5 h");
+  EXPECT_EQ(HumanDuration(milliseconds(-41'000)), "-41 s");
 }
 
 TEST(Nearest, SuggestsOnlyWhatIsNear) {

@@ -158,7 +158,8 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     held += attempt.value("held_ms", int64_t{0});
     setup += attempt.value("setup_ms", int64_t{0});
   }
-  std::string line = mark + " " + ToLower(state) + " after " + HumanDuration(Millis(held));
+  std::string line = mark + " " + state;
+  if (!Text(record, "started").empty()) line += " after " + Took(record);
   auto err = terminal;
   err.color = terminal.color && terminal.err_tty;
   std::fprintf(stderr, "  %s", Paint(err, InkOf(state), line).c_str());
@@ -168,18 +169,18 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   }
   std::fputs("\n", stderr);
   if (setup > 5'000 && setup > held / 2) {
-    std::fprintf(stderr, "  set-up took %s of it; the next job with the same requirements skips it\n",
+    std::fprintf(stderr, "  preparing took %s; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());
   }
   auto name = Text(record, "name");
   if (state != "Completed" && record.contains("cause")) {
     std::fprintf(stderr, "  %s\n", Text(record["cause"], "text").c_str());
-    std::fprintf(stderr, "  ath why %s\n", name.c_str());
+    std::fprintf(stderr, "  ath why %s\n", ShellQuote(name).c_str());
   } else {
-    const char* dot = terminal.ascii ? "|" : "·";
-    std::fprintf(stderr, "  ath show %s %s ath logs %s", name.c_str(), dot, name.c_str());
-    if (record.contains("metrics")) std::fprintf(stderr, " %s ath metrics %s", dot, name.c_str());
-    std::fputs("\n", stderr);
+    const std::string word = ShellQuote(name);
+    PrintHint("ath show " + word + " · ath logs " + word +
+                  (record.contains("metrics") ? " · ath metrics " + word : ""),
+              quiet);
   }
 }
 

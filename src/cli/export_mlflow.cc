@@ -62,6 +62,7 @@ Status WriteRun(int root, const std::string& folder, const std::string& experime
                 const Json& run) {
   const std::string id = Text(run, "run_id");
   const int64_t ended = TimeOf(run, "ended");
+  const int64_t started = TimeOf(run, run.contains("started") ? "started" : "created");
   ATHANOR_CHECK_OK(Write(
       root, folder + "/meta.yaml",
       fmt::format("artifact_uri: {}\nend_time: {}\nentry_point_name: ''\nexperiment_id: '{}'\n"
@@ -70,7 +71,7 @@ Status WriteRun(int root, const std::string& folder, const std::string& experime
                   "status: {}\ntags: []\nuser_id: {}\n",
                   Yaml("mlflow-artifacts:/" + experiment + "/" + id + "/artifacts"),
                   ended == 0 ? "null" : std::to_string(ended), experiment, Yaml(id),
-                  Yaml(Text(run, "name")), Yaml(id), TimeOf(run, "started"),
+                  Yaml(Text(run, "name")), Yaml(id), started,
                   StatusNumber(Text(run, "status")), Yaml(Text(run, "user")))));
   for (const char* kind : {"params", "tags"}) {
     if (!run.contains(kind)) continue;
@@ -89,9 +90,8 @@ Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
   ATHANOR_TRY(const auto run, client.Get("/api/v1/runs/" + UrlEncode(options.job)));
   ATHANOR_CHECK_OK(MakeDirs(dir, 0755));
   ATHANOR_TRY(const auto root, OpenDir(dir));
-  const int64_t started = TimeOf(run, "started");
   ATHANOR_TRY(const auto experiment,
-              ExperimentFolder(root.get(), Text(run, "experiment"), started));
+              ExperimentFolder(root.get(), Text(run, "experiment"), TimeOf(run, "created")));
   const std::string folder = experiment + "/" + Text(run, "run_id");
   if (OpenBeneath(root.get(), folder, O_RDONLY | O_DIRECTORY)) {
     return Fail(Error{ErrorCode::kConflict, "the run is already in " + Printable(dir),

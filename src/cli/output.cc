@@ -85,7 +85,7 @@ std::string Paint(const Terminal& terminal, Ink ink, std::string_view text) {
 }
 
 Ink InkOf(std::string_view state) {
-  if (state == "Completed") return Ink::kGreen;
+  if (state == "Completed" || state == "FINISHED") return Ink::kGreen;
   if (state == "Failed") return Ink::kRed;
   if (state == "Running" || state == "Uploading") return Ink::kBlue;
   if (state == "Stopped") return Ink::kGrey;
@@ -120,7 +120,8 @@ void PrintError(const Error& error, bool json) {
 
 void PrintHint(const std::string& text, bool quiet) {
   if (quiet) return;
-  auto shown = DetectTerminal().ascii ? ReplaceAll(text, "·", "|") : text;
+  // What joins commands must not look like a pipe where the dot cannot be shown.
+  const auto shown = DetectTerminal().ascii ? ReplaceAll(text, " · ", "\n  ") : text;
   std::fprintf(stderr, "  %s\n", shown.c_str());
 }
 

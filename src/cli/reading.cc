@@ -35,11 +35,20 @@ std::string Local(int64_t ms) {
 }
 
 std::string Ago(int64_t ms) {
-  auto span = (SystemClock().Wall().ms - ms) / 1000;
-  if (span < 60) return std::to_string(std::max<int64_t>(span, 0)) + "s ago";
-  if (span < 3600) return std::to_string(span / 60) + "m ago";
-  if (span < 86400) return std::to_string(span / 3600) + "h ago";
-  return std::to_string(span / 86400) + "d ago";
+  if (ms == 0) return "-";
+  const auto span = std::max<int64_t>((SystemClock().Wall().ms - ms) / 1000, 0);
+  if (span < 60) return std::to_string(span) + " s ago";
+  if (span < 3600) return std::to_string(span / 60) + " m ago";
+  if (span < 86400) return std::to_string(span / 3600) + " h ago";
+  return std::to_string(span / 86400) + " d ago";
+}
+
+std::string Took(const Json& job) {
+  const auto started = TimeOf(job, "started");
+  if (started == 0) return "-";
+  const auto ended = TimeOf(job, "ended");
+  const auto until = ended != 0 ? ended : SystemClock().Wall().ms;
+  return HumanDuration(Millis(std::max<int64_t>(until - started, 0)));
 }
 
 std::string NumberText(const Json& value) {

@@ -115,7 +115,7 @@ std::string StudyPage(const Json& study, const Terminal& terminal) {
   if (!trials.empty()) {
     Table table({"TRIAL", "STATE", "VALUE", "PARAMETERS"});
     for (size_t i = 0; i < std::min(trials.size(), kShownTrials); ++i) {
-      const auto state = TextIn(*trials[i], "state");
+      const auto state = TextIn(*trials[i], "shown_state");
       table.Add({std::to_string((*trials[i])["trial"].get<int64_t>()), state, ValueIn(*trials[i]),
                  ParamsText(*trials[i])},
                 {Ink::kPlain, InkOfTrial(state)});

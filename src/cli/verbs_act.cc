@@ -33,7 +33,7 @@ int StopVerb(const Common& common, const std::vector<std::string>& jobs, bool no
       auto state = body->value("state", "");
       bool over = state == "Completed" || state == "Failed" || state == "Stopped";
       std::printf("%s %s\n", body->value("name", "").c_str(),
-                  over ? ToLower(state).c_str() : "is stopping");
+                  over ? state.c_str() : "is stopping");
     }
   }
   return status;
@@ -87,8 +87,7 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
       if (end->contains("cause")) line["cause"] = (*end)["cause"];
       std::printf("%s\n", DumpJson(line).c_str());
     } else {
-      std::printf("%s %s\n", end->value("name", "").c_str(),
-                  ToLower(end->value("state", "")).c_str());
+      std::printf("%s %s\n", end->value("name", "").c_str(), end->value("state", "").c_str());
     }
     if (status == 0) status = ExitStatusOf(*end);
   }
@@ -123,7 +122,7 @@ int ServerStatusVerb(const Common& common) {
               machine.value("gpus", 0));
   std::string states;
   for (const auto& [state, count] : (*body)["states"].items()) {
-    states += (states.empty() ? "" : ", ") + std::to_string(count.get<int>()) + " " + ToLower(state);
+    states += (states.empty() ? "" : ", ") + std::to_string(count.get<int>()) + " " + state;
   }
   std::printf("  jobs     %s\n", states.empty() ? "none" : states.c_str());
   if (body->contains("waits_for_disk")) {

@@ -19,14 +19,6 @@
 namespace athanor {
 namespace {
 
-std::string Took(const Json& job) {
-  auto started = TimeOf(job, "started");
-  if (started == 0) return "-";
-  auto ended = TimeOf(job, "ended");
-  auto until = ended != 0 ? ended : SystemClock().Wall().ms;
-  return HumanDuration(Millis(std::max<int64_t>(until - started, 0)));
-}
-
 std::string CommandText(const Json& spec) {
   std::vector<std::string> words;
   for (const auto& word : spec.value("command", Json::array())) {
@@ -208,7 +200,9 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
                       Text(channel, "mode") + ")");
   }
   Field("created", Local(TimeOf(*body, "created")));
+  if (TimeOf(*body, "started") != 0) Field("started", Local(TimeOf(*body, "started")));
   if (TimeOf(*body, "ended") != 0) Field("ended", Local(TimeOf(*body, "ended")));
+  Field("took", Took(*body));
   ShowAttempts(*body);
   ShowSurvival(*body);
   for (const auto& metric : body->value("metrics", Json::array())) {
@@ -243,12 +237,10 @@ int WhyVerb(const Common& common, const std::string& job) {
   }
   auto terminal = DetectTerminal();
   auto state = Text(*body, "shown_state");
-  int64_t held = 0;
   const auto attempts = body->value("attempts", Json::array());
-  for (const auto& attempt : attempts) held += Number(attempt, "held_ms");
   std::string head = Printable(Text(*body, "name")) + " " +
                      Paint(terminal, InkOf(state), state);
-  if (held > 0) head += " after " + HumanDuration(Millis(held));
+  if (TimeOf(*body, "started") != 0) head += " after " + Took(*body);
   if (attempts.size() > 1) head += fmt::format(" on attempt {}", attempts.size());
   std::printf("%s\n", head.c_str());
   auto print = [](const char* label, const std::string& text) {

@@ -14,6 +14,7 @@
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
+#include "job/shown.h"
 
 namespace athanor {
 namespace {
@@ -109,15 +110,20 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   if (common.json) return PrintJson(*body);
   const Json& runs = (*body)["runs"];
   const auto columns = ColumnsOf(options, runs);
-  std::vector<std::string> head = {"RUN", "NAME", "EXPERIMENT", "STATUS", "STARTED"};
-  for (const auto& [member, key] : columns) head.push_back(Printable(key));
+  std::vector<std::string> head = {"RUN", "NAME", "EXPERIMENT", "STATE", "CREATED"};
+  for (const auto& [member, key] : columns) {
+    // A metric and a parameter of one name are told apart.
+    const auto same = std::ranges::count_if(columns, [&](const auto& one) { return one.second == key; });
+    head.push_back(Printable(same > 1 ? member + "." + key : key));
+  }
   Table table(head);
   for (const auto& run : runs) {
     const std::string id = Text(run, "id");
     std::vector<std::string> cells = {id.size() > 6 ? id.substr(id.size() - 6) : id,
                                       Cut(Printable(Text(run, "name"))),
-                                      Cut(Printable(Text(run, "experiment"))), Text(run, "status"),
-                                      Ago(TimeOf(run, "started"))};
+                                      Cut(Printable(Text(run, "experiment"))),
+                                      std::string(ShownStatus(Text(run, "status"))),
+                                      Ago(TimeOf(run, "created"))};
     for (const auto& [member, key] : columns) {
       cells.push_back(member == "metrics" ? MetricIn(run, key)
                                           : LabelIn(run, member.c_str(), key));

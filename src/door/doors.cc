@@ -1,10 +1,13 @@
 #include "door/doors.h"
 
+#include <memory>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "base/unnamed_file.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
+#include "net/content_coding.h"
 
 namespace athanor {
 namespace {
@@ -36,6 +39,28 @@ void SpoolTo(BodyPolicy& policy, const std::string& dir) {
   policy.refuse = ErrorResponse(error);
 }
 
+// Compresses what is sent where the client asks for it, and sends nothing that it has. What takes
+// long is done by a reader: the loop has others to answer.
+void Spare(DoorContext& context, const Request& request, const Responder& responder) {
+  constexpr size_t kSmall = 32 << 10;
+  auto wishes = WishesOf(request);
+  if (!wishes.any()) return;
+  responder.SetFinish([&context, wishes = std::move(wishes)](
+                          Response response, std::function<void(Response)> send) {
+    if (!Fits(wishes, response)) return send(std::move(response));
+    if (response.body.size() <= kSmall || !context.loop.InLoopThread()) {
+      Fit(wishes, response);
+      return send(std::move(response));
+    }
+    auto shared = std::make_shared<Response>(std::move(response));
+    const bool taken = context.readers.Submit([wishes, shared, send] {
+      Fit(wishes, *shared);
+      send(std::move(*shared));
+    });
+    if (!taken) send(std::move(*shared));  // the server is stopping
+  });
+}
+
 }  // namespace
 
 Result<Router> MakeRouter(DoorContext& context) {
@@ -54,6 +79,7 @@ Result<Router> MakeRouter(DoorContext& context) {
         }
         auto caller = Authorize(context, request, name);
         if (!caller) return responder.Send(Denied(caller.error()));
+        Spare(context, request, responder);
         handler({std::move(request), std::move(captures), std::move(*caller), responder});
       };
       ATHANOR_CHECK_OK(router.Add(std::move(guarded)));

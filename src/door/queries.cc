@@ -26,6 +26,21 @@ Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* 
   return std::optional(number);
 }
 
+int64_t CreatedMs(const RunEntry& run) {
+  if (!run.is_job) return run.started_ms;
+  int64_t ms = 0;
+  for (int i = 0; i < 6; ++i) ms = ms << 8 | run.id.value.bytes[static_cast<size_t>(i)];
+  return std::min(ms, run.started_ms);
+}
+
+std::optional<int64_t> BeganMs(const RunEntry& run) {
+  // MLflow knows no run without a start: a job whose script has not run has there the time it was
+  // made (a moment after its id was), and no script runs within that moment.
+  constexpr int64_t kMomentMs = 3;
+  const bool never = run.is_job && run.started_ms - CreatedMs(run) <= kMomentMs;
+  return never ? std::nullopt : std::optional(run.started_ms);
+}
+
 void OnReader(DoorContext& context, const Call& call, std::function<void()> work) {
   if (context.readers.Submit(std::move(work))) return;
   call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});

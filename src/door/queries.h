@@ -12,6 +12,7 @@
 #include "base/result.h"
 #include "door/doors.h"
 #include "record/runs/run_rows.h"
+#include "track/run_entry.h"
 
 namespace athanor {
 
@@ -35,6 +36,11 @@ void SendUserBytes(const Call& call, const std::string& type, bool shown, Result
 
 // The type of a picture by its name, if it is of a kind that can hold nothing but pixels.
 std::optional<std::string> RasterTypeOf(std::string_view path);
+
+// When a run was made; a job's id tells. And when it began: of a job, when its script first ran; none
+// if it never did.
+int64_t CreatedMs(const RunEntry& run);
+std::optional<int64_t> BeganMs(const RunEntry& run);
 
 // The changes of runs in `more` behind those in `all`, to be kept together.
 void Append(RunBatch& all, RunBatch more);

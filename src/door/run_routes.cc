@@ -52,7 +52,8 @@ void WriteRun(JsonWriter& json, const RunBook& book, const RunEntry& run,
   json.Text("experiment", experiment);
   json.Text("user", book.UserOf(run));
   json.Text("status", NameOf(run.status));
-  json.Text("started", Rfc3339({run.started_ms}));
+  json.Text("created", Rfc3339({CreatedMs(run)}));
+  if (const auto began = BeganMs(run)) json.Text("started", Rfc3339({*began}));
   if (run.ended_ms != 0) json.Text("ended", Rfc3339({run.ended_ms}));
   json.Key("job");
   json.Bool(run.is_job);

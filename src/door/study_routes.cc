@@ -1,6 +1,7 @@
 // The native door's tuning jobs: create, look, stop, change, remove.
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include <nlohmann/json.hpp>
 
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/names.h"
+#include "door/queries.h"
 #include "door/study_views.h"
 #include "door/trial_jobs.h"
 #include "study/studies.h"
@@ -18,10 +20,26 @@ namespace {
 
 constexpr Millis kLongestWait{30'000};
 
-Studies::Shown Answer(const Call& call, bool whole = true) {
-  return [call, whole](const Result<StudyRecord>& study) {
+// When the jobs of its trials began, of those that did.
+std::map<std::string, int64_t> BeganOf(const DoorContext& context, const StudyRecord& study) {
+  std::vector<JobId> jobs;
+  for (const auto& trial : study.trials) {
+    if (const auto id = JobId::Parse(trial.job)) jobs.push_back(*id);
+  }
+  std::map<std::string, int64_t> began;
+  context.runs.Peek(jobs, [&](const RunEntry& run) {
+    if (const auto ms = BeganMs(run)) began[run.id.ToString()] = *ms;
+  });
+  return began;
+}
+
+Studies::Shown Answer(DoorContext& context, const Call& call, bool whole = true) {
+  return [&context, call, whole](const Result<StudyRecord>& study) {
     if (!study) return call.Refuse(study.error());
-    call.Json(200, DumpJson(whole ? StudyView(*study) : StudyRowView(*study)));
+    if (!whole) return call.Json(200, DumpJson(StudyRowView(*study)));
+    OnReader(context, call, [&context, call, record = *study] {
+      call.Json(200, DumpJson(StudyView(record, BeganOf(context, record))));
+    });
   };
 }
 
@@ -65,17 +83,17 @@ void Show(DoorContext& context, const Call& call) {
   const auto after = std::strtoull(call.request.Query("after").value_or("0").c_str(), nullptr, 10);
   const auto wait = std::strtoll(call.request.Query("wait_ms").value_or("0").c_str(), nullptr, 10);
   context.studies->Show(call.captures["study"], after,
-                        std::clamp(Millis(wait), Millis(0), kLongestWait), Answer(call));
+                        std::clamp(Millis(wait), Millis(0), kLongestWait), Answer(context, call));
 }
 
 void Stop(DoorContext& context, const Call& call) {
-  context.studies->StopStudy(call.captures["study"], call.caller.user, Answer(call, false));
+  context.studies->StopStudy(call.captures["study"], call.caller.user, Answer(context, call, false));
 }
 
 void Extend(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
-  context.studies->Extend(call.captures["study"], std::move(*body), Answer(call, false));
+  context.studies->Extend(call.captures["study"], std::move(*body), Answer(context, call, false));
 }
 
 void Add(DoorContext& context, const Call& call) {
@@ -85,7 +103,7 @@ void Add(DoorContext& context, const Call& call) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no \"params\" in the request",
                              "see /api/v1/openapi.json", "", "ATH-R0014", ""});
   }
-  context.studies->Add(call.captures["study"], (*body)["params"], Answer(call, false));
+  context.studies->Add(call.captures["study"], (*body)["params"], Answer(context, call, false));
 }
 
 void Remove(DoorContext& context, const Call& call) {

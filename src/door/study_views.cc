@@ -23,6 +23,7 @@ Json TrialView(const StudyRecord& record, const TrialRecord& trial) {
   Json out = {{"trial", trial.number},
               {"name", record.spec.name + "-" + std::to_string(trial.number)},
               {"state", ShownState(trial)},
+              {"shown_state", ShownState(trial)},
               {"params", ParamsOf(trial)}};
   if (!trial.job.empty()) out["job"] = trial.job;
   if (trial.value) out["value"] = *trial.value;
@@ -89,13 +90,19 @@ Json StudyRowView(const StudyRecord& record) {
   return out;
 }
 
-Json StudyView(const StudyRecord& record) {
+Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began) {
   Json out = StudyRowView(record);
   out["spec"] = ToJson(record.spec);
   // The environment of whoever submitted is the job's business.
   out["spec"]["job"].erase("inherited");
   Json trials = Json::array();
-  for (const auto& trial : record.trials) trials.push_back(TrialView(record, trial));
+  for (const auto& trial : record.trials) {
+    Json view = TrialView(record, trial);
+    const auto at = began.find(trial.job);
+    if (at != began.end()) view["started"] = Rfc3339({at->second});
+    if (trial.state == TrialState::kRunning && at == began.end()) view["shown_state"] = "queued";
+    trials.push_back(std::move(view));
+  }
   out["trials"] = std::move(trials);
   out["best_so_far"] = BestSoFar(record);
   Json importance = Json::array();

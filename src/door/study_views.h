@@ -1,6 +1,10 @@
 // How tuning jobs look in the native API.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <string>
+
 #include "base/json.h"
 #include "study/record.h"
 
@@ -8,7 +12,8 @@ namespace athanor {
 
 // What lists show: state, counts, the best trial.
 Json StudyRowView(const StudyRecord& record);
-// Everything: the spec, every trial, best so far, importance, hints.
-Json StudyView(const StudyRecord& record);
+// Everything: the spec, every trial, best so far, importance, hints. `began`: when the script of a
+// trial's job first ran (job/shown.h), by the job's id; a trial without it waits.
+Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began);
 
 }  // namespace athanor

@@ -140,6 +140,9 @@ Json JobView(const DoorContext& context, const JobRecord& record, const LiveStat
   out["name"] = record.spec.name;
   const WallTime now = context.clock.Wall();
   out["shown_state"] = std::string(ShownState(record, now));
+  if (const WallTime started = FirstStarted(record); started.ms != 0) {
+    out["started"] = Rfc3339(started);
+  }
   const Cause cause = ShownCause(record, now);
   if (cause != record.cause) out["cause"] = ToJson(cause);
   out["cost_micros"] = CostMicros(record);

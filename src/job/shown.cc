@@ -19,6 +19,22 @@ std::string_view ShownState(const JobRecord& record, WallTime now) {
   return NameOf(record.state);
 }
 
+WallTime FirstStarted(const JobRecord& record) {
+  for (const auto& attempt : record.attempts) {
+    if (attempt.started.ms != 0) return attempt.started;
+  }
+  return {};
+}
+
+std::string_view ShownStatus(std::string_view mlflow_status) {
+  if (mlflow_status == "RUNNING") return NameOf(JobState::kRunning);
+  if (mlflow_status == "SCHEDULED") return NameOf(JobState::kQueued);
+  if (mlflow_status == "FINISHED") return NameOf(JobState::kCompleted);
+  if (mlflow_status == "FAILED") return NameOf(JobState::kFailed);
+  if (mlflow_status == "KILLED") return NameOf(JobState::kStopped);
+  return mlflow_status;
+}
+
 Cause ShownCause(const JobRecord& record, WallTime now) {
   if (IsTerminal(record.state)) return record.cause;
   const std::string name = ShellQuote(record.spec.name);

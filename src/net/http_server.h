@@ -67,6 +67,10 @@ class Responder {
   // or an answer was given.
   Stream BeginStream(Response head) const;
   bool answered() const;
+  // From now on what Send is given goes through `finish`, on the thread that called Send; it passes
+  // the answer on with `send`, once, from any thread. To be set before anybody else has the Responder.
+  using Finish = std::function<void(Response response, std::function<void(Response)> send)>;
+  void SetFinish(Finish finish) const;
 
  private:
   friend class HttpConnection;

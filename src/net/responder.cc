@@ -8,6 +8,7 @@ namespace athanor {
 struct Responder::Handle {
   std::shared_ptr<Exchange> exchange;
   std::atomic<bool> answered{false};
+  Finish finish;
 
   // Runs `task(connection)` on the loop, at once when this is its thread.
   template <class Task>
@@ -42,9 +43,16 @@ std::shared_ptr<Responder::Handle> Responder::HandleFor(std::shared_ptr<Exchange
 
 void Responder::Send(Response response) const {
   if (handle_->answered.exchange(true)) return;
-  Handle::OnLoop(handle_->exchange,
-                 [exchange = handle_->exchange.get(), response = std::move(response)](
-                     HttpConnection& c) mutable { c.Answer(exchange, std::move(response)); });
+  auto send = [exchange = handle_->exchange](Response answer) {
+    Handle::OnLoop(exchange, [raw = exchange.get(), answer = std::move(answer)](
+                                 HttpConnection& c) mutable { c.Answer(raw, std::move(answer)); });
+  };
+  if (handle_->finish) return handle_->finish(std::move(response), std::move(send));
+  send(std::move(response));
+}
+
+void Responder::SetFinish(Finish finish) const {
+  handle_->finish = std::move(finish);
 }
 
 void Responder::SendFile(Response head, UniqueFd fd, uint64_t offset, uint64_t length) const {

@@ -10,7 +10,7 @@ Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* ki
   std::string text = firing.rule + " fired on " + firing.metric;
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
-  if (!firing.threshold.empty()) text += " (well would be " + firing.threshold + ")";
+  if (!firing.threshold.empty()) text += " (expected " + firing.threshold + ")";
   return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric), firing.advice};
 }
 

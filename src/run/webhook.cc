@@ -101,7 +101,7 @@ std::string WebhookBody(const AttemptPlan& plan, const Firing& firing) {
   std::string text = plan.spec.name + ": " + firing.rule + " fired on " + firing.metric;
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
-  if (!firing.threshold.empty()) text += " (well would be " + firing.threshold + ")";
+  if (!firing.threshold.empty()) text += " (expected " + firing.threshold + ")";
   Json body = {{"text", text},
                {"job", plan.job.ToString()},
                {"name", plan.spec.name},

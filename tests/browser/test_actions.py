@@ -41,6 +41,7 @@ class Actions(PageCase):
         job = self.sleeper("stops")
         page = self.open("#/job/stops")
         page.get_by_role("button", name="Stop", exact=True).click()
+        page.get_by_role("button", name="Stop it").click()
         page.get_by_text("Asked to stop").wait_for()
         self.assertEqual(self.server.wait(job)["state"], "Stopped")
         page.get_by_role("button", name="Retry", exact=True).wait_for()
@@ -91,6 +92,7 @@ class Actions(PageCase):
         self.select(page, "bulk-0", "bulk-1")
         bar = page.get_by_role("toolbar", name="Selected runs")
         bar.get_by_role("button", name="Stop").click()
+        page.get_by_role("button", name="Stop them").click()
         page.get_by_text("2 jobs asked to stop").wait_for()
         for job in jobs:
             self.assertEqual(self.server.wait(job)["state"], "Stopped")

@@ -49,6 +49,7 @@ class Prefix(PageCase):
         self.go("#/job/trained/media").locator("strong", has_text="bold").wait_for()
         self.go("#/runs").locator(".grid-row", has_text="trained").wait_for()
         self.go("#/job/sleeps").get_by_role("button", name="Stop", exact=True).click()
+        page.get_by_role("button", name="Stop it").click()
         page.get_by_text("Asked to stop").wait_for()
         # What the stream tells comes through, too.
         page.get_by_role("button", name="Retry", exact=True).wait_for()

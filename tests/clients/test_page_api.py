@@ -559,5 +559,83 @@ class ThePage(Case):
         self.assertEqual(self.server.ath("ui", "nobody").returncode, 3)
 
 
+
+class Sparing(Case):
+    """What travels: compressed where a client asks for it, and nothing that it has. Red when an answer
+    is sent plain, twice, or compressed to who did not ask."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.server.script("points.py", """
+            import athanor
+            for step in range(2000): athanor.log(loss=1.0 / (step + 1), step=step)
+            """)
+        cls.job = cls.server.submit("python3", "points.py", flags=["--name", "points"])
+        cls.server.wait(cls.job)
+        cls.points = "/api/v1/runs/%s/metrics/loss" % cls.job
+
+    def curl(self, path, *flags):
+        """(headers of the answer, its bytes as they travelled or as curl decoded them)"""
+        done = subprocess.run(["curl", "--silent", "--show-error", "--include", *flags, self.server.url + path],
+                              stdout=subprocess.PIPE, check=True)
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        headers = dict(line.lower().split(": ", 1) for line in head.decode().split("\r\n")[1:])
+        return headers, body
+
+    def test_curl_gets_it_compressed_and_reads_it(self):
+        plain_head, plain = self.curl(self.points)
+        self.assertNotIn("content-encoding", plain_head)
+        self.assertGreater(len(plain), 100_000)
+        head, body = self.curl(self.points, "--compressed")
+        self.assertIn(head["content-encoding"], ("gzip", "zstd"))
+        self.assertIn("accept-encoding", head["vary"])
+        self.assertEqual(body, plain)
+        for coding in ("gzip", "zstd"):
+            head, packed = self.curl(self.points, "--header", "Accept-Encoding: " + coding)
+            self.assertEqual(head["content-encoding"], coding)
+            self.assertLess(len(packed), len(plain) / 3)
+            self.assertEqual(int(head["content-length"]), len(packed))
+        self.assertEqual(gzip.decompress(self.curl(self.points, "--header", "Accept-Encoding: gzip")[1]), plain)
+
+    def test_requests_gets_it_compressed_and_reads_it(self):
+        try:
+            import requests
+        except ImportError:
+            raise unittest.SkipTest("Debian's python3-requests is not installed")
+        with requests.Session() as session:
+            session.trust_env = False
+            reply = session.get(self.server.url + self.points)
+            self.assertEqual(reply.headers["Content-Encoding"], "gzip")
+            self.assertEqual(len(reply.text.splitlines()), 2000)
+            # MLflow's own calls, too, which are POSTs.
+            many = session.post(self.server.url + "/api/2.0/mlflow/runs/search", json={"experiment_ids": ["0"]})
+            self.assertEqual(many.status_code, 200)
+            names = [run["info"]["run_name"] for run in many.json()["runs"]]
+            self.assertIn("points", names)
+
+    def test_what_a_client_has_is_not_sent_again(self):
+        first = self.server.http("GET", self.points, headers={"Accept-Encoding": "gzip"})
+        tag = first.headers["ETag"]
+        self.assertTrue(tag)
+        again = self.server.http("GET", self.points, headers={"Accept-Encoding": "gzip", "If-None-Match": tag})
+        self.assertEqual((again.status, again.body), (304, b""))
+        other = self.server.http("GET", self.points + "?width=100",
+                                 headers={"Accept-Encoding": "gzip", "If-None-Match": tag})
+        self.assertEqual(other.status, 200)
+
+    def test_small_answers_files_and_streams_stay_as_they_are(self):
+        asks = {"Accept-Encoding": "gzip"}
+        self.assertNotIn("Content-Encoding", self.server.http("GET", "/api/v1/session", headers=asks).headers)
+        path = self.server.http("GET", "/api/v1/jobs/%s/source/points.py" % self.job, headers=asks)
+        self.assertEqual(path.status, 200)
+        self.assertNotIn("Content-Encoding", path.headers)
+        index = self.server.http("GET", "/", headers=asks)
+        body = index.body
+        for _ in range(index.headers.get_all("Content-Encoding", []).count("gzip")):
+            body = gzip.decompress(body)
+        self.assertIn(b"<html", body.lower())  # compressed once, beforehand
+
+
 if __name__ == "__main__":
     harness.main()

@@ -20,6 +20,7 @@ import { isOver, jobs } from './state/jobs';
 import { useKeys } from './state/keys';
 import { liveState } from './state/live';
 import { go, href, route } from './state/router';
+import { title } from './state/title';
 import { now } from './state/use';
 
 const kPlaces = [
@@ -91,10 +92,10 @@ export function App() {
     { key: 'g c', says: 'Go to Compare', act: () => go(['compare']) },
     { key: 'g q', says: 'Go to Queue', act: () => go(['queue']) },
   ]);
+  const said = title.value || kPlaces.find((one) => one.id === place)?.text || route.value.path[1] || '';
   useEffect(() => {
-    const title = kPlaces.find((one) => one.id === place)?.text;
-    document.title = `${running ? `(${running}) ` : ''}${title ?? route.value.path[1] ?? ''} · Athanor`;
-  }, [place, running]);
+    document.title = `${running ? `(${running}) ` : ''}${said} · Athanor`;
+  }, [said, running]);
   const tally: Record<string, number> = { '': running, queue: waiting };
   return (
     <div class="shell">

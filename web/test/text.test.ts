@@ -3,10 +3,14 @@ import { test } from 'node:test';
 
 import { ansi, plain } from '../src/lib/ansi';
 import { csv, parseCsv } from '../src/lib/csv';
-import { addClause, asFilter, complete, expect, fieldOf, fixedCompletions, formatClause } from '../src/lib/filter';
+import { addClause, asFilter, comparatorsOf, complete, expect, fieldOf, fixedCompletions, formatClause, kMeanings } from '../src/lib/filter';
 import { bytes, duration, money, number, shellWord } from '../src/lib/format';
+import { goalOf } from '../src/lib/goal';
+import { merged } from '../src/lib/merged';
 import { inlines, markdown, safeHref } from '../src/lib/markdown';
 import { formatRoute, parseRoute } from '../src/lib/route';
+import { dimension, dimensions, ticks } from '../src/pages/compare/axes';
+import type { Run } from '../src/state/types';
 
 test('an address comes back as it went, whatever names hold', () => {
   const path = ['job', 'a/b %?#é', 'charts'];
@@ -104,6 +108,42 @@ test('numbers are written for people', () => {
   assert.equal(number(1e-7), '1.00e−7');
   assert.equal(duration(61_000), '1 m 01 s');
   assert.equal(duration(90 * 60_000), '1 h 30 m');
-  assert.equal(bytes(1536), '1.5 KiB');
+  // The same cases as base/text_test.cc: `ath` and the page say it alike.
+  for (const [ms, text] of [[320, '320 ms'], [4290, '4.2 s'], [5000, '5 s'], [59_999, '59 s'], [62_000, '1 m 02 s'],
+    [120_000, '2 m'], [3_723_000, '1 h 02 m'], [48 * 3_600_000, '2 d'], [53 * 3_600_000, '2 d 5 h']] as const) {
+    assert.equal(duration(ms), text);
+  }
+  for (const [size, text] of [[0, '0 B'], [1023, '1023 B'], [1024, '1 KiB'], [1_234_567, '1.2 MiB'], [(1 << 20) - 1, '1 MiB'],
+    [300_000_000, '286 MiB'], [24 * 2 ** 30, '24 GiB']] as const) {
+    assert.equal(bytes(size), text);
+  }
   assert.equal(money(1_500_000), '$1.50');
+});
+
+test('only a name that tells which way is better has a best', () => {
+  for (const name of ['loss', 'val/loss', 'train_loss_epoch', 'eval.rmse', 'testError', 'word_error_rate']) assert.equal(goalOf(name), 'minimize', name);
+  for (const name of ['accuracy', 'val/acc', 'top/accuracy_top5', 'f1_macro', 'mean_reward']) assert.equal(goalOf(name), 'maximize', name);
+  for (const name of ['lr', 'grad_norm', 'memory', 'loss_scale', 'epoch', 'step', 'throughput', 'temperature']) assert.equal(goalOf(name), undefined, name);
+});
+
+test('plain words are a search by name, and "contains" makes its own pattern', () => {
+  assert.equal(formatClause({ field: 'params.opt', comparator: 'ILIKE', value: 'ada' }), "params.opt ILIKE '%ada%'");
+  assert.equal(formatClause({ field: 'params.opt', comparator: 'ILIKE', value: 'ada%' }), "params.opt ILIKE 'ada%'");
+  for (const comparator of [...comparatorsOf('params.x'), ...comparatorsOf('metrics.x')]) assert.ok(kMeanings[comparator], comparator);
+});
+
+const run = (id: string, lr: string, loss: number): Run => ({ id, run_id: id, name: id, experiment: '', user: '', status: 'FINISHED',
+  created: '', job: true, metrics: { loss: { last: loss, step: 1, min: loss, max: loss, count: 1 }, lr: { last: loss, step: 1, min: 0, max: 1, count: 1 } }, params: { lr }, tags: {} });
+test('axes are marked at round numbers', () => {
+  const runs = [run('a', '0.00013', 0.1234), run('b', '0.0731', 2.891)];
+  assert.deepEqual(ticks(dimension('m:loss', runs)).map((one) => one.text), ['0.5', '1', '1.5', '2', '2.5']);
+  assert.deepEqual(ticks(dimension('p:lr', runs)).map((one) => one.text), ['0.0002', '0.0005', '0.001', '0.002', '0.005', '0.01', '0.02', '0.05']);
+  assert.deepEqual(dimensions(['m:lr', 'p:lr'], runs).map((one) => one.title), ['lr (metric)', 'lr (parameter)']);
+});
+
+test('of the runs that are compared only those that changed are replaced', () => {
+  const [a, b, c] = [run('a', '1', 1), run('b', '1', 1), run('c', '1', 1)];
+  const fresh = run('b', '1', 2);
+  assert.deepEqual(merged([a, b], ['b', 'c'], [fresh, c], 10), [c, a, fresh]);
+  assert.deepEqual(merged([a, b], ['b'], [], 10), [a]); // it does not belong there any more
 });

@@ -117,7 +117,7 @@ Result<CheckpointStore::Fenced> CheckpointStore::ReadFence(const std::string& di
   const std::string rest = numbers.substr(static_cast<size_t>(end));
   const bool right = tail.empty() ? rest == "\n" : rest.empty() && tail == SumOf(numbers);
   if (!read || !right) {
-    return Fail(ErrorCode::kCorrupt, JoinPath(dir, "fence") + " is damaged", "ath fsck");
+    return Fail(ErrorCode::kCorrupt, JoinPath(dir, "fence") + " is damaged", "ath server stop\nath fsck");
   }
   return Fenced{attempt, {last_attempt, last_sequence}};
 }

@@ -105,7 +105,7 @@ Result<LogState> Judge(const std::string& path, int log, LogWalk walk) {
           Commits(std::max<uint64_t>(walk.cut_off, 1)));
       if (state.kind == LogState::Kind::kMixed) {
         state.said += "; parts of what is lost may be in the store already, so records may not "
-                      "agree: run `ath fsck`, or restore a backup";
+                      "agree: run `ath server stop`, then `ath fsck`, or restore a backup";
       }
     }
   }

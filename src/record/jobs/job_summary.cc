@@ -1,6 +1,7 @@
 #include "record/jobs/job_summary.h"
 
 #include "base/text.h"
+#include "job/shown.h"
 
 namespace athanor {
 namespace {
@@ -27,13 +28,6 @@ std::string CommandLine(const JobSpec& spec) {
   return line;
 }
 
-WallTime FirstStart(const JobRecord& record) {
-  for (const auto& attempt : record.attempts) {
-    if (attempt.started.ms != 0) return attempt.started;
-  }
-  return {};
-}
-
 }  // namespace
 
 JobSummary SummaryOf(const JobRecord& record) {
@@ -44,7 +38,7 @@ JobSummary SummaryOf(const JobRecord& record) {
   job.user = record.user;
   job.state = record.state;
   job.created = record.created;
-  job.started = FirstStart(record);
+  job.started = FirstStarted(record);
   job.ended = record.ended;
   job.cause_kind = record.cause.kind;
   job.cause_text = Shorten(record.cause.text, kListedCause);

@@ -112,7 +112,7 @@ class DirectoryReader final : public ObjectReader {
       at_ += range.length;
       return std::optional<FileRange>(std::move(range));
     }
-    return Fail(ErrorCode::kCorrupt, "bytes of an object are missing", "ath fsck");
+    return Fail(ErrorCode::kCorrupt, "bytes of an object are missing", "ath server stop\nath fsck");
   }
 
  private:
@@ -477,7 +477,7 @@ Result<std::unique_ptr<ObjectReader>> DirectoryObjectStore::Open(std::string_vie
     return std::unique_ptr<ObjectReader>(std::make_unique<DirectoryReader>(
         index_, std::move(info), std::move(row.content), std::move(fd), std::move(segments)));
   }
-  return Fail(ErrorCode::kCorrupt, "the bytes of an object are missing", "ath fsck");
+  return Fail(ErrorCode::kCorrupt, "the bytes of an object are missing", "ath server stop\nath fsck");
 }
 
 Result<ObjectInfo> DirectoryObjectStore::Copy(std::string_view from_bucket,

@@ -80,7 +80,7 @@ const RealCase kReal[] = {
      "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 "
      "column 2 "
      "(char 1) (at train.py:3 in read)",
-     "ath run --debug -- python train.py", "train.py:3 in read"},
+     "ath retry {job} --debug", "train.py:3 in read"},
     {"NoMessage", "raise KeyError", "python_exception", "KeyError (at train.py:1)", "ath logs", ""},
     {"ChainedWhileHandling",
      "try:\n    {}['lr']\nexcept KeyError:\n    raise ValueError('no lr given')\n",
@@ -150,7 +150,7 @@ const RealCase kReal[] = {
      "segfault", "crashed: segmentation fault (signal 11) (at train.py:3 in crash)", "--debug",
      "train.py:4", "exec python3 -X faulthandler train.py"},
     {"SegfaultWithoutStack", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
-     "segfault", "crashed: segmentation fault (signal 11)", "ath run --debug -- python train.py",
+     "segfault", "crashed: segmentation fault (signal 11)", "ath retry {job} --debug",
      ""},
     {"SegfaultUnderAShell", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "segfault",
      "crashed: segmentation fault (signal 11), exit status 139", "--debug", "",
@@ -402,7 +402,7 @@ TEST(Diagnose, AStopIsAStopHoweverTheScriptEnded) {
   Expect(Diagnose(evidence), "user_stop", "stopped by ada", "ath retry {job}", "");
   evidence.exit->signal = SIGKILL;
   Expect(Diagnose(evidence), "user_stop",
-         "stopped by ada; it did not end within 2:00 and was killed", "ath retry", "");
+         "stopped by ada; it did not end within 2 m and was killed", "ath retry", "");
   evidence.exit->signal = 0;
   evidence.exit->code = 0;
   EXPECT_EQ(Diagnose(evidence).text, "stopped by ada");
@@ -421,7 +421,7 @@ TEST(Diagnose, ATimeLimitNamesItAndTheNextOne) {
   evidence.stop.emplace();
   evidence.stop->cause.kind = "time_limit";
   evidence.limits.max_runtime = std::chrono::hours(1);
-  Expect(Diagnose(evidence), "time_limit", "ran longer than its limit of 1:00:00",
+  Expect(Diagnose(evidence), "time_limit", "ran longer than its limit of 1 h",
          "ath retry {job} --max-runtime 120m", "");
 }
 

@@ -175,8 +175,7 @@ Cause PlainException(const Traceback& traceback, const std::string& where,
   } else if (error.type == "KeyboardInterrupt") {
     cause.hint = "ath retry {job}";
   } else {
-    cause.hint =
-        fmt::format("ath logs {{job}} --tail 50\nath run --debug -- {}", CommandText(evidence));
+    cause.hint = "ath logs {job} --tail 50\nath retry {job} --debug";
   }
   return cause;
 }
@@ -195,6 +194,8 @@ std::string Short(std::string_view text, size_t max) {
 std::string CommandText(const EndEvidence& evidence) {
   std::vector<std::string> words;
   for (const std::string& word : evidence.command) words.push_back(ShellQuote(Printable(word)));
+  // A line for a shell is one word; typed again it needs the shell.
+  if (words.size() == 1 && words[0] != evidence.command[0]) words.insert(words.begin(), {"sh", "-c"});
   std::string text = Join(words, " ");
   return text.empty() || text.size() > 300 ? "COMMAND" : text;
 }
@@ -305,10 +306,7 @@ Cause FromCrash(const std::optional<CrashStack>& stack, const EndEvidence& evide
     cause.text += At(InnermostUserFrame(frames, evidence.code_dir));
     cause.detail = FramesText(frames, evidence.code_dir);
   }
-  cause.hint = fmt::format(
-      "ath logs {{job}} --tail 50\nath run --debug -- {}   # prints the Python "
-      "stack at a crash",
-      CommandText(evidence));
+  cause.hint = "ath logs {job} --tail 50\nath retry {job} --debug   # prints the Python stack at a crash";
   return cause;
 }
 

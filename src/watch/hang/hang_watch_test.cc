@@ -63,7 +63,7 @@ TEST(HangWatch, TellsOnceWhatStoodStillForHowLong) {
   EXPECT_EQ(script.last.limit, minutes(2));
   EXPECT_FALSE(script.last.median_step);
   EXPECT_LT(script.last.cpu_percent, 1);
-  EXPECT_NE(script.last.Text().find("allowed: 2:00, limits.hang_after"), std::string::npos)
+  EXPECT_NE(script.last.Text().find("allowed: 2 m, limits.hang_after"), std::string::npos)
       << script.last.Text();
   EXPECT_EQ(script.Pass(10'000, 0), 0) << "once";
 }
@@ -125,7 +125,7 @@ TEST(HangWatch, LongStepsMakeALongLimit) {
   EXPECT_EQ(script.watch.limit(), minutes(20));
   EXPECT_EQ(script.Pass(20 * 60 - 2, 0), 0);
   EXPECT_EQ(script.Pass(60, 0), 1);
-  EXPECT_EQ(script.last.limit_source, "20 steps of 1:00");
+  EXPECT_EQ(script.last.limit_source, "20 steps of 1 m");
 }
 
 TEST(HangWatch, TheMedianIsNotMovedByAFewSlowSteps) {
@@ -145,7 +145,7 @@ TEST(HangWatch, AScriptThatTellsManyStepsAtOnceHasTimeForThem) {
   }
   EXPECT_EQ(script.watch.limit(), minutes(60));
   EXPECT_EQ(script.Pass(3'700, 0), 1);
-  EXPECT_EQ(script.last.limit_source, "3 times the usual 20:00 between two metrics");
+  EXPECT_EQ(script.last.limit_source, "3 times the usual 20 m between two metrics");
 }
 
 TEST(HangWatch, AStepThatGoesBackIsNoStepTime) {

@@ -211,7 +211,7 @@ TEST(Rules, NoProgressCountsFromTheLastNewStep) {
   run.Wait(Seconds(5));
   ASSERT_EQ(run.steps(), Steps{7});
   EXPECT_EQ(run.firings[0].value, "no new step");
-  EXPECT_EQ(run.firings[0].threshold, "within 1:00");
+  EXPECT_EQ(run.firings[0].threshold, "within 1 m");
   EXPECT_EQ(run.firings[0].at, WallTime{1'001'000 + 60'000}) << "when it became true";
   run.Wait(Seconds(500)).At(7, 1).Wait(Seconds(500));
   EXPECT_EQ(run.firings.size(), 1u) << "the same step again is no progress";

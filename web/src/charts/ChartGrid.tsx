@@ -15,8 +15,9 @@ import { ChartCard, type ChartRun } from './ChartCard';
 
 const kMore = 48; // charts of a section shown at first, and by each "more"
 const kHeights = { s: 170, m: 230, l: 360 };
-const kLeast = { s: 260, m: 340, l: 620 }; // widths of a column, as in charts.css
+const kLeast = { s: 260, m: 340, l: 620 }; // widths of a column
 const kGap = 12;
+const kWide = 900;
 
 function Section({ name, metrics, children, take }: {
   name: string;
@@ -37,6 +38,15 @@ function Section({ name, metrics, children, take }: {
       ) : null}
     </section>
   );
+}
+
+// How many stand side by side: all that fit, but no place stays empty while there are fewer, and the
+// last row is about as full as the others.
+function across(metrics: string[], columns: number, layout: Layout): number {
+  const cells = metrics.reduce((sum, name) => sum + Math.min(layout.sizes.get(name)?.span ?? 1, columns), 0);
+  const widest = metrics.reduce((most, name) => Math.max(most, Math.min(layout.sizes.get(name)?.span ?? 1, columns)), 1);
+  const rows = Math.max(1, Math.ceil(cells / columns));
+  return Math.max(widest, Math.min(columns, Math.ceil(cells / rows)));
 }
 
 function unpin(name: string): void {
@@ -86,20 +96,25 @@ export function ChartGrid({ runs, metrics, sync, last }: {
       {shown.length === 0 ? <Empty title="No chart has such a name" /> : null}
       {shown.map(([section, list]) => (
         <Section key={section} name={section} metrics={list} take={(name) => to(name, section)}>
-          {(some) => (
-            <div class={`charts ${size}`}>
+          {(some) => {
+            const side = across(some, columns, layout);
+            // One chart over a wide screen is higher, or it would be a strip.
+            const height = kHeights[size] * (side === 1 && box.width > kWide ? 1.5 : 1);
+            return (
+            <div class={`charts ${size}`} style={{ '--across': side }}>
               {some.map((metric) => {
                 const own = layout.sizes.get(metric);
                 return (
                   <ChartCard key={metric} metric={metric} runs={runs} settings={settings} range={range} onRange={setRange}
                     sync={sync} last={last?.get(metric)} section={section} sections={titles} columns={columns}
-                    size={own ?? { span: 1, height: kHeights[size] }} changed={!!own || layout.sections.some(([, all]) => all.includes(metric))}
+                    size={own ?? { span: 1, height }} changed={!!own || layout.sections.some(([, all]) => all.includes(metric))}
                     onSize={(next: Size) => keep(resize(layout, metric, next))} onMove={to} beside={list}
                     onForget={() => keep(forget(layout, metric))} />
                 );
               })}
             </div>
-          )}
+            );
+          }}
         </Section>
       ))}
     </div>

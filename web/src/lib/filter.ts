@@ -30,7 +30,7 @@ export const kFields = [
   'metrics.', 'params.', 'tags.', 'attributes.run_name', 'attributes.status',
   'attributes.start_time', 'attributes.end_time', 'attributes.user_id', 'attributes.run_id',
 ];
-const kTextComparators = ['=', '!=', 'LIKE', 'ILIKE', 'IN', 'NOT IN', 'IS NULL', 'IS NOT NULL'];
+const kTextComparators = ['ILIKE', '=', '!=', 'LIKE', 'IN', 'NOT IN', 'IS NULL', 'IS NOT NULL'];
 const kNumberComparators = ['=', '!=', '<', '<=', '>', '>=', 'IS NULL', 'IS NOT NULL'];
 const kPlural: Record<NameKind, string> = { metric: 'metrics', param: 'params', tag: 'tags' };
 const kToken =
@@ -47,6 +47,13 @@ function tokens(text: string): Token[] {
   }
   return out;
 }
+
+// What a comparator means, to click at; the language has SQL's words.
+export const kMeanings: Record<string, string> = {
+  '=': 'is', '!=': 'is not', '<': 'is less than', '<=': 'is at most', '>': 'is more than', '>=': 'is at least',
+  LIKE: 'matches the pattern (case counts)', ILIKE: 'contains', IN: 'is one of', 'NOT IN': 'is none of',
+  'IS NULL': 'is not set', 'IS NOT NULL': 'is set',
+};
 
 export function comparatorsOf(field: string): string[] {
   const numeric = /^(metrics\.|(attributes\.)?(start|end)_time)/.test(field);
@@ -142,7 +149,8 @@ export function formatClause(clause: Clause): string {
   if (/IN$/.test(comparator)) {
     return `${field} ${comparator} (${value.split(',').map((v) => quote(v.trim())).join(', ')})`;
   }
-  return `${field} ${comparator} ${quote(value)}`;
+  // "contains": the pattern is made here, unless somebody wrote one.
+  return `${field} ${comparator} ${quote(comparator === 'ILIKE' && !/%/.test(value) ? `%${value}%` : value)}`;
 }
 
 export function addClause(filter: string, clause: Clause): string {

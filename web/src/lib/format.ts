@@ -4,11 +4,11 @@ const kUnits = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 
 export function bytes(value: number): string {
   let unit = 0;
-  while (value >= 1024 && unit < kUnits.length - 1) {
+  while (value >= (unit === 0 ? 1024 : 1023.5) && unit < kUnits.length - 1) {
     value /= 1024;
     ++unit;
   }
-  return `${unit === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${kUnits[unit]}`;
+  return `${value >= 99.95 ? Math.round(value) : Math.round(value * 10) / 10} ${kUnits[unit]}`;
 }
 
 // Four significant digits; large and tiny ones by exponent.
@@ -36,23 +36,25 @@ export function plural(n: number, one: string, many = `${one}s`): string {
   return `${count(n)} ${n === 1 ? one : many}`;
 }
 
+// The words of `ath` (HumanDuration): "320 ms", "4.2 s", "41 s", "1 m 02 s", "2 h", "3 d 4 h".
 export function duration(ms: number): string {
   if (ms < 0) ms = 0;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  const seconds = ms / 1000;
-  if (seconds < 60) return `${seconds < 10 ? seconds.toFixed(1) : Math.round(seconds)} s`;
+  if (ms < 1000) return `${Math.floor(ms)} ms`;
+  const seconds = Math.floor(ms / 1000);
+  if (seconds < 10) return `${Math.floor(ms / 100) / 10} s`;
+  if (seconds < 60) return `${seconds} s`;
   const minutes = Math.floor(seconds / 60);
-  if (minutes < 60) return `${minutes} m ${pad(Math.floor(seconds % 60))} s`;
+  const rest = (amount: string | number, unit: string) => (Number(amount) ? ` ${amount} ${unit}` : '');
+  if (minutes < 60) return `${minutes} m${rest(pad(seconds % 60), 's')}`;
   const hours = Math.floor(minutes / 60);
-  if (hours < 48) return `${hours} h ${pad(minutes % 60)} m`;
-  return `${Math.floor(hours / 24)} d ${hours % 24} h`;
+  if (hours < 48) return `${hours} h${rest(pad(minutes % 60), 'm')}`;
+  return `${Math.floor(hours / 24)} d${rest(hours % 24, 'h')}`;
 }
 
 export function ago(ms: number): string {
   const seconds = Math.max(0, ms / 1000);
-  if (seconds < 10) return 'just now';
   if (seconds < 60) return `${Math.floor(seconds)} s ago`;
-  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ago`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} m ago`;
   if (seconds < 86400) return `${Math.floor(seconds / 3600)} h ago`;
   return `${Math.floor(seconds / 86400)} d ago`;
 }

@@ -1,5 +1,6 @@
-// Where a logarithmic axis is marked. The chart library's own marks assume a scale that begins at
-// a power of ten: on any other they never come to an end. Pure.
+// Where an axis is marked: at round numbers, never at a share of what was measured. The chart
+// library's own marks on a log axis assume a scale that begins at a power of ten: on any other
+// they never come to an end. Pure.
 
 const kMost = 12;
 
@@ -21,7 +22,8 @@ export function logTicks(min: number, max: number): number[] {
 }
 
 // Steps of 1, 2 or 5 times a power of ten: about five of them.
-function evenTicks(min: number, max: number): number[] {
+export function evenTicks(min: number, max: number): number[] {
+  if (!(max > min) || !Number.isFinite(max - min)) return [];
   const rough = (max - min) / 5;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * (rough / power < 1.5 ? 1 : rough / power < 3.5 ? 2 : rough / power < 7.5 ? 5 : 10);

@@ -3,29 +3,36 @@
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { plural } from '../lib/format';
+import { goalOf } from '../lib/goal';
+import { asFilter } from '../lib/filter';
 import { Await, Empty } from '../parts/Box';
 import { Tabs } from '../parts/Tabs';
-import { api } from '../state/api';
 import { href, route, setQuery } from '../state/router';
 import type { Run } from '../state/types';
-import { useLoaded, useNews, useThrottled } from '../state/use';
-import { metricsOf, varying } from './compare/axes';
+import { useTitle } from '../state/title';
+import { dimensions, metricsOf, varying } from './compare/axes';
 import { BestSoFar } from './compare/BestSoFar';
 import { DiffTable } from './compare/DiffTable';
 import { Importance, type Among } from './compare/Importance';
 import { kLines, Overlay } from './compare/Overlay';
 import { Parallel, passes, type Brushes } from './compare/Parallel';
-import { dimension } from './compare/axes';
 import { Scatter } from './compare/Scatter';
+import { useRunList } from './compare/run_list';
 
 const kMost = 500; // runs compared when none are named
 const kColumns = 12;
+
+const kGroups = [['p:', 'Parameters'], ['m:', 'Metrics']] as const;
 
 function Select({ label, value, options, onChange }: { label: string; value: string; options: string[]; onChange: (v: string) => void }) {
   return (
     <label class="row"><span class="dim">{label}</span>
       <select aria-label={label} value={value} onChange={(e) => onChange(e.currentTarget.value)}>
-        {options.map((one) => <option key={one} value={one}>{one.replace(/^[mp]:/, '')}</option>)}
+        {kGroups.map(([prefix, title]) => {
+          const list = options.filter((one) => one.startsWith(prefix));
+          return list.length ? <optgroup key={prefix} label={title}>{list.map((one) => <option key={one} value={one}>{one.slice(2)}</option>)}</optgroup> : null;
+        })}
+        {options.filter((one) => !/^[mp]:/.test(one)).map((one) => <option key={one} value={one}>{one}</option>)}
       </select>
     </label>
   );
@@ -40,13 +47,13 @@ function Explore({ runs, metrics, among }: { runs: Run[]; metrics: string[]; amo
   const ids = useMemo(() => [...params.slice(0, 8).map((name) => `p:${name}`), ...(metric ? [`m:${metric}`] : [])], [params, metric]);
   useEffect(() => setBrushes({}), [ids.join('\n')]);
   const inside = useMemo(() => {
-    const dims = ids.map((id) => dimension(id, runs));
+    const dims = dimensions(ids, runs);
     return runs.filter((run) => passes(run, dims, brushes));
   }, [runs, ids, brushes]);
   const all = [...params.map((name) => `p:${name}`), ...metrics.map((name) => `m:${name}`)];
   const x = all.includes(query.sx ?? '') ? query.sx! : ids[0] ?? '';
   const y = all.includes(query.sy ?? '') ? query.sy! : `m:${metric}`;
-  const goal = query.goal ?? (/loss|error|rmse|mae|mse|perplexity/i.test(metric) ? 'minimize' : 'maximize');
+  const goal = query.goal ?? goalOf(metric) ?? 'minimize';
   if (!params.length || !metric) return <Empty title="Nothing to explore"><p>The runs have the same parameters, or no metric.</p></Empty>;
   const chosen = Object.keys(brushes).length > 0;
   return (
@@ -82,23 +89,18 @@ function Explore({ runs, metrics, among }: { runs: Run[]; metrics: string[]; amo
   );
 }
 
-async function load(names: string[], experiment: string | undefined, filter: string, signal: AbortSignal): Promise<Run[]> {
-  if (names.length) return Promise.all(names.map((name) => api.run(name, signal)));
-  return (await api.runs({ limit: kMost, experiment, filter, order: ['attributes.start_time DESC'] }, signal)).runs;
-}
 
 export function Compare() {
   const { path, query } = route.value;
   const names = (query.runs ?? '').split(',').filter(Boolean);
   const { experiment, filter = '' } = query;
   const key = JSON.stringify([names, experiment, filter]);
-  const runs = useLoaded(key, (signal) => load(names, experiment, filter, signal));
-  const again = useThrottled(runs.reload, 5000);
-  useNews((news) => news.kind === 'job' && again());
+  const runs = useRunList(key, { names, experiment, filter: asFilter(filter), most: kMost });
   const metrics = useMemo(() => metricsOf(runs.data ?? []), [runs.data]);
   const [all, setAll] = useState(false);
   const tab = path[1] ?? (names.length > 0 && names.length <= kColumns ? 'differences' : 'explore');
   const keep = { runs: query.runs, experiment, filter };
+  useTitle(names.length ? `Compare ${plural(names.length, 'run')}` : experiment ? `Compare ${experiment}` : 'Compare');
   return (
     <div class="page">
       <div class="page-head">
@@ -123,7 +125,7 @@ export function Compare() {
               </section>
             ) : null}
             {tab === 'charts' ? <Overlay runs={list} metrics={metrics} /> : null}
-            {tab === 'explore' ? <Explore runs={list} metrics={metrics} among={keep} /> : null}
+            {tab === 'explore' ? <Explore runs={list} metrics={metrics} among={{ ...keep, filter: asFilter(filter) }} /> : null}
           </>
         )}
       </Await>

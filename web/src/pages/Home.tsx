@@ -6,7 +6,7 @@ import { Failure, Loading } from '../parts/Box';
 import { Command } from '../parts/Command';
 import { Spark } from '../parts/Spark';
 import { State } from '../parts/State';
-import { Span, Time } from '../parts/Time';
+import { Span, Time, Took } from '../parts/Time';
 import { api } from '../state/api';
 import { isOver, jobs, jobsState, loadJobs } from '../state/jobs';
 import { href } from '../state/router';
@@ -37,7 +37,7 @@ function JobCard({ job }: { job: JobSummary }) {
       ) : <span class="dim cut">{job.cause?.text ?? 'no numbers yet'}</span>}
       <div class="metric-line dim">
         <span class="cut">{job.experiment || job.user}</span>
-        <Span from={job.started ?? job.created} />
+        <Took of={job} waiting />
       </div>
     </a>
   );
@@ -134,7 +134,7 @@ function Recent({ list }: { list: JobSummary[] }) {
                 <td><a href={href(['job', job.id])}>{job.name}</a></td>
                 <td><State state={job.shown_state} bare /></td>
                 <td class="dim wide-only">{job.experiment || '–'}</td>
-                <td class="right"><Span from={job.started ?? job.created} to={job.ended} /></td>
+                <td class="right"><Took of={job} /></td>
                 <td class="right dim"><Time at={job.ended ?? job.created} /></td>
               </tr>
             ))}

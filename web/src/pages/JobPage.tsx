@@ -4,10 +4,11 @@ import { useState } from 'preact/hooks';
 import { Failure, Loading } from '../parts/Box';
 import { State } from '../parts/State';
 import { Tabs } from '../parts/Tabs';
-import { Span } from '../parts/Time';
+import { Took } from '../parts/Time';
 import { api } from '../state/api';
 import type { Usage } from '../state/live';
 import { href } from '../state/router';
+import { useTitle } from '../state/title';
 import type { Job, Run } from '../state/types';
 import { useLoaded, useNews, useThrottled } from '../state/use';
 import { Artifacts } from './job/Artifacts';
@@ -43,7 +44,7 @@ function Head({ subject, progress }: { subject: Subject; progress?: Job['progres
       <State state={job?.shown_state ?? run?.status ?? ''} />
       {experiment ? <a class="dim" href={href(['runs'], { experiment })}>{experiment}</a> : null}
       <span class="dim">
-        <Span from={job ? job.attempts?.[0]?.started ?? job.created : run?.started} to={job ? job.ended : run?.ended} />
+        <Took of={job ?? run ?? {}} waiting />
       </span>
       {progress?.total ? (
         <span class="row dim num" style={{ width: '160px' }}>
@@ -61,6 +62,7 @@ export function JobPage({ id, tab }: { id: string; tab: string }) {
   const again = useThrottled(subject.reload, 1000);
   const { job, run } = subject.data ?? {};
   const [usage, setUsage] = useState<Usage[]>([]);
+  useTitle(job?.name ?? run?.name);
   const [progress, setProgress] = useState<Job['progress']>(undefined);
   useNews((news) => {
     if (news.kind === 'reload') again();

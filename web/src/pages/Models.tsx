@@ -4,6 +4,7 @@ import { Markdown } from '../parts/Markdown';
 import { Time } from '../parts/Time';
 import { api } from '../state/api';
 import { href } from '../state/router';
+import { useTitle } from '../state/title';
 import { useLoaded } from '../state/use';
 
 interface Version {
@@ -57,6 +58,7 @@ function Versions({ model, marked }: { model: Model; marked?: string }) {
 
 // All models, or one of them with a version marked.
 export function Models({ name, version }: { name?: string; version?: string }) {
+  useTitle(name);
   const models = useLoaded('models', api.models);
   return (
     <div class="page">

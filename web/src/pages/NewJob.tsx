@@ -8,6 +8,7 @@ import { Failure } from '../parts/Box';
 import { api, ApiError } from '../state/api';
 import { jobs } from '../state/jobs';
 import { go, route, setQuery } from '../state/router';
+import { useTitle } from '../state/title';
 import { tellDone } from '../state/toast';
 import type { Spec } from '../state/types';
 import { useLoaded } from '../state/use';
@@ -58,6 +59,7 @@ function Verdict({ checked, show }: { checked: Checked | undefined; show: () => 
 
 export function NewJob() {
   const source = route.value.query.source ?? '';
+  useTitle('New job');
   const like = useLoaded(source || null, (signal) => api.job(source, signal));
   const [text, setText] = useState<string | undefined>(undefined); // as typed; until then as suggested
   const [failed, setFailed] = useState<Error | undefined>(undefined);

@@ -2,7 +2,7 @@
 import { bytes, duration, number } from '../lib/format';
 import { Await, Empty } from '../parts/Box';
 import { State } from '../parts/State';
-import { Span } from '../parts/Time';
+import { Span, Took } from '../parts/Time';
 import { api } from '../state/api';
 import { isOver, jobs } from '../state/jobs';
 import { href } from '../state/router';
@@ -51,11 +51,11 @@ export function Queue() {
                 <Gauge name="GPUs reserved" used={machine.gpus_used} whole={machine.gpus} show={(n) => number(n)} />
               </section>
               <section class="card flush">
-                <header><h2>Holding room</h2></header>
-                {running.length === 0 ? <p class="dim" style={{ padding: '0 16px 14px' }}>no job</p> : running.map((job) => (
+                <header><h2>On the machine now</h2></header>
+                {running.length === 0 ? <p class="dim" style={{ padding: '0 16px 14px' }}>Nothing runs now.</p> : running.map((job) => (
                   <div key={job.id} class="fail-row row">
                     <a class="grow cut" href={href(['job', job.id])}>{job.name}</a>
-                    <State state={job.shown_state} bare /><span class="dim"><Span from={job.started ?? job.created} /></span>
+                    <State state={job.shown_state} bare /><span class="dim"><Took of={job} /></span>
                   </div>
                 ))}
               </section>

@@ -2,7 +2,7 @@
 // coloured and acted on here. The address holds all of the view.
 import { useEffect, useMemo, useState } from 'preact/hooks';
 
-import { addClause, fieldOf } from '../lib/filter';
+import { addClause, asFilter, fieldOf } from '../lib/filter';
 import { csv } from '../lib/csv';
 import { plural } from '../lib/format';
 import { Empty, Failure, Loading } from '../parts/Box';
@@ -12,12 +12,13 @@ import { Views } from '../parts/Views';
 import { api, ApiError } from '../state/api';
 import { pins, views } from '../state/prefs';
 import { go, href, route, setQuery } from '../state/router';
+import { useTitle } from '../state/title';
 import type { Run } from '../state/types';
 import { useLoaded } from '../state/use';
 import { saveFile } from '../charts/export';
 import { BulkBar } from './runs/BulkBar';
 import { ColumnChooser } from './runs/ColumnChooser';
-import { columnOf, kNameColumn, kUsual, packColumns, unpackColumns, type ColumnDef } from './runs/columns';
+import { columnOf, fileTitle, kNameColumn, kUsual, packColumns, titled, unpackColumns, type ColumnDef } from './runs/columns';
 import { FilterBox } from './runs/FilterBox';
 import { FilterForm } from './runs/FilterForm';
 import { groupItems } from './runs/groups';
@@ -46,7 +47,7 @@ function GroupMenu({ columns, group }: { columns: ColumnDef[]; group: string }) 
   return (
     <Menu small={false} label={group ? `Group: ${group}` : 'Group'} className={group ? 'on' : ''} choices={[
       { text: 'No groups', act: () => setQuery({ group: undefined }) },
-      ...params.map((column) => ({ text: column.title, act: () => setQuery({ group: column.name }) })),
+      ...params.map((column) => ({ text: column.name!, act: () => setQuery({ group: column.name }) })),
       ...(params.length ? [] : [{ text: 'Add a parameter as a column first', disabled: true }]),
     ]} />
   );
@@ -54,12 +55,14 @@ function GroupMenu({ columns, group }: { columns: ColumnDef[]; group: string }) 
 
 export function Runs() {
   const { query } = route.value;
-  const { filter = '', experiment, group = '' } = query;
+  const { filter: typed = '', experiment, group = '' } = query;
+  const filter = asFilter(typed); // plain words stay as they were typed; the server is asked for names that hold them
   const deleted = query.deleted === '1';
+  useTitle(experiment);
   const order = query.order ?? 'attributes.start_time DESC';
   const usual = useLoaded(query.cols ? null : `usual ${experiment}`, (signal) => usualColumns(experiment, signal));
   const ids = useMemo(() => (query.cols ? unpackColumns(query.cols) : usual.data ?? kUsual), [query.cols, usual.data]);
-  const columns = useMemo(() => ids.map(columnOf).filter((one) => one !== undefined), [ids]);
+  const columns = useMemo(() => titled(ids.map(columnOf).filter((one) => one !== undefined)), [ids]);
   const asked = useMemo(() => {
     const named = columns.filter((one) => one.kind).map((one) => one.order!);
     if (group) named.push(fieldOf('param', group));
@@ -99,7 +102,7 @@ export function Runs() {
   const save = async () => {
     const page = await api.runs({ ...asked, limit: kMostGrouped });
     const all = [kNameColumn, ...columns];
-    saveFile('runs.csv', csv([['id', ...all.map((c) => c.title)], ...page.runs.map((run) => [run.id, ...all.map((c) => valueOf(run, c))])]), 'text/csv');
+    saveFile('runs.csv', csv([['id', ...all.map(fileTitle)], ...page.runs.map((run) => [run.id, ...all.map((c) => valueOf(run, c))])]), 'text/csv');
   };
   const bad = rows.error instanceof ApiError && rows.error.status === 400 ? rows.error.what : undefined;
   const setIds = (next: string[]) => setQuery({ cols: packColumns(next) });
@@ -113,7 +116,7 @@ export function Runs() {
         <a class="button" href={href(['new'])}>New job</a>
       </div>
       <div class="toolbar">
-        <FilterBox value={filter} bad={bad} focus={query.focus === '1'} onChange={(next) => setQuery({ filter: next || undefined, focus: undefined }, true)} />
+        <FilterBox value={typed} bad={bad} focus={query.focus === '1'} onChange={(next) => setQuery({ filter: next || undefined, focus: undefined }, true)} />
         <button class="button" onClick={() => setDialog('filter')}><Icon name="filter" /> Add filter</button>
         <button class="button" onClick={() => setDialog('columns')}><Icon name="columns" /> Columns</button>
         <GroupMenu columns={columns} group={group} />

@@ -4,12 +4,14 @@ import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { money, number, plural } from '../lib/format';
 import { Await } from '../parts/Box';
+import { Ask } from '../parts/Ask';
 import { Hint } from '../parts/Command';
 import { Icon } from '../parts/Icon';
 import { State } from '../parts/State';
-import { Span } from '../parts/Time';
+import { Took } from '../parts/Time';
 import { api } from '../state/api';
 import { href } from '../state/router';
+import { useTitle } from '../state/title';
 import type { Run, Study, Trial } from '../state/types';
 import { isJobs } from '../state/live';
 import { useLoaded, useNews, useThrottled } from '../state/use';
@@ -25,7 +27,7 @@ const kShown = 8; // parameters
 const kCurves = 10; // of the best trials
 
 const kStates: Record<string, string> = {
-  asked: 'Queued', running: 'Running', stopping: 'Stopping', pausing: 'Stopping', paused: 'Interrupted', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
+  asked: 'Queued', queued: 'Queued', running: 'Running', stopping: 'Stopping', pausing: 'Stopping', paused: 'Interrupted', done: 'Completed', failed: 'Failed', stopped: 'Stopped',
 };
 
 // A trial seen as the run it is, for what draws runs.
@@ -33,7 +35,7 @@ function asRun(study: Study, trial: Trial): Run {
   const value = trial.value;
   return {
     id: trial.job ?? trial.name, run_id: '', name: trial.name, experiment: study.name, user: study.user,
-    status: trial.state, started: trial.asked, ended: trial.ended, job: true, tags: {},
+    status: trial.state, created: trial.asked, started: trial.started, ended: trial.ended, job: true, tags: {},
     metrics: value === undefined ? {} : { [study.metric]: { last: value, step: trial.step ?? 0, min: value, max: value, count: 1 } },
     params: Object.fromEntries(Object.entries(trial.params).map(([name, one]) => [name, String(one)])),
   };
@@ -59,13 +61,13 @@ function Trials({ study }: { study: Study }) {
             {sorted.slice(0, 500).map((trial) => (
               <tr key={trial.trial}>
                 <td>{trial.job ? <a href={href(['job', trial.job])}>{trial.trial}</a> : trial.trial}</td>
-                <td><State state={kStates[trial.state] ?? trial.state} bare />{trial.cause?.text ? <div class="dim">{trial.cause.text}</div> : null}</td>
+                <td><State state={kStates[trial.shown_state] ?? trial.shown_state} bare />{trial.cause?.text ? <div class="dim">{trial.cause.text}</div> : null}</td>
                 <td class="right mono">{number(trial.value)}</td>
                 {names.map((name) => {
                   const value = trial.params[name];
                   return <td key={name} class="right mono">{typeof value === 'number' ? number(value) : value === undefined ? '–' : String(value)}</td>;
                 })}
-                <td class="right"><Span from={trial.asked} to={trial.ended} /></td>
+                <td class="right"><Took of={trial} /></td>
               </tr>
             ))}
           </tbody>
@@ -127,6 +129,8 @@ function Body({ study }: { study: Study }) {
 
 export function StudyPage({ name }: { name: string }) {
   const study = useLoaded(name, (signal) => api.study(name, signal));
+  useTitle(study.data?.name ?? name);
+  const [asks, setAsks] = useState(false);
   const again = useThrottled(study.reload, 2000);
   useNews((news) => isJobs(news) && again());
   return (
@@ -140,11 +144,16 @@ export function StudyPage({ name }: { name: string }) {
               <span class="dim">{one.goal} {one.metric} · {one.strategy} · {one.counts.done ?? 0} of {one.max_trials || '–'} · {money(one.cost_micros)}</span>
               {one.state === 'Running' ? (
                 <div class="actions">
-                  <button class="button danger" onClick={() => void act('Asked to stop', () => api.stopStudy(one.id))}><Icon name="stop" /> Stop</button>
+                  <button class="button danger" onClick={() => setAsks(true)}><Icon name="stop" /> Stop</button>
                 </div>
               ) : null}
             </div>
             <Body study={one} />
+            {asks ? (
+              <Ask title={`Stop ${one.name}?`} yes="Stop it" no="Let it run" close={() => setAsks(false)}
+                text="Trials that run are stopped, and no more are begun. What was found so far stays."
+                act={() => void act('Asked to stop', () => api.stopStudy(one.id))} />
+            ) : null}
           </>
         )}
       </Await>

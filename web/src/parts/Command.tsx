@@ -24,7 +24,18 @@ export function Command({ text, inline }: { text: string; inline?: boolean }) {
   );
 }
 
-// Advice: a command where it is one, else words. Only what a shell would run is drawn to be copied.
+const kProgram = /^(ath|athanor|mlflow|pip|python3?|export|chmod|df|du|echo|pkill|mv|rm) \S/;
+
+// Advice, a line each: a command where it is one, and what stands behind it as words. Only what a
+// shell would run is drawn to be copied.
 export function Hint({ text }: { text: string }) {
-  return /^(ath|athanor|mlflow|pip|python3?|export|chmod|df|du) \S/.test(text) ? <Command text={text} inline /> : <span>{text}</span>;
+  return (
+    <>
+      {text.split('\n').filter((line) => line.trim()).map((line) => {
+        if (!kProgram.test(line)) return <span key={line}>{line.replace(/^# /, '')}</span>;
+        const [, command, note] = /^(.*?)(?:(?:\s{2,}|\s+# ?)(.*))?$/.exec(line)!;
+        return <span key={line} class="row wrap"><Command text={command!} inline />{note ? <span>{note.replace(/^# ?/, '')}</span> : null}</span>;
+      })}
+    </>
+  );
 }

@@ -12,8 +12,9 @@ const kShape: Record<string, string> = {
   warn: 'M5 0.500 9.700 9H0.300z',
   wait: 'M5 1a4 4 0 1 1 0 8 4 4 0 0 1 0-8z',
 };
+// MLflow's words, said as for jobs.
 const kWords: Record<string, string> = {
-  RUNNING: 'Running', FINISHED: 'Finished', FAILED: 'Failed', KILLED: 'Killed', SCHEDULED: 'Scheduled',
+  RUNNING: 'Running', FINISHED: 'Completed', FAILED: 'Failed', KILLED: 'Stopped', SCHEDULED: 'Queued',
 };
 
 export function toneOf(state: string): string {

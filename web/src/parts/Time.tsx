@@ -16,6 +16,14 @@ export function Time({ at, exact }: { at: When; exact?: boolean }) {
   );
 }
 
+// What `ath` calls "took": from when a script first ran until the job ended, or now. A job that
+// still waits says so; one that never ran took nothing.
+export function Took({ of, waiting }: { of: { created?: string; started?: string; ended?: string }; waiting?: boolean }) {
+  if (of.started) return <Span from={of.started} to={of.ended} />;
+  if (waiting && !of.ended && of.created) return <>waiting for <Span from={of.created} /></>;
+  return <span class="dim">–</span>;
+}
+
 // From `from` to `to`, or to now while there is no `to`.
 export function Span({ from, to }: { from: When; to?: When }) {
   const start = ms(from);

@@ -5,12 +5,14 @@ export interface Trial {
   trial: number;
   name: string;
   state: string;
+  shown_state: string; // "queued" while its job waits
   params: Record<string, string | number | boolean>;
   job?: string;
   value?: number;
   step?: number;
   cause?: Cause;
   asked: string;
+  started?: string; // the script of its job
   ended?: string;
 }
 

@@ -131,6 +131,7 @@ export interface Job {
   shown_state: string;
   created: string;
   updated?: string;
+  started?: string; // its script, for the first time
   ended?: string;
   last_seen?: string;
   cause?: Cause;
@@ -175,7 +176,8 @@ export interface Run {
   experiment: string;
   user: string;
   status: string;
-  started: string;
+  created: string;
+  started?: string; // none: a job whose script never ran
   ended?: string;
   job: boolean;
   metrics: Record<string, RunMetric>;

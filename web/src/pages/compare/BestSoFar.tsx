@@ -4,13 +4,14 @@ import { useMemo } from 'preact/hooks';
 
 import { number, px } from '../../lib/format';
 import { bestSoFar } from '../../lib/smooth';
+import { evenTicks } from '../../lib/ticks';
 import type { Run } from '../../state/types';
 import { dark } from '../../state/use';
 import { useCanvas } from './canvas';
 
 export function BestSoFar({ runs, metric, lowest }: { runs: Run[]; metric: string; lowest: boolean }) {
   const values = useMemo(() => {
-    const sorted = [...runs].sort((a, b) => Date.parse(a.started) - Date.parse(b.started));
+    const sorted = [...runs].sort((a, b) => Date.parse(a.created) - Date.parse(b.created));
     return Float64Array.from(sorted, (run) => Number(run.metrics[metric]?.last ?? NaN));
   }, [runs, metric]);
   const best = useMemo(() => bestSoFar(values, lowest), [values, lowest]);
@@ -24,7 +25,7 @@ export function BestSoFar({ runs, metric, lowest }: { runs: Run[]; metric: strin
     ctx.font = '11px system-ui, sans-serif';
     ctx.fillStyle = ink.soft;
     ctx.textAlign = 'right';
-    for (const v of [low, (low + high) / 2, high]) ctx.fillText(number(v), 48, y(v) + 4);
+    for (const v of low === high ? [low] : evenTicks(low, high)) ctx.fillText(number(v), 48, y(v) + 4);
     ctx.textAlign = 'center';
     ctx.fillText('run 1', x(0), height - 6);
     ctx.fillText(String(values.length), x(values.length - 1), height - 6);

@@ -1,8 +1,9 @@
 // What differs between runs, and nothing else: parameters, source, packages, data, hardware,
-// numbers. The best of a metric stands out.
+// numbers. The best stands out where it is known which way is better.
 import { useMemo } from 'preact/hooks';
 
 import { number } from '../../lib/format';
+import { goalOf } from '../../lib/goal';
 import { Empty } from '../../parts/Box';
 import { api } from '../../state/api';
 import { href } from '../../state/router';
@@ -28,8 +29,9 @@ export function differences(runs: Run[], all: boolean): Difference[] {
 }
 
 function bestOf(row: Difference): number {
-  if (!/^metric/.test(row.section)) return -1;
-  const lower = /loss|error|rmse|mae|mse|perplexity|time|latency/i.test(row.key);
+  const goal = /^metric/.test(row.section) ? goalOf(row.key) : undefined;
+  if (!goal || new Set(row.values).size < 2) return -1;
+  const lower = goal === 'minimize';
   let best = -1;
   row.values.forEach((text, i) => {
     const value = Number(text);
@@ -62,7 +64,7 @@ export function DiffTable({ runs, all }: { runs: Run[]; all: boolean }) {
                 <tr key={`${section} ${row.key}`}>
                   <td class="soft">{row.key}</td>
                   {row.values.map((value, i) => (
-                    <td key={i} class={`mono ${differs && !/^metric/.test(section) ? 'differs' : ''} ${i === best ? 'best' : ''}`} title={value ?? ''}>
+                    <td key={i} class={`mono ${differs && !/^metric/.test(section) ? 'differs' : ''} ${i === best ? 'best' : ''}`} title={i === best ? `${value}, the best of these` : value ?? ''}>
                       {value === null || value === '' ? <span class="dim">–</span> : /^metric/.test(section) ? number(value) : value}
                     </td>
                   ))}

@@ -6,12 +6,13 @@ import { px } from '../../lib/format';
 import { ramp } from '../../lib/palette';
 import type { Run } from '../../state/types';
 import { dark } from '../../state/use';
-import { dimension, position, rawValue, ticks, type Dimension } from './axes';
-import { useCanvas, type Draw } from './canvas';
+import { dimensions, position, rawValue, ticks, type Dimension } from './axes';
+import { fitted, useCanvas, type Draw } from './canvas';
 
 const kTop = 34;
 const kBottom = 16;
 const kSide = 60;
+const kLeastGap = 92; // between two axes; a narrow screen scrolls
 export type Brushes = Record<string, [number, number]>;
 
 export function passes(run: Run, dims: Dimension[], brushes: Brushes): boolean {
@@ -68,12 +69,13 @@ function drawing(runs: Run[], dims: Dimension[], brushes: Brushes, near: string 
       ctx.strokeStyle = ink.ink;
       line(pointed);
     }
-    dims.forEach((dim, i) => axis(ctx, dim, x(i), y, ink, brushes[dim.id]));
+    const room = dims.length > 1 ? x(1) - x(0) - 8 : width;
+    dims.forEach((dim, i) => axis(ctx, dim, x(i), y, ink, brushes[dim.id], room));
   };
 }
 
 function axis(ctx: CanvasRenderingContext2D, dim: Dimension, x: number, y: (t: number) => number,
-  ink: { ink: string; soft: string; line: string; card: string; accent: string }, brush: [number, number] | undefined): void {
+  ink: { ink: string; soft: string; line: string; card: string; accent: string }, brush: [number, number] | undefined, room: number): void {
   ctx.strokeStyle = ink.line;
   ctx.lineWidth = 1;
   ctx.beginPath();
@@ -83,7 +85,7 @@ function axis(ctx: CanvasRenderingContext2D, dim: Dimension, x: number, y: (t: n
   ctx.textAlign = 'center';
   ctx.font = '600 12px system-ui, sans-serif';
   ctx.fillStyle = ink.ink;
-  ctx.fillText(dim.title.length > 20 ? `…${dim.title.slice(-19)}` : dim.title, x, 16);
+  ctx.fillText(fitted(ctx, dim.title, room), x, 16);
   ctx.font = '11px system-ui, sans-serif';
   for (const tick of ticks(dim)) {
     const wide = ctx.measureText(tick.text).width;
@@ -110,7 +112,7 @@ export function Parallel({ runs, ids, brushes, onBrush }: {
   onBrush: (brushes: Brushes) => void;
 }) {
   const [near, setNear] = useState<string | undefined>(undefined);
-  const dims = useMemo(() => ids.map((id) => dimension(id, runs)), [ids.join('\n'), runs]);
+  const dims = useMemo(() => dimensions(ids, runs), [ids.join('\n'), runs]);
   const { box, canvas, size } = useCanvas(drawing(runs, dims, brushes, near), [runs, dims, brushes, near, dark.value]);
   const drag = useRef<{ dim: Dimension; from: number } | undefined>(undefined);
   const place = (event: PointerEvent) => {
@@ -147,9 +149,11 @@ export function Parallel({ runs, ids, brushes, onBrush }: {
   const name = runs.find((run) => run.id === near)?.name;
   return (
     <>
-      <div class="canvas-box" ref={box} style={{ height: px(320) }}>
+      <div class="scroll" tabIndex={0}>
+      <div class="canvas-box" ref={box} style={{ height: px(320), minWidth: px(2 * kSide + kLeastGap * (dims.length - 1)) }}>
         <canvas ref={canvas} role="img" aria-label={`Parallel coordinates of ${runs.length} runs over ${dims.map((d) => d.title).join(', ')}`}
           onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerLeave={() => setNear(undefined)} />
+      </div>
       </div>
       <div class="dim" style={{ height: px(20) }}>{name ?? 'Drag along an axis to choose; click it to undo.'}</div>
     </>

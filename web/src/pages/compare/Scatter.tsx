@@ -6,14 +6,14 @@ import { ramp } from '../../lib/palette';
 import { go } from '../../state/router';
 import type { Run } from '../../state/types';
 import { dark } from '../../state/use';
-import { dimension, position, rawValue, ticks } from './axes';
-import { useCanvas } from './canvas';
+import { dimensions, position, rawValue, ticks } from './axes';
+import { fitted, useCanvas } from './canvas';
 
 const kPad = { left: 62, right: 18, top: 14, bottom: 40 };
 
 export function Scatter({ runs, x, y, colour }: { runs: Run[]; x: string; y: string; colour: string }) {
   const [near, setNear] = useState<Run | undefined>(undefined);
-  const dims = useMemo(() => [x, y, colour].map((id) => dimension(id, runs)), [runs, x, y, colour]);
+  const dims = useMemo(() => dimensions([x, y, colour], runs), [runs, x, y, colour]);
   const place = (run: Run, width: number, height: number) => {
     const a = position(dims[0]!, rawValue(run, x));
     const b = position(dims[1]!, rawValue(run, y));
@@ -28,8 +28,12 @@ export function Scatter({ runs, x, y, colour }: { runs: Run[]; x: string; y: str
     ctx.strokeStyle = ink.line;
     ctx.fillStyle = ink.soft;
     ctx.lineWidth = 0.5;
+    let written = -Infinity; // where the last mark's text ends: none lies on another
     for (const tick of ticks(dims[0]!)) {
       const at = kPad.left + tick.at * (width - kPad.left - kPad.right);
+      const half = ctx.measureText(tick.text).width / 2;
+      if (at - half < written + 6) continue;
+      written = at + half;
       ctx.beginPath();
       ctx.moveTo(at, kPad.top);
       ctx.lineTo(at, height - kPad.bottom);
@@ -49,11 +53,11 @@ export function Scatter({ runs, x, y, colour }: { runs: Run[]; x: string; y: str
     ctx.font = '600 12px system-ui, sans-serif';
     ctx.fillStyle = ink.ink;
     ctx.textAlign = 'center';
-    ctx.fillText(dims[0]!.title, (kPad.left + width - kPad.right) / 2, height - 6);
+    ctx.fillText(fitted(ctx, dims[0]!.title, width - kPad.left - kPad.right), (kPad.left + width - kPad.right) / 2, height - 6);
     ctx.save();
     ctx.translate(12, (kPad.top + height - kPad.bottom) / 2);
     ctx.rotate(-Math.PI / 2);
-    ctx.fillText(dims[1]!.title, 0, 0);
+    ctx.fillText(fitted(ctx, dims[1]!.title, height - kPad.top - kPad.bottom), 0, 0);
     ctx.restore();
     for (const run of runs) {
       const at = place(run, width, height);

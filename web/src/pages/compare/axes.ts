@@ -1,6 +1,7 @@
 // One axis of parallel coordinates or a scatter: numbers on a linear or log scale, or words side
 // by side. Pure.
 import { number } from '../../lib/format';
+import { evenTicks, logTicks } from '../../lib/ticks';
 import type { Run } from '../../state/types';
 
 export interface Dimension {
@@ -10,6 +11,15 @@ export interface Dimension {
   log: boolean;
   low: number;
   high: number;
+}
+
+// Axes beside each other; a metric and a parameter of the same name are told apart.
+export function dimensions(ids: string[], runs: Run[]): Dimension[] {
+  return ids.map((id) => {
+    const other = `${id[0] === 'm' ? 'p' : 'm'}${id.slice(1)}`;
+    const dim = dimension(id, runs);
+    return ids.includes(other) ? { ...dim, title: `${dim.title} (${id[0] === 'm' ? 'metric' : 'parameter'})` } : dim;
+  });
 }
 
 export function rawValue(run: Run, id: string): string | undefined {
@@ -51,10 +61,8 @@ export function ticks(dim: Dimension): { at: number; text: string }[] {
   }
   if (!Number.isFinite(dim.low)) return [];
   if (dim.low === dim.high) return [{ at: 0.5, text: number(dim.low) }];
-  return [0, 0.25, 0.5, 0.75, 1].map((at) => ({
-    at,
-    text: number(dim.log ? dim.low * (dim.high / dim.low) ** at : dim.low + at * (dim.high - dim.low)),
-  }));
+  const marks = (dim.log ? logTicks : evenTicks)(dim.low, dim.high);
+  return marks.map((value) => ({ at: position(dim, String(value))!, text: number(value) }));
 }
 
 // Parameters that differ between the runs, those with most values first.

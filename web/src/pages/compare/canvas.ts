@@ -19,6 +19,14 @@ export function inkOf(): Ink {
 
 export type Draw = (ctx: CanvasRenderingContext2D, width: number, height: number, ink: Ink) => void;
 
+// A text cut at its front to a width: the end of a name tells most.
+export function fitted(ctx: CanvasRenderingContext2D, text: string, room: number): string {
+  if (ctx.measureText(text).width <= room) return text;
+  let rest = text;
+  while (rest.length > 1 && ctx.measureText(`…${rest}`).width > room) rest = rest.slice(1);
+  return `…${rest}`;
+}
+
 export function useCanvas(draw: Draw, deps: unknown[]) {
   const [box, size] = useSize<HTMLDivElement>();
   const canvas = useRef<HTMLCanvasElement>(null);

@@ -1,6 +1,7 @@
 // What can be done to a job now; what cannot is not offered.
 import { useState } from 'preact/hooks';
 
+import { Ask } from '../../parts/Ask';
 import { Icon } from '../../parts/Icon';
 import { Menu } from '../../parts/Menu';
 import { api } from '../../state/api';
@@ -23,6 +24,7 @@ export async function act(what: string, call: () => Promise<{ name: string } | u
 
 export function JobActions({ job }: { job: Job }) {
   const [clone, setClone] = useState(false);
+  const [asks, setAsks] = useState(false);
   const over = isOver(job.state);
   const held = ['Placing', 'Preparing', 'Running', 'Uploading'].includes(job.state);
   const stopping = job.shown_state === 'Stopping' || job.shown_state === 'Interrupting';
@@ -34,7 +36,7 @@ export function JobActions({ job }: { job: Job }) {
   return (
     <div class="actions">
       {over ? null : (
-        <button class="button danger" disabled={stopping} onClick={() => void act('Asked to stop', () => api.stop(job.id))}>
+        <button class="button danger" disabled={stopping} onClick={() => setAsks(true)}>
           <Icon name="stop" /> {job.shown_state === 'Stopping' ? 'Stopping' : 'Stop'}
         </button>
       )}
@@ -59,6 +61,12 @@ export function JobActions({ job }: { job: Job }) {
         { text: 'Others of its experiment', href: href(['runs'], { experiment: job.spec.experiment ?? '' }) },
         { text: over ? 'Delete' : 'Delete (stop it first)', act: remove, disabled: !over, danger: true },
       ]} />
+      {asks ? (
+        <Ask title={`Stop ${job.name}?`} yes="Stop it" no="Let it run" close={() => setAsks(false)}
+          text={held ? 'Its script is told to end and has its grace period to save. It does not go on by itself; Retry or Resume starts it again.'
+            : 'It leaves the queue. Retry starts it again, at the end of the queue.'}
+          act={() => void act('Asked to stop', () => api.stop(job.id))} />
+      ) : null}
       {clone ? <CloneDialog job={job} close={() => setClone(false)} /> : null}
     </div>
   );

@@ -14,7 +14,7 @@ import { Embedding } from '../media/Embedding';
 import { Graph } from '../media/Graph';
 import { Images, Sounds, Texts } from '../media/Samples';
 import { PrCurves } from '../media/PrCurves';
-import { Hparams } from '../media/Hparams';
+import { Hparams, isHparams } from '../media/Hparams';
 
 const kItems = 200;
 const kTitles: Record<string, string> = {
@@ -29,7 +29,6 @@ function View({ kind, name, items }: { kind: string; name: string; items: MediaI
     case 'audio': return <Sounds items={items} name={name} />;
     case 'text': return <Texts items={items} />;
     case 'pr_curve': return <PrCurves items={items} name={name} />;
-    case 'hparams': return <Hparams items={items} />;
     case 'embedding':
     case 'tensor': return <Embedding items={items} name={name} />;
     case 'graph': return <Graph items={items} />;
@@ -52,6 +51,20 @@ function MediaCard({ run, row }: { run: string; row: MediaRow }) {
   );
 }
 
+// All that was written of hyper-parameters, as one; nothing where nothing was.
+function HparamsCard({ run, rows, find }: { run: string; rows: MediaRow[]; find: string }) {
+  const title = kTitles.hparams!;
+  const items = useLoaded(rows.length ? `${run} ${rows.map((row) => `${row.name} ${row.count}`).join()}` : null, async (signal) =>
+    (await Promise.all(rows.map((row) => api.mediaItems(run, row.kind, row.name, kItems, signal)))).flat());
+  if (!items.data?.some(isHparams) || !title.toLowerCase().includes(find.toLowerCase())) return null;
+  return (
+    <section class="chart-section">
+      <div class="section-head"><h2>{title}</h2></div>
+      <section class="card"><Hparams items={items.data} /></section>
+    </section>
+  );
+}
+
 export function Media({ run }: { run: string }) {
   const media = useLoaded(run, (signal) => api.media(run, signal));
   const again = useThrottled(media.reload, 5000);
@@ -60,6 +73,8 @@ export function Media({ run }: { run: string }) {
   const groups = useMemo(() => {
     const out = new Map<string, MediaRow[]>();
     for (const row of media.data ?? []) {
+      // TensorBoard's plugin writes three tags for one thing; which of them has what is its affair.
+      if (row.kind === 'hparams') continue;
       if (row.name.toLowerCase().includes(find.toLowerCase())) out.set(row.kind, [...(out.get(row.kind) ?? []), row]);
     }
     return [...out];
@@ -74,6 +89,7 @@ export function Media({ run }: { run: string }) {
             <input type="search" data-search placeholder="Find by name" aria-label="Find by name" value={find}
               onInput={(e) => setQuery({ find: e.currentTarget.value || undefined })} />
           </div>
+          <HparamsCard run={run} rows={all.filter((row) => row.kind === 'hparams')} find={find} />
           {groups.map(([kind, rows]) => (
             <section key={kind} class="chart-section">
               <div class="section-head"><h2>{kTitles[kind] ?? kind}</h2> <span class="dim">{rows.length}</span></div>

@@ -4,7 +4,7 @@ import type { ComponentChildren } from 'preact';
 import { bytes, duration, money, number, plural } from '../../lib/format';
 import { Hint } from '../../parts/Command';
 import { toneOf } from '../../parts/State';
-import { Span, Time } from '../../parts/Time';
+import { Span, Time, Took } from '../../parts/Time';
 import { api } from '../../state/api';
 import { href } from '../../state/router';
 import type { Attempt, Job, JobEvent, Run } from '../../state/types';
@@ -24,7 +24,7 @@ function Why({ job }: { job: Job }) {
         {cause.title && cause.title !== cause.text ? <div>{cause.text}</div> : null}
         {cause.detail ? <pre style={{ marginTop: '6px' }}>{cause.detail}</pre> : null}
         <div class="row wrap" style={{ marginTop: '8px' }}>
-          {cause.hint?.split('\n').filter(Boolean).map((hint) => <Hint key={hint} text={hint} />)}
+          {cause.hint ? <Hint text={cause.hint} /> : null}
           {bad ? <a href={href(['job', job.id, 'logs'])}>Log</a> : null}
           {cause.code ? <span class="dim mono">{cause.code}</span> : null}
         </div>
@@ -159,7 +159,9 @@ function Facts({ job }: { job: Job }) {
         <dt>Id</dt><dd class="mono">{job.id}</dd>
         <dt>User</dt><dd>{job.user}</dd>
         <dt>Submitted</dt><dd><Time at={job.created} exact /></dd>
+        <dt>Started</dt><dd>{job.started ? <Time at={job.started} exact /> : '–'}</dd>
         <dt>Ended</dt><dd>{job.ended ? <Time at={job.ended} exact /> : '–'}</dd>
+        <dt title="From when its script first ran until it ended">Took</dt><dd><Took of={job} /></dd>
         <dt>Command</dt><dd><code>{spec.command?.join(' ') ?? spec.entry ?? '–'}</code></dd>
         {asked ? <><dt>Asked for</dt><dd>{asked}</dd></> : null}
         <dt>Cost</dt>

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks';
 
 import { plural } from '../../lib/format';
+import { Ask } from '../../parts/Ask';
 import { Dialog } from '../../parts/Dialog';
 import { Icon } from '../../parts/Icon';
 import { api } from '../../state/api';
@@ -33,6 +34,7 @@ export function BulkBar({ runs, clear, reload, drop }: {
 }) {
   const [tagging, setTagging] = useState(false);
   const [tag, setTag] = useState('');
+  const [asks, setAsks] = useState(false);
   const live = runs.filter((run) => run.job && !isOver(stateOf(run)));
   const over = runs.filter((run) => run.job && isOver(stateOf(run)));
   const finish = () => {
@@ -41,12 +43,7 @@ export function BulkBar({ runs, clear, reload, drop }: {
   };
   const stop = async () => {
     const done = await each(live, (run) => api.stop(run.id));
-    if (done.length) {
-      const id = tellDone(`${plural(done.length, 'job')} asked to stop`, () => {
-        dismiss(id);
-        void each(done, (run) => api.retry(run.id)).then((again) => tellDone(`${plural(again.length, 'job')} started again`));
-      });
-    }
+    if (done.length) tellDone(`${plural(done.length, 'job')} asked to stop`);
     finish();
   };
   const retry = async () => {
@@ -92,13 +89,17 @@ export function BulkBar({ runs, clear, reload, drop }: {
       <button class="button small" disabled={runs.length < 2} onClick={() => go(['compare'], { runs: runs.map((run) => run.id).join(',') })}>
         <Icon name="compare" /> Compare
       </button>
-      <button class="button small" disabled={!live.length} onClick={() => void stop()}><Icon name="stop" /> Stop</button>
+      <button class="button small" disabled={!live.length} onClick={() => setAsks(true)}><Icon name="stop" /> Stop</button>
       <button class="button small" disabled={!over.length} onClick={() => void retry()}><Icon name="retry" /> Retry</button>
       <button class="button small" onClick={() => setTagging(true)}><Icon name="tag" /> Tag</button>
       <button class="button small danger" disabled={live.length > 0} title={live.length ? 'Stop them first' : undefined} onClick={() => void remove()}>
         <Icon name="trash" /> Delete
       </button>
       <button class="button plain small" aria-label="Clear the selection" onClick={clear}><Icon name="close" /></button>
+      {asks ? (
+        <Ask title={`Stop ${plural(live.length, 'job')}?`} yes={live.length === 1 ? 'Stop it' : 'Stop them'} close={() => setAsks(false)} act={() => void stop()}
+          text="Scripts that run are told to end and have their grace period to save; what waits leaves the queue. Retry starts them again." />
+      ) : null}
       {tagging ? (
         <Dialog title={`Tag ${plural(runs.length, 'run')}`} close={() => setTagging(false)}
           footer={<button class="button main" onClick={() => void putTag()}>Tag</button>}>

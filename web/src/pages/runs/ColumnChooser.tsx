@@ -1,7 +1,7 @@
 // Which columns the table has.
 import { Dialog } from '../../parts/Dialog';
 import { Icon } from '../../parts/Icon';
-import { columnId, columnOf } from './columns';
+import { columnId, columnOf, titled } from './columns';
 import { NamePicker } from './NamePicker';
 
 const kFixed = ['state', 'experiment', 'user', 'started', 'duration'];
@@ -20,10 +20,10 @@ export function ColumnChooser({ ids, onChange, close, experiment }: {
   return (
     <Dialog title="Columns" close={close} footer={<button class="button main" onClick={close}>Done</button>}>
       <div class="chips">
-        {ids.map((id) => (
+        {titled(ids.map(columnOf).filter((one) => one !== undefined)).map(({ id, title }) => (
           <span key={id} class="chip">
             <button aria-label={`Move ${id} to the left`} title="To the left" onClick={() => move(id)}><Icon name="up" /></button>
-            {columnOf(id)?.title}
+            {title}
             <button aria-label={`Remove column ${id}`} onClick={() => toggle(id)}><Icon name="close" /></button>
           </span>
         ))}

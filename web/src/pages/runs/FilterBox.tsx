@@ -1,8 +1,13 @@
 // The filter as text, completed while it is typed: fields, names that exist, comparators, values.
 import { useEffect, useRef, useState } from 'preact/hooks';
 
-import { asFilter, complete, expect, fixedCompletions, type Expectation } from '../../lib/filter';
+import { complete, expect, fixedCompletions, kMeanings, type Expectation } from '../../lib/filter';
 import { api } from '../../state/api';
+
+// The filter's language has MLflow's words for states; the page has one for each.
+const kStatusWords: Record<string, string> = {
+  "'FINISHED'": 'Completed', "'KILLED'": 'Stopped', "'SCHEDULED'": 'Queued',
+};
 
 interface Choice {
   text: string;
@@ -10,7 +15,7 @@ interface Choice {
 }
 
 async function choicesAt(at: Expectation, signal: AbortSignal): Promise<Choice[]> {
-  if (!at.names) return fixedCompletions(at).map((text) => ({ text }));
+  if (!at.names) return fixedCompletions(at).map((text) => ({ text, note: at.want === 'comparator' ? kMeanings[text] : kStatusWords[text] }));
   const reply = await api.names({ kind: at.names, contains: at.prefix, limit: 12 }, signal);
   return reply.names.map((row) => ({ text: row.name, note: `${row.runs} runs` }));
 }
@@ -46,7 +51,7 @@ export function FilterBox({ value, onChange, bad, focus }: {
   };
   const apply = (now: string) => {
     setOpen(false);
-    onChange(asFilter(now));
+    onChange(now.trim());
   };
   const take = (choice: Choice) => {
     const [next, caret] = complete(text, at.current!, choice.text);

@@ -1,7 +1,7 @@
 // A clause of the filter, clicked together.
 import { useState } from 'preact/hooks';
 
-import { comparatorsOf, fieldOf, formatClause, type Clause } from '../../lib/filter';
+import { comparatorsOf, fieldOf, formatClause, kMeanings, type Clause } from '../../lib/filter';
 import { Dialog } from '../../parts/Dialog';
 import { NamePicker } from './NamePicker';
 
@@ -19,7 +19,7 @@ export function FilterForm({ add, close, experiment }: { add: (clause: Clause) =
   return (
     <Dialog title="Add a filter" close={close} footer={
       <>
-        <code class="grow cut">{formatClause(clause)}</code>
+        <code class="grow cut" title="As the filter has it">{formatClause(clause)}</code>
         <button class="button main" onClick={() => { add(clause); close(); }}>Add</button>
       </>
     }>
@@ -36,10 +36,10 @@ export function FilterForm({ add, close, experiment }: { add: (clause: Clause) =
       </NamePicker>
       <div class="row">
         <select aria-label="Comparator" value={clause.comparator} onChange={(e) => setClause({ ...clause, comparator: e.currentTarget.value })}>
-          {comparators.map((one) => <option key={one}>{one}</option>)}
+          {comparators.map((one) => <option key={one} value={one}>{kMeanings[one]}</option>)}
         </select>
         {/NULL$/.test(clause.comparator) ? null : (
-          <input type="text" class="grow mono" aria-label="Value" placeholder={/LIKE/.test(clause.comparator) ? '%part of it%' : 'value'}
+          <input type="text" class="grow mono" aria-label="Value" placeholder={clause.comparator === 'LIKE' ? '%part of it%' : /IN$/.test(clause.comparator) ? 'one, another' : 'value'}
             value={clause.value} onInput={(e) => setClause({ ...clause, value: e.currentTarget.value })} />
         )}
       </div>

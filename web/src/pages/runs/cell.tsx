@@ -21,8 +21,8 @@ export function valueOf(run: Run, column: ColumnDef): string | number | undefine
     case 'state': return stateOf(run);
     case 'experiment': return run.experiment;
     case 'user': return run.user;
-    case 'started': return run.started;
-    case 'duration': return run.ended ? (Date.parse(run.ended) - Date.parse(run.started)) / 1000 : undefined;
+    case 'started': return run.created;
+    case 'duration': return run.ended && run.started ? (Date.parse(run.ended) - Date.parse(run.started)) / 1000 : undefined;
     default: return undefined;
   }
 }
@@ -43,10 +43,10 @@ export function cellClass(column: ColumnDef): string {
 export function Cell({ run, state, column }: { run: Run; state: string; column: ColumnDef }) {
   switch (column.id) {
     case 'state': return <div role="gridcell" class={`word ${toneOf(state)}`}>{wordOf(state)}</div>;
-    case 'started': return <div role="gridcell" class={cellClass(column)}><Ago at={Date.parse(run.started)} /></div>;
+    case 'started': return <div role="gridcell" class={cellClass(column)}><Ago at={Date.parse(run.created)} /></div>;
     case 'duration': return (
       <div role="gridcell" class={cellClass(column)}>
-        {run.ended ? duration(Date.parse(run.ended) - Date.parse(run.started)) : <Lasts from={Date.parse(run.started)} />}
+        {!run.started ? '–' : run.ended ? duration(Date.parse(run.ended) - Date.parse(run.started)) : <Lasts from={Date.parse(run.started)} />}
       </div>
     );
   }
@@ -57,6 +57,6 @@ export function Cell({ run, state, column }: { run: Run; state: string; column: 
 // What the pointer is told over a cell; made then, not for each row that scrolls by.
 export function titleOf(run: Run, column: ColumnDef): string {
   const value = valueOf(run, column);
-  if (column.id === 'started') return `${localTime(Date.parse(run.started))} local\n${utcTime(Date.parse(run.started))}`;
+  if (column.id === 'started') return `${localTime(Date.parse(run.created))} local\n${utcTime(Date.parse(run.created))}`;
   return value === undefined ? '' : String(value);
 }

@@ -15,10 +15,11 @@ const kFixed: ColumnDef[] = [
   { id: 'state', title: 'State', width: 116, order: 'attributes.status' },
   { id: 'experiment', title: 'Experiment', width: 130 },
   { id: 'user', title: 'User', width: 90, order: 'attributes.user_id' },
-  { id: 'started', title: 'Started', width: 104, order: 'attributes.start_time', right: true },
+  { id: 'started', title: 'Created', width: 104, order: 'attributes.start_time', right: true },
   { id: 'duration', title: 'Took', width: 92, right: true },
 ];
 export const kNameColumn: ColumnDef = { id: 'name', title: 'Name', width: innerWidth < 760 ? 150 : 240, order: 'attributes.run_name' };
+export const kKindWords: Record<NameKind, string> = { metric: 'metric', param: 'parameter', tag: 'tag' };
 const kKinds: Record<string, NameKind> = { m: 'metric', p: 'param', t: 'tag' };
 
 export function columnOf(id: string): ColumnDef | undefined {
@@ -34,6 +35,17 @@ export function columnOf(id: string): ColumnDef | undefined {
 export function columnId(kind: NameKind, name: string): string {
   return `${kind[0]}:${name}`;
 }
+
+// A metric and a parameter of the same name are told apart where they stand beside each other.
+export function titled(columns: ColumnDef[]): ColumnDef[] {
+  const seen = new Map<string, number>();
+  for (const column of columns) seen.set(column.title, (seen.get(column.title) ?? 0) + 1);
+  return columns.map((column) => (column.kind && (seen.get(column.title)! > 1 || kFixed.some((one) => one.title === column.title))
+    ? { ...column, title: `${column.title} (${kKindWords[column.kind]})`, width: column.width + 60 } : column));
+}
+
+// In a file each has the name that filters know it by, as MLflow writes it: metrics.loss, params.lr.
+export const fileTitle = (column: ColumnDef) => (column.kind ? `${column.kind}s.${column.name}` : column.title);
 
 // In the address as one text; names may hold commas.
 export const packColumns = (ids: string[]) => ids.map(encodeURIComponent).join(',');
