@@ -8,10 +8,13 @@ import uuid
 from common import Broken
 
 
-def new_run(side, i):
-    body = {"experiment_id": "0", "start_time": 1000 + i, "run_name": "run-%d" % i,
+def run_body(i):
+    return {"experiment_id": "0", "start_time": 1000 + i, "run_name": "run-%d" % i,
             "tags": [{"key": "tag%d" % n, "value": "value %d" % (i % 7)} for n in range(5)]}
-    return side.api("POST", "runs/create", body)["run"]["info"]["run_id"]
+
+
+def new_run(side, i):
+    return side.api("POST", "runs/create", run_body(i))["run"]["info"]["run_id"]
 
 
 def metric_value(i, n):
