@@ -14,6 +14,7 @@ since one holds the machine. Filling takes a minute for 100,000 runs and some te
 import contextlib
 import json
 import os
+import random
 import resource
 import shutil
 import socket
@@ -253,9 +254,11 @@ def starts(report, server, what, bar, was, repeats):
 
 def first_searches(report, server, count, repeats):
     costs, gaps, quiet, busy = [], [], [], []
-    # Many, since one that was looked at is known; the oldest, of which the search sees last.
-    runs = [run["run_id"] for run in server.http(
-        "GET", "/api/v1/runs?limit=5000&order=attributes.start_time%20ASC&column=params.p0")["runs"]]
+    # Many from all over: one that was looked at already is known, and those that the search has come
+    # to are too.
+    runs = [run["run_id"] for part in range(20) for run in server.http(
+        "GET", "/api/v1/runs?limit=250&offset=%d&column=params.p0" % (part * count // 20))["runs"]]
+    random.Random(1).shuffle(runs)
     for _ in range(repeats):
         side, _, _ = start_again(server)
         before = side.cpu()

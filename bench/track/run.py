@@ -105,8 +105,8 @@ def figures(side, runs, scale, points, clone=False):
     return found
 
 
-BARS = {"create_run": 100, "create_run, 32": None, "log_metric, one connection": 120, "log_metric, 32 connections": 400,
-        "log_batch of 1,000": 80, "best 100": 4000, "first page": 50, "history": 100,
+BARS = {"create_run": 100, "create_run, 32": None, "log_metric, one connection": 120,
+        "log_metric, 32 connections": 400, "log_batch of 1,000": 80, "best 100": 4000, "first page": 50, "history": 100,
         "the same sampled": 2000, "resident memory": 10}
 
 
