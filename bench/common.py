@@ -331,6 +331,125 @@ class Server:
         raise Broken("no %s of the server" % field)
 
 
+# --- what a server costs
+
+def stat_of(pid):
+    """The fields of /proc/PID/stat after the name."""
+    with open("/proc/%d/stat" % pid) as file:
+        return file.read().rpartition(")")[2].split()
+
+
+def family(pid):
+    """The processes of the session that `pid` leads, or `pid` alone."""
+    mine = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError, IndexError):
+            if int(stat_of(int(name))[3]) == pid or int(name) == pid:
+                mine.append(int(name))
+    return mine
+
+
+def cpu_of(pid):
+    """Seconds of processor time of one process, all its threads: clock_getcpuclockid(3). The ticks in
+    /proc are too coarse for what takes a millisecond."""
+    return time.clock_gettime(~pid << 3 | 2)
+
+
+class Cost(float):
+    """The median of parts, which remembers them."""
+
+    def __new__(cls, parts):
+        made = super().__new__(cls, median(parts))
+        made.parts = parts
+        return made
+
+
+class Side:
+    """One of two servers that are asked the same, by its address and its process."""
+
+    def __init__(self, address, pid):
+        host, _, port = address.rpartition("//")[2].partition(":")
+        self.host, self.port, self.pid = host, int(port), pid
+        self.connection = self.connect()
+
+    def connect(self):
+        return http.client.HTTPConnection(self.host, self.port, timeout=600)
+
+    def cpu(self):
+        """Seconds of processor time so far."""
+        total = 0
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError):
+                total += cpu_of(pid)
+        return total
+
+    def memory(self):
+        """MiB resident."""
+        total = 0
+        for pid in family(self.pid):
+            with contextlib.suppress(OSError):
+                with open("/proc/%d/statm" % pid) as file:
+                    total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return total / 2**20
+
+    def call(self, method, path, body=None, connection=None):
+        connection = connection or self.connection
+        text = None if body is None else json.dumps(body)
+        try:
+            reply = self.send(connection, method, path, text)
+        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
+            # MLflow closes a connection that is idle for five seconds: the next one is new.
+            connection.close()
+            reply = self.send(connection, method, path, text)
+        text = reply.read()
+        if reply.status != 200:
+            raise Broken("%s %s: %d %s" % (method, path, reply.status, text[:300]))
+        return json.loads(text)
+
+    @staticmethod
+    def send(connection, method, path, text):
+        connection.request(method, path, text, {"Content-Type": "application/json"})
+        return connection.getresponse()
+
+    def api(self, method, path, body=None, connection=None):
+        return self.call(method, "/api/2.0/mlflow/" + path, body, connection)
+
+    def settle(self):
+        """Until its processes are at rest: MLflow's workers go on importing when the first of them
+        answers already, which is not the price of a call."""
+        at_rest = 0
+
+        def resting():
+            nonlocal at_rest
+            before = self.cpu()
+            time.sleep(0.5)
+            at_rest = at_rest + 1 if self.cpu() - before < 0.05 else 0
+            return at_rest >= 4
+        until(resting, "the server is at rest", patience=600)
+
+    def cost(self, count, operation, seconds=0.0, parts=9, pause=2):
+        """Milliseconds of processor time for each of `count` calls of `operation`; of more, for so
+        many seconds. The median of some parts, with pauses: on a virtual machine the price of waking a
+        process triples from one moment to the next, and may stay so for a while."""
+        costs, calls = [], 0
+        for part in range(1, parts + 1):
+            time.sleep(pause)
+            begun, before, first = time.monotonic(), self.cpu(), calls
+            while calls < count * part / parts or time.monotonic() - begun < seconds / parts:
+                operation(calls)
+                calls += 1
+            if calls > first:
+                costs.append((self.cpu() - before) * 1000 / (calls - first))
+        return Cost(costs)
+
+    def read_cost(self, count, operation):
+        """Of a call that changes nothing: a few that take a fraction of a millisecond would measure
+        what happens beside them."""
+        return self.cost(count, operation, seconds=0.5, parts=5, pause=1)
+
+
+# --- load
+
 # A job that asks for the whole machine: one runs and sleeps, the rest wait and are never launched.
 def waiting_spec(serial):
     return {"command": ["sleep", "600"], "resources": {"cpu_millis": 1000 * os.cpu_count()},
@@ -339,11 +458,12 @@ def waiting_spec(serial):
 
 
 def load(address, requests, clients=32, repeat=1):
-    """Sends requests, pairs of target and body, to a socket or host:port by bench/load; its figures."""
+    """Sends requests, pairs of target and body, to a socket or host:port by bench/load; its figures.
+    A tuple of more is sent in order by one client: see load.cc."""
     with scratch() as folder:
         path = os.path.join(folder, "requests")
         with open(path, "w") as file:
-            file.writelines("%s\t%s\n" % pair for pair in requests)
+            file.writelines("\t".join(steps) + "\n" for steps in requests)
         return json.loads(check([compiled("load/load.cc"), address, str(clients), path,
                                  str(repeat)]))
 

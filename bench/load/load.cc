@@ -1,7 +1,9 @@
 // HTTP load over a Unix socket or TCP: `clients` kept-alive connections, each with one request in
 // flight, POST every line of a file (target, tab, body) once, in order; the file is gone
-// through `repeat` times. One thread and raw epoll, so that it takes as little as it can from the
-// server it shares the machine with. Prints one JSON object: rates and latencies.
+// through `repeat` times. A line may go on (tab, target, tab, body …): the same client sends these
+// one after the other, and 32 zeros in them stand for the run_id in the first one's reply. One thread
+// and raw epoll, so that it takes as little as it can from the server it shares the machine with.
+// Prints one JSON object: rates and latencies of the requests.
 //
 //   load SOCKET|ADDRESS:PORT CLIENTS FILE REPEAT
 #include <arpa/inet.h>
@@ -32,10 +34,17 @@ using Clock = std::chrono::steady_clock;
   std::exit(1);
 }
 
+constexpr std::string_view kRun = "00000000000000000000000000000000";
+
+using Steps = std::vector<std::string>;  // the requests of one line
+
 struct Client {
   int fd = -1;
   std::string in;
   Clock::time_point sent;
+  const Steps* steps = nullptr;
+  size_t step = 0;  // the one that is on its way
+  std::string run;
 };
 
 int Connected(int fd, const void* address, socklen_t size, const std::string& name) {
@@ -69,32 +78,66 @@ int Connect(const std::string& path) {
   return Connected(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), &address, sizeof address, path);
 }
 
-std::vector<std::string> ReadRequests(const char* path) {
-  std::ifstream file(path);
-  if (!file) Die(std::string("cannot read ") + path);
-  std::vector<std::string> requests;
-  for (std::string line; std::getline(file, line);) {
-    auto tab = line.find('\t');
-    if (tab == std::string::npos) Die("a line without a tab");
-    auto body = line.substr(tab + 1);
-    requests.push_back("POST " + line.substr(0, tab) +
-                       " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                       "Content-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body);
-  }
-  if (requests.empty()) Die("no requests");
-  return requests;
+std::string Request(std::string_view target, std::string_view body) {
+  return "POST " + std::string(target) +
+         " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: " +
+         std::to_string(body.size()) + "\r\n\r\n" + std::string(body);
 }
 
-// A request is smaller than a socket's buffer, so a blocking write never waits for the reader.
-void Send(Client& client, const std::string& request) {
+std::vector<Steps> ReadLines(const char* path) {
+  std::ifstream file(path);
+  if (!file) Die(std::string("cannot read ") + path);
+  std::vector<Steps> lines;
+  for (std::string line; std::getline(file, line);) {
+    Steps steps;
+    for (std::string_view rest = line; !rest.empty();) {
+      const auto tab = rest.find('\t');
+      if (tab == std::string_view::npos) Die("a target without a body");
+      const auto end = std::min(rest.find('\t', tab + 1), rest.size());
+      steps.push_back(Request(rest.substr(0, tab), rest.substr(tab + 1, end - tab - 1)));
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+    if (steps.empty()) Die("an empty line");
+    lines.push_back(std::move(steps));
+  }
+  if (lines.empty()) Die("no requests");
+  return lines;
+}
+
+// The server reads while we write, so a blocking write waits only for that.
+void Write(Client& client, std::string_view request) {
   client.sent = Clock::now();
-  size_t done = 0;
-  while (done < request.size()) {
-    ssize_t n = ::send(client.fd, request.data() + done, request.size() - done, MSG_NOSIGNAL);
+  while (!request.empty()) {
+    ssize_t n = ::send(client.fd, request.data(), request.size(), MSG_NOSIGNAL);
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) Die(std::string("send: ") + std::strerror(errno));
-    done += static_cast<size_t>(n);
+    request.remove_prefix(static_cast<size_t>(n));
   }
+}
+
+void Send(Client& client) {
+  const std::string& request = (*client.steps)[client.step];
+  auto at = client.run.empty() ? std::string::npos : request.find(kRun);
+  if (at == std::string::npos) return Write(client, request);
+  std::string filled = request;
+  for (; at != std::string::npos; at = filled.find(kRun, at + kRun.size())) {
+    filled.replace(at, kRun.size(), client.run);
+  }
+  Write(client, filled);
+}
+
+// The first reply of a line names the run that the others are about.
+void KeepRun(Client& client) {
+  constexpr std::string_view kField = "\"run_id\"";
+  client.run.clear();
+  if (client.steps->size() == 1) return;
+  auto at = client.in.find(kField);
+  if (at != std::string::npos) at = client.in.find('"', at + kField.size());
+  if (at == std::string::npos || client.in.size() < at + 2 + kRun.size() ||
+      client.in[at + 1 + kRun.size()] != '"') {
+    Die("no run_id of 32 digits in the first reply: " + client.in.substr(0, 2000));
+  }
+  client.run = client.in.substr(at + 1, kRun.size());
 }
 
 // True when a whole reply has been read; it must be the last thing in the buffer.
@@ -108,6 +151,7 @@ bool Take(Client& client) {
   if (client.in.size() < end + 4 + length) return false;
   if (client.in.compare(0, 10, "HTTP/1.1 2") != 0) Die("refused: " + client.in.substr(0, 2000));
   if (client.in.size() != end + 4 + length) Die("more than one reply to one request");
+  if (client.step == 0) KeepRun(client);
   client.in.clear();
   return true;
 }
@@ -126,9 +170,12 @@ double Seconds(Clock::duration span) { return std::chrono::duration<double>(span
 
 int main(int argc, char** argv) {
   if (argc != 5) Die("usage: load SOCKET|ADDRESS:PORT CLIENTS FILE REPEAT");
-  const auto requests = ReadRequests(argv[3]);
-  const size_t total = requests.size() * std::strtoull(argv[4], nullptr, 10);
-  std::vector<Client> clients(std::min<size_t>(std::strtoull(argv[2], nullptr, 10), total));
+  const auto lines = ReadLines(argv[3]);
+  const size_t repeat = std::strtoull(argv[4], nullptr, 10);
+  const size_t times = lines.size() * repeat;
+  size_t total = 0;
+  for (const auto& steps : lines) total += steps.size() * repeat;
+  std::vector<Client> clients(std::min<size_t>(std::strtoull(argv[2], nullptr, 10), times));
   if (clients.empty()) Die("nothing to do");
   int poll = ::epoll_create1(EPOLL_CLOEXEC);
   for (size_t i = 0; i < clients.size(); ++i) {
@@ -142,8 +189,13 @@ int main(int argc, char** argv) {
   took.reserve(total);
   std::vector<Clock::time_point> quarter;
   size_t next = 0;
+  const auto begin = [&](Client& client) {
+    client.steps = &lines[next++ % lines.size()];
+    client.step = 0;
+    Send(client);
+  };
   const auto start = Clock::now();
-  for (auto& client : clients) Send(client, requests[next++ % requests.size()]);
+  for (auto& client : clients) begin(client);
   std::vector<epoll_event> events(clients.size());
   while (took.size() < total) {
     int ready = ::epoll_wait(poll, events.data(), static_cast<int>(events.size()), 60'000);
@@ -155,7 +207,11 @@ int main(int argc, char** argv) {
       if (!Take(client)) continue;
       took.push_back(Seconds(Clock::now() - client.sent));
       if (took.size() * 4 >= total * (quarter.size() + 1)) quarter.push_back(Clock::now());
-      if (next < total) Send(client, requests[next++ % requests.size()]);
+      if (++client.step < client.steps->size()) {
+        Send(client);
+      } else if (next < times) {
+        begin(client);
+      }
     }
   }
   const double seconds = Seconds(Clock::now() - start);

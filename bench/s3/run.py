@@ -2,22 +2,29 @@
 """The S3 door against other S3 servers, and against nginx serving the same bytes from a folder as
 the bound.
 
-    bench/s3/run.py [--quick] [--json]
+    bench/s3/run.py [--quick] [--json] [--only versitygw,minio,moto]
 
-Large: one object of 1 GiB, sent and fetched by curl with presigned URLs. Small: 10,000 objects of
-100 KiB over 1 and 8 connections; requests are signed before the clock starts, and the same client
-asks every server. Lists: pages of 1,000 keys, in a bucket of 100,000 here and of 10,000 at the
-others, which take too long to fill. Each row is against the best of the others.
+All servers are up together and are asked in turns, so that a slow moment is everyone's; a ratio is
+the median of the turns. Large: one object of 1 GiB, sent and fetched by curl with presigned URLs.
+Small: objects of 100 KiB over 1 and 8 connections, each a curl of its own; what is asked is signed
+before the clock starts. Lists: pages of 1,000 keys, in a bucket of 100,000 here and of 10,000 at the
+others, which take too long to fill. GETs and lists are held to the best of the others.
 
-The others: moto (PyPI; keeps objects in memory) and versitygw (plain files, which it does not sync; built
-once if there is a Go). Athanor's PUT is on disk, synced, when it answers.
+Athanor's PUT is on disk, synced, when it answers, so it is held to those that sync too: strace
+watches each of them take one object, and looks for a sync between the request and the answer. And
+to a bare loop that writes as many bytes into a new file and syncs it.
+
+The others: versitygw (plain files) and MinIO (one drive), both built once if there is a Go, and moto
+(PyPI; keeps objects in memory).
 """
 
 import contextlib
 import http.client
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -30,18 +37,21 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))), "tests"))
 import page_sums  # noqa: E402
 import venvs  # noqa: E402
-from common import Broken, Server, check, main, median, scratch, until  # noqa: E402
+from common import (CACHE, Broken, Server, check, cpu_of, main, median, scratch,  # noqa: E402
+                    until)
 
 SMALL = 100 << 10
-VERSITYGW = "v1.8.0"
+VERSITYGW = "github.com/versity/versitygw/cmd/versitygw@v1.8.0"
+MINIO = "github.com/minio/minio@v0.0.0-20260212201848-7aac2a2c5b7c"
+FEW = 20  # moto answers so many times fewer small requests in a turn, being so much slower
 
 
 class Place:
     """A server that speaks S3, and the keys for it."""
 
-    def __init__(self, name, url, key, secret, region="us-east-1"):
+    def __init__(self, name, url, key, secret, pid=None, region="us-east-1"):
         self.name, self.url, self.key, self.secret = name, url, key, secret
-        self.region = region
+        self.region, self.pid = region, pid
         self.address = url.rpartition("/")[2]
 
     def signed(self, method, target, body=None):
@@ -99,37 +109,65 @@ def program(command, address, **more):
         process.wait()
 
 
+def built(module):
+    """A Go program, from PATH or built once from its own source where there is a Go to do it."""
+    path, _, version = module.partition("@")
+    name = os.path.basename(path)
+    if shutil.which(name):
+        return shutil.which(name)
+    folder = os.path.join(CACHE, name + "-" + version)
+    if not os.path.exists(os.path.join(folder, name)):
+        if not shutil.which("go"):
+            raise Broken("%s is not on PATH, and there is no Go to build it with" % name)
+        check(["go", "install", "-trimpath", "-ldflags=-s -w", module],
+              env=dict(os.environ, GOBIN=folder, CGO_ENABLED="0"))
+    return os.path.join(folder, name)
+
+
 @contextlib.contextmanager
-def moto():
+def moto(_):
     python = venvs.venv("moto[server,s3]")
     port = free_port()
     command = [os.path.join(os.path.dirname(python), "moto_server"), "-p", str(port)]
-    with program(command, ("127.0.0.1", port)):
-        yield Place("moto", "http://127.0.0.1:%d" % port, "key", "secret")
-
-
-def built_versitygw():
-    """Built once from its own source, where there is a Go to do it."""
-    folder = os.path.expanduser("~/.cache/athanor-bench/versitygw-" + VERSITYGW)
-    if not os.path.exists(os.path.join(folder, "versitygw")):
-        if not shutil.which("go"):
-            raise Broken("not on PATH, and there is no Go to build it with")
-        check(["go", "install", "github.com/versity/versitygw/cmd/versitygw@" + VERSITYGW],
-              env=dict(os.environ, GOBIN=folder))
-    return os.path.join(folder, "versitygw")
+    with program(command, ("127.0.0.1", port)) as process:
+        yield Place("moto", "http://127.0.0.1:%d" % port, "key", "secret", process.pid)
 
 
 @contextlib.contextmanager
 def versitygw(folder):
-    found = shutil.which("versitygw") or built_versitygw()
     port = free_port()
-    data = os.path.join(folder, "versity")
+    data = os.path.join(folder, "versitygw")
     os.makedirs(data)
-    command = [found, "--port", "127.0.0.1:%d" % port, "--region", "us-east-1", "--quiet",
+    command = [built(VERSITYGW), "--port", "127.0.0.1:%d" % port, "--region", "us-east-1", "--quiet",
                "posix", data]
     environment = dict(os.environ, ROOT_ACCESS_KEY="key", ROOT_SECRET_KEY="secret")
-    with program(command, ("127.0.0.1", port), env=environment):
-        yield Place("versitygw", "http://127.0.0.1:%d" % port, "key", "secret")
+    with program(command, ("127.0.0.1", port), env=environment) as process:
+        yield Place("versitygw", "http://127.0.0.1:%d" % port, "key", "secret", process.pid)
+
+
+@contextlib.contextmanager
+def minio(folder):
+    port = free_port()
+    data = os.path.join(folder, "minio")
+    os.makedirs(data)
+    command = [built(MINIO), "server", "--address", "127.0.0.1:%d" % port, "--quiet", data]
+    environment = dict(os.environ, MINIO_ROOT_USER="accesskey", MINIO_ROOT_PASSWORD="secretkey",
+                       MINIO_BROWSER="off")
+    with program(command, ("127.0.0.1", port), env=environment) as process:
+        place = Place("minio", "http://127.0.0.1:%d" % port, "accesskey", "secretkey", process.pid)
+        until(lambda: ready(place), "MinIO is ready", pause=0.2)
+        yield place
+
+
+def ready(place):
+    with contextlib.suppress(OSError):
+        connection = http.client.HTTPConnection(place.address, timeout=5)
+        with contextlib.closing(connection):
+            connection.request("GET", "/minio/health/cluster")
+            return connection.getresponse().status == 200
+
+
+PEERS = {"versitygw": versitygw, "minio": minio, "moto": moto}
 
 
 @contextlib.contextmanager
@@ -181,14 +219,17 @@ def small_rate(folder, urls, connections, body=None):
 
 
 def synced_rate(folder, count):
-    """What the disk gives one who writes 100 KiB and waits for it: files a second."""
-    body = os.urandom(SMALL)
+    """What the disk gives one who writes 100 KiB into a new file and waits for it: files a second."""
+    body, into = os.urandom(SMALL), os.path.join(folder, "synced")
+    os.mkdir(into)
     begun = time.perf_counter()
     for i in range(count):
-        with open(os.path.join(folder, "synced-%d" % i), "wb", buffering=0) as file:
+        with open(os.path.join(into, "%d" % i), "wb", buffering=0) as file:
             file.write(body)
             os.fdatasync(file.fileno())
-    return count / (time.perf_counter() - begun)
+    took = time.perf_counter() - begun
+    shutil.rmtree(into)
+    return count / took
 
 
 def list_page_ms(place, bucket, pages):
@@ -207,21 +248,59 @@ def list_page_ms(place, bucket, pages):
     return median(times)
 
 
-def measure(place, path, count, repeats, results):
-    """Everything of one server that takes objects."""
-    place.ask(place.signed("PUT", "/bench"), b"" if place.name == "moto" else None)
-    results["put"] = [curl("-T", path, place.presigned("PUT", "/bench/large"))
-                      for _ in range(repeats)]
-    results["get"] = [curl(place.presigned("GET", "/bench/large")) for _ in range(repeats)]
-    small = os.path.join(os.path.dirname(path), "small")
-    with open(small, "wb") as file:
-        file.write(os.urandom(SMALL))
+def sync_seen(place, folder):
+    """What syncs the server does while it takes an object, as strace shows it: calls between the
+    request it reads and the answer it writes. Empty: none."""
+    if not shutil.which("strace"):
+        raise Broken("there is no strace to look with")
+    out, body = os.path.join(folder, "strace-" + place.name), os.urandom(SMALL)
+    for i in range(3):  # so that folders and pools are there
+        place.ask(place.signed("PUT", "/bench/first-%d" % i, body), body)
+    watcher = subprocess.Popen(
+        ["strace", "-f", "-y", "-s", "40", "-o", out, "-e", "trace=read,recvfrom,write,sendto,"
+         "sendmsg,writev,open,openat,fsync,fdatasync,sync,syncfs", "-p", str(place.pid)],
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    try:
+        watcher.stderr.readline()  # "Process … attached"
+        place.ask(place.signed("PUT", "/bench/watched", body), body)
+    finally:
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate()
+    with open(out, errors="replace") as file:
+        lines = file.read().splitlines()
+    begin = next((i for i, line in enumerate(lines) if "PUT /bench/watched" in line), None)
+    end = next((i for i, line in enumerate(lines) if begin is not None and i > begin and
+                re.search(r"(write|writev|sendto|sendmsg)\(.*HTTP/1.1 200", line)), None)
+    if begin is None or end is None:
+        raise Broken("strace did not see %s take an object" % place.name)
+    calls = []
+    for line in lines[begin:end]:
+        found = re.search(r"\b(fsync|fdatasync|syncfs|sync)\((?:\d+<([^>]*)>)?", line)
+        if found:
+            calls.append("%s of %s" % (found[1], os.path.basename(found[2] or "all")))
+        elif re.search(r"open(at)?\(.*O_D?SYNC", line):
+            calls.append("open for synced writes")
+    return ", ".join(sorted(set(calls)))
+
+
+def small_turn(place, folder, serial, count, results):
+    """One turn of small requests: a row of rates, and processor time of the server for each GET."""
+    small = os.path.join(folder, "small")
     for connections in (1, 8):
-        names = ["/bench/s%d/%06d" % (connections, i) for i in range(count)]
+        names = ["/bench/t%d/c%d/%06d" % (serial, connections, i) for i in range(count)]
         for verb, body in (("PUT", small), ("GET", None)):
-            results["%s%d" % (verb.lower(), connections)] = small_rate(
-                os.path.dirname(path), [place.presigned(verb, name) for name in names],
-                connections, body)
+            urls = [place.presigned(verb, name) for name in names]
+            before = cpu_of(place.pid)
+            results.setdefault("%s%d" % (verb.lower(), connections), []).append(
+                small_rate(folder, urls, connections, body))
+            results.setdefault("cpu-%s%d" % (verb.lower(), connections), []).append(
+                1000 * (cpu_of(place.pid) - before) / count)
+
+
+def large_turn(place, path, results):
+    results.setdefault("put", []).append(
+        1 / curl("-T", path, place.presigned("PUT", "/bench/large")))
+    results.setdefault("get", []).append(1 / curl(place.presigned("GET", "/bench/large")))
 
 
 def fill_index(home, keys):
@@ -237,47 +316,94 @@ def fill_index(home, keys):
     page_sums.restamp(os.path.join(home, "objects", "index.db"))
 
 
-def ratio(report, what, ours, theirs, bar, unit):
-    """Against the best of {name: figure}; larger is better."""
-    best = max(theirs, key=theirs.get)
-    report.row(what, ours / theirs[best], "x", bar=bar, at_least=True,
-               against="ours %.4g %s, " % (ours, unit) + ", ".join(
-                   "%s %.4g" % (name, value) for name, value in sorted(theirs.items())))
+def ratio(report, what, ours, theirs, bar, unit, note=""):
+    """Against the best of {name: figures}; larger is better. Figures with the same index were taken
+    in the same turn."""
+    best = max(theirs, key=lambda name: median(theirs[name]))
+    ratios = [mine / other for mine, other in zip(ours, theirs[best])]
+    report.row(what, median(ratios), "x", values=ratios if len(ratios) > 1 else None, bar=bar,
+               at_least=True, note=note, against="ours %.4g %s, " % (median(ours), unit) + ", ".join(
+                   "%s %.4g" % (name, median(values)) for name, values in sorted(theirs.items())))
 
 
-def measure_ours(report, options, path, count, repeats):
-    ours = {}
-    with Server() as server:
-        before = server.memory("VmHWM")
-        key = json.loads(server.ath("env", "aws", "--json"))
-        place = Place("athanor", key["AWS_ENDPOINT_URL"], key["AWS_ACCESS_KEY_ID"],
-                      key["AWS_SECRET_ACCESS_KEY"], key["AWS_DEFAULT_REGION"])
-        measure(place, path, count, repeats, ours)
-        report.row("memory gained by all of it", server.memory("VmHWM") - before, "MiB", bar=64)
-        server.end()
-        fill_index(server.home, 100_000)
-        server.start()
-        place.url = "http://" + server.address
-        place.address = server.address
-        ours["list"] = list_page_ms(place, "listed", 5 if options.quick else 100)
-    return ours
+def listing(report, server, place, peers, quick):
+    server.end()
+    fill_index(server.home, 100_000)
+    server.start()
+    place.url, place.address, place.pid = "http://" + server.address, server.address, server.process.pid
+    rates = {}
+    for peer in [place, *peers]:
+        if peer is not place:
+            for i in range(1000 if quick else 10_000):
+                peer.ask(peer.signed("PUT", "/bench/listed/%06d" % i, b"hello"), b"hello")
+        rates[peer.name] = [1000 / list_page_ms(peer, "listed" if peer is place else "bench",
+                                                100 if peer is place and not quick else 5)]
+    ours = rates.pop(place.name)
+    if rates:
+        ratio(report, "a page of 1,000 of 100,000 keys (peers: of 10,000)", ours, rates, 1, "pages/s")
 
 
-def measure_peers(report, options, folder, path, count):
-    peers = {}
-    for name, start in (("moto", moto), ("versitygw", lambda: versitygw(folder))):
+def puts(report, ours, theirs, synced, bare):
+    """Held to those that sync, and to the disk itself; the others are told."""
+    for connections in (1, 8):
+        name = "put%d" % connections
+        what = "PUT of 100 KiB, %d connection%s" % (connections, "" if connections == 1 else "s")
+        if connections == 1:
+            ratio(report, what + ", against a bare synced write", ours[name],
+                  {"open+write+fdatasync": bare}, 0.8, "requests/s")
+        sync = {peer: found[name] for peer, found in theirs.items() if synced.get(peer)}
+        rest = {peer: found[name] for peer, found in theirs.items() if peer not in sync}
+        how = "; ".join("%s: %s before it answers, by strace" % pair for pair in sorted(synced.items())
+                        if pair[0] in sync)
+        if sync:
+            ratio(report, what + ", against those that sync", ours[name], sync, 1, "requests/s", how)
+        else:
+            report.skip(what + ", against those that sync", "none of the others was seen to sync")
+        if rest:
+            ratio(report, what + ", against those that do not sync", ours[name], rest, None,
+                  "requests/s", "no sync before the answer, by strace: " + ", ".join(sorted(rest)))
+
+
+def gets(report, ours, theirs):
+    for connections in (1, 8):
+        name = "get%d" % connections
+        ratio(report, "GET of 100 KiB, %d connection%s" % (connections, "" if connections == 1 else "s"),
+              ours[name], {peer: found[name] for peer, found in theirs.items()},
+              1 if connections == 1 else 1.2, "requests/s", "processor time of the server, ms: " +
+              ", ".join("%s %.3f" % (who, median(found["cpu-" + name]))
+                        for who, found in (("ours", ours), *sorted(theirs.items()))))
+
+
+def against_nginx(report, folder, path, place, turns, size):
+    try:
+        with nginx(os.path.join(folder, "nginx")) as bound:
+            os.link(path, os.path.join(folder, "nginx", "files", "large"))
+            ours, plain = [], []
+            for _ in range(turns):
+                ours.append(1 / curl(place.presigned("GET", "/bench/large")))
+                plain.append(1 / curl(bound.url + "/large"))
+        ratio(report, "GET of %d MiB against nginx" % (size >> 20), ours, {"nginx": plain}, 0.7,
+              "objects/s")
+    except (Broken, OSError) as error:
+        report.skip("GET against nginx", str(error))
+
+
+def started(stack, report, names, folder):
+    """The others that can be had here, and which syncs each was seen to do."""
+    peers, synced = [], {}
+    for name in names:
         try:
-            with start() as peer:
-                results = {}
-                few = count if options.quick or name != "moto" else 2000
-                measure(peer, path, few, 1 if name == "moto" else 3, results)
-                for i in range(1000 if options.quick else 10_000):
-                    peer.ask(peer.signed("PUT", "/bench/listed/%06d" % i, b"hello"), b"hello")
-                results["list"] = list_page_ms(peer, "bench", 5)
-                peers[name] = results
+            peer = stack.enter_context(PEERS[name](folder))
+            peer.ask(peer.signed("PUT", "/bench"), b"" if name == "moto" else None)
+            peers.append(peer)
         except Exception as error:
-            report.skip("against " + name, str(error)[:200])
-    return peers
+            report.skip("against " + name, str(error).strip()[:200])
+            continue
+        try:
+            synced[name] = sync_seen(peer, folder)
+        except Broken as error:
+            report.skip("whether %s syncs" % name, str(error))
+    return peers, synced
 
 
 def run(report, options):
@@ -286,41 +412,48 @@ def run(report, options):
     except ImportError:
         raise Broken("python3-botocore is needed: apt-get install python3-boto3")
     size = (64 << 20) if options.quick else (1 << 30)
-    count = 300 if options.quick else 10_000
-    repeats = 1 if options.quick else 5
-    with scratch() as folder:
+    count, turns, large = (200, 3, 1) if options.quick else (1000, 9, 3)
+    names = options.only.split(",") if options.only else list(PEERS)
+    for name in names:
+        if name not in PEERS:
+            raise Broken("no peer %r; there are %s" % (name, ", ".join(PEERS)))
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(scratch())
         path = os.path.join(folder, "large")
         with open(path, "wb") as file:
             for _ in range(size >> 20):
                 file.write(os.urandom(1 << 20))
-        ours = measure_ours(report, options, path, count, repeats)
-        ceiling = synced_rate(folder, 50 if options.quick else 500)
-        report.row("PUT of 100 KiB, 1 connection, against a bare synced write", ours["put1"] / ceiling, "x",
-                   against="ours %.4g requests/s, open+write+fdatasync %.4g; the peers below do not sync"
-                   % (ours["put1"], ceiling))
-        try:
-            with nginx(os.path.join(folder, "nginx")) as bound:
-                os.link(path, os.path.join(folder, "nginx", "files", "large"))
-                plain = [curl(bound.url + "/large") for _ in range(repeats)]
-            ratio(report, "GET of %d MiB against nginx" % (size >> 20), 1 / median(ours["get"]),
-                  {"nginx": 1 / median(plain)}, 0.7, "objects/s")
-        except (Broken, OSError) as error:
-            report.skip("GET against nginx", str(error))
-        peers = measure_peers(report, options, folder, path, count)
-    if not peers:
-        return
-    for verb in ("put", "get"):
-        ratio(report, "%s of %d MiB" % (verb.upper(), size >> 20), 1 / median(ours[verb]),
-              {name: 1 / median(found[verb]) for name, found in peers.items()}, 1, "objects/s")
-    for connections in (1, 8):
-        for verb in ("put", "get"):
-            name = "%s%d" % (verb, connections)
-            ratio(report, "%s of 100 KiB, %d connection%s" % (
-                verb.upper(), connections, "" if connections == 1 else "s"), ours[name],
-                {peer: found[name] for peer, found in peers.items()}, 1, "requests/s")
-    ratio(report, "a page of 1,000 of 100,000 keys (peers: of 10,000)", 1000 / ours["list"],
-          {peer: 1000 / found["list"] for peer, found in peers.items()}, 1, "pages/s")
+        with open(os.path.join(folder, "small"), "wb") as file:
+            file.write(os.urandom(SMALL))
+        server = stack.enter_context(Server())
+        key = json.loads(server.ath("env", "aws", "--json"))
+        place = Place("athanor", key["AWS_ENDPOINT_URL"], key["AWS_ACCESS_KEY_ID"],
+                      key["AWS_SECRET_ACCESS_KEY"], server.process.pid, key["AWS_DEFAULT_REGION"])
+        place.ask(place.signed("PUT", "/bench"))
+        before = server.memory("VmHWM")
+        peers, synced = started(stack, report, names, folder)
+        results = {one.name: {} for one in [place, *peers]}
+        bare = []
+        for turn in range(turns):
+            for one in [place, *peers]:
+                small_turn(one, folder, turn, count // FEW if one.name == "moto" else count,
+                           results[one.name])
+                if one is place:
+                    bare.append(synced_rate(folder, count))
+                if turn < large and (one.name != "moto" or turn == 0):
+                    large_turn(one, path, results[one.name])
+        ours = results.pop("athanor")
+        against_nginx(report, folder, path, place, large, size)
+        report.row("memory gained by all of it", server.memory("VmHWM") - before, "MiB", bar=64)
+        puts(report, ours, results, synced, bare)
+        if peers:
+            gets(report, ours, results)
+            for verb in ("put", "get"):
+                ratio(report, "%s of %d MiB" % (verb.upper(), size >> 20), ours[verb],
+                      {name: found[verb] for name, found in results.items()}, 1, "objects/s")
+        listing(report, server, place, peers, options.quick)
 
 
 if __name__ == "__main__":
-    main("s3", __doc__, run)
+    main("s3", __doc__, run, lambda parser: parser.add_argument(
+        "--only", help="the others to ask: " + ",".join(PEERS)))

@@ -12,186 +12,17 @@ each, ten thousand runs of a hundred metrics, and a chart of ten series of a mil
 
 import concurrent.futures
 import contextlib
-import http.client
 import json
-import math
 import os
-import sqlite3
 import sys
 import time
-import uuid
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from common import Broken, Server, load, main, median, until  # noqa: E402
+from common import Broken, Server, Side, load, main, median, until  # noqa: E402
+from mlflow_calls import clone_runs, fill_run, history, log_many, new_run, run_body  # noqa: E402
 from mlflow_peer import MLFLOW, mlflow_python, mlflow_server  # noqa: E402
 
 THREADS = 32
-
-
-def stat_of(pid):
-    """The fields of /proc/PID/stat after the name."""
-    with open("/proc/%d/stat" % pid) as file:
-        return file.read().rpartition(")")[2].split()
-
-
-def family(pid):
-    """The processes of the session that `pid` leads, or `pid` alone."""
-    mine = []
-    for name in filter(str.isdigit, os.listdir("/proc")):
-        with contextlib.suppress(OSError, IndexError):
-            if int(stat_of(int(name))[3]) == pid or int(name) == pid:
-                mine.append(int(name))
-    return mine
-
-
-class Cost(float):
-    """The median of parts, which remembers them."""
-
-    def __new__(cls, parts):
-        made = super().__new__(cls, median(parts))
-        made.parts = parts
-        return made
-
-
-class Side:
-    """One of the two servers."""
-
-    def __init__(self, address, pid):
-        host, _, port = address.rpartition("//")[2].partition(":")
-        self.host, self.port, self.pid = host, int(port), pid
-        self.connection = self.connect()
-
-    def connect(self):
-        return http.client.HTTPConnection(self.host, self.port, timeout=600)
-
-    def cpu(self):
-        """Seconds of processor time so far."""
-        total = 0
-        for pid in family(self.pid):
-            with contextlib.suppress(OSError):
-                # The clock of a process, of all its threads: clock_getcpuclockid(3). The ticks in
-                # /proc are too coarse for what takes a millisecond.
-                total += time.clock_gettime(~pid << 3 | 2)
-        return total
-
-    def memory(self):
-        """MiB resident."""
-        total = 0
-        for pid in family(self.pid):
-            with contextlib.suppress(OSError):
-                with open("/proc/%d/statm" % pid) as file:
-                    total += int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-        return total / 2**20
-
-    def call(self, method, path, body=None, connection=None):
-        connection = connection or self.connection
-        text = None if body is None else json.dumps(body)
-        try:
-            reply = self.send(connection, method, path, text)
-        except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError):
-            # MLflow closes a connection that is idle for five seconds: the next one is new.
-            connection.close()
-            reply = self.send(connection, method, path, text)
-        text = reply.read()
-        if reply.status != 200:
-            raise Broken("%s %s: %d %s" % (method, path, reply.status, text[:300]))
-        return json.loads(text)
-
-    @staticmethod
-    def send(connection, method, path, text):
-        connection.request(method, path, text, {"Content-Type": "application/json"})
-        return connection.getresponse()
-
-    def api(self, method, path, body=None, connection=None):
-        return self.call(method, "/api/2.0/mlflow/" + path, body, connection)
-
-    def settle(self):
-        """Until its processes are at rest: MLflow's workers go on importing when the first of them
-        answers already, which is not the price of a call."""
-        at_rest = 0
-
-        def resting():
-            nonlocal at_rest
-            before = self.cpu()
-            time.sleep(0.5)
-            at_rest = at_rest + 1 if self.cpu() - before < 0.05 else 0
-            return at_rest >= 4
-        until(resting, "the server is at rest", patience=600)
-
-    def cost(self, count, operation, seconds=0.0, parts=9, pause=2):
-        """Milliseconds of processor time for each of `count` calls of `operation`; of more, for so
-        many seconds. The median of some parts, with pauses: on a virtual machine the price of waking a
-        process triples from one moment to the next, and may stay so for a while."""
-        costs, calls = [], 0
-        for part in range(1, parts + 1):
-            time.sleep(pause)
-            begun, before, first = time.monotonic(), self.cpu(), calls
-            while calls < count * part / parts or time.monotonic() - begun < seconds / parts:
-                operation(calls)
-                calls += 1
-            if calls > first:
-                costs.append((self.cpu() - before) * 1000 / (calls - first))
-        return Cost(costs)
-
-    def read_cost(self, count, operation):
-        """Of a call that changes nothing: a few that take a fraction of a millisecond would measure
-        what happens beside them."""
-        return self.cost(count, operation, seconds=0.5, parts=5, pause=1)
-
-
-def new_run(side, i):
-    body = {"experiment_id": "0", "start_time": 1000 + i, "run_name": "run-%d" % i,
-            "tags": [{"key": "tag%d" % n, "value": "value %d" % (i % 7)} for n in range(5)]}
-    return side.api("POST", "runs/create", body)["run"]["info"]["run_id"]
-
-
-def metric_value(i, n):
-    return (i * 7919 + n) % 10007 / 10007
-
-
-def fill_run(side, run, i, metrics=5, names=None):
-    """With `names`, half of the metrics have names that few runs share, so many in all."""
-    def key(n):
-        own = names is not None and n >= metrics // 2
-        return "own%d" % ((i * (metrics // 2) + n) % names) if own else "m%d" % n
-    side.api("POST", "runs/log-batch", {
-        "run_id": run,
-        "metrics": [{"key": key(n), "value": metric_value(i, n), "timestamp": 1, "step": 1}
-                    for n in range(metrics)],
-        "params": [{"key": "p%d" % n, "value": str(i % (n + 2))} for n in range(5)]})
-
-
-def clone_runs(pid, template, numbers):
-    """Runs like `template`, written into the tables of MLflow's store past its server: through its
-    API ten thousand take it the better part of an hour. What is measured afterwards is the same."""
-    changes = {
-        "runs": lambda i, row: {"name": "run-%d" % i, "start_time": 1000 + i},
-        "tags": lambda i, row: {"value": "value %d" % (i % 7) if row["key"].startswith("tag")
-                                else "run-%d" % i},
-        "params": lambda i, row: {"value": str(i % (int(row["key"][1:]) + 2))},
-        "metrics": lambda i, row: {"value": metric_value(i, int(row["key"][1:]))},
-        "latest_metrics": lambda i, row: {"value": metric_value(i, int(row["key"][1:]))},
-    }
-    with contextlib.closing(sqlite3.connect("/proc/%d/cwd/mlflow.db" % pid, timeout=120)) as base:
-        base.row_factory = sqlite3.Row
-        ids = [uuid.uuid4().hex for _ in numbers]
-        for table, change in changes.items():
-            found = base.execute("SELECT * FROM %s WHERE run_uuid = ?" % table, (template,))
-            for row in map(dict, found.fetchall()):
-                base.executemany(
-                    "INSERT INTO %s (%s) VALUES (%s)" % (table, ", ".join(row),
-                                                         ", ".join(":" + name for name in row)),
-                    [dict(row, run_uuid=run, **change(i, row)) for i, run in zip(numbers, ids)])
-        base.commit()
-    return ids
-
-
-def log_many(side, run, points, key="long"):
-    """One series, in batches of 1,000."""
-    for first in range(0, points, 1000):
-        side.api("POST", "runs/log-batch", {"run_id": run, "metrics": [
-            {"key": key, "value": math.sin(i / 1000), "timestamp": 1_700_000_000_000 + i, "step": i}
-            for i in range(first + 1, first + 1001)]})
 
 
 def point(run, i):
@@ -203,6 +34,11 @@ def log_at_once(side, run, count):
     load("%s:%d" % (side.host, side.port),
          (("/api/2.0/mlflow/runs/log-metric", json.dumps(point(run, i))) for i in range(count)),
          THREADS)
+
+
+def create_at_once(side, count):
+    load("%s:%d" % (side.host, side.port),
+         (("/api/2.0/mlflow/runs/create", json.dumps(run_body(i))) for i in range(count)), THREADS)
 
 
 def log_in_parallel(side, run, count):
@@ -258,27 +94,19 @@ def figures(side, runs, scale, points, clone=False):
     found["first page of {:,} runs".format(min(1000, runs))] = side.read_cost(
         repeats, lambda i: side.api("POST", "runs/search", page))
     log_many(side, run, points)
-
-    def history(_):
-        token, seen = "", 0
-        while True:
-            answer = side.api("GET", "metrics/get-history?run_id=%s&metric_key=long&max_results=25000%s"
-                              % (run, "&page_token=" + token if token else ""))
-            seen += len(answer.get("metrics", []))
-            token = answer.get("next_page_token", "").replace("=", "%3D")
-            if not token:
-                break
-        if seen != points:
-            raise Broken("a history of %d points has %d" % (points, seen))
-    found["history of {:,} points".format(points)] = side.read_cost(2, history)
+    found["history of {:,} points".format(points)] = side.read_cost(
+        2, lambda i: history(side, run, points))
     sampled = "metrics/get-history-bulk-interval?run_ids=%s&metric_key=long&max_results=320" % run
     found["the same sampled to 320"] = side.read_cost(repeats, lambda i: side.api("GET", sampled))
     found["resident memory"] = side.memory()
+    # Last: these runs are not counted above.
+    found["create_run, 32 connections"] = side.cost(
+        5, lambda i: create_at_once(side, count)) / count
     return found
 
 
-BARS = {"create_run": 150, "log_metric, one connection": 120, "log_metric, 32 connections": 400,
-        "log_batch of 1,000": 80, "best 100": 4000, "first page": 50, "history": 100,
+BARS = {"create_run": 100, "create_run, 32": None, "log_metric, one connection": 120,
+        "log_metric, 32 connections": 400, "log_batch of 1,000": 80, "best 100": 4000, "first page": 50, "history": 100,
         "the same sampled": 2000, "resident memory": 10}
 
 
@@ -312,7 +140,8 @@ def compare(report, ours, theirs):
         report.row(what, mine, unit, values=getattr(mine, "parts", None))
         if theirs is None:
             continue
-        bar = next((value for name, value in BARS.items() if what.startswith(name)), None)
+        bar = next((value for name, value in sorted(BARS.items(), reverse=True)
+                    if what.startswith(name)), None)
         report.row(what + ", MLflow over ours", theirs[what] / mine, "x", bar=bar, at_least=True,
                    against="%.3g %s against %.3g %s (MLflow %s)" % (mine, unit, theirs[what], unit,
                                                                     MLFLOW))

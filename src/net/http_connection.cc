@@ -17,6 +17,7 @@ namespace {
 constexpr size_t kReadAhead = 64 << 10;   // pipelined bytes kept while an answer is pending
 constexpr size_t kKeptBuffer = 1 << 10;   // what an idle connection may hold on to
 constexpr size_t kCopiedBody = 64 << 10;  // up to here one send beats one copy
+constexpr size_t kWritePiece = 256 << 10; // given to send at once
 constexpr size_t kFilePiece = 1 << 20;    // given to sendfile at once
 constexpr int kTurnsPerPump = 32;         // then the others have their turn
 constexpr std::chrono::milliseconds kDrainTime{2'000};
@@ -576,8 +577,11 @@ bool HttpConnection::Flush() {
       PumpSoon();
       return false;
     }
+    // A head that is sent alone wakes the client for nothing, when its file follows.
+    const bool file_next = from_out && body_.empty() && file_left_ + pieces_left_ > 0 &&
+                           transport_->can_send_files();
     const auto outcome =
-        buffered ? transport_->Write(std::string_view(buffer).substr(at, 256 << 10))
+        buffered ? transport_->Write(std::string_view(buffer).substr(at, kWritePiece), file_next)
                  : transport_->SendFile(file_.get(), file_at_,
                                         std::min<uint64_t>(file_left_, kFilePiece));
     if (outcome.io == Transport::Io::kDone) {

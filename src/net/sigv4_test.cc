@@ -8,6 +8,7 @@
 #include "base/files.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/text.h"
 #include "net/request_parser.h"
 
 namespace athanor {
@@ -185,6 +186,17 @@ TEST(SigV4, WhatCannotBeReadIsMalformedNotMismatched) {
   const Request undated = Parsed("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: " + good + "\r\n\r\n");
   EXPECT_EQ(ParseSigV4(undated).error().fault, SigV4Fault::kMissingDate);
   EXPECT_FALSE(HasSigV4(Parsed("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n")));
+}
+
+// RFC 4231, cases 2, 3 and 6: a short key, one of a block's half, one longer than a block.
+TEST(SigV4, TheDigestsAreThoseOfTheStandard) {
+  EXPECT_EQ(Hex(HmacSha256("Jefe", "what do ya want for nothing?")),
+            "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843");
+  EXPECT_EQ(Hex(HmacSha256(std::string(20, '\xaa'), std::string(50, '\xdd'))),
+            "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe");
+  EXPECT_EQ(Hex(HmacSha256(std::string(131, '\xaa'),
+                           "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54");
 }
 
 TEST(SigV4, HostMustBeSigned) {

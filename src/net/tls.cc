@@ -92,7 +92,7 @@ class TlsTransport final : public Transport {
     return Translate(returned, got);
   }
 
-  Outcome Write(std::string_view bytes) override {
+  Outcome Write(std::string_view bytes, bool) override {
     ERR_clear_error();
     size_t put = 0;
     const int returned = SSL_write_ex(ssl_.get(), bytes.data(), bytes.size(), &put);

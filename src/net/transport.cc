@@ -48,9 +48,10 @@ class PlainTransport final : public Transport {
     }
   }
 
-  Outcome Write(std::string_view bytes) override {
+  Outcome Write(std::string_view bytes, bool more) override {
+    const int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (more ? MSG_MORE : 0);
     for (;;) {
-      const ssize_t put = ::send(fd_, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      const ssize_t put = ::send(fd_, bytes.data(), bytes.size(), flags);
       if (put > 0) return {Io::kDone, static_cast<size_t>(put)};
       if (put < 0 && errno == EINTR) continue;
       return {errno == EAGAIN || errno == EWOULDBLOCK ? Io::kWantWrite : Io::kError, 0};

@@ -24,8 +24,9 @@ class Transport {
 
   virtual ~Transport() = default;
   virtual Outcome Read(char* buffer, size_t size) = 0;
-  // After kWant… the next call must begin with the same bytes.
-  virtual Outcome Write(std::string_view bytes) = 0;
+  // After kWant… the next call must begin with the same bytes. `more` follows at once: these may
+  // wait for it, so that they leave together.
+  virtual Outcome Write(std::string_view bytes, bool more = false) = 0;
   // Bytes of a file, without a copy through this process; kDone with 0 bytes at the end of
   // the file. Only where can_send_files().
   virtual Outcome SendFile(int file, uint64_t offset, size_t size) = 0;

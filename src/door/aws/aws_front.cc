@@ -108,6 +108,14 @@ bool IsSigned(const Request& head) {
 
 // The service in "Credential=KEY/20261116/us-west-2/s3/aws4_request"; empty: cannot be read.
 std::string SignedService(const Request& head) {
+  // Asked several times of every request: those without a signature and those of S3 are told
+  // without parsing all of it. It decides only who answers; Identify reads the claim itself.
+  if (!HasSigV4(head)) return {};
+  constexpr std::string_view kS3 = "/s3/aws4_request";
+  if (head.headers.Get("Authorization").find(kS3) != std::string_view::npos) return "s3";
+  for (const auto& [name, value] : head.query) {
+    if (name == "X-Amz-Credential" && EndsWith(value, kS3)) return "s3";
+  }
   auto claim = ParseSigV4(head);
   return claim ? claim->service : std::string();
 }
@@ -308,7 +316,10 @@ tl::expected<AwsIdentity, AwsError> AwsFront::Identify(Protocol protocol, const 
       identity.claim.payload != body_sha256) {
     return faulty({SigV4Fault::kMismatch, "the body is not the one that was signed"});
   }
-  identity.signing_key = SigV4SigningKey(key->secret, identity.claim);
+  // Whole bodies are covered by the signature that was just verified.
+  if (identity.claim.payload_mode >= SigV4Payload::kSignedChunks) {
+    identity.signing_key = SigV4SigningKey(key->secret, identity.claim);
+  }
   identity.key = std::move(key->info);
   return identity;
 }

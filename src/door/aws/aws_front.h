@@ -41,7 +41,7 @@ inline constexpr char kAwsAccount[] = "000000000000";
 struct AwsIdentity {
   SigV4Claim claim;
   TokenInfo key;
-  std::string signing_key;  // of the claim's day, region and service
+  std::string signing_key;  // of the claim's day, region and service; only where chunks are signed
   std::string user() const { return key.note.empty() ? key.id : key.note; }
 };
 

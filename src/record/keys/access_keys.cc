@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "base/format.h"
@@ -20,6 +21,7 @@ constexpr size_t kIdSize = 20;  // as long as AWS's own, since clients check
 constexpr size_t kSecretSize = 40;
 constexpr size_t kLongestNote = 200;
 constexpr int64_t kMinuteMs = 60'000;
+constexpr size_t kMostOpened = 1000;
 constexpr std::string_view kIdLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 // No slash or plus, which need quoting in URLs and shells; 32 divides 256.
 constexpr std::string_view kSecretLetters = "abcdefghijklmnopqrstuvwxyz234567";
@@ -68,6 +70,33 @@ struct AccessKeys::Parts {
   std::mutex mutex;
   // Id -> when its use was last written; under mutex.
   std::map<std::string, int64_t, std::less<>> noted;
+  // What Find has read and opened, so that a request costs no look into the store. Every revocation
+  // empties it; one that comes between a look and its keeping is seen by `revocations`.
+  std::map<std::string, Key, std::less<>> opened;  // under mutex
+  uint64_t revocations = 0;                        // under mutex
+
+  struct Look {
+    std::optional<Key> key;
+    uint64_t revocations = 0;
+  };
+  Look Opened(std::string_view id) {
+    std::lock_guard lock(mutex);
+    const auto at = opened.find(id);
+    return {at == opened.end() ? std::nullopt : std::optional(at->second), revocations};
+  }
+
+  void Keep(const Key& key, uint64_t seen) {
+    std::lock_guard lock(mutex);
+    if (seen != revocations) return;
+    if (opened.size() >= kMostOpened) opened.clear();
+    opened.insert_or_assign(key.info.id, key);
+  }
+
+  void Forget() {
+    std::lock_guard lock(mutex);
+    ++revocations;
+    opened.clear();
+  }
 
   bool ShouldNote(const TokenInfo& info, WallTime now) {
     std::lock_guard lock(mutex);
@@ -79,7 +108,7 @@ struct AccessKeys::Parts {
 };
 
 AccessKeys::AccessKeys(Database& database, const SecretStore& secrets)
-    : parts_(new Parts{database, secrets, {}, {}}) {}
+    : parts_(new Parts{database, secrets, {}, {}, {}}) {}
 AccessKeys::~AccessKeys() = default;
 
 Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTime now,
@@ -118,7 +147,8 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
   return key;
 }
 
-Result<AccessKeys::Key> AccessKeys::Find(std::string_view id, WallTime now) const {
+// From the store; the caller looks whether it has expired.
+Result<AccessKeys::Key> AccessKeys::Open(std::string_view id) const {
   Key key;
   std::string sealed;
   bool found = false;
@@ -132,10 +162,20 @@ Result<AccessKeys::Key> AccessKeys::Find(std::string_view id, WallTime now) cons
     return Ok();
   }));
   if (!found || key.info.revoked) return Unknown(id);
+  ATHANOR_TRY(key.secret, parts_->secrets.Unseal(SealName(key.info.id), sealed));
+  return key;
+}
+
+Result<AccessKeys::Key> AccessKeys::Find(std::string_view id, WallTime now) const {
+  auto known = parts_->Opened(id);
+  if (!known.key) {
+    ATHANOR_TRY(known.key, Open(id));
+    parts_->Keep(*known.key, known.revocations);
+  }
+  Key& key = *known.key;
   if (key.info.expires.ms != 0 && now >= key.info.expires) {
     return Fail(ErrorCode::kDenied, "the access key has expired", "ath token create --aws");
   }
-  ATHANOR_TRY(key.secret, parts_->secrets.Unseal(SealName(key.info.id), sealed));
   if (parts_->ShouldNote(key.info, now)) {
     // A full disk must not lock people out, so this may fail.
     (void)parts_->database.Write([&](Connection& connection) -> Status {
@@ -148,7 +188,7 @@ Result<AccessKeys::Key> AccessKeys::Find(std::string_view id, WallTime now) cons
     });
     key.info.last_used = now;
   }
-  return key;
+  return std::move(key);
 }
 
 Result<std::vector<TokenInfo>> AccessKeys::List() const {
@@ -167,7 +207,7 @@ Result<std::vector<TokenInfo>> AccessKeys::List() const {
 }
 
 Status AccessKeys::Revoke(std::string_view id) {
-  return parts_->database.Write([&](Connection& connection) -> Status {
+  const Status revoked = parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("UPDATE access_keys SET revoked = 1 WHERE id = ?1 RETURNING 1"));
     statement->Bind(1, id);
@@ -175,6 +215,8 @@ Status AccessKeys::Revoke(std::string_view id) {
     if (!row) return Unknown(id);
     return Ok();
   });
+  parts_->Forget();
+  return revoked;
 }
 
 Status AccessKeys::RevokeBound(std::string_view bound) {
@@ -190,6 +232,7 @@ Status AccessKeys::RevokeBound(std::string_view bound) {
       gone.emplace_back(statement->Text(0));
     }
   }));
+  parts_->Forget();
   std::lock_guard lock(parts_->mutex);
   for (const auto& id : gone) parts_->noted.erase(id);
   return Ok();

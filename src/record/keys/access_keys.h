@@ -39,6 +39,8 @@ class AccessKeys {
   Status RevokeBound(std::string_view bound);
 
  private:
+  Result<Key> Open(std::string_view id) const;
+
   struct Parts;
   std::unique_ptr<Parts> parts_;
 };

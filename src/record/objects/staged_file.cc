@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -16,6 +17,21 @@ namespace {
 constexpr uint64_t kHashAhead = 1 << 20;   // bytes worth a task of their own
 constexpr size_t kHashPiece = 256 << 10;
 constexpr uint64_t kFlushAhead = 8 << 20;  // bytes worth a request of their own to the disk
+
+// The folder, and with it those that begin alike: an id ends in any two of these letters, and a
+// sync of `data` for each of the thousand would make a new store's first objects slow.
+Status MakeFolders(const std::string& data, const std::string& folder) {
+  constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
+  ATHANOR_CHECK_OK(MakeDirs(folder));
+  const std::string begin = folder.substr(0, folder.size() - 1);
+  for (const char letter : kLetters) {
+    const std::string beside = begin + letter;
+    if (::mkdir(beside.c_str(), 0700) != 0 && errno != EEXIST) {
+      return FailErrno("create " + beside, errno);
+    }
+  }
+  return SyncFolder(data);
+}
 
 }  // namespace
 
@@ -111,8 +127,7 @@ Status StagedFile::Move() {
   // Before the sync, so that one commit of the file system's journal holds both.
   int moved = ::rename(from.c_str(), target.c_str());
   if (moved != 0 && errno == ENOENT) {
-    ATHANOR_CHECK_OK(MakeDirs(DirName(target)));
-    ATHANOR_CHECK_OK(SyncFolder(dir_ + "/data"));
+    ATHANOR_CHECK_OK(MakeFolders(dir_ + "/data", DirName(target)));
     moved = ::rename(from.c_str(), target.c_str());
   }
   if (moved != 0) return FailErrno("move an object into place", errno);
