@@ -187,6 +187,7 @@ void AddActing(CLI::App& app, Values& v) {
   retry->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
   retry->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
   retry->add_option("--key", v.run.key, "Idempotency key");
+  retry->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
   AddSpecFlags(retry, v);
 
   auto* interrupt = Verb(app, v, "interrupt",

@@ -81,7 +81,7 @@ constexpr Row kRows[] = {
     {"ATH-R0041", "no such artifact", "The run keeps no file of this name. Its artifacts are what was logged to it with MLflow's log_artifact and the like."},
     {"ATH-R0042", "no such media", "The run's event files hold nothing of this kind and name, or were changed since the page asked."},
     {"ATH-S0201", "key used for another job", "An idempotency key names one submit. The same key with the same job gives the same id; with another job it is refused."},
-    {"ATH-S0202", "disk too full", "Jobs are accepted only while 64 MB are free where the server keeps its data, so that what runs can be recorded."},
+    {"ATH-S0202", "disk too full", "Jobs are accepted only while 64 MiB are free where the server keeps its data, so that what runs can be recorded."},
     {"ATH-S0203", "source not uploaded", "The job names a source bundle the server does not have. Clients upload what POST /api/v1/blobs/missing names, the manifest last."},
     {"ATH-S0204", "secret not set", "The job names a secret that the built-in store does not have. `ath secret set NAME` takes its value from a prompt or stdin."},
     {"ATH-S0205", "not in a page", "A job file typed into the page cannot name a source folder, relative paths or a search: a browser is in no folder of the server's machine. It uses the source of an earlier job; `ath run job.yaml` takes the folder it lies in."},

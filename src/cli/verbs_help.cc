@@ -105,7 +105,7 @@ std::vector<Finding> Examine(const Home& home) {
                  writable ? "" : "set ATHANOR_HOME to a folder of yours"});
   bool room = free && *free > (1ull << 30);
   out.push_back({"disk", room, (free ? HumanBytes(*free) : "?") + " free",
-                 room ? "" : "free some space: jobs are refused below 64 MB"});
+                 room ? "" : "free some space: jobs are refused below 64 MiB"});
   auto isolation = ProbeIsolation();
   out.push_back({"isolation", isolation.off.empty(),
                  isolation.off.empty() ? "own /opt/ml, processes and host name for each job"

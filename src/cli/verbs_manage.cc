@@ -63,6 +63,7 @@ int RetryVerb(const Common& common, const std::string& job, const RunOptions& op
       return Refuse(status.error(), common.json);
     }
   }
+  spec->debug = spec->debug || options.debug;
   auto key = options.key.empty() ? NewUlid().ToString() : options.key;
   auto accepted = client->Post(ref + "/retry", DumpJson(Json{{"key", key}, {"spec", ToJson(*spec)}}));
   if (!accepted) return Refuse(accepted.error(), common.json);

@@ -21,8 +21,8 @@
 namespace athanor {
 namespace {
 
-constexpr uint64_t kDefaultTotal = 200'000'000;
-constexpr uint64_t kDefaultFile = 50'000'000;
+constexpr uint64_t kDefaultTotal = 200u << 20;
+constexpr uint64_t kDefaultFile = 50u << 20;
 
 // A file or folder that takes much of the source.
 struct SourceShare {

@@ -23,7 +23,7 @@ namespace athanor {
 
 struct ScanOptions {
   std::vector<std::string> ignore;  // patterns on top of the folder's own
-  uint64_t max_size = 0;            // of all files, and of each; 0: 200 MB and 50 MB a file
+  uint64_t max_size = 0;            // of all files, and of each; 0: 200 and 50 MiB a file
   size_t max_files = kBundleEntryLimit;
   // Remembers hashes by path, size, times and inode; empty: none. One file per folder.
   std::string cache_file;

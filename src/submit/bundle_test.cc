@@ -111,30 +111,30 @@ TEST_F(Source, LeavesOutLinksThatLeadOutAndThingsThatAreNoFiles) {
 
 TEST_F(Source, NamesTheLargestPartsWhenItIsTooLarge) {
   Write("train.py", "x");
-  for (int i = 0; i < 8; ++i) Sparse("out/data/part" + std::to_string(i), 40'000'000);
-  Sparse("m.bin", 30'000'000);
+  for (int i = 0; i < 8; ++i) Sparse("out/data/part" + std::to_string(i), 40 << 20);
+  Sparse("m.bin", 30 << 20);
   const auto tree = ScanSource(dir_, {});
   ASSERT_FALSE(tree.has_value());
   const Error& error = tree.error();
   EXPECT_EQ(error.id, "ATH-S0121");
-  EXPECT_NE(error.why.find("350.0 MB in 10 files; the limit is 200.0 MB. Largest: out/data/ 320.0 "
-                           "MB, m.bin 30.0 MB, train.py 1 B"),
+  EXPECT_NE(error.why.find("350 MiB in 10 files; the limit is 200 MiB. Largest: out/data/ 320 MiB, "
+                           "m.bin 30 MiB, train.py 1 B"),
             std::string::npos)
       << error.why;
   EXPECT_TRUE(StartsWith(error.hint, "echo /out/data/ >> .athanorignore")) << error.hint;
   ScanOptions options;
   options.ignore = {"/out/data/"};
-  EXPECT_EQ(Scan(options).manifest.bytes, 30'000'001u);
+  EXPECT_EQ(Scan(options).manifest.bytes, (30u << 20) + 1);
 }
 
 TEST_F(Source, RefusesOneHugeFileUnlessTheLimitWasRaised) {
-  Sparse("model.pt", 60'000'000);
+  Sparse("model.pt", 60 << 20);
   const auto tree = ScanSource(dir_, {});
   ASSERT_FALSE(tree.has_value());
-  EXPECT_NE(tree.error().why.find("model.pt 60.0 MB"), std::string::npos) << tree.error().why;
+  EXPECT_NE(tree.error().why.find("model.pt 60 MiB"), std::string::npos) << tree.error().why;
   ScanOptions options;
   options.max_size = 100'000'000;
-  EXPECT_EQ(Scan(options).manifest.bytes, 60'000'000u);
+  EXPECT_EQ(Scan(options).manifest.bytes, 60u << 20);
 }
 
 TEST_F(Source, RefusesTooManyFilesAndSaysWhere) {
@@ -260,7 +260,7 @@ TEST_F(Source, TellsGitsCommitBranchAndChanges) {
   const GitFacts large = ReadGitFacts(dir_ + "/sub");
   EXPECT_TRUE(large.dirty);
   EXPECT_EQ(large.diff, "");
-  EXPECT_NE(large.note.find("more than 5.0 MB"), std::string::npos);
+  EXPECT_NE(large.note.find("more than 5 MiB"), std::string::npos);
 }
 
 class Checks : public Source {

@@ -60,7 +60,7 @@ constexpr SubmitErrorRow kRows[] = {
      "The folder that is packaged with the job (source.dir, or the current one) must exist and be "
      "readable."},
     {"ATH-S0121", "the source is too large",
-     "The source holds code, not data: 200 MB and 50 MB a file unless source.max_size says "
+     "The source holds code, not data: 200 MiB and 50 MiB a file unless source.max_size says "
      "otherwise. List large files in .athanorignore, and give data as a channel."},
     {"ATH-S0122", "the source has too many files",
      "At most 200,000 files are packaged. Usually a data folder or an environment is inside."},

@@ -15,7 +15,7 @@ struct GitFacts {
   std::string note;  // why something is missing, for a person
 };
 
-inline constexpr size_t kGitDiffLimit = 5'000'000;
+inline constexpr size_t kGitDiffLimit = 5u << 20;
 
 // Runs git twice at most, each for at most `limit`, with hooks, file-system monitors
 // and external diff programs off and no lock taken.

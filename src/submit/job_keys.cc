@@ -482,7 +482,7 @@ constexpr KeyRow kRows[] = {
     {"source.ignore", KeyType::kTextList,
      "Patterns to leave out, on top of .gitignore and .athanorignore.", "['*.ipynb', data/]", "",
      ATHANOR_SET("source.ignore", List(s.source.ignore))},
-    {"source.max_size", KeyType::kBytes, "The most that is packaged; 200 MB when not given.",
+    {"source.max_size", KeyType::kBytes, "The most that is packaged; 200 MiB when not given.",
      "500MB", "", ATHANOR_SET("source.max_size", Size(s.source.max_size))},
 
     {"environment", KeyType::kGroup, "What the script is run with.",

@@ -107,7 +107,7 @@ TEST(Yaml, SaysWhereAndWhyATextIsRefused) {
       {"a: \xff\xfe\n", "job.yaml:1:4", "ATH-S0101", "not UTF-8"},
       {"a: \x1b[31m\n", "job.yaml:1:4", "ATH-S0101", "control character"},
       {"a: b\x04\nc: d\n", "job.yaml:1:5", "ATH-S0101", "control character"},
-      {std::string(10 << 20, 'a'), "job.yaml", "ATH-S0101", "10.5 MB; the limit is 1.0 MB"},
+      {std::string(10 << 20, 'a'), "job.yaml", "ATH-S0101", "10 MiB; the limit is 1 MiB"},
       {std::string(10 << 20, '['), "job.yaml", "ATH-S0101", "too large"},
       {std::string(1 << 20, '['), "job.yaml:1:513", "ATH-S0103", "brackets are open"},
       {"a: " + std::string(40, '[') + std::string(40, ']'), "job.yaml:1:35", "ATH-S0103",

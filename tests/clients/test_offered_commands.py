@@ -19,6 +19,7 @@ from offered import OPEN, offered
 TRAIN = """
     import athanor, os, sys
     model = {"w": 1.0}
+    fresh = not athanor.latest_checkpoint()
     for step in range(3):
         number = athanor.capture(step, batch=step, model=model)
         athanor.log(loss=1.0 / (number + 1), step=step)
@@ -26,7 +27,7 @@ TRAIN = """
     os.makedirs(os.environ["SM_MODEL_DIR"], exist_ok=True)
     open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w").write("w")
     print("trained")
-    if os.environ.get("FALLS"): raise ValueError("planted")
+    if fresh and os.environ.get("FALLS"): raise ValueError("planted")
     """
 JOB = """
     run: python3 train.py
@@ -105,10 +106,11 @@ FILLED = {
     "ath tune extend {} --max-trials {}": "ath tune extend wide --max-trials 3",
     "ath tune extend {} --range {}": "ath tune extend wide --range lr=1e-6..1",
     "ath tune extend …": "ath tune extend wide --max-trials 4",
-    "ath tune add STUDY lr=0.1 layers=2": "ath tune add wide lr=0.1 layers=2",
+    "ath tune add STUDY lr=0.1 layers=2": "ath tune add slow lr=0.1 layers=2",
     "ath tune extend STUDY --max-trials 100": "ath tune extend wide --max-trials 5",
     "ath tune show …": "ath tune show search",
-    "ath tune stop …": "ath tune stop wide",
+    "ath tune show %.200s": "ath tune show search",
+    "ath tune stop …": "ath tune stop slow",
     "ath wait …": "ath wait done",
     "ath why {}": "ath why done",
     "ath why …": "ath why done",
@@ -139,15 +141,17 @@ class Offered(Case):
         server.script("train.py", TRAIN)
         for name in ("job.yaml", "athanor.yaml", "study.yaml"):
             server.script(name, JOB)
-        server.script("wide.yaml", """
-            name: wide
-            run: python3 train.py
-            params: {layers: 2}
-            tune:
-              metric: loss
-              space: {lr: {type: float, low: 0.001, high: 0.1, scale: log}, layers: {type: int, low: 1, high: 4}}
-              max_trials: 1
-            """)
+        for name, command in (("wide", "python3 train.py"), ("slow", "sleep 600")):
+            server.script(name + ".yaml", """
+                name: %s
+                run: %s
+                params: {layers: 2}
+                resources: {cpus: 0.1}
+                tune:
+                  metric: loss
+                  space: {lr: {type: float, low: 0.001, high: 0.1, scale: log}, layers: {type: int, low: 1, high: 4}}
+                  max_trials: 1
+                """ % (name, command))
         server.script("requirements.txt", "")
         server.script("events.py", """
             import athanor
@@ -164,6 +168,7 @@ class Offered(Case):
         server.ath("secret", "set", "API_TOKEN", input="long enough a value\n", check=0)
         server.ath("tune", "job.yaml", "--name", "search", check=0)
         server.ath("tune", "wide.yaml", check=0)
+        server.ath("tune", "-d", "slow.yaml", check=0)
         server.ath("run", "--experiment", "tries", "--", "true", check=0)
         server.ath("server", "backup", "kept-backup", check=0)
 
