@@ -80,6 +80,7 @@ constexpr Row kRows[] = {
     {"ATH-R0040", "no such source", "The job was submitted without a source folder, or the source was removed, or it has no such file."},
     {"ATH-R0041", "no such artifact", "The run keeps no file of this name. Its artifacts are what was logged to it with MLflow's log_artifact and the like."},
     {"ATH-R0042", "no such media", "The run's event files hold nothing of this kind and name, or were changed since the page asked."},
+    {"ATH-R0046", "too many metric names", "A run keeps at most 100,000 metric names. Points of the names it has are stored; those of a new one are not. Use one name and count by step, instead of numbers in names."},
     {"ATH-S0201", "key used for another job", "An idempotency key names one submit. The same key with the same job gives the same id; with another job it is refused."},
     {"ATH-S0202", "disk too full", "Jobs are accepted only while 64 MiB are free where the server keeps its data, so that what runs can be recorded."},
     {"ATH-S0203", "source not uploaded", "The job names a source bundle the server does not have. Clients upload what POST /api/v1/blobs/missing names, the manifest last."},

@@ -11,6 +11,7 @@
 #include "door/drafts.h"
 #include "door/hub.h"
 #include "door/names.h"
+#include "door/points_body.h"
 #include "door/queries.h"
 #include "door/removal.h"
 #include "door/views.h"
@@ -235,12 +236,7 @@ void Points(DoorContext& context, const Call& call) {
   bool abandoned = call.request.Query("abandoned").value_or("") == "true";
   // A name that is no path, as "../x", comes as a parameter.
   const std::string name = call.request.Query("name").value_or(call.captures["name"]);
-  auto points = context.series.Read(*run, name, abandoned, context.runs.ResumesOf(*run));
-  if (!points) return call.Refuse(points.error());
-  Response response;
-  response.headers.Add("Content-Type", "application/x-ndjson");
-  response.body = PointsView(name, *points);
-  call.responder.Send(std::move(response));
+  SendPoints(context, call, *run, name, abandoned);
 }
 
 }  // namespace

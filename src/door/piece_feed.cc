@@ -5,7 +5,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kMostBacklog = 4 << 20;  // a client this far behind is waited for
+constexpr size_t kMostBacklog = 512 << 10;  // a client this far behind is waited for
 
 }  // namespace
 

@@ -7,6 +7,7 @@
 #include "base/json_writer.h"
 #include "base/text.h"
 #include "door/doors.h"
+#include "door/points_body.h"
 #include "door/queries.h"
 #include "door/views.h"
 
@@ -183,9 +184,8 @@ void Points(DoorContext& context, const Call& call) {
       }
     }
     const std::string name = call.request.Query("name").value_or(call.captures["name"]);
-    const auto resumes = context.runs.ResumesOf(id);
-    auto points = query.width == 0 ? context.series.Read(id, name, false, resumes)
-                                   : context.series.Sample(id, name, query, resumes);
+    if (query.width == 0) return SendPoints(context, call, id, name, false);
+    auto points = context.series.Sample(id, name, query, context.runs.ResumesOf(id));
     if (!points) return call.Refuse(points.error());
     Response response;
     response.headers.Add("Content-Type", "application/x-ndjson");

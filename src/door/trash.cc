@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "door/removal.h"
 #include "record/layout.h"
+#include "record/series/series_places.h"
 #include "run/environment_cache.h"
 
 namespace athanor {
@@ -22,7 +23,7 @@ uint64_t BytesOf(const DoorContext& context, JobId id) {
     bytes += TreeBytes(artifacts);
   }
   struct stat info {};
-  const auto series = JoinPath(layout.series(), name.substr(0, 5) + "/" + name + ".series");
+  const auto series = FindSeries(layout.series(), id);
   if (::stat(series.c_str(), &info) == 0) bytes += static_cast<uint64_t>(info.st_size);
   return bytes + context.logs.Bytes(id).value_or(0);
 }

@@ -1,12 +1,16 @@
-// OpenJobs keeps what a store holds in memory per job: made empty at the first
-// touch, kept while somebody uses it, and dropped, oldest first, once more than
-// `limit` are kept idle. A state is never dropped under a user: two states of one
-// job at a time would scan and write the same files without knowing of each other.
+// OpenJobs keeps what a store holds in memory per job: made empty at the first touch, kept while
+// somebody uses it, and dropped, longest idle first, once more than `limit` is kept. A state is
+// never dropped under a user: two states of one job at a time would scan and write the same files
+// without knowing of each other.
+//
+// Either each idle state counts one, and what is too much is dropped at once; or each counts what
+// `weigh` says, and the owner calls Trim when it may take the time to put things away.
 //
 // Threads: safe from any. A State guards its own content.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <list>
 #include <map>
 #include <mutex>
@@ -21,7 +25,10 @@ class OpenJobs {
   struct Slot;
 
  public:
-  explicit OpenJobs(size_t limit) : limit_(limit) {}
+  // Called when a user is done with a state, without any lock of the state.
+  using Weigh = std::function<size_t(const State&)>;
+
+  explicit OpenJobs(size_t limit, Weigh weigh = {}) : limit_(limit), weigh_(std::move(weigh)) {}
 
   // Holds the state of one job for as long as it lives.
   class Lease {
@@ -44,12 +51,7 @@ class OpenJobs {
 
   Lease Take(JobId job) {
     const std::lock_guard lock(mutex_);
-    Slot& slot = slots_[job];
-    if (slot.users++ == 0 && slot.idle_known) {
-      idle_.erase(slot.idle);
-      slot.idle_known = false;
-    }
-    return Lease(this, job, &slot);
+    return TakeLocked(job);
   }
 
   // Forgets the job now, or as soon as its last user is done.
@@ -61,15 +63,44 @@ class OpenJobs {
     if (at->second.users == 0) Erase(at);
   }
 
+  size_t weight() const {
+    const std::lock_guard lock(mutex_);
+    return weight_;
+  }
+
+  // Until no more than the limit is kept: `relieve(job, state)` makes an idle state lighter, or
+  // says that it may be dropped. It may take long: nobody else waits for it.
+  template <class Relieve>  // bool(JobId, State&): true: drop it
+  void Trim(Relieve relieve) {
+    for (;;) {
+      std::unique_lock lock(mutex_);
+      if (weight_ <= limit_ || idle_.empty()) return;
+      const JobId job = idle_.front();
+      const Lease lease = TakeLocked(job);
+      lock.unlock();
+      if (relieve(job, *lease)) Drop(job);
+    }
+  }
+
  private:
   struct Slot {
     State state;
     size_t users = 0;
+    size_t weight = 0;
     bool drop = false;
     bool idle_known = false;
     std::list<JobId>::iterator idle;
   };
   using Slots = std::map<JobId, Slot>;
+
+  Lease TakeLocked(JobId job) {
+    Slot& slot = slots_[job];
+    if (slot.users++ == 0 && slot.idle_known) {
+      idle_.erase(slot.idle);
+      slot.idle_known = false;
+    }
+    return Lease(this, job, &slot);
+  }
 
   void Give(JobId job) {
     const std::lock_guard lock(mutex_);
@@ -82,18 +113,24 @@ class OpenJobs {
     }
     slot.idle = idle_.insert(idle_.end(), job);
     slot.idle_known = true;
-    if (idle_.size() > limit_) Erase(slots_.find(idle_.front()));
+    weight_ -= slot.weight;
+    slot.weight = weigh_ ? weigh_(slot.state) : 1;
+    weight_ += slot.weight;
+    if (!weigh_ && idle_.size() > limit_) Erase(slots_.find(idle_.front()));
   }
 
   void Erase(typename Slots::iterator at) {
     if (at->second.idle_known) idle_.erase(at->second.idle);
+    weight_ -= at->second.weight;
     slots_.erase(at);
   }
 
   const size_t limit_;
-  std::mutex mutex_;
+  const Weigh weigh_;
+  mutable std::mutex mutex_;
   Slots slots_;
   std::list<JobId> idle_;  // longest idle first
+  size_t weight_ = 0;
 };
 
 }  // namespace athanor

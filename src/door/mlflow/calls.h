@@ -10,7 +10,6 @@
 #include <string>
 
 #include "base/json_writer.h"
-#include "door/mlflow/open_history.h"
 #include "door/mlflow/wire.h"
 #include "track/run_book.h"
 
@@ -21,7 +20,6 @@ struct Mlflow {
   // A script in a job that names an experiment means it for the job's own run: MLflow's
   // client refuses to go on with a run of another one.
   std::map<JobId, int64_t> named_experiment;
-  std::shared_ptr<OpenHistory> history = std::make_shared<OpenHistory>();
 
   int64_t Now() const { return context.clock.Wall().ms; }
   std::optional<JobId> JobOf(const Call& call) const;
@@ -46,6 +44,7 @@ struct MlflowCall {
 std::span<const MlflowCall> ExperimentCalls();
 std::span<const MlflowCall> RunCalls();
 std::span<const MlflowCall> MetricCalls();
+std::span<const MlflowCall> HistoryCalls();
 std::span<const MlflowCall> ModelCalls();
 std::span<const MlflowCall> LoggedModelCalls();
 

@@ -1,9 +1,6 @@
-// MLflow's metrics: logged one by one and in batches, read whole and sampled.
-#include <algorithm>
-#include <cmath>
+// MLflow's metrics, logged one by one and in batches.
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 
 #include "base/format.h"
 #include "base/text.h"
@@ -20,14 +17,6 @@ namespace {
 
 // Points that came through this door; the ones of agents have the channels of their spools.
 constexpr uint32_t kMlflowChannel = 0x6D6C666C;
-constexpr size_t kMostHistory = 25'000;
-constexpr int64_t kMostSampled = 2'500;
-constexpr size_t kMostBulkRuns = 100;
-
-tl::unexpected<Error> Missing(const std::string& parameter) {
-  return InvalidParameter("Missing value for required parameter '" + parameter +
-                          "'. See the API docs for more information about request parameters.");
-}
 
 // `at` is its place in a batch; none: the request itself is the metric. What a member is
 // called is worked out only for an error: there may be a thousand metrics.
@@ -43,10 +32,10 @@ Result<Point> PointOf(const Json& metric, std::optional<size_t> at) {
   const Json* key = member("key");
   const Json* value = member("value");
   const Json* timestamp = member("timestamp");
-  if (key == nullptr) return Missing(called("key"));
+  if (key == nullptr) return MissingValue(called("key"));
   if (!key->is_string()) return tl::unexpected(TextOf(*key, called("key")).error());
-  if (value == nullptr) return Missing(called("value"));
-  if (timestamp == nullptr) return Missing(called("timestamp"));
+  if (value == nullptr) return MissingValue(called("value"));
+  if (timestamp == nullptr) return MissingValue(called("timestamp"));
   Point point;
   point.name = key->get_ref<const std::string&>();
   if (auto checked = CheckMlflowKey(point.name, "key"); !checked) {
@@ -96,9 +85,13 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
   const RunBook::Storing storing(mlflow.context.runs, run);
   auto added = place ? mlflow.context.series.Append(run, batch)
                      : mlflow.context.series.Add(run, std::move(batch));
-  if (!added) return tl::unexpected(added.error());
+  const bool too_many = !added && added.error().id == kTooManyNames;
+  if (!added && !too_many) return tl::unexpected(added.error());
+  // Of too many names, too, the points of those it knows are stored.
   mlflow.context.hub.Tell(run, News::kPoints);
-  return Ok();
+  if (!too_many) return Ok();
+  return InvalidParameter(fmt::format("Run {}: {}: {}. {}", run.value.ToHex(), added.error().what,
+                                      added.error().why, added.error().hint));
 }
 
 struct ModelNote {
@@ -252,264 +245,11 @@ std::optional<Result<Answer>> LogPlainBatch(Mlflow& mlflow, const Call& call) {
   return KeepBatch(mlflow, *id, *fields, {std::move(plain->metrics), {}}, call);
 }
 
-// In order of `key_of`, each once: a point that a client sent again is one.
-template <class KeyOf>
-void OrderRows(std::vector<SeriesPoint>& points, KeyOf key_of) {
-  const auto below = [&](const auto& a, const auto& b) { return key_of(a) < key_of(b); };
-  if (!std::is_sorted(points.begin(), points.end(), below)) {
-    std::sort(points.begin(), points.end(), below);
-  }
-  points.erase(std::unique(points.begin(), points.end(),
-                           [&](const auto& a, const auto& b) { return key_of(a) == key_of(b); }),
-               points.end());
-}
-
-// NaN has a place, too: after the numbers.
-std::pair<bool, double> PlaceOf(double value) {
-  const bool nan = std::isnan(value);
-  return {nan, nan ? 0 : value};
-}
-
-// By time, step and value.
-Result<std::vector<SeriesPoint>> HistoryOf(Mlflow& mlflow, JobId run, const std::string& key) {
-  if (!mlflow.context.runs.Has(run)) {
-    return MlflowFail("RESOURCE_DOES_NOT_EXIST",
-                      fmt::format("Run with id={} not found", run.value.ToHex()));
-  }
-  auto points = mlflow.context.series.History(run, key, mlflow.context.runs.ResumesOf(run));
-  if (!points) {
-    if (points.error().code == ErrorCode::kNotFound) return std::vector<SeriesPoint>();
-    return points;
-  }
-  OrderRows(*points, [](const SeriesPoint& p) {
-    return std::tuple(p.wall_ns, p.step.value_or(0), PlaceOf(p.value));
-  });
-  return points;
-}
-
-Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const JobId id, fields.Run());
-  ATHANOR_TRY(const std::string key, fields.Needed("metric_key"));
-  ATHANOR_TRY(const auto page, ReadPage(fields, SIZE_MAX, INT32_MAX));
-  auto open = mlflow.history->Take(id, key, page.offset);
-  if (!open) {
-    ATHANOR_TRY(auto read, HistoryOf(mlflow, id, key));
-    open = std::make_shared<std::vector<SeriesPoint>>(std::move(read));
-  }
-  const auto& points = *open;
-  const size_t begin = std::min(page.offset, points.size());
-  const size_t end = begin + std::min(page.limit, points.size() - begin);
-  Answer answer;
-  answer.body.clear();
-  answer.body.reserve(64 + (end - begin) * (64 + key.size()));
-  JsonWriter json(answer.body);
-  json.BeginObject();
-  if (begin < end) {
-    json.Key("metrics");
-    json.BeginArray();
-    PointWriter writer(json, key);
-    for (size_t i = begin; i < end; ++i) writer.Write(points[i]);
-    json.EndArray();
-  }
-  if (end < points.size()) {
-    json.Text("next_page_token", PageToken(end));
-    mlflow.history->Keep(id, key, end, open);
-  }
-  json.EndObject();
-  return answer;
-}
-
-// In the order in which MLflow answers; what is no id names no run.
-std::vector<JobId> RunsOf(std::vector<std::string> texts) {
-  std::sort(texts.begin(), texts.end());
-  std::vector<JobId> runs;
-  for (const auto& text : texts) {
-    if (const auto id = JobId::Parse(text)) runs.push_back(*id);
-  }
-  return runs;
-}
-
-Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(auto texts, fields.Texts("run_id"));
-  ATHANOR_TRY(const std::string key, fields.Text("metric_key"));
-  if (texts.empty()) {
-    return InvalidParameter("GetMetricHistoryBulk request must specify at least one run_id.");
-  }
-  if (texts.size() > kMostBulkRuns) {
-    return InvalidParameter(fmt::format(
-        "GetMetricHistoryBulk request cannot specify more than {} run_ids. Received {} run_ids.",
-        kMostBulkRuns, texts.size()));
-  }
-  if (key.empty()) {
-    return InvalidParameter("GetMetricHistoryBulk request must specify a metric_key.");
-  }
-  const auto runs = RunsOf(std::move(texts));
-  ATHANOR_TRY(const auto page, ReadPage(fields, kMostHistory, kMostHistory));
-  Answer answer;
-  answer.body.clear();
-  JsonWriter json(answer.body);
-  json.BeginObject();
-  json.Key("metrics");
-  json.BeginArray();
-  size_t left = page.limit;
-  for (const JobId run : runs) {
-    const auto points = HistoryOf(mlflow, run, key);
-    if (!points) continue;
-    PointWriter writer(json, key, run.value.ToHex());
-    for (const auto& point : *points) {
-      if (left == 0) break;
-      --left;
-      writer.Write(point);
-    }
-  }
-  json.EndArray();
-  json.EndObject();
-  return answer;
-}
-
-// Of `most` parts, as equal as can be and the longer ones first, the first row of each; the very
-// last row instead of the last of them.
-std::vector<SeriesPoint> Sampled(const std::vector<SeriesPoint>& points, size_t most) {
-  if (points.size() <= most) return points;
-  const size_t each = points.size() / most;
-  const size_t longer = points.size() % most;
-  std::vector<SeriesPoint> kept;
-  for (size_t i = 0; i + 1 < most; ++i) kept.push_back(points[i * each + std::min(i, longer)]);
-  kept.push_back(points.back());
-  return kept;
-}
-
-// A sample has up to two points for each pixel.
-SampleQuery ChartQuery(std::optional<int64_t> start, std::optional<int64_t> stop, size_t most) {
-  return {start, stop, std::max<size_t>(most / 2, 1)};
-}
-
-// The rows between two steps, by step, time and value.
-void KeepRows(std::vector<SeriesPoint>& points, std::optional<int64_t> start,
-              std::optional<int64_t> stop) {
-  if (start) {
-    std::erase_if(points, [&](const SeriesPoint& p) {
-      return p.step.value_or(0) < *start || p.step.value_or(0) > *stop;
-    });
-  }
-  OrderRows(points, [](const SeriesPoint& p) {
-    return std::tuple(p.step.value_or(0), p.wall_ns, PlaceOf(p.value));
-  });
-}
-
-// At most `most` points of a run for a chart, by step: those that MLflow's own server would choose.
-// Of very many points they are others, the lowest and the highest of each part among them.
-Result<std::vector<SeriesPoint>> ChartOf(Mlflow& mlflow, JobId run, const std::string& key,
-                                         std::optional<int64_t> start, std::optional<int64_t> stop,
-                                         size_t most) {
-  if (!mlflow.context.runs.Has(run)) return std::vector<SeriesPoint>();
-  const auto resumes = mlflow.context.runs.ResumesOf(run);
-  ATHANOR_TRY(auto few, mlflow.context.series.ShortHistory(run, key, kFewPoints, resumes));
-  if (few) {
-    KeepRows(*few, start, stop);
-    return Sampled(*few, most);
-  }
-  // What was logged without a step is at step 0 for MLflow, and nowhere for the store's ranges.
-  if (!start || *start > 0 || *stop < 0) {
-    ATHANOR_TRY(const auto points,
-                mlflow.context.series.Sample(run, key, ChartQuery(start, stop, most), resumes));
-    return Sampled(points, most);
-  }
-  ATHANOR_TRY(auto points, HistoryOf(mlflow, run, key));
-  KeepRows(points, start, stop);
-  return Sampled(points, most);
-}
-
-struct IntervalQuery {
-  std::vector<JobId> runs;
-  std::string key;
-  std::optional<int64_t> start;
-  std::optional<int64_t> stop;
-  size_t most = 0;
-};
-
-Result<IntervalQuery> ReadInterval(const Fields& fields) {
-  IntervalQuery query;
-  ATHANOR_TRY(auto texts, fields.Texts("run_ids"));
-  if (texts.empty()) return Missing("run_ids");
-  if (texts.size() > kMostBulkRuns) {
-    return InvalidParameter(fmt::format("GetMetricHistoryBulkInterval request must specify at most "
-                                        "{} run_ids. Received {} run_ids.",
-                                        kMostBulkRuns, texts.size()));
-  }
-  query.runs = RunsOf(std::move(texts));
-  ATHANOR_TRY(query.key, fields.Needed("metric_key"));
-  ATHANOR_TRY(const auto most, fields.Int("max_results"));
-  if (most && (*most < 1 || *most > kMostSampled)) {
-    return InvalidParameter(
-        fmt::format("max_results must be between 1 and {}. Got {}.", kMostSampled, *most));
-  }
-  query.most = static_cast<size_t>(most.value_or(kMostSampled));
-  ATHANOR_TRY(query.start, fields.Int("start_step"));
-  ATHANOR_TRY(query.stop, fields.Int("end_step"));
-  if (query.start.has_value() != query.stop.has_value()) {
-    return InvalidParameter(
-        "If either start step or end step are specified, both must be specified.");
-  }
-  if (query.start && *query.start > *query.stop) {
-    return InvalidParameter(
-        fmt::format("end_step must be greater than start_step. Found start_step={} and end_step={}.",
-                    *query.start, *query.stop));
-  }
-  return query;
-}
-
-template <class PointsOf>  // std::vector<SeriesPoint>(JobId)
-Answer WriteInterval(const IntervalQuery& query, PointsOf points_of) {
-  Answer answer;
-  answer.body.clear();
-  JsonWriter json(answer.body);
-  json.BeginObject();
-  json.Key("metrics");
-  json.BeginArray();
-  for (const JobId run : query.runs) {
-    PointWriter writer(json, query.key, run.value.ToHex());
-    const auto points = points_of(run);
-    answer.body.reserve(answer.body.size() + points.size() * (160 + query.key.size()));
-    for (const auto& point : points) writer.Write(point);
-  }
-  json.EndArray();
-  json.EndObject();
-  return answer;
-}
-
-Result<Answer> HistoryInterval(Mlflow& mlflow, const Fields& fields, const Call&) {
-  ATHANOR_TRY(const auto query, ReadInterval(fields));
-  return WriteInterval(query, [&](JobId run) {
-    return ChartOf(mlflow, run, query.key, query.start, query.stop, query.most)
-        .value_or(std::vector<SeriesPoint>());
-  });
-}
-
-// One run whose series is in memory: waking a thread would take longer than the answer.
-std::optional<Result<Answer>> IntervalAtHand(Mlflow& mlflow, const Call& call) {
-  const auto fields = Fields::Of(call.request);
-  if (!fields) return std::nullopt;
-  const auto query = ReadInterval(*fields);
-  if (!query || query->runs.size() != 1 || query->start) return std::nullopt;
-  const JobId run = query->runs.front();
-  if (!mlflow.context.runs.Has(run)) return std::nullopt;
-  const auto points = mlflow.context.series.SampleAtHand(
-      run, query->key, ChartQuery({}, {}, query->most), mlflow.context.runs.ResumesOf(run));
-  if (!points) return std::nullopt;
-  return WriteInterval(*query, [&](JobId) { return Sampled(*points, query->most); });
-}
-
 constexpr MlflowCall kCalls[] = {
     {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric, false,
      LogPlainMetric},
     {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch, false,
      LogPlainBatch},
-    {"GET", "/2.0/mlflow/metrics/get-history", "metrics.history", Access::kRead, History, true},
-    {"GET", "/2.0/mlflow/metrics/get-history-bulk", "metrics.history_bulk", Access::kRead,
-     HistoryBulk, true},
-    {"GET", "/2.0/mlflow/metrics/get-history-bulk-interval", "metrics.history_interval",
-     Access::kRead, HistoryInterval, true, IntervalAtHand},
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "door/body_feed.h"
 #include "door/hub.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
@@ -62,7 +63,9 @@ void ServeOnReader(const std::shared_ptr<Mlflow>& mlflow, MlflowHandler handler,
     auto answer = fields ? handler(*mlflow, *fields, call)
                          : Result<Answer>(tl::unexpected(fields.error()));
     if (!answer) return call.responder.Send(MlflowError(answer.error()));
-    call.Json(200, std::move(answer->body));
+    if (!answer->source) return call.Json(200, std::move(answer->body));
+    SendBody(mlflow->context, call, Response::Json(200, ""), std::move(answer->source),
+             [&call](const Error& error) { call.responder.Send(MlflowError(error)); });
   });
   if (!taken) {
     call.responder.Send(
@@ -97,7 +100,7 @@ void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const C
 
 std::vector<std::span<const MlflowCall>> Tables() {
   return {ExperimentCalls(), RunCalls(),   MetricCalls(),
-          ArtifactCalls(),   ModelCalls(), LoggedModelCalls()};
+          HistoryCalls(),    ArtifactCalls(), ModelCalls(), LoggedModelCalls()};
 }
 
 }  // namespace

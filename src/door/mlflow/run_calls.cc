@@ -292,7 +292,7 @@ Result<Answer> LogOutputs(Mlflow& mlflow, const Fields& fields, const Call&) {
 
 Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   RunQuery query;
-  ATHANOR_TRY(query.limit, ReadPageSize(fields, 1000, kMostRuns));
+  ATHANOR_TRY(query.limit, ReadLimit(fields, 1000, kMostRuns));
   ATHANOR_TRY(const auto ids, fields.Texts("experiment_ids"));
   query.experiments.emplace();
   for (const auto& id : ids) query.experiments->push_back(std::strtoll(id.c_str(), nullptr, 10));

@@ -69,11 +69,6 @@ tl::unexpected<Error> WrongType(std::string_view parameter, const Json& value) {
       Echo(value), parameter, PythonType(value), kSeeDocs));
 }
 
-tl::unexpected<Error> Missing(std::string_view parameter) {
-  return InvalidParameter(
-      fmt::format("Missing value for required parameter '{}'.{}", parameter, kSeeDocs));
-}
-
 // A body must say that it is JSON: a page of another origin cannot send that unasked.
 Status CheckContentType(const Request& request) {
   std::string type(request.headers.Get("Content-Type"));
@@ -116,6 +111,11 @@ tl::unexpected<Error> InvalidValue(std::string_view parameter, const Json& value
                                    std::string_view why) {
   return InvalidParameter(fmt::format("Invalid value {} for parameter '{}' supplied: {}{}",
                                       Echo(value), parameter, why, kSeeDocs));
+}
+
+tl::unexpected<Error> MissingValue(std::string_view parameter) {
+  return InvalidParameter(
+      fmt::format("Missing value for required parameter '{}'.{}", parameter, kSeeDocs));
 }
 
 Response MlflowError(const Error& error) {
@@ -216,7 +216,7 @@ Result<std::string> Fields::Text(std::string_view name) const {
 
 Result<std::string> Fields::Needed(std::string_view name) const {
   ATHANOR_TRY(std::string text, Text(name));
-  if (text.empty()) return Missing(name);
+  if (text.empty()) return MissingValue(name);
   return text;
 }
 
@@ -229,7 +229,7 @@ Result<std::optional<int64_t>> Fields::Int(std::string_view name) const {
 
 Result<int64_t> Fields::NeededInt(std::string_view name) const {
   ATHANOR_TRY(const auto number, Int(name));
-  if (!number) return Missing(name);
+  if (!number) return MissingValue(name);
   return *number;
 }
 
@@ -258,7 +258,7 @@ Result<JobId> Fields::Run() const {
   if (text.empty()) {
     ATHANOR_TRY(text, Text("run_uuid"));
   }
-  if (text.empty()) return Missing("run_id");
+  if (text.empty()) return MissingValue("run_id");
   const auto id = JobId::Parse(text);
   if (id) return *id;
   return MlflowFail("RESOURCE_DOES_NOT_EXIST",
@@ -274,7 +274,7 @@ Result<std::vector<std::pair<std::string, std::string>>> Fields::Pairs(
   for (size_t i = 0; i < value->size(); ++i) {
     const Json& item = (*value)[i];
     if (!item.is_object()) return WrongType(fmt::format("{}[{}]", name, i), item);
-    if (!item.contains("key")) return Missing(fmt::format("{}[{}].key", name, i));
+    if (!item.contains("key")) return MissingValue(fmt::format("{}[{}].key", name, i));
     ATHANOR_TRY(auto key, TextOf(item["key"], fmt::format("{}[{}].key", name, i)));
     std::string text;
     if (item.contains("value") && !item["value"].is_null()) {
@@ -285,7 +285,7 @@ Result<std::vector<std::pair<std::string, std::string>>> Fields::Pairs(
   return pairs;
 }
 
-Result<size_t> ReadPageSize(const Fields& fields, size_t usual, size_t most) {
+Result<size_t> ReadLimit(const Fields& fields, size_t usual, size_t most) {
   ATHANOR_TRY(const auto asked, fields.Int("max_results"));
   if (!asked) return usual;
   if (*asked < 1 || static_cast<uint64_t>(*asked) > most) {
@@ -297,7 +297,7 @@ Result<size_t> ReadPageSize(const Fields& fields, size_t usual, size_t most) {
 
 Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most) {
   PageOf page;
-  ATHANOR_TRY(page.limit, ReadPageSize(fields, usual, most));
+  ATHANOR_TRY(page.limit, ReadLimit(fields, usual, most));
   ATHANOR_TRY(const std::string token, fields.Text("page_token"));
   if (token.empty()) return page;
   const auto text = FromBase64(token);

@@ -16,12 +16,16 @@
 
 namespace athanor {
 
+class BodySource;
+
 // An Error whose `id` is MLflow's name of it and whose `what` is its message.
 tl::unexpected<Error> MlflowFail(std::string_view error_code, std::string message);
 tl::unexpected<Error> InvalidParameter(std::string message);
 // "Invalid value <json> for parameter 'p' supplied: why"
 tl::unexpected<Error> InvalidValue(std::string_view parameter, const Json& value,
                                    std::string_view why);
+// For a parameter that is needed and was not given.
+tl::unexpected<Error> MissingValue(std::string_view parameter);
 Response MlflowError(const Error& error);
 
 // The fields of a request, wherever they travelled. Unknown ones are ignored, as MLflow does.
@@ -67,6 +71,7 @@ struct Answer {
   // For a change that is too long for one turn of the loop: gives what is to be kept next, until it
   // says false.
   std::function<bool(RunBatch& next)> more;
+  std::shared_ptr<BodySource> source = nullptr;  // of a slow read: makes the body, piece by piece
 };
 
 // A page of a list, by position.
@@ -74,8 +79,9 @@ struct PageOf {
   size_t offset = 0;
   size_t limit = 0;
 };
+// max_results, or `usual`. kInvalid: it is below 1 or above `most`.
+Result<size_t> ReadLimit(const Fields& fields, size_t usual, size_t most);
 // kInvalid: max_results is below 1 or above `most`, or the token is none of ours.
-Result<size_t> ReadPageSize(const Fields& fields, size_t usual, size_t most);
 Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most);
 std::string PageToken(size_t offset);
 

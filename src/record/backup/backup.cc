@@ -26,6 +26,7 @@
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/db/database.h"
 #include "record/series/series_file.h"
+#include "record/series/series_places.h"
 
 namespace athanor {
 namespace {
@@ -176,12 +177,11 @@ class Copier {
   }
 
   Status CopySeries(JobId job) {
-    const std::string id = job.ToString();
-    const std::string name = id.substr(0, 5) + "/" + id + ".series";
-    const std::string to = JoinPath(to_.series(), name);
-    if (!Exists(JoinPath(from_.series(), name))) return Ok();
+    const std::string from = FindSeries(from_.series(), job);
+    if (!Exists(from)) return Ok();
+    const std::string to = SeriesPath(to_.series(), job);
     ATHANOR_CHECK_OK(MakeDirs(DirName(to)));
-    ATHANOR_CHECK_OK(copy_.File(JoinPath(from_.series(), name), to));
+    ATHANOR_CHECK_OK(copy_.File(from, to));
     auto fd = OpenToRead(to);
     if (!fd) return Ok();  // removed with its job meanwhile
     struct stat info {};

@@ -65,7 +65,7 @@ class FsckTest : public testing::Test {
   }
   std::string SeriesPath() const {
     const std::string id = record_.id.ToString();
-    return home_.series() + "/" + id.substr(0, 5) + "/" + id + ".series";
+    return home_.series() + "/" + id.substr(id.size() - 2) + "/" + id + ".series";
   }
   std::string LogFolder() const { return home_.logs() + "/" + record_.id.ToString(); }
   std::string BlobPath(const std::string& sha) const {

@@ -6,6 +6,7 @@
 
 #include <fstream>
 #include <map>
+#include <thread>
 
 #include "base/files.h"
 #include "record/fault_testing.h"
@@ -57,7 +58,7 @@ struct Opened {
 
 std::string PathOf(const std::string& dir, JobId job) {
   const std::string id = job.ToString();
-  return dir + "/" + id.substr(0, 5) + "/" + id + ".series";
+  return dir + "/" + id.substr(id.size() - 2) + "/" + id + ".series";
 }
 
 // Planted bug: Load takes the file's size for its length (the next append then goes
@@ -217,6 +218,7 @@ TEST(SeriesFaults, AFileOfAnotherJobIsRefused) {
   const JobId other = JobId::New();
   Opened opened(dir.path());
   ASSERT_TRUE(opened.store->Append(job, BatchOf(0, 4)));
+  ASSERT_TRUE(MakeDirs(DirName(PathOf(dir.path(), other))));
   PutBytes(PathOf(dir.path(), other), ReadFile(PathOf(dir.path(), job)).value());
   const auto read = opened.store->Read(other, "m0");
   ASSERT_FALSE(read);
@@ -236,6 +238,48 @@ TEST(SeriesFaults, AFileThatWasCutBehindItsBackIsReadAnew) {
   EXPECT_EQ(failed.error().code, ErrorCode::kCorrupt);
   EXPECT_EQ(opened.store->Append(job, BatchOf(0, 44)).value(), 44u);
   EXPECT_EQ(opened.Points(job).size(), 44u);
+}
+
+// Planted bug: KeepIndex says that it knows the file up to `state.length` as it is after the write
+// of the index, not up to where the index was made.
+TEST(SeriesFaults, AnIndexKeptInTheMidstOfAppendsAndAKillIsRightOrNone) {
+  Dice dice(TestSeed());
+  for (int round = 0; round < 12; ++round) {
+    const TestDir dir;
+    const JobId job = JobId::New();
+    const auto acked = KillAfter(20 + dice.Below(60), [&](const auto& ack) {
+      // No room: after each call the outline is put away, or the whole state.
+      auto store = SeriesStore::Open(dir.path(), {}, round % 2 == 0 ? 0 : 1 << 20).value();
+      std::thread syncing([&] {
+        for (;;) (void)store->Sync();
+      });
+      for (uint64_t seq = 0; seq < 10'000'000; seq += 1500) {
+        if (!store->Append(job, BatchOf(seq, 1500))) ::_exit(1);
+        ack(seq + 1500);
+      }
+      ::_exit(1);
+    });
+    ASSERT_FALSE(acked.empty());
+    const std::string path = PathOf(dir.path(), job);
+    Opened opened(dir.path());
+    const auto summaries = opened.store->Summaries(job).value();
+    const auto points = opened.Points(job);
+    ASSERT_GE(points.size(), acked.back());
+    EXPECT_EQ(points.rbegin()->first, points.size() - 1) << "a hole";
+    ASSERT_TRUE(RemoveTree(path.substr(0, path.size() - 7) + ".index"));
+    Opened scanned(dir.path());
+    const auto anew = scanned.store->Summaries(job).value();
+    ASSERT_EQ(summaries.size(), anew.size());
+    for (size_t i = 0; i < anew.size(); ++i) {
+      EXPECT_EQ(summaries[i].name, anew[i].name);
+      EXPECT_EQ(summaries[i].count, anew[i].count);
+      EXPECT_EQ(summaries[i].last, anew[i].last);
+      SampleQuery query;
+      query.width = 3000;
+      const auto sample = opened.store->Sample(job, anew[i].name, query).value();
+      EXPECT_EQ(sample.size(), scanned.store->Sample(job, anew[i].name, query)->size());
+    }
+  }
 }
 
 }  // namespace

@@ -26,8 +26,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (data[0] % 4 != 0) bytes = FramedPieces(bytes);
   const JobId job{};
   const std::string id = job.ToString();
-  Check(MakeDirs(dir / id.substr(0, 5)).ok());
-  Check(ReplaceFile(dir / (id.substr(0, 5) + "/" + id + ".series"), bytes).ok());
+  Check(MakeDirs(dir / id.substr(id.size() - 2)).ok());
+  Check(ReplaceFile(dir / (id.substr(id.size() - 2) + "/" + id + ".series"), bytes).ok());
 
   auto store = SeriesStore::Open(dir.path()).value();
   const auto summaries = store->Summaries(job);

@@ -96,11 +96,17 @@ void PassChunk(Stream& pass, Chunk& chunk) {
   pass(chunk.ordered);
   pass(chunk.by_time);
   pass(chunk.only_zero);
+  pass(chunk.has_stepless);
   pass(chunk.has_extremes);
   pass(chunk.has_odd);
   pass(chunk.from);
   pass(chunk.to);
   pass(chunk.first_step);
+  pass(chunk.last_step);
+  for (auto* moment : {&chunk.earliest, &chunk.latest}) {
+    pass(moment->wall_ns);
+    pass(moment->step);
+  }
   for (auto* spot : {&chunk.first, &chunk.last, &chunk.min, &chunk.max, &chunk.odd}) pass(*spot);
 }
 

@@ -21,7 +21,7 @@ namespace athanor {
 
 inline constexpr size_t kIndexTail = 4096;  // bytes of the file that are checked
 // At its start. It changes with what is kept in it, or with what that means.
-inline constexpr std::string_view kIndexMark = "ATHSIDX2";
+inline constexpr std::string_view kIndexMark = "ATHSIDX3";
 
 struct SeriesIndex {
   JobId job;

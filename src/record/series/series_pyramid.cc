@@ -35,19 +35,10 @@ bool Same(const SeriesPoint& a, const SeriesPoint& b) {
   return a.attempt == b.attempt && a.rank == b.rank && SpotOf(a) == SpotOf(b);
 }
 
-// As DropZeroSteps of the points would find.
-bool HasNoSteps(const std::vector<SeriesChunk>& chunks) {
-  uint64_t points = 0;
-  for (const auto& chunk : chunks) {
-    if (!chunk.only_zero) return false;
-    points += chunk.count;
-  }
-  return points > 1;
-}
-
 void DropSteps(SeriesChunk& chunk) {
   chunk.ordered = chunk.by_time;
   chunk.first_step.reset();
+  chunk.last_step.reset();
   for (Spot* spot : {&chunk.first, &chunk.last, &chunk.min, &chunk.max, &chunk.odd}) {
     spot->step.reset();
   }
@@ -144,17 +135,24 @@ void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
   }
   SeriesChunk& chunk = chunks_.back();
   const Spot spot = SpotOf(point);
+  const SeriesChunk::Moment moment{spot.wall_ns, spot.step.value_or(0)};
   if (chunk.count++ == 0) {
     chunk.first = spot;
+    chunk.earliest = chunk.latest = moment;
   } else {
+    chunk.earliest = std::min(chunk.earliest, moment);
+    chunk.latest = std::max(chunk.latest, moment);
     chunk.ordered = chunk.ordered && Follows(chunk.last, spot);
     chunk.by_time = chunk.by_time && spot.wall_ns >= chunk.last.wall_ns;
   }
   chunk.only_zero = chunk.only_zero && spot.step.value_or(0) == 0;
   chunk.last = spot;
   chunk.to = to;
-  if (spot.step && (!chunk.first_step || *spot.step < *chunk.first_step)) {
-    chunk.first_step = spot.step;
+  if (spot.step) {
+    chunk.first_step = std::min(chunk.first_step.value_or(*spot.step), *spot.step);
+    chunk.last_step = std::max(chunk.last_step.value_or(*spot.step), *spot.step);
+  } else {
+    chunk.has_stepless = true;
   }
   if (!std::isfinite(spot.value)) {
     if (!chunk.has_odd) chunk.odd = spot;
@@ -166,6 +164,15 @@ void SeriesPyramid::Add(const SeriesPoint& point, uint64_t from, uint64_t to) {
   chunk.has_extremes = true;
 }
 
+bool HaveNoSteps(const std::vector<SeriesChunk>& chunks) {
+  uint64_t points = 0;
+  for (const auto& chunk : chunks) {
+    if (!chunk.only_zero) return false;
+    points += chunk.count;
+  }
+  return points > 1;
+}
+
 void KeepSpeakers(std::vector<SeriesChunk>& chunks) {
   const auto zero = [](const SeriesChunk& chunk) { return chunk.rank == 0; };
   if (std::any_of(chunks.begin(), chunks.end(), zero)) std::erase_if(chunks, std::not_fn(zero));
@@ -175,7 +182,7 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes) {
   SamplePlan plan;
   KeepSpeakers(chunks);
-  plan.stepless = HasNoSteps(chunks);
+  plan.stepless = HaveNoSteps(chunks);
   if (plan.stepless) {
     for (auto& chunk : chunks) DropSteps(chunk);
   }

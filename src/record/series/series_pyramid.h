@@ -4,6 +4,7 @@
 // its points read. Pure.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -23,6 +24,12 @@ struct SeriesChunk {
     double value = 0;
     bool operator==(const Spot& other) const;  // bit by bit
   };
+  // When a point was, and at which step (without one: 0).
+  struct Moment {
+    int64_t wall_ns = 0;
+    int64_t step = 0;
+    auto operator<=>(const Moment&) const = default;
+  };
   uint32_t attempt = 1;
   uint32_t rank = 0;
   uint32_t count = 0;
@@ -32,11 +39,15 @@ struct SeriesChunk {
   bool ordered = true;
   bool by_time = true;        // the same if none of them had a step
   bool only_zero = true;      // no step but 0, or none
+  bool has_stepless = false;  // some have no step
   bool has_extremes = false;  // there is a finite value
   bool has_odd = false;       // there is NaN or an infinity
   uint64_t from = 0;          // bytes of the file that hold all its points: whole blocks
   uint64_t to = 0;
-  std::optional<int64_t> first_step;
+  std::optional<int64_t> first_step;  // the least
+  std::optional<int64_t> last_step;   // the greatest
+  Moment earliest;
+  Moment latest;
   Spot first;
   Spot last;
   Spot min;
@@ -75,6 +86,8 @@ void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
                  std::vector<SeriesPoint>& points);
 // Leaves the chunks whose points may count at all: where rank 0 speaks, those of others may not.
 void KeepSpeakers(std::vector<SeriesChunk>& chunks);
+// Whether their points, several and none at a step but 0, have no steps.
+bool HaveNoSteps(const std::vector<SeriesChunk>& chunks);
 
 // Of points in order: the lowest and the highest of each of `width` parts, the first and the
 // last of all, and the first of each part that is not finite. All of them when they are few.

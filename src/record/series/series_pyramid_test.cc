@@ -222,7 +222,7 @@ PointBatch Many(uint64_t from, uint64_t count) {
 
 std::string IndexPath(const std::string& dir, JobId job) {
   const std::string id = job.ToString();
-  return dir + "/" + id.substr(0, 5) + "/" + id + ".index";
+  return dir + "/" + id.substr(id.size() - 2) + "/" + id + ".index";
 }
 
 // Planted bug: leave the points that came after the index out, or count them twice.

@@ -4,13 +4,16 @@
 // channel, and a point whose seq is not above the last one stored is a
 // duplicate and is dropped. Append returns after write(2): the points survive
 // kill -9 of the server; Sync makes them survive a power cut and is called
-// every 100 ms. A job's file (<dir>/<first digits of its id>/<id>.series) is scanned at
-// the first touch: a torn tail is cut, a damaged record is stepped over, and both
+// every 100 ms. A job's file (series_places.h) is read at the first touch, from where its index
+// (series_index.h) ends: a torn tail is cut, a damaged record is stepped over, and both
 // are reported; what is read is always what was written.
 //
 // Threads: one thread appends; reads and Sync may come from any thread, and do
 // not make the appender wait for the disk or for each other's scans. The files appended to
-// last (16 at most) stay open until the next Sync; at most 256 idle jobs are held in memory.
+// last (16 at most) stay open until the next Sync.
+// Memory: about `held_bytes` in all. What an append needs of a job is a few hundred bytes and as much for
+// each name, whatever was written before, and is held for tens of thousands of jobs; outlines for
+// charts go first when there is not room for both, and are read again when they are wanted.
 #pragma once
 
 #include <cstdint>
@@ -87,18 +90,27 @@ struct SeriesSummary {
   double max = 0;
 };
 
+inline constexpr size_t kHeldSeriesBytes = 64u << 20;
+inline constexpr size_t kMaxSeriesNames = 100'000;  // of one job
+inline constexpr std::string_view kTooManyNames = "ATH-R0046";
+
+enum class WalkOrder;
+class SeriesWalk;
+
 class SeriesStore {
  public:
   // `on_damage` is told (kCorrupt; from any thread) what could not be read. It must
   // not call the store.
   using OnDamage = std::function<void(JobId, const Error&)>;
-  static Result<std::unique_ptr<SeriesStore>> Open(std::string dir, OnDamage on_damage = {});
+  static Result<std::unique_ptr<SeriesStore>> Open(std::string dir, OnDamage on_damage = {},
+                                                   size_t held_bytes = kHeldSeriesBytes);
   ~SeriesStore();
 
   // How many of the items were new; they are stored all or, on an error, none.
   // kExhausted: no space; later appends go on where this one left. kInvalid: a name
-  // is empty or longer than 1,024 bytes, or the job has 100,000 names already;
-  // sending the batch again will not help.
+  // is empty or longer than 1,024 bytes; sending the batch again will not help.
+  // kInvalid with the id kTooManyNames: the job has 100,000 names already; the points of names
+  // it has are stored, those of new ones are not and never will be.
   Result<size_t> Append(JobId job, const PointBatch& batch);
   // The same for a sender that does not number its points (their seq is not looked at): each
   // is new, and follows the last one of its attempt, rank and channel.
@@ -119,6 +131,10 @@ class SeriesStore {
   // As Read, but every point that was sent, also when one came later for the same step.
   Result<std::vector<SeriesPoint>> History(JobId job, std::string_view name,
                                            const Resumes& resumes = {}) const;
+  // The same points some at a time, for series that may be long (series_walk.h). kNotFound as Read.
+  // The store outlives the walk.
+  Result<SeriesWalk> Walk(JobId job, std::string_view name, WalkOrder order, bool with_abandoned,
+                          const Resumes& resumes = {}) const;
   // History when it has at most `most` points, read where they lie; empty if there are none.
   // nullopt: there may be more.
   Result<std::optional<std::vector<SeriesPoint>>> ShortHistory(JobId job, std::string_view name,
@@ -136,7 +152,9 @@ class SeriesStore {
                                                        const SampleQuery& query,
                                                        const Resumes& resumes = {}) const;
   Status Remove(JobId job);
-  void Close(JobId job);  // drops what is held in memory for a finished job
+  // The job is finished: with the next Sync what is held in memory for it goes, and an index stays
+  // that makes its summaries and outline quick to read again.
+  void Close(JobId job);
 
  private:
   struct Parts;

@@ -9,7 +9,11 @@
 #include <map>
 #include <thread>
 
+#include "base/files.h"
 #include "record/fault_testing.h"
+#include "record/series/series_frames.h"
+#include "record/series/series_places.h"
+#include "record/series/series_walk.h"
 
 namespace athanor {
 namespace {
@@ -330,11 +334,24 @@ TEST(SeriesStore, RefusesANameTooManyAndGoesOnWithTheKnownOnes) {
   PointBatch batch;
   for (uint64_t i = 0; i < 100'000; ++i) batch.items.push_back(Item(i, std::to_string(i), 1, 1));
   ASSERT_EQ(store->Append(job, batch).value(), 100'000u);
-  const auto refused = store->Append(job, {1, 0, 0, {Item(100'000, "one more", 1, 1)}});
+  const auto refused = store->Append(
+      job, {1, 0, 0, {Item(100'000, "one more", 1, 1), Item(100'001, "8", 2, 3)}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(store->Append(job, {1, 0, 0, {Item(100'001, "7", 2, 3)}}).value(), 1u);
-  EXPECT_EQ(OpenSeries(dir.path())->Read(job, "7").value().size(), 2u);
+  EXPECT_EQ(refused.error().id, kTooManyNames);
+  EXPECT_NE(refused.error().what.find("'one more'"), std::string::npos);
+  EXPECT_EQ(store->Append(job, {1, 0, 0, {Item(100'002, "7", 2, 3)}}).value(), 1u);
+  FrameMaker maker(9);
+  maker.Add(1, "another", 1, 0, 1);
+  maker.Add(2, "9", 5, 0, 1);
+  const auto sent = store->AppendFrames(job, maker.Take());
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().id, kTooManyNames);
+  for (const char* name : {"7", "8", "9"}) {
+    EXPECT_EQ(store->Read(job, name).value().size(), 2u) << name;
+    EXPECT_EQ(OpenSeries(dir.path())->Read(job, name).value().size(), 2u) << name;
+  }
+  EXPECT_FALSE(store->Read(job, "one more"));
 }
 
 TEST(SeriesStore, ForgetsARemovedJobAndTakesItUpAgain) {
@@ -378,10 +395,128 @@ TEST(SeriesStore, PointsGoWhereTheFileIsAlsoWhenItWasTakenAwayAMomentAgo) {
   auto store = OpenSeries(dir.path());
   ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 1)}}));
   const std::string id = job.ToString();
-  ASSERT_TRUE(RemoveTree(dir / id.substr(0, 5) + "/" + id + ".series").ok());
+  ASSERT_TRUE(RemoveTree(dir / id.substr(id.size() - 2) + "/" + id + ".series").ok());
   EXPECT_FALSE(store->Append(job, {1, 0, 0, {Item(2, "x", 2, 2)}}));
   ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(2, "x", 2, 2)}}));
   EXPECT_EQ(OpenSeries(dir.path())->Read(job, "x").value().at(0).value, 2);
+}
+
+// Planted bug: look only where new files go.
+TEST(SeriesStore, FilesLieSpreadAndThoseOfOlderVersionsAreTakenUpWhereTheyAre) {
+  const TestDir dir;
+  std::map<std::string, int> folders;
+  auto store = OpenSeries(dir.path());
+  for (int i = 0; i < 200; ++i) {
+    const JobId job = JobId::New();
+    ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 1)}}));
+    ++folders[DirName(FindSeries(dir.path(), job))];
+  }
+  EXPECT_GT(folders.size(), 100u);
+  const JobId job = JobId::New();
+  ASSERT_TRUE(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 1)}}));
+  store.reset();
+  const std::string old = OldSeriesPath(dir.path(), job);
+  ASSERT_TRUE(MakeDirs(DirName(old)));
+  ASSERT_EQ(::rename(SeriesPath(dir.path(), job).c_str(), old.c_str()), 0);
+  store = OpenSeries(dir.path());
+  EXPECT_EQ(store->Append(job, {1, 0, 0, {Item(1, "x", 1, 1), Item(2, "x", 2, 1)}}).value(), 1u);
+  ASSERT_TRUE(store->Sync());
+  EXPECT_EQ(FindSeries(dir.path(), job), old);
+  EXPECT_EQ(OpenSeries(dir.path())->Read(job, "x").value().size(), 2u);
+  ASSERT_TRUE(store->Remove(job));
+  EXPECT_FALSE(Exists(old));
+  EXPECT_FALSE(store->Read(job, "x"));
+}
+
+// Planted bugs: DropOutline leaves `outlined`, Outline takes no points that came while it read, or
+// Trim drops a state under its user.
+TEST(SeriesStore, AStoreWithoutRoomForItsStatesSaysTheSame) {
+  Dice dice(TestSeed());
+  for (int round = 0; round < 6; ++round) {
+    const TestDir roomy_dir;
+    const TestDir tight_dir;
+    auto roomy = OpenSeries(roomy_dir.path());
+    // At 0 each call ends with an empty store; a little more leaves states without outlines.
+    auto tight = SeriesStore::Open(tight_dir.path(), {}, round % 2 == 0 ? 0 : 6000).value();
+    std::vector<JobId> jobs;
+    for (int i = 0; i < 5; ++i) jobs.push_back(JobId::New());
+    uint64_t seq = 0;
+    for (int turn = 0; turn < 120; ++turn) {
+      const JobId job = jobs[dice.Below(jobs.size())];
+      PointBatch batch;
+      batch.channel = dice.Once(5) ? kGuessChannel : 3;
+      for (uint64_t i = 1 + dice.Below(900); i > 0; --i) {
+        const auto step = static_cast<int64_t>(dice.Once(9) ? dice.Below(50) : seq);
+        batch.items.push_back(Item(++seq, "m" + std::to_string(dice.Below(3)), step,
+                                   static_cast<double>(dice.Below(1000)), step));
+      }
+      ASSERT_EQ(tight->Append(job, batch).value(), roomy->Append(job, batch).value());
+      if (dice.Once(3)) {
+        ASSERT_TRUE(tight->Sync());
+      }
+      const JobId read = jobs[dice.Below(jobs.size())];
+      const auto want = roomy->Summaries(read).value();
+      const auto have = tight->Summaries(read).value();
+      ASSERT_EQ(have.size(), want.size());
+      for (size_t i = 0; i < want.size(); ++i) {
+        ASSERT_EQ(have[i].name, want[i].name);
+        ASSERT_EQ(have[i].count, want[i].count);
+        ASSERT_EQ(have[i].last, want[i].last);
+        SampleQuery query;
+        query.width = 20;
+        const auto sample = tight->Sample(read, want[i].name, query).value();
+        const auto wanted = roomy->Sample(read, want[i].name, query).value();
+        ASSERT_EQ(sample.size(), wanted.size());
+        for (size_t k = 0; k < wanted.size(); ++k) ASSERT_EQ(sample[k].value, wanted[k].value);
+      }
+    }
+  }
+}
+
+// Meant for the tsan preset. Planted bug: Outline keeps the state's mutex from before it let go.
+TEST(SeriesStore, CanBeReadWhileStatesComeAndGo) {
+  const TestDir dir;
+  auto store = SeriesStore::Open(dir.path(), {}, 20'000).value();
+  std::vector<JobId> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(JobId::New());
+  std::atomic<bool> done = false;
+  std::vector<std::thread> readers;
+  for (int kind = 0; kind < 3; ++kind) {
+    readers.emplace_back([&, kind] {
+      for (size_t i = 0; !done; ++i) {
+        const JobId job = jobs[i % jobs.size()];
+        if (kind == 0) {
+          ASSERT_TRUE(store->Sync());
+        } else if (auto walk = store->Walk(job, "x", WalkOrder::kByTime, false)) {
+          uint64_t count = 0;
+          for (;;) {
+            const auto points = walk->Next(700);
+            ASSERT_TRUE(points);
+            for (const auto& point : *points) {
+              ASSERT_EQ(point.value, static_cast<double>(++count));
+            }
+            if (points->empty()) break;
+          }
+          const auto summaries = store->Summaries(job);
+          ASSERT_TRUE(summaries);
+          ASSERT_GE(summaries->at(0).count, count);
+        }
+      }
+    });
+  }
+  std::map<JobId, uint64_t> sent;
+  for (int turn = 0; turn < 400; ++turn) {
+    const JobId job = jobs[static_cast<size_t>(turn) % jobs.size()];
+    PointBatch batch;
+    for (int i = 0; i < 50; ++i) {
+      const uint64_t seq = ++sent[job];
+      batch.items.push_back(Item(seq, "x", static_cast<int64_t>(seq), static_cast<double>(seq),
+                                 static_cast<int64_t>(seq)));
+    }
+    ASSERT_EQ(store->Append(job, batch).value(), 50u);
+  }
+  done = true;
+  for (auto& reader : readers) reader.join();
 }
 
 // For the thread sanitizer as well: a reader sees a prefix, whole batches of it.

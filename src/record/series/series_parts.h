@@ -1,0 +1,77 @@
+// The inside of a SeriesStore. series_store.cc appends and syncs, series_opening.cc brings states
+// and indexes in line with files, series_reads.cc reads.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "record/open_jobs.h"
+#include "record/series/held_files.h"
+#include "record/series/job_series.h"
+#include "record/series/series_store.h"
+
+namespace athanor {
+
+struct SeriesStore::Parts {
+  using NewNames = std::map<std::string_view, uint32_t>;  // that a write defines, with their ids
+  using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
+  using SummaryByName = std::map<std::string, RunningSummary, std::less<>>;
+  using Lock = std::unique_lock<std::mutex>;
+
+  Parts(std::string folder, OnDamage report, size_t held_bytes);
+
+  const std::string dir;
+  const OnDamage on_damage;
+  const size_t held_bytes;
+  OpenJobs<JobSeries> jobs;
+
+  HeldFiles held;
+  struct Dirty {
+    std::string path;
+    bool created = false;
+  };
+  std::mutex dirty_mutex;  // of both below
+  std::map<JobId, Dirty> dirty;
+  std::vector<JobId> closed;
+
+  // What is at or below `length`, or becomes known of the file: `lock` holds the state's mutex.
+  Status Open(JobId job, JobSeries& state) const;
+  Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
+  void TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const;
+  // Brings the outlines back if they were put away. Lets go of the lock while it reads.
+  Status Outline(JobId job, JobSeries& state, Lock& lock) const;
+  // Lets go of the lock while it writes. An index that cannot be kept is none.
+  void KeepIndex(JobId job, JobSeries& state, Lock& lock) const;
+  void KeepIndexIfDue(JobId job);   // it has grown much
+  void KeepIndexAtEnd(JobId job, JobSeries& state) const;  // it is put away
+  void Trim();
+  // What calls leave in memory is put away by the next Sync; if none comes, by them.
+  void TrimIfMuch() {
+    if (jobs.weight() > 2 * held_bytes) Trim();
+  }
+
+  template <class Work>
+  Result<size_t> WithState(JobId job, Work work);
+  Result<size_t> Append(JobId job, JobSeries& state, const PointBatch& batch,
+                        std::optional<uint64_t> last);
+  Status Write(JobId job, JobSeries& state, const NewNames& defined,
+               std::vector<SeriesBlock>& blocks);
+  void MarkDirty(JobId job, const std::string& path, bool created);
+
+  Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
+  Result<std::vector<SeriesChunk>> Chunks(JobId job, std::string_view name);  // none of a name unknown
+  Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
+                    std::vector<SeriesPoint>& points);
+  Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
+  Status Renew(JobSeries& state, uint64_t length, SummaryByName& made) const;
+
+  void Report(JobId job, const std::string& path, std::string what, std::string why) const;
+  // Needs the state's mutex. Of a scan that was to reach `to`.
+  void ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const;
+  void ReportShort(JobId job, JobSeries& state, const SeriesScan& scan, uint64_t to) const;
+};
+
+}  // namespace athanor

@@ -1,0 +1,20 @@
+// Where the series of jobs lie beneath a store's folder: <last 2 digits of the id>/<id>.series, the
+// index beside it. The first digits of an id are its time, and all runs of a month would share a
+// folder; the last are chance. Older versions took the first five: what they wrote stays there.
+#pragma once
+
+#include <string>
+
+#include "job/ids.h"
+
+namespace athanor {
+
+// The file of the job, in the older place if it is there. It need not exist.
+std::string FindSeries(const std::string& dir, JobId job);
+// Where a new file goes, and where older versions put theirs.
+std::string SeriesPath(const std::string& dir, JobId job);
+std::string OldSeriesPath(const std::string& dir, JobId job);
+// The index that belongs to a file.
+std::string IndexBeside(const std::string& series);
+
+}  // namespace athanor
