@@ -38,7 +38,7 @@ const kFont = '11px system-ui, sans-serif';
 export function axisText(value: number | null): string {
   if (value === null) return '';
   const size = Math.abs(value);
-  if (size >= 1e9 || (size > 0 && size < 1e-3)) return value.toExponential(0).replace('e+', 'e');
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) return Number(value.toPrecision(3)).toExponential().replace('e+', 'e'); // neighbours never look the same
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)}M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)}k`;
   return String(+value.toPrecision(6));
