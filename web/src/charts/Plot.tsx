@@ -93,9 +93,12 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
       x: {
         time: settings.axis === 'time',
         distr: settings.logX ? 3 : 1,
-        range: (_u, low, high) =>
-          moving.range ?? latest.current.range ??
-          (low !== high ? [low, high] : settings.logX ? [low / 2, high * 2] : [low - 0.5, high + 0.5]),
+        range: (_u, low, high) => {
+          const { x } = latest.current.model;
+          if (x.length === 1) high = low = x[0]!; // the library would make a hundred of it
+          return moving.range ?? latest.current.range ??
+            (low !== high ? [low, high] : settings.logX ? [low / 2, high * 2] : [low - 0.5, high + 0.5]);
+        },
       },
       y: {
         distr: settings.logY ? 3 : 1,
