@@ -21,6 +21,8 @@ LONG = """
 
 
 class Arrange(PageCase):
+    viewport = {"width": 1280, "height": 1200}  # charts of two sections at a time
+
     viewport = {"width": 1400, "height": 900}
 
     @classmethod

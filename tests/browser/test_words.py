@@ -12,6 +12,7 @@ from kit import PageCase
 
 import harness
 
+JSON = {"Content-Type": "application/json"}
 # A metric and a parameter of the same name; one metric with a goal, some without.
 TRAIN = """
     import athanor
@@ -90,9 +91,9 @@ class Words(PageCase):
 
     # The planted bug: "Finished" for runs that no job made.
     def test_one_word_for_one_state(self):
-        run = self.server.http("POST", "/api/2.0/mlflow/runs/create", {"experiment_id": "0", "run_name": "bare"}).json()
+        run = self.server.http("POST", "/api/2.0/mlflow/runs/create", {"experiment_id": "0", "run_name": "bare"}, JSON).json()
         run = run["run"]["info"]["run_id"]
-        self.server.http("POST", "/api/2.0/mlflow/runs/update", {"run_id": run, "status": "FINISHED"})
+        self.server.http("POST", "/api/2.0/mlflow/runs/update", {"run_id": run, "status": "FINISHED"}, JSON)
         page = self.open("#/runs")
         page.locator(".grid-row", has_text="bare").get_by_text("Completed").wait_for()
         self.assertRegex(self.server.ath("runs", check=0).stdout, r"(?m)bare.*Completed")

@@ -53,7 +53,7 @@ class Runs(harness.Case):
     def test_table_has_the_columns_asked_for(self):
         text = self.server.ath("runs", "-c", "loss", "-c", "params.scale", check=0).stdout
         head, *rows = text.splitlines()
-        self.assertEqual(head.split(), ["RUN", "NAME", "EXPERIMENT", "STATUS", "STARTED", "loss",
+        self.assertEqual(head.split(), ["RUN", "NAME", "EXPERIMENT", "STATE", "CREATED", "loss",
                                         "scale"])
         (fast,) = [row.split() for row in rows if " fast " in row]
         self.assertEqual(fast[-2:], ["0.05", "1"])

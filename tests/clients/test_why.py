@@ -35,7 +35,7 @@ class Why(Case):
             hold = []
             while True:
                 hold.append(bytearray(8 << 20))
-        """, flags=["--memory", "100MB"])
+        """, flags=["--memory", "100MiB"])
         self.server.wait(job)
         off = self.off(job, "memory")
         if off:
@@ -45,7 +45,7 @@ class Why(Case):
         exit = self.server.show(job)["attempts"][-1]["exit"]
         self.assertTrue(exit["oom_killed"])
         self.assertGreater(exit["memory_peak"], 50 << 20)
-        self.assertEqual(exit["memory_limit"] // 4096, 100_000_000 // 4096)
+        self.assertEqual(exit["memory_limit"] // 4096, (100 << 20) // 4096)
 
     def test_memory_error_of_python_is_out_of_memory(self):
         job = self.server.python("""
@@ -203,7 +203,7 @@ class CgroupV2(Case):
         if not unified:
             self.skipTest("this machine has cgroup v1 only; tests/faults/test_cgroup2.py boots one with v2")
         job = self.server.python("x = bytearray(1 << 30)\nfor i in range(0, 1 << 30, 4096): x[i] = 1",
-                                 flags=["--memory", "100MB"])
+                                 flags=["--memory", "100MiB"])
         self.ended(job, "Failed")
         self.assertEqual(self.server.json("why", job)["cause"]["kind"], "out_of_memory")
 

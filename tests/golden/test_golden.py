@@ -298,7 +298,7 @@ class Ending(Golden):
 
     def test_run_on_a_terminal(self):
         for name, mark, env in (("tty_run_end", "✔", {}),
-                                ("tty_run_end_ascii", "ok completed",
+                                ("tty_run_end_ascii", "ok Completed",
                                  {"ATH_ASCII": "1", "NO_COLOR": "1"})):
             code, text = terminal(self.server, ["run", "--name", name.replace("_", "-"), "--",
                                                 "python3", "train.py"], env=env)

@@ -41,12 +41,10 @@ function Section({ name, metrics, children, take }: {
 }
 
 // How many stand side by side: all that fit, but no place stays empty while there are fewer, and the
-// last row is about as full as the others.
-function across(metrics: string[], columns: number, layout: Layout): number {
-  const cells = metrics.reduce((sum, name) => sum + Math.min(layout.sizes.get(name)?.span ?? 1, columns), 0);
-  const widest = metrics.reduce((most, name) => Math.max(most, Math.min(layout.sizes.get(name)?.span ?? 1, columns)), 1);
-  const rows = Math.max(1, Math.ceil(cells / columns));
-  return Math.max(widest, Math.min(columns, Math.ceil(cells / rows)));
+// last row is about as full as the others. A chart that somebody made wider takes several of them.
+function across(charts: number, columns: number): number {
+  const rows = Math.max(1, Math.ceil(charts / columns));
+  return Math.max(1, Math.ceil(charts / rows));
 }
 
 function unpin(name: string): void {
@@ -97,7 +95,7 @@ export function ChartGrid({ runs, metrics, sync, last }: {
       {shown.map(([section, list]) => (
         <Section key={section} name={section} metrics={list} take={(name) => to(name, section)}>
           {(some) => {
-            const side = across(some, columns, layout);
+            const side = across(some.length, columns);
             // One chart over a wide screen is higher, or it would be a strip.
             const height = kHeights[size] * (side === 1 && box.width > kWide ? 1.5 : 1);
             return (
@@ -106,7 +104,7 @@ export function ChartGrid({ runs, metrics, sync, last }: {
                 const own = layout.sizes.get(metric);
                 return (
                   <ChartCard key={metric} metric={metric} runs={runs} settings={settings} range={range} onRange={setRange}
-                    sync={sync} last={last?.get(metric)} section={section} sections={titles} columns={columns}
+                    sync={sync} last={last?.get(metric)} section={section} sections={titles} columns={side}
                     size={own ?? { span: 1, height }} changed={!!own || layout.sections.some(([, all]) => all.includes(metric))}
                     onSize={(next: Size) => keep(resize(layout, metric, next))} onMove={to} beside={list}
                     onForget={() => keep(forget(layout, metric))} />

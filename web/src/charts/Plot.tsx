@@ -38,7 +38,7 @@ const kFont = '11px system-ui, sans-serif';
 export function axisText(value: number | null): string {
   if (value === null) return '';
   const size = Math.abs(value);
-  if (size >= 1e9 || (size > 0 && size < 1e-3)) return value.toExponential(0).replace('e+', 'e');
+  if (size >= 1e9 || (size > 0 && size < 1e-3)) return Number(value.toPrecision(3)).toExponential().replace('e+', 'e'); // neighbours never look the same
   if (size >= 1e6) return `${+(value / 1e6).toPrecision(4)}M`;
   if (size >= 1e4) return `${+(value / 1e3).toPrecision(4)}k`;
   return String(+value.toPrecision(6));
@@ -93,9 +93,12 @@ function options(props: PlotProps, latest: { current: PlotProps }, hidden: HTMLE
       x: {
         time: settings.axis === 'time',
         distr: settings.logX ? 3 : 1,
-        range: (_u, low, high) =>
-          moving.range ?? latest.current.range ??
-          (low !== high ? [low, high] : settings.logX ? [low / 2, high * 2] : [low - 0.5, high + 0.5]),
+        range: (_u, low, high) => {
+          const { x } = latest.current.model;
+          if (x.length === 1) high = low = x[0]!; // the library would make a hundred of it
+          return moving.range ?? latest.current.range ??
+            (low !== high ? [low, high] : settings.logX ? [low / 2, high * 2] : [low - 0.5, high + 0.5]);
+        },
       },
       y: {
         distr: settings.logY ? 3 : 1,

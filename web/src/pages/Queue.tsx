@@ -53,10 +53,10 @@ export function Queue() {
               <section class="card flush">
                 <header><h2>On the machine now</h2></header>
                 {running.length === 0 ? <p class="dim" style={{ padding: '0 16px 14px' }}>Nothing runs now.</p> : running.map((job) => (
-                  <div key={job.id} class="fail-row row">
+                  <div key={job.id} class="fail-row"><div class="row">
                     <a class="grow cut" href={href(['job', job.id])}>{job.name}</a>
                     <State state={job.shown_state} bare /><span class="dim"><Took of={job} /></span>
-                  </div>
+                  </div></div>
                 ))}
               </section>
             </div>

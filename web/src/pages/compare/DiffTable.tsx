@@ -11,6 +11,7 @@ import type { Difference, Run } from '../../state/types';
 import { useLoaded } from '../../state/use';
 
 const kMostJobs = 16;
+const kSections: Record<string, string> = { params: 'Parameters', parameters: 'Parameters', metrics: 'Metrics', tags: 'Tags', source: 'Source', packages: 'Packages', data: 'Data', hardware: 'Hardware', command: 'Command' };
 
 // What the runs themselves tell, also of those that no job made.
 export function differences(runs: Run[], all: boolean): Difference[] {
@@ -56,7 +57,7 @@ export function DiffTable({ runs, all }: { runs: Run[]; all: boolean }) {
         </thead>
         <tbody>
           {sections.map((section) => [
-            <tr key={section}><th class="head" colSpan={runs.length + 1} scope="rowgroup">{section}</th></tr>,
+            <tr key={section}><th class="head" colSpan={runs.length + 1} scope="rowgroup">{kSections[section] ?? section}</th></tr>,
             ...rows.filter((row) => row.section === section).slice(0, 300).map((row) => {
               const best = bestOf(row);
               const differs = new Set(row.values).size > 1;

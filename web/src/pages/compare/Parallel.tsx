@@ -155,7 +155,7 @@ export function Parallel({ runs, ids, brushes, onBrush }: {
           onPointerDown={down} onPointerMove={move} onPointerUp={up} onPointerLeave={() => setNear(undefined)} />
       </div>
       </div>
-      <div class="dim" style={{ height: px(20) }}>{name ?? 'Drag along an axis to choose; click it to undo.'}</div>
+      <div class="dim" style={{ minHeight: px(20) }}>{name ?? 'Drag along an axis to choose; click it to undo.'}</div>
     </>
   );
 }

@@ -91,7 +91,7 @@ export function Scatter({ runs, x, y, colour }: { runs: Run[]; x: string; y: str
         <canvas ref={canvas} role="img" aria-label={`${dims[1]!.title} over ${dims[0]!.title} of ${runs.length} runs`} onPointerMove={find}
           onPointerLeave={() => setNear(undefined)} onClick={() => near && go(['job', near.id])} />
       </div>
-      <div class="dim" style={{ height: px(20) }}>
+      <div class="dim" style={{ minHeight: px(20) }}>
         {near ? `${near.name}: ${dims.map((dim) => `${dim.title} ${rawValue(near, dim.id) ?? '–'}`).join(' · ')}` : ''}
       </div>
     </>

@@ -158,7 +158,7 @@ function Facts({ job }: { job: Job }) {
       <dl class="facts">
         <dt>Id</dt><dd class="mono">{job.id}</dd>
         <dt>User</dt><dd>{job.user}</dd>
-        <dt>Submitted</dt><dd><Time at={job.created} exact /></dd>
+        <dt>Created</dt><dd><Time at={job.created} exact /></dd>
         <dt>Started</dt><dd>{job.started ? <Time at={job.started} exact /> : '–'}</dd>
         <dt>Ended</dt><dd>{job.ended ? <Time at={job.ended} exact /> : '–'}</dd>
         <dt title="From when its script first ran until it ended">Took</dt><dd><Took of={job} /></dd>
