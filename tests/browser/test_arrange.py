@@ -21,9 +21,7 @@ LONG = """
 
 
 class Arrange(PageCase):
-    viewport = {"width": 1280, "height": 1200}  # charts of two sections at a time
-
-    viewport = {"width": 1400, "height": 900}
+    viewport = {"width": 1400, "height": 1300}  # what is dragged, and where to, are in view at once
 
     @classmethod
     def setUpClass(cls):

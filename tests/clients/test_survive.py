@@ -115,7 +115,7 @@ class Notice(Survive):
                 self.assertIn("file ['cause', 'deadline_unix_ms']", log)
                 self.assertEqual(self.causes(record), ["preempted", "completed"])
                 first, second = record["attempts"]
-                self.assertRegex(first["cause"]["text"], r"; saved in \S+( \S+)? of 2:00$")
+                self.assertRegex(first["cause"]["text"], r"; saved in \S+( \S+)? of 2 m$")
                 self.assertGreaterEqual(first["exit"]["saved_ms"], 0)
                 self.assertEqual(second["resumed_from"], first["saved"]["id"])
                 self.assertEqual(second["resumed_step"], first["saved"]["step"])

@@ -34,11 +34,12 @@ struct MlflowCall {
   Access need;
   MlflowHandler handler;
   bool slow = false;  // a read that belongs on a thread of its own
-  // What to call there instead when the run that is named has points that were not looked at yet.
-  MlflowHandler of_stale_run = nullptr;
   // The same for requests that can be answered at once, without a Fields or a thread; none: not
   // this one.
   std::optional<Result<Answer>> (*plain)(Mlflow& mlflow, const Call& call) = nullptr;
+  // What to call, on a thread of its own, when the run that is named has points that were not looked
+  // at yet.
+  MlflowHandler of_stale_run = nullptr;
 };
 
 std::span<const MlflowCall> ExperimentCalls();

@@ -331,7 +331,7 @@ constexpr MlflowCall kCalls[] = {
     {"POST", "/2.0/mlflow/runs/delete", "runs.delete", Access::kSubmit, Delete},
     {"POST", "/2.0/mlflow/runs/restore", "runs.restore", Access::kSubmit, Restore},
     {"GET", "/2.0/mlflow/runs/get", "runs.get", Access::kRead, Get, false,
-     GetStale},
+     nullptr, GetStale},
     {"POST", "/2.0/mlflow/runs/search", "runs.search", Access::kRead, Search, true},
     {"POST", "/2.0/mlflow/runs/log-parameter", "runs.log_parameter", Access::kSubmit, LogParam},
     {"POST", "/2.0/mlflow/runs/set-tag", "runs.set_tag", Access::kSubmit, SetTag},

@@ -1,11 +1,12 @@
 #include "record/runs/kept_metrics.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
+#include <cerrno>
 #include <cmath>
 #include <cstring>
 #include <utility>
@@ -20,6 +21,7 @@ namespace {
 
 constexpr std::string_view kMark = "ATHKEPT1";
 constexpr size_t kHead = 8;              // of a record: size, checksum
+constexpr size_t kReadAtOnce = 1 << 20;
 constexpr uint64_t kMostWaste = 1 << 20;  // bytes that do not count and are not worth a word
 
 enum Kind : uint8_t { kName = 1, kMetrics, kTouched };
@@ -130,25 +132,42 @@ std::string HeaderFor(const std::string& series) {
   return fmt::format("{} {} {} {}\n", kMark, Trim(*boot), info.st_dev, info.st_ino);
 }
 
-// The file in memory, for as long as it is read.
-class Mapped {
+// The front of a file that is read once, from begin to end.
+class Front {
  public:
-  Mapped(int fd, size_t size)
-      : size_(size), at_(size == 0 ? MAP_FAILED : ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd, 0)) {
-    if (at_ != MAP_FAILED) ::madvise(at_, size_, MADV_SEQUENTIAL);
+  explicit Front(int fd) : fd_(fd) {}
+
+  // The next `size` bytes, which stay there; none: there are fewer.
+  std::string_view Look(size_t size) {
+    if (bytes_.size() - at_ < size) Fill(size);
+    return bytes_.size() - at_ < size ? std::string_view() : std::string_view(bytes_).substr(at_, size);
   }
-  ~Mapped() {
-    if (at_ != MAP_FAILED) ::munmap(at_, size_);
+  void Pass(size_t size) {
+    at_ += size;
+    passed_ += size;
   }
-  Mapped(const Mapped&) = delete;
-  Mapped& operator=(const Mapped&) = delete;
-  std::string_view bytes() const {
-    return at_ == MAP_FAILED ? std::string_view() : std::string_view(static_cast<char*>(at_), size_);
-  }
+  uint64_t passed() const { return passed_; }
 
  private:
-  size_t size_;
-  void* at_;
+  void Fill(size_t wanted) {
+    bytes_.erase(0, at_);
+    at_ = 0;
+    size_t have = bytes_.size();
+    bytes_.resize(std::max(wanted, kReadAtOnce));
+    while (have < bytes_.size()) {
+      const ssize_t got = ::pread(fd_, bytes_.data() + have, bytes_.size() - have,
+                                  static_cast<off_t>(passed_ + have));
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) break;
+      have += static_cast<size_t>(got);
+    }
+    bytes_.resize(have);
+  }
+
+  const int fd_;
+  std::string bytes_;
+  size_t at_ = 0;
+  uint64_t passed_ = 0;
 };
 
 }  // namespace
@@ -250,22 +269,26 @@ void KeptMetrics::Read(Reader& reader) {
 uint64_t KeptMetrics::ReadRecords(Reader& reader) {
   struct stat info {};
   if (::fstat(file_.get(), &info) != 0) return 0;
-  const Mapped mapped(file_.get(), static_cast<size_t>(info.st_size));
-  const std::string_view all = mapped.bytes();
+  const auto length = static_cast<uint64_t>(info.st_size);
+  Front front(file_.get());
   const std::string header = HeaderFor(series_);
-  if (header.empty() || !StartsWith(all, header)) return 0;
-
+  if (header.empty() || front.Look(header.size()) != header) return 0;
+  front.Pass(header.size());
   KeptRecords records(reader);
-  size_t at = header.size();
-  while (all.size() - at >= kHead) {
+  while (true) {
+    const auto head = front.Look(kHead);
+    if (head.empty()) break;
     uint32_t size = 0, sum = 0;
-    std::memcpy(&size, all.data() + at, 4);
-    std::memcpy(&sum, all.data() + at + 4, 4);
-    if (size > all.size() - at - kHead) break;
-    const auto payload = all.substr(at + kHead, size);
+    std::memcpy(&size, head.data(), 4);
+    std::memcpy(&sum, head.data() + 4, 4);
+    if (size > length - front.passed() - kHead) break;
+    const auto record = front.Look(kHead + size);
+    if (record.empty()) break;
+    const auto payload = record.substr(kHead);
     if (Crc32c(payload) != sum || !records.Take(payload)) break;
-    at += kHead + size;
+    front.Pass(record.size());
   }
+  const uint64_t at = front.passed();
   names_ = records.names();
   bloated_ = records.waste() > at / 2 + kMostWaste;
   return at;
