@@ -58,5 +58,25 @@ TEST(Shown, AnAttemptWhoseMachineGoesIsInterrupting) {
   EXPECT_EQ("Queued", ShownState(record, kNow));
 }
 
+TEST(Shown, TimeCountsFromWhenTheScriptFirstRan) {
+  JobRecord record;
+  EXPECT_EQ(FirstStarted(record).ms, 0);
+  record.attempts.resize(3);
+  record.attempts[0].placed = {10};  // it was given a place, and lost it before the script ran
+  EXPECT_EQ(FirstStarted(record).ms, 0);
+  record.attempts[1].started = {20};
+  record.attempts[2].started = {30};
+  EXPECT_EQ(FirstStarted(record).ms, 20);
+}
+
+TEST(Shown, MlflowsStatesHaveTheWordsOfJobs) {
+  EXPECT_EQ(ShownStatus("FINISHED"), "Completed");
+  EXPECT_EQ(ShownStatus("KILLED"), "Stopped");
+  EXPECT_EQ(ShownStatus("SCHEDULED"), "Queued");
+  EXPECT_EQ(ShownStatus("RUNNING"), "Running");
+  EXPECT_EQ(ShownStatus("FAILED"), "Failed");
+  EXPECT_EQ(ShownStatus("odd"), "odd");
+}
+
 }  // namespace
 }  // namespace athanor

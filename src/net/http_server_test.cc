@@ -56,6 +56,27 @@ TEST(HttpServer, AnswersPipelinedRequestsInOrderEvenWhenTheFirstIsLate) {
   EXPECT_EQ(client.ReadAll(), "");
 }
 
+TEST(HttpServer, AnAnswerIsFinishedOnAnyThreadBeforeItLeaves) {
+  std::vector<std::thread> threads;
+  TestServer server([&threads](Request, Responder responder) {
+    responder.SetFinish([&threads](Response response, std::function<void(Response)> send) {
+      threads.emplace_back([response = std::move(response), send = std::move(send)]() mutable {
+        response.body += " and finished";
+        send(std::move(response));
+      });
+    });
+    responder.Send(Response::Text(200, "begun"));
+    responder.Send(Response::Text(200, "a second answer"));
+  });
+  auto client = RawClient::Tcp(server.port());
+  for (int i = 0; i < 2; ++i) {
+    client.Send("GET /a HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_EQ(BodyOf(client.ReadResponse()), "begun and finished");
+  }
+  EXPECT_EQ(server.OnLoop([&] { return threads.size(); }), 2U);
+  for (auto& thread : threads) thread.join();
+}
+
 TEST(HttpServer, AnswersAThousandPipelinedRequests) {
   TestServer server(Echo);
   auto client = RawClient::Tcp(server.port());

@@ -35,9 +35,18 @@ class Words(PageCase):
             for i, lr in enumerate(("0.00013", "0.0021", "0.0731"))]
         for job in cls.jobs:
             cls.server.wait(job)
-        # It holds the machine, so that another waits.
+        cls.server.script("deaf.py", """
+            import signal, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            print("deaf", flush=True)
+            time.sleep(1000)
+            """)
+        cls.deaf = cls.server.submit("python3", "deaf.py", flags=["--name", "deaf", "--cpus", "0.1"])
+        cls.addClassCleanup(lambda: cls.server.ath("stop", cls.deaf, "--now"))
+        cls.server.until_log(cls.deaf, "deaf")
+        # It holds the rest of the machine, so that another waits.
         cpus = cls.server.http("GET", "/api/v1/server").json()["machine"]["cpu_millis"] / 1000
-        cls.holds = cls.server.submit("sleep", "1000", flags=["--name", "holds", "--cpus", "%g" % cpus])
+        cls.holds = cls.server.submit("sleep", "1000", flags=["--name", "holds", "--cpus", "%g" % (cpus - 0.1)])
         cls.addClassCleanup(lambda: cls.server.ath("stop", cls.holds, "--now"))
         cls.server.until_state(cls.holds, "Running")
         cls.waits = cls.server.submit("sleep", "1000", flags=["--name", "waits", "--cpus", "%g" % cpus])
@@ -60,7 +69,7 @@ class Words(PageCase):
             self.assertEqual(cells[head.index("Took")], "–", name)
             self.assertRegex(cells[head.index("Created")], r"^\d+ [sm] ago$")
         page = self.open("#/job/waits")
-        page.locator(".page-head").get_by_text(re.compile(r"waiting for \d+(\.\d)? m?s")).wait_for()
+        page.locator(".page-head").get_by_text(re.compile(r"waiting for \d")).wait_for()
         page = self.open("#/job/never")
         self.assertEqual(self.fact(page, "Took"), "–")
         self.assertEqual(self.fact(page, "Started"), "–")
@@ -146,6 +155,15 @@ class Words(PageCase):
             page = self.open(place)
             harness.until(lambda: re.sub(r"^\(\d+\) ", "", page.title()) == title + " · Athanor", "the tab is called " + title)
 
+    # The planted bug: words behind a command drawn, and copied, as part of it.
+    def test_only_what_a_shell_runs_is_drawn_as_a_command(self):
+        self.server.ath("stop", self.deaf, check=0)
+        page = self.open("#/job/deaf")
+        page.get_by_text("to save and end").wait_for()
+        commands = page.locator(".command code").all_inner_texts()
+        self.assertEqual(commands, ["ath wait deaf"])
+        page.get_by_role("button", name="Copy ath wait deaf", exact=True).wait_for()
+
     # The planted bug: one click, and a week of training is gone.
     def test_stop_asks_first(self):
         job = self.server.submit("sleep", "1000", flags=["--name", "asked"])
@@ -216,6 +234,22 @@ class Words(PageCase):
         last = [one for one in drawn if one[0] == drawn[-1][0]][-2:]
         (_, _, left, wide), (_, _, right, wide_right) = last
         self.assertLess(left + wide / 2, right - wide_right / 2)
+
+    # The planted bug: plain, or all of it again, to a browser that has it.
+    def test_a_browser_gets_it_compressed_and_once(self):
+        page = self.open("#/server")
+        page.get_by_role("heading", name="Server", exact=True).wait_for()
+        sizes = page.evaluate("""async () => {
+            const url = new URL('api/v1/runs?filter=' + encodeURIComponent("attributes.run_name ILIKE 'word-%'"), document.baseURI).href;
+            for (let i = 0; i < 2; ++i) await (await fetch(url)).text();
+            return performance.getEntriesByName(url).map((one) => [one.transferSize, one.encodedBodySize, one.decodedBodySize]);
+        }""")
+        (first, packed, whole), (again, _, same) = sizes
+        self.assertGreater(whole, 1024)
+        self.assertLess(packed, whole)
+        self.assertGreater(first, packed)
+        self.assertEqual(same, whole)
+        self.assertLess(again, packed)  # the head of a 304, without a body
 
     # The planted bug: the whole list again, whoever's job has news.
     def test_what_did_not_change_does_not_travel(self):

@@ -48,11 +48,11 @@ def ts_texts(source):
         yield re.sub(r"\$\{(?:[^{}]|\{[^{}]*\})*\}", "{}", text), False
 
 
-def commands(text, goes_on, verbs):
-    """The commands of a text."""
+def commands(text, goes_on):
+    """The commands of a text, whether there is such a verb or not."""
     for found in re.finditer(r"(?:^|(?<=[\s`(:·;&$]))(?:ATHANOR_HOME=\S+ )?ath (?P<verb>[a-z]+)\b", text):
-        if found.group("verb") not in verbs or text[found.end():found.end() + 1] == ":":
-            continue  # "ath exec: what went wrong"
+        if text[found.end():found.end() + 1] == ":" or found.group("verb") == "athanor":
+            continue  # "ath exec: what went wrong"; "complete ath athanor"
         rest = text[found.end():]
         end = END.search(rest)
         command = text[found.start():found.end() + (end.start() if end else len(rest))]
@@ -60,7 +60,7 @@ def commands(text, goes_on, verbs):
         yield command.strip() if whole else command.rstrip() + " " + OPEN
 
 
-def offered(verbs):
+def offered():
     """{command: the files that have it}"""
     found = {}
     for folder, kinds in SOURCES:
@@ -73,6 +73,6 @@ def offered(verbs):
                     source = file.read()
                 texts = cpp_texts(source) if folder == "src" else ts_texts(source)
                 for text, goes_on in texts:
-                    for command in commands(text, goes_on, verbs):
+                    for command in commands(text, goes_on):
                         found.setdefault(command, set()).add(os.path.relpath(path, harness.TREE))
     return found

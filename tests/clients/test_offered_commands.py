@@ -130,8 +130,7 @@ class Offered(Case):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
-        harness.has_verb("run")
-        cls.offered = offered(harness.has_verb.known)
+        cls.offered = offered()
         server = cls.server
         cls.bin = os.path.join(server.root, "bin")
         os.mkdir(cls.bin)

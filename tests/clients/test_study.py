@@ -66,12 +66,26 @@ class Studies(Case):
             self.assertAlmostEqual(trial["value"], loss)
             job = self.server.show(trial["job"])
             self.assertEqual(job["name"], "digits-%d" % trial["trial"])
+            # What it took is what its job took: waiting for a place is no part of it.
+            self.assertEqual(trial["started"], job["started"])
+            self.assertEqual(trial["shown_state"], "done")
             self.assertEqual(job["spec"]["tags"]["athanor.trial"], str(trial["trial"]))
         self.assertEqual(study["best"]["value"], min(t["value"] for t in study["trials"]))
         rows = list(csv.DictReader(io.StringIO(self.tune("export", "digits").stdout)))
         self.assertEqual([int(row["trial"]) for row in rows], [1, 2, 3, 4, 5])
         self.assertEqual(float(rows[0]["x"]), study["trials"][0]["params"]["x"])
         self.assertIn("digits", self.tune("ls").stdout)
+
+    def test_a_trial_whose_job_waits_is_not_said_to_run(self):
+        cpus = self.server.http("GET", "/api/v1/server").json()["machine"]["cpu_millis"] / 1000
+        holds = self.server.submit("sleep", "600", flags=["--cpus", "%g" % cpus])
+        self.addCleanup(self.server.ath, "stop", "--now", holds)
+        self.server.until_state(holds, "Running")
+        self.assertEqual(self.tune(self.job(trials=1), "-d", "--name", "waiting").returncode, 0)
+        trial = until(lambda: [t for t in self.study("waiting")["trials"] if t.get("job")], "it has a job")[0]
+        self.assertEqual((trial["shown_state"], trial.get("started")), ("queued", None))
+        self.assertIn("queued", self.tune("show", "waiting").stdout)
+        self.tune("stop", "waiting")
 
     def test_the_same_seed_is_the_same_search(self):
         asked = []
