@@ -199,7 +199,10 @@ Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
     if ((after_ && place <= *after_) || (bound && place > *bound)) return;
     entries.push_back({place, point});
   };
+  entries.reserve(std::min(most, kRoom) + kChunkPoints);
   Reader read;
+  uint64_t begun = 0;  // from here
+  uint64_t done = 0;   // to here all was read: neighbours share blocks
   size_t full = most;
   for (size_t i = passed_; i < extents_.size(); ++i) {
     const Extent& extent = extents_[i];
@@ -208,7 +211,13 @@ Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
     if (!read) {
       ATHANOR_TRY(read, open_());
     }
-    ATHANOR_CHECK_OK(read(extent.from, extent.to, take));
+    const bool joins = extent.from >= begun && extent.from <= done;
+    if (!joins) begun = extent.from;
+    const uint64_t from = joins ? done : extent.from;
+    if (from < extent.to) {
+      ATHANOR_CHECK_OK(read(from, extent.to, take));
+      done = extent.to;
+    }
     if (entries.size() < full) continue;
     Tidy(entries);
     if (auto end = Cut(entries, most)) bound = end;
