@@ -211,6 +211,8 @@ int main(int argc, char** argv) {
         Send(client);
       } else if (next < times) {
         begin(client);
+      } else {
+        ::close(client.fd);  // a server may close one that is idle, which is no failure
       }
     }
   }
