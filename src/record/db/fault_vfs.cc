@@ -7,16 +7,17 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <map>
+#include <mutex>
 #include <new>
+
+#include "base/files.h"
 
 namespace athanor {
 namespace {
 
 std::string Contents(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
+  return ReadFile(path).value_or("");
 }
 
 }  // namespace
@@ -24,6 +25,8 @@ std::string Contents(const std::string& path) {
 struct FaultVfs::Parts {
   sqlite3_vfs vfs{};
   sqlite3_vfs* real = nullptr;
+  // A store takes a long log in on a thread of its own, beside the one that writes.
+  std::mutex mutex;  // for all below
   int countdown = -1;  // changes until the failure; -1: none armed
   int code = SQLITE_OK;
   bool forever = false;
@@ -33,6 +36,7 @@ struct FaultVfs::Parts {
   std::map<std::string, std::string> synced;  // path -> bytes that a power cut leaves
 
   int Change() {
+    const std::lock_guard lock(mutex);
     ++changes;
     if (countdown < 0) return SQLITE_OK;
     if (countdown > 0) {
@@ -43,7 +47,8 @@ struct FaultVfs::Parts {
     failed = true;
     return code;
   }
-  void KillIfAsked() const {
+  void KillIfAsked() {
+    const std::lock_guard lock(mutex);
     if (kill) ::kill(::getpid(), SIGKILL);
   }
 };
@@ -96,7 +101,9 @@ int Sync(sqlite3_file* file, int /*flags*/) {
   }
   // The real disk is spared: what a power cut leaves is kept here.
   const std::string& path = *reinterpret_cast<FaultFile*>(file)->path;
-  if (!path.empty()) PartsOf(file).synced[path] = Contents(path);
+  if (path.empty()) return SQLITE_OK;
+  const std::lock_guard lock(PartsOf(file).mutex);
+  PartsOf(file).synced[path] = Contents(path);
   return SQLITE_OK;
 }
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
@@ -164,7 +171,10 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   made->path = new std::string(name != nullptr ? name : "");
   made->base.pMethods = &kMethods;
   // What a file holds when it is first seen counts as being on the disk.
-  if (!made->path->empty()) parts->synced.try_emplace(*made->path, Contents(*made->path));
+  if (!made->path->empty()) {
+    const std::lock_guard lock(parts->mutex);
+    parts->synced.try_emplace(*made->path, Contents(*made->path));
+  }
   return SQLITE_OK;
 }
 
@@ -174,7 +184,10 @@ int Delete(sqlite3_vfs* vfs, const char* name, int /*sync_dir*/) {
     parts->KillIfAsked();
     return fault;
   }
-  parts->synced.erase(name);
+  {
+    const std::lock_guard lock(parts->mutex);
+    parts->synced.erase(name);
+  }
   return parts->real->xDelete(parts->real, name, 0);
 }
 
@@ -199,6 +212,7 @@ FaultVfs::~FaultVfs() {
 }
 
 void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
+  const std::lock_guard lock(parts_->mutex);
   parts_->countdown = nth;
   parts_->code = fault == Fault::kFull ? SQLITE_FULL : SQLITE_IOERR_WRITE;
   parts_->forever = forever;
@@ -208,18 +222,22 @@ void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
 }
 
 void FaultVfs::Heal() {
+  const std::lock_guard lock(parts_->mutex);
   parts_->countdown = -1;
   parts_->changes = 0;
 }
 
 bool FaultVfs::failed() const {
+  const std::lock_guard lock(parts_->mutex);
   return parts_->failed;
 }
 int FaultVfs::changes() const {
+  const std::lock_guard lock(parts_->mutex);
   return parts_->changes;
 }
 
 void FaultVfs::CutPower() {
+  const std::lock_guard lock(parts_->mutex);
   for (const auto& [path, bytes] : parts_->synced) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

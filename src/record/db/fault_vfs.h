@@ -3,7 +3,8 @@
 // from then on, and can cut the power, which takes every file back to what it
 // was when it was last synced.
 //
-// Threads: none but the test's own.
+// Threads: SQLite may come from any, as the one of a store that takes its log in; the methods
+// belong to the test's own.
 #pragma once
 
 #include <memory>
