@@ -40,7 +40,7 @@ void SpoolTo(BodyPolicy& policy, const std::string& dir) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
+  for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
                     RunRoutes, ImportRoutes, SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
                     SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
                     QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
