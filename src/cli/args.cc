@@ -31,6 +31,7 @@ struct Values {
   ImportOptions imported;
   TuneOptions tune;
   RunsOptions runs;
+  StopOptions stop;
   std::string job;
   std::string name;
   std::string text;
@@ -125,6 +126,11 @@ void AddLooking(CLI::App& app, Values& v) {
   ps->add_option("--state", v.list.state, "Only these states: Running,Failed");
   ps->add_option("--experiment", v.list.experiment, "Only this experiment");
 
+  auto* queue = Verb(app, v, "queue", "Who waits, in which order, and for what",
+                     [&v] { return QueueVerb(v.common, v.list); });
+  queue->add_flag("-a,--all", v.list.all, "All of them, not only the first");
+  queue->add_option("-n,--limit", v.list.limit, "How many");
+
   auto* show = Verb(app, v, "show", "Everything about a job", [&v] { return ShowVerb(v.common, v.job, v.flag); });
   show->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
   show->add_flag("--sagemaker", v.flag, "As DescribeTrainingJob shows it (JSON)");
@@ -173,9 +179,15 @@ void AddLooking(CLI::App& app, Values& v) {
 
 void AddActing(CLI::App& app, Values& v) {
   auto* stop = Verb(app, v, "stop", "Stop jobs: SIGTERM, their grace time, SIGKILL",
-                    [&v] { return StopVerb(v.common, v.jobs, v.flag); });
-  stop->add_option("jobs", v.jobs, "Jobs")->required();
-  stop->add_flag("--now", v.flag, "Without grace");
+                    [&v] { return StopVerb(v.common, v.stop); });
+  stop->add_option("jobs", v.stop.jobs, "Jobs");
+  stop->add_flag("--all", v.stop.all, "All jobs that are not over");
+  stop->add_option("--state", v.stop.state, "All in these states: queued,running");
+  stop->add_option("--experiment", v.stop.experiment, "All of this experiment");
+  stop->add_option("--name", v.stop.name, "All whose name fits: 'lr-*'");
+  stop->add_flag("--now", v.stop.now, "Without grace, also those that are stopping");
+  stop->add_flag("-y,--yes", v.stop.yes, "Without asking");
+  stop->add_flag("--dry-run", v.stop.dry_run, "Only say how many");
 
   auto* wait = Verb(app, v, "wait", "Wait until jobs are over; the exit status is the job's",
                     [&v] { return WaitVerb(v.common, v.jobs, v.text); });

@@ -5,6 +5,7 @@
 #include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,8 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -65,6 +68,7 @@ constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over th
 constexpr int kLargeBlock = 1 << 20;
 constexpr rlim_t kOwnFiles = 512;
 constexpr Millis kGiveBackEvery{2'000};
+constexpr Millis kGiveBackWork{100};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
 constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
@@ -80,6 +84,13 @@ HttpServerOptions PlacesHere() {
   options.unix_places = options.max_connections / 16;
   options.max_per_peer = options.max_connections / 2;
   return options;
+}
+
+// Of all threads.
+Millis OwnCpuTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return Millis(used.tv_sec * 1'000 + used.tv_nsec / 1'000'000);
 }
 
 std::string UserName() {
@@ -220,10 +231,9 @@ class Server {
     ATHANOR_CHECK_OK(runs_->Load(*run_store_, kept_metrics_.get()));
     ATHANOR_TRY(const auto models, run_store_->LoadModels());
     models_.Load(models);
-    JobQuery all;
-    all.limit = SIZE_MAX;
-    ATHANOR_TRY(const auto jobs, jobs_->List(all));
-    if (!jobs.empty()) KeepIdsAbove(jobs.front().id.value);
+    ATHANOR_TRY(const auto jobs, jobs_->Stages());
+    const auto newest = std::ranges::max_element(jobs, {}, &JobStage::id);
+    if (newest != jobs.end()) KeepIdsAbove(newest->id.value);
     for (const auto& job : jobs) {
       if (runs_->IsInLine(job.id, job.state, job.attempts)) continue;
       ATHANOR_TRY(const auto record, jobs_->Find(job.id));
@@ -454,8 +464,11 @@ class Server {
   // What ten thousand submits used is given back to the system, not kept for the next ones.
   void GiveBackMemory() {
     if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
+    // Both walk over what is free of a heap of gigabytes: not while nothing was done.
+    if (OwnCpuTime() - worked_ < kGiveBackWork) return;
     gave_back_ = clock_.Monotonic();
     if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(0);
+    worked_ = OwnCpuTime();
   }
 
   void SyncNow() {
@@ -479,7 +492,7 @@ class Server {
   // A silence is no event: who looks at a job is told when one begins and when it ends.
   void SilenceTick() {
     std::set<JobId> silent;
-    for (const auto* record : engine_->AllLive()) {
+    for (const auto* record : engine_->Holding()) {
       if (SilentSince(*record, clock_.Wall())) silent.insert(record->id);
     }
     std::vector<JobId> changed;
@@ -494,6 +507,7 @@ class Server {
   std::set<JobId> silent_;  // when last looked
   Millis gave_back_{0};  // the syncing thread's
   Millis kept_at_{0};    // the same
+  Millis worked_{0};     // CPU time when it last gave back; that thread's, too
   Home home_;
   SystemClock clock_;
   Logger log_;

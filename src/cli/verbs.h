@@ -27,6 +27,18 @@ struct ListOptions {
   std::string experiment;
 };
 
+// Jobs by name, or all that fit what is given of the rest.
+struct StopOptions {
+  std::vector<std::string> jobs;
+  bool all = false;
+  std::string state;
+  std::string experiment;
+  std::string name;  // a pattern of the shell's
+  bool now = false;  // without grace
+  bool yes = false;  // without asking
+  bool dry_run = false;
+};
+
 struct LogOptions {
   std::string job;
   bool follow = false;
@@ -88,7 +100,8 @@ int PsVerb(const Common& common, const ListOptions& options);
 int ShowVerb(const Common& common, const std::string& job, bool sagemaker);
 int LogsVerb(const Common& common, const LogOptions& options);
 int WhyVerb(const Common& common, const std::string& job);
-int StopVerb(const Common& common, const std::vector<std::string>& jobs, bool now);
+int StopVerb(const Common& common, const StopOptions& options);
+int QueueVerb(const Common& common, const ListOptions& options);
 int WaitVerb(const Common& common, const std::vector<std::string>& jobs, const std::string& timeout);
 int ImportVerb(const Common& common, const ImportOptions& options);
 int ExportVerb(const Common& common, const ExportOptions& options);

@@ -1,4 +1,4 @@
-// stop, wait, server status: changing something, or waiting for it.
+// wait, server status: waiting for something, or looking at the server.
 #include <unistd.h>
 
 #include <algorithm>
@@ -18,26 +18,6 @@
 #include "net/sse.h"
 
 namespace athanor {
-
-int StopVerb(const Common& common, const std::vector<std::string>& jobs, bool now) {
-  auto client = Client::Connect(common.home);
-  if (!client) return Refuse(client.error(), common.json);
-  int status = 0;
-  for (const auto& job : jobs) {
-    auto body = client->Post("/api/v1/jobs/" + UrlEncode(job) + "/stop" + (now ? "?grace_ms=0" : ""));
-    if (!body) {
-      status = Refuse(body.error(), common.json);
-    } else if (common.json) {
-      std::printf("%s\n", DumpJson(*body).c_str());
-    } else {
-      auto state = body->value("state", "");
-      bool over = state == "Completed" || state == "Failed" || state == "Stopped";
-      std::printf("%s %s\n", body->value("name", "").c_str(),
-                  over ? state.c_str() : "is stopping");
-    }
-  }
-  return status;
-}
 
 int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
              const std::string& timeout) {

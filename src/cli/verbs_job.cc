@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/plot.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
@@ -108,21 +109,29 @@ void ShowSurvival(const Json& job) {
 int PsVerb(const Common& common, const ListOptions& options) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  std::string target = "/api/v1/jobs?limit=" + std::to_string(options.all ? 100'000 : options.limit);
-  if (!options.state.empty()) target += "&state=" + UrlEncode(options.state);
-  if (!options.experiment.empty()) target += "&experiment=" + UrlEncode(options.experiment);
-  auto text = client->GetText(target);
-  if (!text) return Refuse(text.error(), common.json);
+  std::string filter;
+  std::string again = "ath ps -a";
+  if (!options.state.empty()) {
+    filter += "&state=" + UrlEncode(options.state);
+    again += " --state " + ShellQuote(options.state);
+  }
+  if (!options.experiment.empty()) {
+    filter += "&experiment=" + UrlEncode(options.experiment);
+    again += " --experiment " + ShellQuote(options.experiment);
+  }
+  const auto jobs = FetchJobs(*client, filter, options.all ? kAllPages : options.limit);
+  if (!jobs) return Refuse(jobs.error(), common.json);
   if (common.json) {
-    std::fwrite(text->data(), 1, text->size(), stdout);
-    std::fputs("\n", stdout);
+    std::fputs("{\"jobs\":[", stdout);
+    std::fwrite(jobs->rows.data(), 1, jobs->rows.size(), stdout);
+    std::printf("],\"matched\":%llu}\n", static_cast<unsigned long long>(jobs->matched));
     return 0;
   }
-  auto body = ParseJson(*text);
-  if (!body) return Refuse(body.error(), common.json);
+  auto rows = ParseJson("[" + jobs->rows + "]");
+  if (!rows) return Refuse(rows.error(), common.json);
   auto terminal = DetectTerminal();
   Table table({"JOB", "ID", "STATE", "CREATED", "TOOK", "COST", "WHAT"});
-  for (const auto& job : (*body)["jobs"]) {
+  for (const auto& job : *rows) {
     auto id = Text(job, "id");
     auto state = Text(job, "shown_state");
     bool over = state == "Completed";
@@ -140,6 +149,7 @@ int PsVerb(const Common& common, const ListOptions& options) {
     return 0;
   }
   std::fputs(table.Format(terminal).c_str(), stdout);
+  SayMore(jobs->shown, jobs->matched, "jobs", again, common.quiet);
   return 0;
 }
 

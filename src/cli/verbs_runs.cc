@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
@@ -96,16 +97,24 @@ std::vector<std::pair<std::string, std::string>> ColumnsOf(const RunsOptions& op
 int RunsVerb(const Common& common, const RunsOptions& options) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  std::string target = "/api/v1/runs?limit=" + std::to_string(options.limit);
+  std::string target;
+  std::string again;
+  const auto repeat = [&again](const char* flag, const std::string& value) {
+    if (!value.empty()) again += std::string(" ") + flag + " " + ShellQuote(value);
+  };
   if (!options.filter.empty()) target += "&filter=" + UrlEncode(options.filter);
   if (!options.experiment.empty()) target += "&experiment=" + UrlEncode(options.experiment);
+  repeat("--filter", options.filter);
+  repeat("--experiment", options.experiment);
+  for (const auto& sort : options.sort) repeat("--sort", sort);
+  for (const auto& column : options.columns) repeat("-c", column);
   for (const auto& sort : options.sort) {
     if (sort.empty()) continue;
     const bool down = sort.front() == '-';
     target += "&order=" + UrlEncode(FieldOf(down ? sort.substr(1) : sort) + (down ? " DESC" : ""));
   }
   for (const auto& column : options.columns) target += "&column=" + UrlEncode(FieldOf(column));
-  auto body = client->Get(target);
+  auto body = FetchRuns(*client, target, options.limit);
   if (!body) return Refuse(body.error(), common.json);
   if (common.json) return PrintJson(*body);
   const Json& runs = (*body)["runs"];
@@ -137,9 +146,8 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   }
   std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
   const auto matched = static_cast<size_t>(Number(*body, "matched"));
-  if (matched > runs.size()) {
-    PrintHint("ath runs --limit " + std::to_string(matched) + "    for all of them", common.quiet);
-  }
+  SayMore(runs.size(), matched, "runs", "ath runs --limit " + std::to_string(matched) + again,
+          common.quiet);
   return 0;
 }
 

@@ -41,6 +41,7 @@ constexpr Permission kPermissions[] = {
     {"jobs.metrics", Access::kRead},
     {"jobs.points", Access::kRead},
     {"jobs.stop", Access::kSubmit},
+    {"jobs.stop_many", Access::kSubmit},
     {"jobs.interrupt", Access::kSubmit},
     {"jobs.checkpoints", Access::kRead},
     {"jobs.resume", Access::kSubmit},

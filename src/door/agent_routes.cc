@@ -1,5 +1,7 @@
 // The agents' door: reports in, acknowledgements and commands out.
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -167,21 +169,35 @@ void Report(DoorContext& context, const Call& call) {
   ReportTaker(context, *job, attempt).Take(std::move(*frames), call.responder);
 }
 
+// What is new to an agent that carries out a stop with `known` of grace: a shorter one.
+void DropKnown(std::vector<ReplyFrame>& frames, std::optional<int64_t> known) {
+  if (!known) return;
+  std::erase_if(frames, [&](const ReplyFrame& frame) {
+    const auto* stop = std::get_if<StopFrame>(&frame);
+    return stop != nullptr && stop->grace_ms >= *known;
+  });
+}
+
 // Answers when there is a command, or after a while without one.
 void Commands(DoorContext& context, const Call& call) {
   auto attempt = *call.caller.attempt;
   auto job = context.engine.JobOf(attempt);
   if (!job) return SendFenced(call.responder);
-  auto ready = [&context, attempt, job = *job](bool last, const Responder& responder) {
+  std::optional<int64_t> known;
+  if (const auto grace = call.request.Query("stopping_ms")) {
+    known = std::strtoll(grace->c_str(), nullptr, 10);
+  }
+  auto ready = [&context, attempt, job = *job, known](bool last, const Responder& responder) {
     const auto* live = context.engine.Live(job);
     bool over = !live || !live->current() || live->current()->id != attempt;
     if (over) {
       SendFenced(responder);
-    } else if (auto frames = CommandsFor(*live); !frames.empty() || last) {
-      SendFrames(responder, frames);
-    } else {
-      return false;
+      return true;
     }
+    auto frames = CommandsFor(*live);
+    DropKnown(frames, known);
+    if (frames.empty() && !last) return false;
+    SendFrames(responder, frames);
     return true;
   };
   if (ready(false, call.responder)) return;

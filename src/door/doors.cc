@@ -65,7 +65,7 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
+  for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
                     RunRoutes, ImportRoutes, SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
                     SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
                     QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,

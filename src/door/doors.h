@@ -49,6 +49,7 @@ std::vector<DoorRoute> ObjectRoutes(DoorContext& context);
 std::vector<DoorRoute> SageMakerRoutes(DoorContext& context);
 std::vector<DoorRoute> SurviveRoutes(DoorContext& context);
 std::vector<DoorRoute> CaptureRoutes(DoorContext& context);
+std::vector<DoorRoute> StopRoutes(DoorContext& context);
 std::vector<DoorRoute> SweepRoutes(DoorContext& context);
 std::vector<DoorRoute> DiffRoutes(DoorContext& context);
 std::vector<DoorRoute> RunRoutes(DoorContext& context);

@@ -1,6 +1,7 @@
 // The native door's jobs: submit, look, stop, retry, remove.
 #include <algorithm>
-#include <iterator>
+#include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -24,7 +25,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostTrends = 200;  // sparklines of one answer
-constexpr size_t kMostListed = 100'000;
+constexpr size_t kMostListed = 10'000;
 
 void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
@@ -72,59 +73,110 @@ void SubmitText(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
 }
 
-// The store knows states, not views of them: all that are live are asked for...
+// "queued" is Queued.
+std::optional<JobState> StateOf(std::string_view name) {
+  for (const JobState state : kAllStates) {
+    if (ToLower(NameOf(state)) == ToLower(name)) return state;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> ViewOf(std::string_view name) {
+  for (const auto view : kViews) {
+    if (ToLower(view) == ToLower(name)) return view;
+  }
+  return std::nullopt;
+}
+
+// What a list is asked for.
+struct Listing {
+  JobQuery query;
+  std::vector<std::string_view> views;  // of states, which the store does not know
+  bool count = false;                   // how many there are, too
+};
+
+Result<Listing> ListingOf(const Request& request) {
+  Listing listing;
+  ATHANOR_TRY(const auto limit, WholeNumber(request, "limit"));
+  if (limit) listing.query.limit = std::clamp<uint64_t>(*limit, 1, kMostListed);
+  listing.query.live_only = request.Query("live").value_or("") == "true";
+  listing.query.experiment = request.Query("experiment").value_or("");
+  listing.count = request.Query("count").value_or("") == "true";
+  if (auto before = request.Query("before")) listing.query.before = JobId::Parse(*before);
+  const auto states = request.Query("state");
+  if (!states) return listing;
+  for (const auto& name : Split(*states, ',')) {
+    if (const auto state = StateOf(name)) {
+      listing.query.states.push_back(*state);
+    } else if (const auto view = ViewOf(name)) {
+      listing.views.push_back(*view);
+    } else {
+      return Fail(Error{ErrorCode::kInvalid, "no such state: " + Printable(name),
+                        "Queued, Placing, Preparing, Running, Uploading, Interrupted, "
+                        "Completed, Failed, Stopped, Stopping, Interrupting, Unknown", "",
+                        "ATH-R0011", ""});
+    }
+  }
+  return listing;
+}
+
+// A view is of a job that holds room: all of those are asked for...
 JobQuery AllThatMayShow(JobQuery query) {
   for (const JobState state : kAllStates) {
-    if (!IsTerminal(state)) query.states.push_back(state);
+    if (HoldsRoom(state)) query.states.push_back(state);
   }
-  query.limit = kMostListed;
+  query.limit = SIZE_MAX - 1;
+  query.before.reset();
   return query;
 }
 
 // ...and those are kept that look so now.
-void KeepShown(std::vector<ListedJob>& rows, const JobQuery& asked,
-               const std::vector<std::string>& views) {
+void KeepShown(std::vector<ListedJob>& rows, const Listing& listing) {
   std::erase_if(rows, [&](const ListedJob& row) {
-    return std::find(asked.states.begin(), asked.states.end(), row.job.state) == asked.states.end() &&
-           std::find(views.begin(), views.end(), row.shown) == views.end();
+    return std::ranges::find(listing.query.states, row.job.state) == listing.query.states.end() &&
+           std::ranges::find(listing.views, row.shown) == listing.views.end();
   });
-  if (rows.size() > asked.limit) rows.resize(asked.limit);
+}
+
+// Answers with the rows that fit, and says so when there are more.
+void SendRows(const Call& call, std::vector<ListedJob> rows, const Listing& listing,
+              std::optional<uint64_t> matched) {
+  if (!listing.views.empty()) {
+    matched = rows.size();
+    if (const auto before = listing.query.before) {
+      std::erase_if(rows, [&](const ListedJob& row) { return !(row.job.id < *before); });
+    }
+  }
+  const bool more = rows.size() > listing.query.limit;
+  if (more) rows.resize(listing.query.limit);
+  std::string body = ListView(rows);
+  body.pop_back();  // "}"
+  if (more) body += ",\"next\":\"" + rows.back().job.id.ToString() + "\"";
+  if (listing.count && matched) body += ",\"matched\":" + std::to_string(*matched);
+  call.Json(200, body + "}");
 }
 
 void List(DoorContext& context, const Call& call) {
-  JobQuery query;
-  const auto& request = call.request;
-  if (auto limit = request.Query("limit")) {
-    query.limit = std::min<size_t>(std::strtoull(limit->c_str(), nullptr, 10), kMostListed);
-  }
-  query.live_only = request.Query("live").value_or("") == "true";
-  query.experiment = request.Query("experiment").value_or("");
-  std::vector<std::string> views;
-  if (auto state = request.Query("state")) {
-    for (const auto& name : Split(*state, ',')) {
-      auto known = StateNamed(name);
-      if (known) {
-        query.states.push_back(*known);
-      } else if (std::find(std::begin(kViews), std::end(kViews), name) != std::end(kViews)) {
-        views.push_back(name);
-      } else {
-        return call.Refuse(Error{ErrorCode::kInvalid, "no such state: " + Printable(name),
-                                 "Queued, Placing, Preparing, Running, Uploading, Interrupted, "
-                                 "Completed, Failed, Stopped, Stopping, Interrupting, Unknown", "",
-                                 "ATH-R0011", ""});
-      }
-    }
-  }
-  if (auto before = request.Query("before")) query.before = JobId::Parse(*before);
-  const auto wanted = views.empty() ? query : AllThatMayShow(query);
+  auto asked = ListingOf(call.request);
+  if (!asked) return call.Refuse(asked.error());
+  auto wanted = asked->views.empty() ? asked->query : AllThatMayShow(asked->query);
+  ++wanted.limit;  // whether there are more
   // A hundred thousand rows may be asked for: only what memory knows better is put in on the loop.
-  OnReader(context, call, [&context, call, query, wanted, views] {
+  OnReader(context, call, [&context, call, listing = std::move(*asked), wanted] {
     auto found = context.jobs.List(wanted);
     if (!found) return call.Refuse(found.error());
-    context.loop.Post([&context, call, query, views, jobs = std::move(*found)]() mutable {
+    std::optional<uint64_t> matched;
+    if (listing.count && listing.views.empty()) {
+      const auto counted = context.jobs.CountOf(listing.query);
+      if (!counted) return call.Refuse(counted.error());
+      matched = *counted;
+    }
+    context.loop.Post([&context, call, listing, matched, jobs = std::move(*found)]() mutable {
       auto rows = AsShown(context, std::move(jobs));
-      if (!views.empty()) KeepShown(rows, query, views);
-      OnReader(context, call, [call, rows = std::move(rows)] { call.Json(200, ListView(rows)); });
+      if (!listing.views.empty()) KeepShown(rows, listing);
+      OnReader(context, call, [call, listing, matched, rows = std::move(rows)]() mutable {
+        SendRows(call, std::move(rows), listing, matched);
+      });
     });
   });
 }

@@ -2,9 +2,13 @@
 #include <cstdlib>
 
 #include <algorithm>
+#include <charconv>
+#include <optional>
 
+#include "base/format.h"
 #include "base/json_writer.h"
 #include "door/page/page_doors.h"
+#include "door/queries.h"
 #include "door/views.h"
 #include "place/estimate.h"
 #include "place/need.h"
@@ -14,12 +18,32 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostPlayed = 64;
+constexpr uint64_t kUsualShown = 100;
+constexpr uint64_t kMostShown = 1'000;
 
-// As the queue takes them.
-bool Before(const JobRecord* a, const JobRecord* b) {
-  if (a->spec.priority != b->spec.priority) return a->spec.priority > b->spec.priority;
-  return a->id < b->id;
-}
+// Where a page of the line ends: whatever leaves or joins the line, the next one begins behind it.
+struct LinePlace {
+  int32_t priority = 0;
+  JobId job;
+
+  static LinePlace Of(const JobRecord& record) { return {record.spec.priority, record.id}; }
+  std::string ToString() const { return fmt::format("{}:{}", priority, job.ToString()); }
+  static std::optional<LinePlace> Parse(std::string_view text) {
+    LinePlace place;
+    const auto* end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, place.priority);
+    if (read.ec != std::errc() || read.ptr == end || *read.ptr != ':') return std::nullopt;
+    const auto id = JobId::Parse(std::string_view(read.ptr + 1, static_cast<size_t>(end - read.ptr - 1)));
+    if (!id) return std::nullopt;
+    place.job = *id;
+    return place;
+  }
+  // As the queue takes them.
+  bool IsBefore(const JobRecord& record) const {
+    if (priority != record.spec.priority) return priority > record.spec.priority;
+    return job < record.id;
+  }
+};
 
 // A job that was taken off its machine waits since then.
 int64_t WaitsSince(const JobRecord& record) {
@@ -28,12 +52,11 @@ int64_t WaitsSince(const JobRecord& record) {
 }
 
 void WriteMachine(JsonWriter& json, const DoorContext& context,
-                  const std::vector<const JobRecord*>& live) {
+                  const std::vector<const JobRecord*>& holding) {
   uint64_t cpus = 0;
   uint64_t memory = 0;
   uint64_t gpus = 0;
-  for (const auto* record : live) {
-    if (!HoldsRoom(record->state)) continue;
+  for (const auto* record : holding) {
     const auto& placement = record->current()->placement;
     cpus += placement.cpu_millis;
     memory += placement.memory_bytes;
@@ -54,7 +77,7 @@ void WriteMachine(JsonWriter& json, const DoorContext& context,
 }
 
 // The queue as it will be played forward: what is known of everybody's end.
-QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>& live,
+QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>& holding,
                  const std::vector<const JobRecord*>& waiting) {
   QueueView view;
   view.inventory = context.inventory;
@@ -63,8 +86,7 @@ QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>
     const auto& limits = record.spec.limits;
     return limits.max_runtime.count() > 0 ? limits.max_runtime + limits.stop_grace : Millis(0);
   };
-  for (const auto* record : live) {
-    if (!HoldsRoom(record->state)) continue;
+  for (const auto* record : holding) {
     RunningJob job{record->id, record->spec.name, record->current()->placement, std::nullopt};
     const auto started = record->current()->started;
     if (longest(*record).count() > 0 && started.ms != 0) {
@@ -86,41 +108,79 @@ QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>
   return view;
 }
 
-void Queue(DoorContext& context, const Call& call) {
-  const auto live = context.engine.AllLive();
-  std::vector<const JobRecord*> waiting;
-  for (const auto* record : live) {
-    if (record->state == JobState::kQueued) waiting.push_back(record);
+// A page of the line.
+struct Page {
+  std::vector<const JobRecord*> jobs;
+  size_t before = 0;  // in the line, of the first
+  bool more = false;
+};
+
+Page PageOf(const Engine& engine, const std::optional<LinePlace>& after, size_t limit) {
+  Page page;
+  engine.EachWaiting([&](const JobRecord& record) {
+    if (after && !after->IsBefore(record)) {
+      ++page.before;
+      return true;
+    }
+    page.more = page.jobs.size() == limit;
+    if (!page.more) page.jobs.push_back(&record);
+    return !page.more;
+  });
+  return page;
+}
+
+void WriteWaiting(JsonWriter& json, const DoorContext& context, const JobRecord& record,
+                  size_t position, const std::optional<Millis>& starts_in) {
+  json.BeginObject();
+  json.Key("job");
+  json.Raw(SummaryView(context, record));
+  json.Text("reason", record.cause.text);
+  json.Int("since_ms", WaitsSince(record));
+  json.Int("position", static_cast<int64_t>(position));
+  json.Key("estimate_ms");
+  if (starts_in) {
+    json.Int(starts_in->count());
+  } else {
+    json.Raw("null");
   }
-  std::sort(waiting.begin(), waiting.end(), Before);
-  // A line of thousands is not played forward while others wait for the answer.
-  std::vector<std::optional<WallTime>> starts(waiting.size());
-  const auto view = ViewOf(context, live, waiting);
-  if (waiting.size() <= kMostPlayed) starts = LatestStarts(view);
+  json.EndObject();
+}
+
+// On the loop, which alone knows the line: a page at a time, however long it is.
+void Queue(DoorContext& context, const Call& call) {
+  const auto limit = WholeNumber(call.request, "limit");
+  if (!limit) return call.Refuse(limit.error());
+  std::optional<LinePlace> after;
+  if (const auto text = call.request.Query("after")) {
+    after = LinePlace::Parse(*text);
+    if (!after) {
+      return call.Refuse(Error{ErrorCode::kInvalid, "after is not a place in the line",
+                               "give what `next` of the page before said", "", "ATH-R0014", ""});
+    }
+  }
+  const size_t most = std::clamp<uint64_t>(limit->value_or(kUsualShown), 1, kMostShown);
+  const Page page = PageOf(context.engine, after, most);
+  const auto holding = context.engine.Holding();
+  // A line of hundreds is not played forward while others wait for the answer.
+  const size_t waiting = context.engine.waiting_count();
+  const bool played = waiting <= kMostPlayed && page.jobs.size() == waiting;
+  const auto view = ViewOf(context, holding, played ? page.jobs : std::vector<const JobRecord*>());
+  const auto starts = LatestStarts(view);
   std::string body;
   JsonWriter json(body);
   json.BeginObject();
   json.Key("waiting");
   json.BeginArray();
-  for (size_t i = 0; i < waiting.size(); ++i) {
-    const JobRecord& record = *waiting[i];
-    json.BeginObject();
-    json.Key("job");
-    json.Raw(SummaryView(context, record));
-    json.Text("reason", record.cause.text);
-    json.Int("since_ms", WaitsSince(record));
-    json.Int("position", static_cast<int64_t>(i) + 1);
-    json.Key("estimate_ms");
-    if (starts[i]) {
-      json.Int(starts[i]->ms - view.now.ms);
-    } else {
-      json.Raw("null");
-    }
-    json.EndObject();
+  for (size_t i = 0; i < page.jobs.size(); ++i) {
+    std::optional<Millis> starts_in;
+    if (played && starts[i]) starts_in = Millis(starts[i]->ms - view.now.ms);
+    WriteWaiting(json, context, *page.jobs[i], page.before + i + 1, starts_in);
   }
   json.EndArray();
+  json.Int("matched", static_cast<int64_t>(waiting));
+  if (page.more) json.Text("next", LinePlace::Of(*page.jobs.back()).ToString());
   json.Key("machine");
-  WriteMachine(json, context, live);
+  WriteMachine(json, context, holding);
   json.EndObject();
   call.Json(200, std::move(body));
 }

@@ -1,5 +1,6 @@
 // The native door's removal of what no job needs any more, and what all of it takes.
 #include <algorithm>
+#include <memory>
 
 #include <nlohmann/json.hpp>
 
@@ -8,6 +9,7 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/queries.h"
+#include "door/storage_book.h"
 #include "door/trash.h"
 #include "record/sweep/sweep.h"
 #include "run/environment_cache.h"
@@ -83,25 +85,18 @@ void Gc(DoorContext& context, const Call& call) {
   });
 }
 
-// What takes how much of the disk. It looks at every file, so it is asked for, never pushed.
-void Storage(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const StoreLayout layout{context.info.home};
-    const std::pair<const char*, std::string> places[] = {
-        {"logs", layout.logs()}, {"series", layout.series()}, {"database", layout.server()},
-        {"blobs", layout.blobs()}, {"objects", layout.objects()}, {"artifacts", layout.artifacts()},
-        {"attempts", layout.attempts()}, {"cache", JoinPath(context.info.home, "cache")}};
-    Json parts = Json::array();
-    uint64_t all = 0;
-    for (const auto& [name, path] : places) {
-      uint64_t bytes = TreeBytes(path);
-      // Logs and series lie in the database's folder, and were counted.
-      if (path == layout.server()) bytes -= std::min(bytes, all);
-      all += bytes;
-      parts.push_back({{"name", name}, {"path", path}, {"bytes", bytes}});
+// What takes how much of the disk: asked for, never pushed.
+void Storage(const DoorContext& context, StorageBook& book, const Call& call) {
+  book.Ask([call, home = context.info.home](const StorageUse* use) {
+    if (use == nullptr) {
+      return call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
     }
-    Json out = {{"parts", std::move(parts)}, {"bytes", all}};
-    if (auto free = FreeBytes(context.info.home)) out["free_bytes"] = *free;
+    Json parts = Json::array();
+    for (const auto& part : use->parts) {
+      parts.push_back({{"name", part.name}, {"path", part.path}, {"bytes", part.bytes}});
+    }
+    Json out = {{"parts", std::move(parts)}, {"bytes", use->bytes}, {"counted_ms", use->counted.ms}};
+    if (auto free = FreeBytes(home)) out["free_bytes"] = *free;
     call.Json(200, DumpJson(out));
   });
 }
@@ -109,9 +104,13 @@ void Storage(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> SweepRoutes(DoorContext& context) {
+  // Lives as long as its route.
+  auto book = std::make_shared<StorageBook>(context.clock, context.readers, [&context] {
+    return CountStorage(StoreLayout{context.info.home}, context.clock);
+  });
   return {{"POST", "/api/v1/gc", "server.gc", [&context](const Call& call) { Gc(context, call); }},
           {"GET", "/api/v1/server/storage", "server.storage",
-           [&context](const Call& call) { Storage(context, call); }}};
+           [&context, book](const Call& call) { Storage(context, *book, call); }}};
 }
 
 }  // namespace athanor

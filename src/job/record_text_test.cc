@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "job/codec.h"
+#include "job/record_reader.h"
 
 namespace athanor {
 namespace {
@@ -87,6 +88,38 @@ TEST(RecordText, ComesBackAsTheSameRecord) {
   const auto back = RecordFromJson(*json);
   ASSERT_TRUE(back) << back.error().what;
   EXPECT_EQ(*back, record);
+}
+
+TEST(RecordReader, ReadsWhatIsStoredAsTheCodecDoes) {
+  auto full = FullRecord();
+  full.spec.command = {"python", "a \xc3\xa4 \"b\" \\ \n\t"};
+  full.cause.detail = "line\nline";  // \u is for the codec
+  full.spec.env = {{"", "empty"}, {"A\"B", "\n"}, {"E", ""}};
+  full.advice = {1, 2, 3, "measured"};
+  for (const JobRecord& record : {JobRecord{}, PlainRecord(), full}) {
+    JobRecord back;
+    EXPECT_TRUE(ReadRecordText(RecordText(record), back));
+    EXPECT_EQ(back, record);
+  }
+}
+
+TEST(RecordReader, LeavesToTheCodecWhatItDoesNotKnow) {
+  auto ruled = PlainRecord();
+  ruled.spec.rules.emplace_back().min_delta = 0.5;
+  for (const std::string& text :
+       {RecordText(FullRecord()), RecordText(ruled), std::string(), std::string("{"),
+        std::string("{}x"), std::string("{ }"), std::string("[]"),
+        std::string(R"({"user":"ann","key":"another order"})"),
+        std::string(R"({"key":"k","of_a_newer":1})"), std::string(R"({"key":null})"),
+        std::string(R"({"key":1})"), std::string(R"({"retries":01})"),
+        std::string(R"({"retries":-1})"), std::string(R"({"retries":1.5})"),
+        std::string(R"({"retries":4294967296})"), std::string(R"({"state":"Lost"})"),
+        std::string("{\"key\":\"a\nb\"}"), std::string("{\"key\":\"\xff\"}"),
+        std::string(R"({"key":"\u0041"})"), std::string(R"({"key":"k")"),
+        std::string(R"({"spec":{"env":{"A":"1","A":"2"}}})")}) {
+    JobRecord record;
+    EXPECT_FALSE(ReadRecordText(text, record)) << text;
+  }
 }
 
 }  // namespace

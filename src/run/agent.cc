@@ -18,6 +18,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "base/files.h"
 #include "base/held_folder.h"
@@ -136,6 +137,7 @@ class Agent {
   void Watch();       // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
+  std::optional<int64_t> StopGrace();  // of the stop that it was told of
   void Wake();
   int WatchTimeout() const;
   void CheckLimits();
@@ -171,6 +173,7 @@ class Agent {
   std::mutex mutex_;
   std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
   bool stop_done_ = false;
+  bool hastened_ = false;  // its grace was cut; GUARDED_BY(mutex_)
   std::optional<bool> waits_for_room_;  // unknown after an earlier agent: said anew
   std::optional<Millis> kill_at_;  // the grace of the stop is over then
   std::atomic<bool> fenced_{false};
@@ -218,7 +221,11 @@ void Agent::ListenForCommands() {
   int failures = 0;
   while (!leaving_ && !fenced_) {
     HttpCall call;
-    call.target = "/agent/v1/commands";
+    // While a stop is carried out only a shorter one is news.
+    const auto stopping = StopGrace();
+    if (stopping && *stopping <= 0) return;
+    call.target = "/agent/v1/commands" +
+                  (stopping ? "?stopping_ms=" + std::to_string(*stopping) : std::string());
     call.headers.Add("Authorization", "Bearer " + plan_.token);
     call.cancel_fd = wake_.get();
     call.read_timeout = std::chrono::seconds(40);
@@ -228,15 +235,9 @@ void Agent::ListenForCommands() {
     if (reply && reply->ok()) {
       failures = 0;
       auto frames = DecodeReply(reply->body);
-      bool stop = false;
-      if (frames) {
-        for (const auto& frame : *frames) {
-          OnCommand(frame);
-          stop = stop || std::holds_alternative<StopFrame>(frame);
-        }
-      }
-      if (stop) return;  // there is nothing more to be told
-      continue;
+      for (size_t i = 0; frames && i < frames->size(); ++i) OnCommand((*frames)[i]);
+      // A server that tells the same again would be asked without end.
+      if (!stopping || StopGrace() != stopping) continue;
     }
     failures = std::min(failures + 1, 6);
     ::pollfd wait{wake_.get(), POLLIN, 0};
@@ -250,12 +251,22 @@ void Agent::OnCommand(const ReplyFrame& frame) {
     if (mlflow_) mlflow_->GiveUp();
   } else if (const auto* stop = std::get_if<StopFrame>(&frame)) {
     std::lock_guard lock(mutex_);
-    if (stop_) return;
-    stop_ = *stop;
+    if (stop_ && stop->grace_ms >= stop_->grace_ms) return;
+    if (stop_) {
+      stop_->grace_ms = stop->grace_ms;
+      hastened_ = true;
+    } else {
+      stop_ = *stop;
+    }
   } else {
     return;
   }
   Wake();
+}
+
+std::optional<int64_t> Agent::StopGrace() {
+  std::lock_guard lock(mutex_);
+  return stop_ ? std::optional(stop_->grace_ms) : std::nullopt;
 }
 
 void Agent::Wake() {
@@ -463,7 +474,13 @@ void Agent::CarryOutStop() {
     return;
   }
   std::lock_guard lock(mutex_);
-  if (!stop_ || stop_done_) return;
+  if (!stop_) return;
+  if (std::exchange(hastened_, false) && stop_done_) {
+    const auto sooner = clock_.Monotonic() + Millis(stop_->grace_ms);
+    if (!kill_at_ || sooner < *kill_at_) kill_at_ = sooner;
+    return;
+  }
+  if (stop_done_) return;
   stop_done_ = true;
   shipper_->RaiseStop(stop_->cause, {clock_.Wall().ms + stop_->grace_ms});
   survival_.Noticed(*stop_);

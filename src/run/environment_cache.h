@@ -17,6 +17,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -51,7 +52,8 @@ struct CacheSwept {
 Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unused_since,
                                      bool dry_run);
 int64_t MillisOf(const timespec& time);
-// Of the files below a folder; what cannot be read counts nothing.
-uint64_t TreeBytes(const std::string& path);
+// Of the files below a folder, without those names right in it that are left out; what cannot be
+// read counts nothing.
+uint64_t TreeBytes(const std::string& path, const std::vector<std::string>& leave = {});
 
 }  // namespace athanor

@@ -237,7 +237,18 @@ class Decider {
                         "the job is already " + std::string(NameOf(record().state)),
                         "ath retry " + ShellQuote(record().spec.name), "", "ATH-R0006", ""});
     }
-    if (record().stop) return Ok();  // asked twice, done once
+    if (record().stop) {
+      if (e.grace >= record().stop->grace) return Ok();  // asked twice, done once
+      // Who asked with patience may lose it.
+      record().stop->grace = e.grace;
+      Note("stop_hastened", {e.cause.kind,
+                             e.grace.count() == 0
+                                 ? "is ended at once, without the rest of its grace time"
+                                 : "has only " + HumanDuration(e.grace) + " left to end",
+                             "", ""});
+      Do(EffectKind::kStop);
+      return Ok();
+    }
     record().stop = StopRequest{e.cause, e.who, now_, e.grace};
     if (!HoldsRoom(record().state)) return Go(Step::kStop, "stop_asked", e.cause);
     Note("stop_asked", e.cause);

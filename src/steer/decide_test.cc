@@ -64,6 +64,26 @@ TEST(Decide, AQueuedJobStopsAtOnceAndARunningOneAfterItsScriptEnded) {
   EXPECT_EQ(ended.cause.kind, "user_stop");
 }
 
+TEST(Decide, AStopThatIsAskedForAgainWithLessGraceIsHastened) {
+  StopAsked ask{{"user_stop", "stopped by ann", "", ""}, "ann", Millis(120'000)};
+  AttemptId attempt;
+  const auto stopping = Apply(Running(attempt), ask);
+  ask.grace = Millis(0);
+  const auto now = Decide(stopping, ask, {3000});
+  ASSERT_TRUE(now);
+  EXPECT_EQ(now->record.stop->grace, Millis(0));
+  EXPECT_EQ(now->record.stop->at, stopping.stop->at);
+  ASSERT_EQ(now->effects.size(), 1u);
+  EXPECT_EQ(now->effects[0].kind, EffectKind::kStop);
+  ASSERT_EQ(now->events.size(), 1u);
+  EXPECT_EQ(now->events[0].name, "stop_hastened");
+  ask.grace = Millis(120'000);
+  const auto later = Decide(now->record, ask, {3001});
+  ASSERT_TRUE(later);
+  EXPECT_EQ(later->record.stop->grace, Millis(0)) << "patience does not come back";
+  EXPECT_TRUE(later->effects.empty());
+}
+
 TEST(Decide, ReportsOfAReplacedAttemptAreFencedOff) {
   AttemptId attempt;
   auto record = Running(attempt);

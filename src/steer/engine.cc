@@ -19,12 +19,12 @@ Engine::Engine(Parts parts) : parts_(std::move(parts)) {}
 Engine::~Engine() = default;
 
 Status Engine::Start() {
-  ATHANOR_TRY(auto records, parts_.jobs.Live());
-  for (auto& record : records) {
+  ATHANOR_CHECK_OK(parts_.jobs.EachLive([this](JobRecord&& read) {
+    auto& record = live_.emplace_hint(live_.end(), read.id, std::move(read))->second;
     for (const auto& attempt : record.attempts) attempts_[attempt.id] = record.id;
     ArmSpot(record);
-    live_.emplace(record.id, std::move(record));
-  }
+    File(record);
+  }));
   ATHANOR_TRY(auto outbox, parts_.jobs.Outbox());
   for (const auto& effect : outbox) {
     next_effect_ = std::max(next_effect_, effect.id + 1);
@@ -57,6 +57,31 @@ std::vector<const JobRecord*> Engine::AllLive() const {
   std::vector<const JobRecord*> all;
   for (const auto& [id, record] : live_) all.push_back(&record);
   return all;
+}
+
+std::vector<const JobRecord*> Engine::Holding() const {
+  std::vector<const JobRecord*> all;
+  for (const JobId id : holding_) all.push_back(&live_.at(id));
+  return all;
+}
+
+void Engine::EachWaiting(const std::function<bool(const JobRecord&)>& visit) const {
+  for (const auto& [place, record] : line_) {
+    if (!visit(*record)) return;
+  }
+}
+
+void Engine::File(JobRecord& record) {
+  if (HoldsRoom(record.state)) {
+    holding_.insert(record.id);
+  } else {
+    holding_.erase(record.id);
+  }
+  if (record.state == JobState::kQueued) {
+    line_.insert_or_assign(PlaceOf(record), &record);
+  } else {
+    line_.erase(PlaceOf(record));
+  }
 }
 
 void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done) {
@@ -100,7 +125,8 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   pending_keys_[key] = id;
   Keep(decision->record);
   ArmSpot(decision->record);
-  live_[id] = std::move(decision->record);
+  auto& kept = live_[id] = std::move(decision->record);
+  File(kept);
   std::move(events.begin(), events.end(), std::back_inserter(pending_.batch.events));
   pending_.done.push_back([this, done = std::move(done), id, key](const Status& status) {
     pending_keys_.erase(key);
@@ -134,7 +160,10 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
     return;
   }
   bool gives_room = HoldsRoom(it->second.state) && !HoldsRoom(decision->record.state);
+  const bool left_line =
+      it->second.state == JobState::kQueued && IsTerminal(decision->record.state);
   it->second = std::move(decision->record);
+  File(it->second);
   if (const auto* attempt = it->second.current()) attempts_[attempt->id] = job;
   if (it->second.state == JobState::kRunning) ArmSpot(it->second);
   Keep(it->second);
@@ -145,6 +174,8 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
   }
   if (done) pending_.done.push_back(std::move(done));
   if (gives_room) SchedulePlacing(Wanted::kRoomCame);
+  // Those behind it may have waited for its turn only.
+  if (left_line) PlaceAfter(PauseFor(Wanted::kNewcomer));
   Flush();
 }
 
@@ -221,7 +252,10 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
         rests_until_.erase(attempt.id);
         armed_.erase(attempt.id);
       }
-      waiting_since_.erase(record.id);
+      if (const auto wait = waits_until_.find(record.id); wait != waits_until_.end()) {
+        wait_ends_.erase({wait->second, record.id});
+        waits_until_.erase(wait);
+      }
       overtaken_.erase(record.id);
     }
   }
@@ -319,9 +353,9 @@ void Engine::PollAttempts() {
   CheckWaits();
   std::vector<std::pair<AttemptId, std::string>> ask;
   auto now = parts_.clock.Monotonic();
-  for (const auto& [id, record] : live_) {
-    const auto* attempt = record.current();
-    if (!HoldsRoom(record.state) || !attempt || attempt->handle.empty()) continue;
+  for (const auto* record : Holding()) {
+    const auto* attempt = record->current();
+    if (!attempt || attempt->handle.empty()) continue;
     auto launched = launched_at_.find(attempt->id);
     if (launched != launched_at_.end() && now - launched->second < kSettle) continue;
     ask.emplace_back(attempt->id, attempt->handle);

@@ -77,6 +77,13 @@ class Engine {
   const JobRecord* Live(JobId job) const;
   std::optional<JobId> JobOf(AttemptId attempt) const;  // of live jobs
   std::vector<const JobRecord*> AllLive() const;
+  // Those that hold room on the machine, oldest first.
+  std::vector<const JobRecord*> Holding() const;
+  size_t live_count() const { return live_.size(); }
+  // Those that wait, as the queue takes them: higher priority first, then older. `visit` may end
+  // the walk by false; it must not change anything.
+  size_t waiting_count() const { return line_.size(); }
+  void EachWaiting(const std::function<bool(const JobRecord&)>& visit) const;
 
  private:
   struct Pending {
@@ -85,6 +92,16 @@ class Engine {
     std::vector<std::function<void(Status)>> done;
   };
 
+  // A place in the line: they compare as the queue takes them.
+  struct Place {
+    int64_t after = 0;  // the higher a priority the lower
+    JobId job;
+    auto operator<=>(const Place&) const = default;
+  };
+  static Place PlaceOf(const JobRecord& record) { return {-int64_t{record.spec.priority}, record.id}; }
+  // Puts a record of live_ where its state belongs: in the line, among those that hold room, or
+  // nowhere.
+  void File(JobRecord& record);
   void Keep(const JobRecord& record);
   void Flush();
   void Committed(Status status, std::shared_ptr<Pending> batch);
@@ -100,6 +117,7 @@ class Engine {
   enum class Wanted { kRoomCame, kNewcomer };
   void SchedulePlacing(Wanted wanted);
   void PlaceAfter(Millis delay);
+  Millis PauseFor(Wanted wanted) const;
   void PlaceWaiting();
   // Of the pause before its next attempt, what is left.
   Millis RestLeft(const JobRecord& record);
@@ -114,6 +132,9 @@ class Engine {
 
   Parts parts_;
   SlabMap<JobId, JobRecord> live_;
+  // Of live_. Whatever looks at jobs every second looks at these, however many wait.
+  std::set<JobId> holding_;
+  std::map<Place, JobRecord*> line_;
   std::map<AttemptId, JobId> attempts_;
   std::map<std::string, JobId> pending_keys_;
   std::map<AttemptId, AgentLives> agent_lives_;
@@ -123,7 +144,8 @@ class Engine {
   Pending pending_;
   // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
   std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
-  std::map<JobId, Millis> waiting_since_;  // monotonic; of spot jobs with max_wait
+  std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
+  std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; told ones are gone
   std::set<AttemptId> armed_;              // an interruption on purpose is set for it
   Millis plan_cost_{0};
   bool committing_ = false;

@@ -33,9 +33,14 @@ RunningJob ViewOfRunning(const JobRecord& record) {
 // so that planning takes a twentieth of the thread's time at most.
 void Engine::SchedulePlacing(Wanted wanted) {
   if (live_.size() <= kLongQueue) return PlaceWaiting();
-  PlaceAfter(wanted == Wanted::kRoomCame ? kLongQueuePause
-                                         : std::max(kLongQueuePause, 20 * plan_cost_));
+  PlaceAfter(PauseFor(wanted));
   Flush();
+}
+
+Millis Engine::PauseFor(Wanted wanted) const {
+  if (live_.size() <= kLongQueue) return Millis(0);
+  return wanted == Wanted::kRoomCame ? kLongQueuePause
+                                     : std::max(kLongQueuePause, 20 * plan_cost_);
 }
 
 void Engine::PlaceAfter(Millis delay) {
@@ -76,12 +81,13 @@ void Engine::PlaceWaiting() {
   view.now = parts_.clock.Wall();
   std::vector<std::pair<JobId, Error>> impossible;
   std::vector<JobRecord*> waiting;  // as in the view
-  view.waiting.reserve(live_.size());
-  waiting.reserve(live_.size());
+  view.waiting.reserve(line_.size());
+  waiting.reserve(line_.size());
+  for (const auto* record : Holding()) view.running.push_back(ViewOfRunning(*record));
   ResourceSpec next;
-  for (auto& [id, record] : live_) {
-    if (HoldsRoom(record.state)) view.running.push_back(ViewOfRunning(record));
-    if (record.state != JobState::kQueued) continue;
+  for (const auto& [place, waits] : line_) {
+    const JobId id = place.job;
+    auto& record = *waits;
     if (!record.attempts.empty()) next = NextResources(record);
     const auto& wanted = record.attempts.empty() ? record.spec.resources : next;
     auto need = Resolve(wanted, parts_.catalogue, parts_.inventory, parts_.simulate);

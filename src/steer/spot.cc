@@ -10,10 +10,12 @@ namespace athanor {
 
 void Engine::ArmSpot(const JobRecord& record) {
   const auto& spot = record.spec.resources.spot;
-  if (spot.use && spot.max_wait.count() > 0 && !waiting_since_.contains(record.id)) {
+  if (spot.use && spot.max_wait.count() > 0 && !waits_until_.contains(record.id)) {
     // The clock of the wall is asked once; from here on the monotonic one counts.
     const auto waited = std::max<int64_t>(parts_.clock.Wall().ms - record.created.ms, 0);
-    waiting_since_[record.id] = parts_.clock.Monotonic() - Millis(waited);
+    const Millis until = parts_.clock.Monotonic() - Millis(waited) + spot.max_wait;
+    waits_until_[record.id] = until;
+    wait_ends_.emplace(until, record.id);
   }
   const auto after = PreemptAfter(record);
   const auto* attempt = record.current();
@@ -34,15 +36,12 @@ void Engine::ArmSpot(const JobRecord& record) {
 
 void Engine::CheckWaits() {
   const auto now = parts_.clock.Monotonic();
-  std::vector<JobId> late;
-  for (const auto& [job, since] : waiting_since_) {
+  while (!wait_ends_.empty() && wait_ends_.begin()->first < now) {
+    const JobId job = wait_ends_.begin()->second;
+    wait_ends_.erase(wait_ends_.begin());
     const auto* live = Live(job);
-    if (live && !live->spot_fell_back && !live->stop &&
-        now - since > live->spec.resources.spot.max_wait) {
-      late.push_back(job);
-    }
+    if (live && !live->spot_fell_back && !live->stop) Apply(job, WaitedTooLong{});
   }
-  for (const auto job : late) Apply(job, WaitedTooLong{});
 }
 
 }  // namespace athanor

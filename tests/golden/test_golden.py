@@ -200,8 +200,14 @@ class Running(Golden):
         self.server.until_state(holder, "Running")
         job = self.server.submit("true", flags=["--name", "queued", "--cpus", "1"])
         self.screen("why_queued", "why", "queued")
+        self.normal.name(job[-6:], "<last6>")
+        self.screen("queue", "queue")
+        self.screen("stop_dry_run", "stop", "--all", "--dry-run")
+        self.screen("stop_which", "stop", status=2)
         self.server.ath("stop", "--now", job, holder, check=0)
         self.server.wait(holder)
+        self.screen("queue_none", "queue")
+        self.screen("stop_none", "stop", "--name", "nobody-*")
         self.server.wait(job)
 
 

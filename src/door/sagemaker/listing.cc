@@ -58,7 +58,7 @@ void Service::ListTrainingJobs(Asked asked, Answered answered) {
   const auto listed = ReadListed(asked.body, check);
   if (auto error = check.Error()) return answered(tl::unexpected(*error));
   std::set<JobId> stopping;
-  for (const auto* live : context_.engine.AllLive()) {
+  for (const auto* live : context_.engine.Holding()) {
     if (live->stop) stopping.insert(live->id);
   }
   OnPool(

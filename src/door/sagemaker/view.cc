@@ -26,6 +26,7 @@ std::optional<Phase> PhaseOf(const StoredEvent& event) {
   if (event.name == "stop_asked" && !IsTerminal(event.state)) {
     return Phase{"Stopping", "Stopping the training job"};
   }
+  if (event.name == "stop_hastened") return std::nullopt;  // it is Stopping already
   switch (event.state) {
     case JobState::kQueued:
       if (event.name == "submitted") return Phase{"Starting", "Starting the training job"};

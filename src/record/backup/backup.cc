@@ -168,7 +168,7 @@ class Copier {
     const std::string to = JoinPath(to_.logs(), job.ToString());
     ATHANOR_TRY(const auto names, copy_.Names(from));
     if (names.empty()) return Ok();
-    ATHANOR_CHECK_OK(MakeDirs(to));
+    ATHANOR_CHECK_OK(copy_.Folder(to));
     ATHANOR_CHECK_OK(copy_.File(from + "/index", to + "/index"));
     for (const auto& name : names) {
       if (name != "index") ATHANOR_CHECK_OK(copy_.File(JoinPath(from, name), JoinPath(to, name)));
@@ -180,7 +180,7 @@ class Copier {
     const std::string from = FindSeries(from_.series(), job);
     if (!Exists(from)) return Ok();
     const std::string to = SeriesPath(to_.series(), job);
-    ATHANOR_CHECK_OK(MakeDirs(DirName(to)));
+    ATHANOR_CHECK_OK(copy_.Folder(DirName(to)));
     ATHANOR_CHECK_OK(copy_.File(from, to));
     auto fd = OpenToRead(to);
     if (!fd) return Ok();  // removed with its job meanwhile
@@ -211,7 +211,7 @@ class Copier {
         const auto manifest = ParseManifest(*text);
         in_place |= !manifest || manifest->shared;
         manifests.push_back(path);
-        ATHANOR_CHECK_OK(MakeDirs(DirName(JoinPath(to, path))));
+        ATHANOR_CHECK_OK(copy_.Folder(DirName(JoinPath(to, path))));
         ATHANOR_CHECK_OK(copy_.File(JoinPath(from, path), JoinPath(to, path)));
       }
     }

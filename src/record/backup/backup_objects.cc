@@ -46,7 +46,7 @@ Status CopyObjects(const StoreLayout& from, const StoreLayout& to, TreeCopy& cop
     for (const auto& file : files) {
       const std::string target = ObjectFilePath(to.objects(), file);
       if (!copied.contains(file)) {
-        ATHANOR_CHECK_OK(MakeDirs(DirName(target)));
+        ATHANOR_CHECK_OK(copy.Folder(DirName(target)));
         ATHANOR_CHECK_OK(copy.File(ObjectFilePath(from.objects(), file), target));
         if (Exists(target)) copied.insert(file);
       }

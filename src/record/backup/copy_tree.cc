@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <string_view>
 
 #include "base/fd.h"
 #include "base/files.h"
@@ -32,20 +33,6 @@ bool IsBlob(const std::string& path) {
          shard == name.substr(24);
 }
 
-Status CopyBytes(int from, int to, uint64_t size, const std::string& path) {
-  std::string buffer(kCopyBytes, '\0');
-  while (size > 0) {
-    const auto want = static_cast<size_t>(std::min<uint64_t>(size, buffer.size()));
-    const ssize_t got = ::read(from, buffer.data(), want);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return FailErrno("read " + path, errno);
-    if (got == 0) return Ok();  // it was cut meanwhile
-    ATHANOR_CHECK_OK(WriteAll(to, std::string_view(buffer).substr(0, static_cast<size_t>(got))));
-    size -= static_cast<uint64_t>(got);
-  }
-  return Ok();
-}
-
 }  // namespace
 
 Result<std::vector<std::string>> TreeCopy::Names(const std::string& folder) const {
@@ -56,6 +43,27 @@ Result<std::vector<std::string>> TreeCopy::Names(const std::string& folder) cons
   auto names = ListDir(folder);
   if (!names && names.error().code == ErrorCode::kNotFound) return std::vector<std::string>();
   return names;
+}
+
+Status TreeCopy::CopyBytes(int from, int to, uint64_t size, const std::string& path) {
+  if (!buffer_) buffer_ = std::make_unique_for_overwrite<char[]>(kCopyBytes);
+  while (size > 0) {
+    const auto want = static_cast<size_t>(std::min<uint64_t>(size, kCopyBytes));
+    const ssize_t got = ::read(from, buffer_.get(), want);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FailErrno("read " + path, errno);
+    if (got == 0) return Ok();  // it was cut meanwhile
+    ATHANOR_CHECK_OK(WriteAll(to, std::string_view(buffer_.get(), static_cast<size_t>(got))));
+    size -= static_cast<uint64_t>(got);
+  }
+  return Ok();
+}
+
+Status TreeCopy::Folder(const std::string& folder) {
+  if (folders_.contains(folder)) return Ok();
+  ATHANOR_CHECK_OK(MakeDirs(folder));
+  folders_.insert(folder);
+  return Ok();
 }
 
 Status TreeCopy::File(const std::string& from, const std::string& to) {
@@ -100,7 +108,7 @@ Status TreeCopy::Tree(const std::string& from, const std::string& to,
     return FailErrno("link " + to, errno);
   }
   if (!S_ISDIR(info.st_mode)) return File(from, to);
-  ATHANOR_CHECK_OK(MakeDirs(to));
+  ATHANOR_CHECK_OK(Folder(to));
   ATHANOR_TRY(const auto names, Names(from));
   for (const auto& name : names) {
     if (std::find(leave.begin(), leave.end(), name) != leave.end()) continue;

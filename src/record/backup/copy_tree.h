@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,8 @@ class TreeCopy {
   // The folder of `to` must be there. A missing `from` is nothing to copy; a `to` that is
   // there already is left alone.
   Status File(const std::string& from, const std::string& to);
+  // Makes a folder and those above it; one that it made before is not looked at again.
+  Status Folder(const std::string& folder);
   // `leave`: names right in `from` that are not copied.
   Status Tree(const std::string& from, const std::string& to,
               const std::vector<std::string>& leave = {});
@@ -33,7 +37,11 @@ class TreeCopy {
   uint64_t linked() const { return linked_; }
 
  private:
+  Status CopyBytes(int from, int to, uint64_t size, const std::string& path);
+
   const Blobs blobs_;
+  std::unique_ptr<char[]> buffer_;  // made for the first file: most files are small, and many
+  std::set<std::string> folders_;
   uint64_t files_ = 0;
   uint64_t bytes_ = 0;
   uint64_t linked_ = 0;

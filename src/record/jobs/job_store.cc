@@ -12,6 +12,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "job/codec.h"
+#include "job/record_reader.h"
 #include "job/record_text.h"
 #include "record/db/database.h"
 #include "record/db/disk_reserve.h"
@@ -47,7 +48,9 @@ Result<JobState> StateIn(const Statement& row, int column) {
 }
 
 Result<JobRecord> ParseRecord(std::string_view id, std::string_view text) {
-  auto record = ParseJson(text).and_then([](const Json& json) { return RecordFromJson(json); });
+  Result<JobRecord> record;
+  if (ReadRecordText(text, *record)) return record;
+  record = ParseJson(text).and_then([](const Json& json) { return RecordFromJson(json); });
   if (record) return record;
   Error error;
   error.code = ErrorCode::kCorrupt;
@@ -254,13 +257,11 @@ Result<JobSummary> SummaryIn(const Statement& row) {
   return job;
 }
 
-// Newest first is by id: ids rise, whatever the clock does.
-std::string ListSql(const JobQuery& query) {
+// From FROM on.
+std::string FromSql(const JobQuery& query) {
   const bool live =
       query.live_only || (!query.states.empty() && std::ranges::none_of(query.states, IsTerminal));
-  std::string sql =
-      "SELECT id, name, experiment, owner, state, created, started, ended, cause_kind, "
-      "cause_text, type, command, attempts, cost_micros, simulated FROM jobs ";
+  std::string sql = "FROM jobs ";
   // The live are few among many, which SQLite does not know; `+` keeps it from going by time.
   if (live) sql += "INDEXED BY jobs_live ";
   sql += "WHERE +created >= ?1";
@@ -279,7 +280,21 @@ std::string ListSql(const JobQuery& query) {
   if (!query.user.empty()) sql += " AND owner = ?3";
   if (!query.experiment.empty()) sql += " AND experiment = ?4";
   if (query.before) sql += " AND id < ?5";
-  return sql + " ORDER BY id DESC LIMIT ?2";
+  return sql;
+}
+
+// Newest first is by id: ids rise, whatever the clock does.
+std::string ListSql(const JobQuery& query) {
+  return "SELECT id, name, experiment, owner, state, created, started, ended, cause_kind, "
+         "cause_text, type, command, attempts, cost_micros, simulated " +
+         FromSql(query) + " ORDER BY id DESC LIMIT ?2";
+}
+
+void BindQuery(Statement& statement, const JobQuery& query) {
+  statement.Bind(1, query.since.ms);
+  if (!query.user.empty()) statement.Bind(3, query.user);
+  if (!query.experiment.empty()) statement.Bind(4, query.experiment);
+  if (query.before) statement.Bind(5, query.before->ToString());
 }
 
 template <class T, class Read>
@@ -507,15 +522,25 @@ Result<JobId> JobStore::Resolve(std::string_view reference) const {
   return id;
 }
 
-Result<std::vector<JobRecord>> JobStore::Live() const {
-  std::vector<JobRecord> records;
-  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+Status JobStore::EachLive(const std::function<void(JobRecord&&)>& visit) const {
+  return parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("SELECT id, json FROM jobs INDEXED BY jobs_live "
-                                   "CROSS JOIN records ON job = id WHERE live = 1 ORDER BY id"));
-    return Collect(*statement, records,
-                   [](const Statement& row) { return ParseRecord(row.Text(0), row.Text(1)); });
-  }));
+                                   "CROSS JOIN records ON job = id WHERE live = 1"));
+    while (true) {
+      ATHANOR_TRY(const bool row, statement->Step());
+      if (!row) return Ok();
+      auto record = ParseRecord(statement->Text(0), statement->Text(1));
+      if (!record) return tl::unexpected(record.error());
+      visit(std::move(*record));
+    }
+  });
+}
+
+Result<std::vector<JobRecord>> JobStore::Live() const {
+  std::vector<JobRecord> records;
+  ATHANOR_CHECK_OK(EachLive([&](JobRecord&& record) { records.push_back(std::move(record)); }));
+  std::ranges::sort(records, {}, &JobRecord::id);
   return records;
 }
 
@@ -529,18 +554,44 @@ Result<std::vector<Effect>> JobStore::Outbox() const {
   return effects;
 }
 
+Result<std::vector<JobStage>> JobStore::Stages() const {
+  std::vector<JobStage> stages;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement,
+                connection.Prepare("SELECT id, state, attempts FROM jobs"));
+    return Collect(*statement, stages, [](const Statement& row) -> Result<JobStage> {
+      JobStage stage;
+      ATHANOR_TRY(stage.id, JobIdIn(row, 0));
+      ATHANOR_TRY(stage.state, StateIn(row, 1));
+      stage.attempts = static_cast<uint32_t>(row.Int(2));
+      return stage;
+    });
+  }));
+  return stages;
+}
+
 Result<std::vector<JobSummary>> JobStore::List(const JobQuery& query) const {
   std::vector<JobSummary> jobs;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement, connection.Prepare(ListSql(query)));
-    statement->Bind(1, query.since.ms);
+    BindQuery(*statement, query);
     statement->Bind(2, Clamped(query.limit));
-    if (!query.user.empty()) statement->Bind(3, query.user);
-    if (!query.experiment.empty()) statement->Bind(4, query.experiment);
-    if (query.before) statement->Bind(5, query.before->ToString());
     return Collect(*statement, jobs, SummaryIn);
   }));
   return jobs;
+}
+
+Result<uint64_t> JobStore::CountOf(JobQuery query) const {
+  query.before.reset();
+  uint64_t count = 0;
+  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
+    ATHANOR_TRY(auto* statement, connection.Prepare("SELECT count(*) " + FromSql(query)));
+    BindQuery(*statement, query);
+    ATHANOR_TRY(const bool row, statement->Step());
+    if (row) count = static_cast<uint64_t>(statement->Int(0));
+    return Ok();
+  }));
+  return count;
 }
 
 Result<std::vector<StoredEvent>> JobStore::Events(JobId id, uint64_t after, size_t limit) const {

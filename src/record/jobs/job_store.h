@@ -53,6 +53,13 @@ struct JobSummary {
   bool simulated = false;
 };
 
+// How far a job is, and no more.
+struct JobStage {
+  JobId id;
+  JobState state = JobState::kQueued;
+  uint32_t attempts = 0;
+};
+
 struct JobQuery {
   bool live_only = false;
   std::vector<JobState> states;  // empty: all
@@ -102,8 +109,13 @@ class JobStore {
   Result<JobId> Resolve(std::string_view reference) const;
 
   Result<std::vector<JobRecord>> Live() const;  // not terminal, oldest first
+  // The same in any order, each given away: of a hundred thousand there is one at a time.
+  Status EachLive(const std::function<void(JobRecord&&)>& visit) const;
   Result<std::vector<Effect>> Outbox() const;   // in order
+  Result<std::vector<JobStage>> Stages() const;  // of all jobs, in any order
   Result<std::vector<JobSummary>> List(const JobQuery& query) const;
+  // How many List would give without a limit, on all pages.
+  Result<uint64_t> CountOf(JobQuery query) const;
   // Events of one job after `after`, oldest first.
   Result<std::vector<StoredEvent>> Events(JobId id, uint64_t after, size_t limit) const;
   // Events of all jobs after a store-wide position; `position` is set to the last one's.

@@ -346,6 +346,48 @@ TEST_F(JobStoreTest, PagesMeetWithoutGapOrDoubleAlsoAtOneMillisecond) {
   EXPECT_EQ(seen.size(), 25u);
 }
 
+TEST_F(JobStoreTest, ACountIsOfAllPagesOfItsQuery) {
+  JobBatch batch;
+  for (int i = 0; i < 12; ++i) {
+    auto record = SampleJob(i);
+    record.state = i < 3 ? JobState::kFailed : JobState::kQueued;
+    record.spec.experiment = i % 2 == 0 ? "even" : "odd";
+    batch.records.push_back(record);
+  }
+  Commit(batch);
+  JobQuery query;
+  query.limit = 2;
+  EXPECT_EQ(store_->CountOf(query).value(), 12u);
+  query.before = store_->List(query).value().back().id;
+  EXPECT_EQ(store_->CountOf(query).value(), 12u);
+  query.experiment = "even";
+  EXPECT_EQ(store_->CountOf(query).value(), 6u);
+  query.states = {JobState::kFailed};
+  EXPECT_EQ(store_->CountOf(query).value(), 2u);
+  query.states = {JobState::kQueued};
+  EXPECT_EQ(store_->CountOf(query).value(), 4u);
+  query = {};
+  query.live_only = true;
+  EXPECT_EQ(store_->CountOf(query).value(), 9u);
+}
+
+TEST_F(JobStoreTest, StagesSayHowFarEachJobIs) {
+  auto waits = SampleJob(1);
+  auto over = SampleJob(2);
+  over.state = JobState::kCompleted;
+  over.attempts.resize(2);
+  for (auto& attempt : over.attempts) attempt.id = AttemptId::New();
+  Commit({{waits, over}, {}, {}, {}, {}});
+  auto stages = store_->Stages().value();
+  std::ranges::sort(stages, {}, &JobStage::id);
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0].id, waits.id);
+  EXPECT_EQ(stages[0].state, JobState::kQueued);
+  EXPECT_EQ(stages[0].attempts, 0u);
+  EXPECT_EQ(stages[1].state, JobState::kCompleted);
+  EXPECT_EQ(stages[1].attempts, 2u);
+}
+
 TEST_F(JobStoreTest, APageMayBeginAtAJobThatIsGone) {
   JobBatch batch;
   for (int i = 0; i < 3; ++i) {

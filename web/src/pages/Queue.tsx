@@ -1,6 +1,7 @@
 // What waits, for what, and until about when; and how the machine is used.
 import { bytes, duration, number } from '../lib/format';
 import { Await, Empty } from '../parts/Box';
+import { Command } from '../parts/Command';
 import { State } from '../parts/State';
 import { Span, Took } from '../parts/Time';
 import { api } from '../state/api';
@@ -19,10 +20,10 @@ export function Queue() {
     <div class="page">
       <div class="page-head"><h1>Queue</h1></div>
       <Await of={queue}>
-        {({ waiting, machine }) => (
+        {({ waiting, matched, machine }) => (
           <div class="columns">
             <section class="card flush">
-              <header><h2>Waiting</h2><span class="dim">{waiting.length}</span></header>
+              <header><h2>Waiting</h2><span class="dim">{matched}</span></header>
               {waiting.length === 0 ? <Empty title="Nothing waits" /> : (
                 <div class="scroll">
                   <table class="plain-table">
@@ -39,6 +40,11 @@ export function Queue() {
                       ))}
                     </tbody>
                   </table>
+                  {matched > waiting.length ? (
+                    <p class="dim" style={{ padding: '8px 16px 14px' }}>
+                      The first {waiting.length} of {matched}. All of them: <Command text="ath queue -a" inline />
+                    </p>
+                  ) : null}
                 </div>
               )}
             </section>

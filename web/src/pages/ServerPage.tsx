@@ -23,7 +23,7 @@ function Storage() {
   const storage = useLoaded('storage', api.storage);
   return (
     <section class="card">
-      <header><h2>Storage</h2>{storage.data ? <span class="dim num">{bytes(storage.data.bytes)}</span> : null}
+      <header><h2>Storage</h2>{storage.data ? <span class="dim num">{bytes(storage.data.bytes)}, counted <Time at={storage.data.counted_ms} /></span> : null}
         <button class="button small" onClick={storage.reload}>Look again</button></header>
       <Await of={storage}>
         {(all) => (

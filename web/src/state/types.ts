@@ -214,6 +214,8 @@ export interface Machine {
 
 export interface QueueInfo {
   waiting: { job: JobSummary; reason: string; since_ms: number; position: number; estimate_ms: number | null }[];
+  matched: number;  // that wait, on all pages
+  next?: string;
   machine: {
     cpus: number; cpus_used: number; memory: number; memory_used: number;
     gpus: number; gpus_used: number; load: number | number[];
@@ -279,4 +281,5 @@ export interface Storage {
   parts: { name: string; path: string; bytes: number }[];
   bytes: number;
   free_bytes?: number;
+  counted_ms: number;
 }

@@ -52,7 +52,7 @@ function Firings({ job }: { job: Job }) {
 
 const kWords: Record<string, string> = {
   submitted: 'Accepted', placed: 'Got room', waiting: 'Waits', launched: 'Launched', agent_up: 'Preparing',
-  script_started: 'Script started', script_ended: 'Script ended', uploaded: 'Outputs kept', stop_asked: 'Stop asked',
+  script_started: 'Script started', script_ended: 'Script ended', uploaded: 'Outputs kept', stop_asked: 'Stop asked', stop_hastened: 'Stop hastened',
   interrupt_asked: 'Interruption asked', resumed: 'Resumed', checkpoint_kept: 'Checkpoint kept', rule_fired: 'Rule fired',
   noted: 'Note', launch_failed: 'Launch failed', prepare_failed: 'Preparing failed', host_lost: 'Machine lost',
   waited_too_long: 'Waited too long',

@@ -1,0 +1,125 @@
+// stop: jobs by name, or all that fit.
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.h"
+#include "base/format.h"
+#include "base/text.h"
+#include "cli/client.h"
+#include "cli/output.h"
+#include "cli/reading.h"
+#include "cli/refuse.h"
+#include "cli/verbs.h"
+
+namespace athanor {
+namespace {
+
+// A hundred thousand jobs are stopped in some seconds; on a slow disk in minutes.
+constexpr Millis kLongest = std::chrono::minutes(10);
+
+int StopNamed(const Common& common, Client& client, const StopOptions& options) {
+  int status = 0;
+  for (const auto& job : options.jobs) {
+    auto body = client.Post("/api/v1/jobs/" + UrlEncode(job) + "/stop" +
+                            (options.now ? "?grace_ms=0" : ""));
+    if (!body) {
+      status = Refuse(body.error(), common.json);
+    } else if (common.json) {
+      std::printf("%s\n", DumpJson(*body).c_str());
+    } else {
+      const auto state = Text(*body, "state");
+      const bool over = state == "Completed" || state == "Failed" || state == "Stopped";
+      std::printf("%s %s\n", Text(*body, "name").c_str(),
+                  over ? state.c_str() : "is stopping");
+    }
+  }
+  return status;
+}
+
+Result<Json> AskMany(Client& client, const StopOptions& options, bool dry_run) {
+  Json ask = Json::object();
+  if (options.all) ask["all"] = true;
+  if (!options.state.empty()) ask["state"] = options.state;
+  if (!options.experiment.empty()) ask["experiment"] = options.experiment;
+  if (!options.name.empty()) ask["name"] = options.name;
+  if (options.now) ask["grace_ms"] = 0;
+  if (dry_run) ask["dry_run"] = true;
+  HttpCall call;
+  call.method = "POST";
+  call.target = "/api/v1/stop";
+  call.headers.Add("Content-Type", "application/json");
+  call.body = DumpJson(ask);
+  call.read_timeout = kLongest;
+  ATHANOR_TRY(const auto reply, client.Do(std::move(call)));
+  return ParseJson(reply.body);
+}
+
+// "3 jobs (2 waiting, 1 with a machine)"
+std::string CountsText(const Json& counts) {
+  const auto waiting = static_cast<uint64_t>(Number(counts, "stopped"));
+  const auto running = static_cast<uint64_t>(Number(counts, "stopping"));
+  std::string text = Counted(waiting + running, "job");
+  if (waiting > 0 && running > 0) text += fmt::format(" ({} waiting, {} running)", waiting, running);
+  return text;
+}
+
+// True without asking where nobody can answer.
+bool IsConfirmed(const Json& counts) {
+  if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) return true;
+  std::fprintf(stderr, "Stop %s? [y/N] ", CountsText(counts).c_str());
+  const int answer = std::getchar();
+  for (int c = answer; c != EOF && c != '\n';) c = std::getchar();
+  return answer == 'y' || answer == 'Y';
+}
+
+}  // namespace
+
+int StopVerb(const Common& common, const StopOptions& options) {
+  const bool chosen = options.all || !options.state.empty() || !options.experiment.empty() ||
+                      !options.name.empty();
+  if (chosen != options.jobs.empty()) {
+    return Refuse(Error{ErrorCode::kInvalid,
+                        chosen ? "jobs are named, or chosen by flags, not both"
+                               : "which jobs?",
+                        "ath stop JOB...\nath stop --state queued\nath stop --experiment NAME\n"
+                        "ath stop --name 'lr-*'\nath stop --all",
+                        "", "ATH-C0010", ""},
+                  common.json);
+  }
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  if (!chosen) return StopNamed(common, *client, options);
+  if (!options.yes && !options.dry_run) {
+    auto counts = AskMany(*client, options, true);
+    if (!counts) return Refuse(counts.error(), common.json);
+    if (Number(*counts, "matched") > 0 && !IsConfirmed(*counts)) {
+      std::fputs("  nothing was stopped\n", stderr);
+      return 1;
+    }
+  }
+  auto counts = AskMany(*client, options, options.dry_run);
+  if (!counts) return Refuse(counts.error(), common.json);
+  if (common.json) return PrintJson(*counts);
+  const auto stopped = static_cast<uint64_t>(Number(*counts, "stopped"));
+  const auto stopping = static_cast<uint64_t>(Number(*counts, "stopping"));
+  if (stopped + stopping == 0) {
+    std::puts("no such jobs");
+  } else if (options.dry_run) {
+    std::printf("would stop %s\n", CountsText(*counts).c_str());
+  } else if (stopping == 0) {
+    std::printf("stopped %s\n", Counted(stopped, "job").c_str());
+  } else if (stopped == 0) {
+    std::printf("%s %s stopping\n", Counted(stopping, "job").c_str(), stopping == 1 ? "is" : "are");
+  } else {
+    std::printf("stopped %s, %s %s stopping\n", Counted(stopped, "job").c_str(),
+                std::to_string(stopping).c_str(), stopping == 1 ? "is" : "are");
+  }
+  if (stopping > 0 && !options.now && !options.dry_run) PrintHint("ath ps --state stopping", common.quiet);
+  return 0;
+}
+
+}  // namespace athanor
