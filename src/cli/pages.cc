@@ -1,7 +1,6 @@
 #include "cli/pages.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 #include <utility>
 
@@ -62,19 +61,20 @@ Result<JobRows> FetchJobs(Client& client, const std::string& filter, size_t limi
 
 Result<Json> FetchRuns(Client& client, const std::string& query, size_t limit) {
   Json all;
-  std::set<std::string> seen;  // a run that came meanwhile moves the others one on
-  for (size_t offset = 0;;) {
-    const size_t want = std::min(kRunsAtOnce, limit - offset);
-    ATHANOR_TRY(Json page, client.Get(fmt::format("/api/v1/runs?limit={}{}{}", want, query,
-                                                  offset == 0 ? "" : fmt::format("&offset={}", offset))));
-    const size_t got = page["runs"].size();
-    if (offset == 0 && (got < want || want == limit)) return page;
-    if (offset == 0) all = {{"matched", page["matched"]}, {"runs", Json::array()}};
-    for (auto& run : page["runs"]) {
-      if (seen.insert(Text(run, "id")).second) all["runs"].push_back(std::move(run));
+  for (std::string after;;) {
+    const size_t have = all.is_null() ? 0 : all["runs"].size();
+    const size_t want = std::min(kRunsAtOnce, limit - have);
+    ATHANOR_TRY(Json page,
+                client.Get(fmt::format("/api/v1/runs?limit={}{}{}", want, query,
+                                       after.empty() ? "" : "&after=" + UrlEncode(after))));
+    after = Text(page, "next");
+    page.erase("next");
+    if (all.is_null()) {
+      all = std::move(page);
+    } else {
+      for (auto& run : page["runs"]) all["runs"].push_back(std::move(run));
     }
-    offset += got;
-    if (got < want || offset >= limit) return all;
+    if (after.empty() || all["runs"].size() >= limit) return all;
   }
 }
 

@@ -190,11 +190,22 @@ class RunBook::Finder {
     return value ? SortValue::Text(*value) : SortValue{};
   }
 
+  // Whether runs with that key are equal by the first part of the order: so they are by numbers, but
+  // NaN and what is missing share a key.
+  bool SaysAll(uint64_t key) const {
+    return (!first_column_.empty() || by_start_) && key != UINT64_MAX;
+  }
+
   bool Before(const Found& a, const Found& b) const {
     if (a.key != b.key) return a.key < b.key;
+    const auto started = book_.table_.started();
+    const size_t next = SaysAll(a.key) ? 1 : 0;
+    if (next >= query_.order.size() && started[a.place] != started[b.place]) {
+      return started[a.place] > started[b.place];
+    }
     const RunEntry& one = book_.table_.run(a.place);
     const RunEntry& two = book_.table_.run(b.place);
-    for (size_t i = 0; i < query_.order.size(); ++i) {
+    for (size_t i = next; i < query_.order.size(); ++i) {
       const int way = Compare(ValueOf(one, i), ValueOf(two, i), query_.order[i].ascending);
       texts_.clear();
       if (way != 0) return way < 0;
@@ -206,7 +217,7 @@ class RunBook::Finder {
   bool IsBehind(const Found& found, const RunPlace& place) const {
     if (found.key != after_key_) return found.key > after_key_;
     const RunEntry& run = book_.table_.run(found.place);
-    for (size_t i = 0; i < query_.order.size(); ++i) {
+    for (size_t i = SaysAll(found.key) ? 1 : 0; i < query_.order.size(); ++i) {
       const int way = Compare(ValueOf(run, i), place.values[i].view(), query_.order[i].ascending);
       texts_.clear();
       if (way != 0) return way > 0;
