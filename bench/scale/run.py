@@ -6,7 +6,7 @@
 Figures are processor time of the server, whatever else the machine does; only the longest wait for
 /healthz is time on the wall, and its note says how busy the machine was. Filled through the API, by
 several connections: runs of 5 params, 5 tags and 5 metrics of 3 points each, finished; jobs that wait
-since one holds the machine. Filling takes a minute for 100,000 runs and some ten for 1,000,000; with
+since one holds the machine. Filling takes a minute for 100,000 runs, ten and more for 1,000,000; with
 --home a filled folder is kept there and copied the next time. `mlflow server` is asked the same with
 10,000 runs. "Before" in a note is what the row was on 2026-11-18, when its bar was set.
 """
