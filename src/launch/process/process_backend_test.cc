@@ -3,10 +3,12 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <memory>
 
+#include "base/files.h"
 #include "base/process.h"
 #include "base/test_dir.h"
 #include "base/text.h"
@@ -144,11 +146,27 @@ TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
   }
 }
 
+// Of a group of processes, whether one still runs, or still has its files open.
+bool GroupRuns(pid_t group) {
+  const auto names = ListDir("/proc").value();
+  for (const auto& name : names) {
+    if (name[0] < '0' || name[0] > '9') continue;
+    const auto stat = ReadFile("/proc/" + name + "/stat");
+    const size_t end = stat ? stat->rfind(')') : std::string::npos;
+    if (end == std::string::npos) continue;
+    char state = 0;
+    int parent = 0, own_group = 0;
+    if (std::sscanf(stat->c_str() + end + 1, " %c %d %d", &state, &parent, &own_group) != 3) continue;
+    if (own_group == group && state != 'Z' && state != 'X') return true;
+  }
+  return false;
+}
+
 TEST(SpareAgent, OneThatDiedIsNotWaitedFor) {
   ProcessCase server;
   const auto spare = server.AwaitSpare();
-  ::kill(-spare.pid, SIGKILL);  // and what it reads with
-  while (IsAlive(spare)) ::usleep(1'000);
+  ::kill(-spare.pid, SIGKILL);  // and what it reads with, which holds the socket, too
+  while (IsAlive(spare) || GroupRuns(spare.pid)) ::usleep(1'000);
   const auto plan = server.NewPlan();
   ASSERT_TRUE(server.backend().Launch(plan));
   server.AwaitScript(plan);
