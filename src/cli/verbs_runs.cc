@@ -122,7 +122,7 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   std::vector<std::string> head = {"RUN", "NAME", "EXPERIMENT", "STATE", "CREATED"};
   for (const auto& [member, key] : columns) {
     // A metric and a parameter of one name are told apart.
-    const auto same = std::ranges::count_if(columns, [&](const auto& one) { return one.second == key; });
+    const auto same = std::ranges::count_if(columns, [&name = key](const auto& one) { return one.second == name; });
     head.push_back(Printable(same > 1 ? member + "." + key : key));
   }
   Table table(head);
