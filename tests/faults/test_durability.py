@@ -170,7 +170,7 @@ class Fsck(unittest.TestCase):
         self.assertEqual(self.server.wait(job)["state"], "Completed")
         self.server.kill()
         home = self.server.home
-        series = os.path.join(home, "server", "series", job[:5], job + ".series")
+        series = os.path.join(home, "server", "series", job[-2:], job + ".series")
         with open(series, "ab") as file:
             file.write(b"\x20\0\0\0torn")
         stranger = os.path.join(home, "jobs", "0" * 26)
