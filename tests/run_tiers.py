@@ -21,7 +21,7 @@ from cases import BUILD, LOGS, PYTHON, TREE, Tier, of_case, run
 TAIL = 60          # lines of a failing step's log that are shown
 MOST_FLAKY = 3
 MOST_AGAIN = 20    # more failures than that are no bad luck: nothing is run again
-THREADED = ["base", "net", "record", "link", "run", "steer"]  # rooms with threads of their own
+THREADED = ["base", "net", "record", "link", "run", "steer", "track"]  # rooms with threads of their own
 
 
 def sanitizer_options(preset):

@@ -85,7 +85,7 @@ int StopVerb(const Common& common, const StopOptions& options) {
     return Refuse(Error{ErrorCode::kInvalid,
                         chosen ? "jobs are named, or chosen by flags, not both"
                                : "which jobs?",
-                        "ath stop JOB...\nath stop --state queued\nath stop --experiment NAME\n"
+                        "ath stop JOB\nath stop --state queued\nath stop --experiment NAME\n"
                         "ath stop --name 'lr-*'\nath stop --all",
                         "", "ATH-C0010", ""},
                   common.json);
