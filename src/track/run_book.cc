@@ -5,6 +5,7 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "job/shown.h"
 
 namespace athanor {
 namespace {
@@ -37,11 +38,10 @@ std::string UsualArtifacts(const ExperimentRow& experiment, JobId run) {
   return fmt::format("{}/{}/artifacts", experiment.location, run.value.ToHex());
 }
 
+// MLflow knows no run without a start.
 WallTime StartOf(const JobRecord& record) {
-  for (const auto& attempt : record.attempts) {
-    if (attempt.started.ms != 0) return attempt.started;
-  }
-  return record.created;
+  const WallTime started = FirstStarted(record);
+  return started.ms != 0 ? started : record.created;
 }
 
 }  // namespace

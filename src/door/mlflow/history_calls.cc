@@ -192,9 +192,9 @@ Result<Answer> HistoryBulk(Mlflow& mlflow, const Fields& fields, const Call&) {
   if (key.empty()) {
     return InvalidParameter("GetMetricHistoryBulk request must specify a metric_key.");
   }
-  ATHANOR_TRY(const auto page, ReadPage(fields, kMostHistory, kMostHistory));
+  ATHANOR_TRY(const size_t limit, ReadLimit(fields, kMostHistory, kMostHistory));
   Answer answer;
-  answer.source = std::make_shared<BulkBody>(mlflow, RunsOf(std::move(texts)), key, page.limit);
+  answer.source = std::make_shared<BulkBody>(mlflow, RunsOf(std::move(texts)), key, limit);
   return answer;
 }
 
