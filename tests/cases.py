@@ -43,6 +43,7 @@ class Failure:
     name: str
     log: typing.Optional[str]
     again: typing.Optional[typing.Callable] = None
+    why: str = ""  # in one line, where the case said it
 
 
 class Tier:
@@ -62,8 +63,8 @@ class Tier:
     def run(self, name, command, **more):
         return run(command, self.log(name), **more)
 
-    def fail(self, name, log=None, again=None):
-        self.failed.append(Failure(name, log, again))
+    def fail(self, name, log=None, again=None, why=""):
+        self.failed.append(Failure(name, log, again, why))
 
     def step(self, name, command, **more):
         """A command that must end with 0; counts only if it does not."""
@@ -117,7 +118,8 @@ class Tier:
                 return
             for i, case in enumerate(result["failed"]):
                 self.fail(case, log if i == 0 else None,
-                          lambda at, c=case: run_suite(path, [in_file(c)], at, **more)[0] == 0)
+                          lambda at, c=case: run_suite(path, [in_file(c)], at, **more)[0] == 0,
+                          result["why"].get(case, ""))
             self.passed += len(result["passed"])
             self.skipped += [tuple(pair) for pair in result["skipped"]]
             if result["whole"]:

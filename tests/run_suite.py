@@ -39,6 +39,11 @@ class Recorder(unittest.TextTestResult):
                  for test, _ in self.failures + self.errors}
         return found | {test.id() for test in self.unexpectedSuccesses}
 
+    def why(self):
+        """The last line of what each failed test says."""
+        return {getattr(test, "test_case", test).id(): text.strip().splitlines()[-1]
+                for test, text in self.failures + self.errors if text.strip()}
+
     def write(self, whole=False):
         bad = self.bad()
         skipped = {getattr(test, "test_case", test).id(): reason for test, reason in self.skipped}
@@ -46,6 +51,7 @@ class Recorder(unittest.TextTestResult):
         done = self.ran | bad | set(skipped)
         with open(self.path + ".new", "w") as file:
             json.dump({"passed": sorted(self.ran - bad - set(skipped)), "failed": sorted(bad),
+                       "why": self.why(),
                        "skipped": sorted(skipped.items()), "running": self.running,
                        "left": [] if whole else
                        [name for name in self.names if name not in done and name != self.running],

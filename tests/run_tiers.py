@@ -176,7 +176,7 @@ def show(tier):
     with open(os.path.join(LOGS, "summary.txt"), "a") as file:
         file.write(tier.line() + "\n")
     for failure in tier.failed:
-        print("  failed: " + failure.name)
+        print("  failed: %s%s" % (failure.name, ": " + failure.why[:200] if failure.why else ""))
         if failure.log:
             with open(failure.log, errors="replace") as file:
                 text = file.read()

@@ -101,15 +101,14 @@ def run(version, file, only=()):
         result = os.path.join(scratch, "result.json")
         with open(os.path.join(scratch, "pytest.ini"), "w") as ini:
             ini.write("[pytest]\n")
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith(("MLFLOW_", "ATHANOR_"))}
-        environment.update({
-            "ATHANOR_BUILD": os.environ.get("ATHANOR_BUILD", ""),
+        # Not the caller's environment: where CI is set, MLflow's conftest builds a wheel of MLflow.
+        environment = {
+            "LANG": "C.UTF-8", "ATHANOR_BUILD": os.environ.get("ATHANOR_BUILD", ""),
             "ATHANOR_OWN_TESTS_RESULT": result, "PYTHONPATH": HERE + os.pathsep + folder,
             "PYTHONDONTWRITEBYTECODE": "1", "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
             "MLFLOW_DISABLE_TELEMETRY": "true", "MLFLOW_TELEMETRY_OPT_OUT": "true",
             "HOME": scratch, "TMPDIR": scratch,
-            "PATH": os.path.dirname(python) + os.pathsep + os.environ.get("PATH", "")})
+            "PATH": os.path.dirname(python) + os.pathsep + os.environ.get("PATH", "")}
         done = subprocess.run(
             [python, "-m", "pytest", "-q", "-p", "plugin", "-p", "no:cacheprovider",
              "-c", os.path.join(scratch, "pytest.ini"), "--rootdir", folder, "-W", "ignore",
