@@ -1,6 +1,7 @@
 // The part of base/archive that knows libarchive: members read from and written
-// to a descriptor, within limits. Decides nothing about where a member may go;
-// only archive.cc includes this.
+// to a descriptor, within limits. Decides nothing about where a member may go:
+// what comes from outside goes through archive.cc. Who packs members that are no
+// tree of files (record/backup) writes them with TarWriter.
 #pragma once
 
 #include <memory>

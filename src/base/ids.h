@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <compare>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,11 +16,23 @@ namespace athanor {
 struct Ulid {
   std::array<uint8_t, 16> bytes{};
 
-  auto operator<=>(const Ulid&) const = default;
+  bool operator==(const Ulid&) const = default;
+  // As bytes are compared, but without a call for each step of a search in a map.
+  std::strong_ordering operator<=>(const Ulid& other) const {
+    const uint64_t mine = Half(0), theirs = other.Half(0);
+    return mine != theirs ? mine <=> theirs : Half(8) <=> other.Half(8);
+  }
   bool is_zero() const;
   std::string ToString() const;  // 26 digits, lower case
   std::string ToHex() const;     // 32 digits
   static std::optional<Ulid> Parse(std::string_view text);  // either form, any case
+
+ private:
+  uint64_t Half(size_t from) const {
+    uint64_t half = 0;
+    std::memcpy(&half, bytes.data() + from, sizeof(half));
+    return std::endian::native == std::endian::little ? __builtin_bswap64(half) : half;
+  }
 };
 
 // Makes ids that rise strictly within one process. Safe from any thread.

@@ -144,7 +144,7 @@ void List(DoorContext& context, const Call& call) {
     json.Int("matched", static_cast<int64_t>(page.matched));
     json.Key("runs");
     json.BeginArray();
-    book.Look(page.runs, [&](const RunEntry& run) {
+    book.Look(page, [&](const RunEntry& run) {
       const auto name = experiments.find(run.experiment);
       WriteRun(json, book, run, name == experiments.end() ? "" : name->second, *columns);
     });

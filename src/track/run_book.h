@@ -60,6 +60,7 @@ struct RunQuery {
 
 struct RunPage {
   std::vector<JobId> runs;
+  std::vector<uint32_t> places;  // where the book had them: a hint for Look; none in any order
   size_t matched = 0;            // of all pages
   std::optional<RunPlace> next;  // of the last run; none: there are no more
 };
@@ -161,6 +162,7 @@ class RunBook {
   RunPage Search(const RunQuery& query) const;
   // Calls `look` with each run that is there, in order, with its metrics up to date.
   void Look(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
+  void Look(const RunPage& page, const std::function<void(const RunEntry&)>& look) const;
   // The same with metrics as they were when somebody last asked: reads no file.
   void Peek(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
   bool IsFresh(JobId id) const;  // Look would not read a file; also when there is no such run
@@ -193,6 +195,10 @@ class RunBook {
   void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
   void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
+  void PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
+              const std::function<void(const RunEntry&)>& look) const;
+  void LookAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
+              const std::function<void(const RunEntry&)>& look) const;
   void BeforePoints(JobId id);
   void AfterPoints(JobId id);
   void Changed(RunEntry& run);

@@ -75,12 +75,6 @@ bool TakePlace(Taker from, RunPlace& place) {
   return from.done();
 }
 
-// Doubles as numbers of the same order.
-uint64_t Ordered(double value) {
-  const auto bits = std::bit_cast<uint64_t>(value + 0.0);  // -0 is 0
-  return bits >> 63 != 0 ? ~bits : bits | 1ull << 63;
-}
-
 uint64_t FirstBytes(std::string_view text) {
   uint64_t key = 0;
   for (size_t i = 0; i < 8; ++i) {
@@ -107,7 +101,8 @@ int Compare(const SortValue& a, const SortValue& b, bool ascending) {
 uint64_t SortKey(const SortValue& value, bool ascending) {
   // Missing and NaN share the last key: Compare tells them apart, and from what else has it.
   if (value.rank != SortValue::Rank::kValue) return UINT64_MAX;
-  const uint64_t key = value.is_text ? FirstBytes(value.text) : Ordered(value.number);
+  if (!value.is_text) return NumberSortKey(value.number, ascending);
+  const uint64_t key = FirstBytes(value.text);
   return ascending ? key : ~key;
 }
 

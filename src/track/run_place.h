@@ -2,6 +2,8 @@
 // place has neither the runs before it once more nor gaps, whatever came or went meanwhile.
 #pragma once
 
+#include <bit>
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -29,6 +31,13 @@ struct SortValue {
 int Compare(const SortValue& a, const SortValue& b, bool ascending);
 // A number that rises with the order: of two values with different ones the lower comes first.
 uint64_t SortKey(const SortValue& value, bool ascending);
+// Of a number, or of one that is missing if it is no number: a search asks it of every run.
+inline uint64_t NumberSortKey(double value, bool ascending) {
+  if (std::isnan(value)) return UINT64_MAX;
+  const auto bits = std::bit_cast<uint64_t>(value + 0.0);  // -0 is 0
+  const uint64_t key = bits >> 63 != 0 ? ~bits : bits | 1ull << 63;
+  return ascending ? key : ~key;
+}
 
 struct RunPlace {
   struct Value {

@@ -137,25 +137,51 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
   }
 }
 
-void RunBook::Peek(const std::vector<JobId>& runs,
-                   const std::function<void(const RunEntry&)>& look) const {
+// A run whose place is known is found at once; one that has left it, by its id.
+void RunBook::PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
+                     const std::function<void(const RunEntry&)>& look) const {
   for (size_t from = 0; from < runs.size(); from += kLookedAtAtOnce) {
     const size_t to = std::min(from + kLookedAtAtOnce, runs.size());
     const std::shared_lock lock(mutex_);
     for (size_t i = from; i < to; ++i) {
-      if (const auto at = runs_.find(runs[i]); at != runs_.end()) look(at->second);
+      if (i < places.size() && places[i] < table_.size() && table_.run(places[i]).id == runs[i]) {
+        look(table_.run(places[i]));
+      } else if (const auto at = runs_.find(runs[i]); at != runs_.end()) {
+        look(at->second);
+      }
     }
   }
 }
 
+void RunBook::LookAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
+                     const std::function<void(const RunEntry&)>& look) const {
+  bool any = false;
+  {
+    const std::shared_lock lock(mutex_);
+    any = table_.stale() > 0;
+  }
+  if (any) {
+    std::vector<JobId> stale;
+    PeekAt(runs, places, [&](const RunEntry& run) {
+      if (run.stale()) stale.push_back(run.id);
+    });
+    Refresh(stale);
+  }
+  PeekAt(runs, places, look);
+}
+
+void RunBook::Peek(const std::vector<JobId>& runs,
+                   const std::function<void(const RunEntry&)>& look) const {
+  PeekAt(runs, {}, look);
+}
+
 void RunBook::Look(const std::vector<JobId>& runs,
                    const std::function<void(const RunEntry&)>& look) const {
-  std::vector<JobId> stale;
-  Peek(runs, [&](const RunEntry& run) {
-    if (run.stale()) stale.push_back(run.id);
-  });
-  Refresh(stale);
-  Peek(runs, look);
+  LookAt(runs, {}, look);
+}
+
+void RunBook::Look(const RunPage& page, const std::function<void(const RunEntry&)>& look) const {
+  LookAt(page.runs, page.places, look);
 }
 
 std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <set>
 
 #include "track/run_book.h"
 
@@ -65,10 +64,6 @@ bool UsesMetrics(const RunQuery& query) {
          std::any_of(query.order.begin(), query.order.end(), metric);
 }
 
-SortValue ColumnValue(double value) {
-  return RunTable::IsMissing(value) ? SortValue{} : SortValue::Number(value);
-}
-
 }  // namespace
 
 // One search: goes through the table in parts, between which others have their turn, and holds no
@@ -76,7 +71,10 @@ SortValue ColumnValue(double value) {
 class RunBook::Finder {
  public:
   Finder(const RunBook& book, const RunQuery& query) : book_(book), query_(query) {
-    if (query.experiments) experiments_.emplace(query.experiments->begin(), query.experiments->end());
+    if (query.experiments) {
+      experiments_ = query.experiments;
+      std::ranges::sort(*experiments_);
+    }
     wanted_ = query.any_order || query.limit > SIZE_MAX - query.offset ? SIZE_MAX
                                                                        : query.offset + query.limit;
   }
@@ -85,12 +83,19 @@ class RunBook::Finder {
   bool Part(size_t most) {
     const std::shared_lock lock(book_.mutex_);
     const RunTable& table = book_.table_;
-    if (at_ == 0) moves_ = table.moves();
+    if (!begun_) {
+      begun_ = true;
+      moves_ = table.moves();
+      size_ = table.size();
+    }
     if (moves_ != table.moves()) return false;
     FindKeys();
-    const size_t end = at_ + std::min(most, table.size() - at_);
-    for (; at_ < end; ++at_) See(at_);
-    if (at_ == table.size()) Finish();
+    const size_t end = at_ + std::min(most, size_ - at_);
+    // Runs are added as they begin, and mostly asked for newest first: from the end, so that most are
+    // seen to be behind the page at once.
+    const bool upwards = by_start_ && query_.order[0].ascending;
+    for (; at_ < end; ++at_) See(upwards ? at_ : size_ - 1 - at_);
+    if (at_ == size_) Finish();
     return true;
   }
   bool done() const { return done_; }
@@ -126,13 +131,18 @@ class RunBook::Finder {
     }
   }
 
+  bool IsAskedFor(int64_t experiment) const {
+    return experiments_->size() == 1 ? experiments_->front() == experiment
+                                     : std::ranges::binary_search(*experiments_, experiment);
+  }
+
   bool Passes(size_t place) const {
     const RunTable& table = book_.table_;
     if (query_.view != ViewType::kAll &&
         ((table.flags()[place] & RunTable::kDeleted) != 0) != (query_.view == ViewType::kDeleted)) {
       return false;
     }
-    if (experiments_ && !experiments_->contains(table.experiments()[place])) return false;
+    if (experiments_ && !IsAskedFor(table.experiments()[place])) return false;
     for (size_t i = 0; i < query_.filter.size(); ++i) {
       const auto& clause = query_.filter[i];
       if (!columns_[i].empty()) {
@@ -167,9 +177,9 @@ class RunBook::Finder {
   uint64_t KeyAt(size_t place) const {
     if (query_.order.empty()) return NewestFirst(book_.table_.started()[place]);
     const bool ascending = query_.order[0].ascending;
-    if (!first_column_.empty()) return SortKey(ColumnValue(first_column_[place]), ascending);
+    if (!first_column_.empty()) return NumberSortKey(first_column_[place], ascending);
     if (by_start_) {
-      return SortKey(SortValue::Number(static_cast<double>(book_.table_.started()[place])), ascending);
+      return NumberSortKey(static_cast<double>(book_.table_.started()[place]), ascending);
     }
     return SortKey(ValueOf(book_.table_.run(place), 0), ascending);
   }
@@ -244,6 +254,7 @@ class RunBook::Finder {
               [this](const Found& a, const Found& b) { return Before(a, b); });
     for (size_t i = std::min(query_.offset, found_.size()); i < found_.size(); ++i) {
       page_.runs.push_back(book_.table_.run(found_[i].place).id);
+      page_.places.push_back(found_[i].place);
     }
     if (behind_ > wanted_ && !page_.runs.empty()) {
       page_.next = PlaceOf(book_.table_.run(found_.back().place));
@@ -266,9 +277,11 @@ class RunBook::Finder {
 
   const RunBook& book_;
   const RunQuery& query_;
-  std::optional<std::set<int64_t>> experiments_;
+  std::optional<std::vector<int64_t>> experiments_;  // in order
   size_t wanted_ = 0;
-  size_t at_ = 0;
+  bool begun_ = false;
+  size_t size_ = 0;  // of the table when it began: who comes later is not looked for
+  size_t at_ = 0;    // how many were looked at
   uint64_t moves_ = 0;
   size_t behind_ = 0;           // runs that pass and are not on pages before
   uint64_t bound_ = UINT64_MAX;  // the highest key that may be on the page

@@ -8,6 +8,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
 
 #include "base/json_writer.h"
 #include "door/mlflow/wire.h"
@@ -53,7 +54,23 @@ std::span<const MlflowCall> LoggedModelCalls();
 Result<ViewType> ReadView(const Fields& fields, std::string_view name);
 
 void WriteRunInfo(JsonWriter& json, const RunRow& run);
-void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run);
+// Writes runs within RunBook::Look; most of an answer with many is the names of the same labels and
+// metrics, so each is put in JSON once.
+class RunJson {
+ public:
+  RunJson(JsonWriter& json, const DoorContext& context) : json_(json), context_(context) {}
+  void Write(const RunEntry& run);
+
+ private:
+  void WriteLabels(std::string_view name, const RunLabels& labels);
+  void WriteMetrics(const RunEntry& run);
+  const std::string& HeadOf(uint32_t key);
+
+  JsonWriter& json_;
+  const DoorContext& context_;
+  std::unordered_map<uint32_t, std::string> heads_;  // {"key":"loss","value":
+  std::string text_;
+};
 // Writes points of one series, of which there may be many: what they share is put in words once.
 class PointWriter {
  public:

@@ -23,7 +23,7 @@ Result<std::string> RunText(const Mlflow& mlflow, JobId id) {
     JsonWriter json(body);
     json.BeginObject();
     json.Key("run");
-    WriteRun(json, mlflow.context, run);
+    RunJson(json, mlflow.context).Write(run);
     json.EndObject();
   });
   if (!body.empty()) return body;
@@ -316,8 +316,8 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   if (!found.runs.empty()) {
     json.Key("runs");
     json.BeginArray();
-    mlflow.context.runs.Look(found.runs,
-                             [&](const RunEntry& run) { WriteRun(json, mlflow.context, run); });
+    RunJson writer(json, mlflow.context);
+    mlflow.context.runs.Look(found, [&](const RunEntry& run) { writer.Write(run); });
     json.EndArray();
   }
   if (found.next) json.Text("next_page_token", EncodePlace(*found.next));

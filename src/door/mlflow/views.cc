@@ -5,35 +5,6 @@
 namespace athanor {
 namespace {
 
-void WriteLabels(JsonWriter& json, std::string_view name, const RunBook& book,
-                 const RunLabels& labels) {
-  if (labels.empty()) return;
-  json.Key(name);
-  json.BeginArray();
-  for (const auto label : labels) {
-    json.BeginObject();
-    json.Text("key", book.KeyName(label.key));
-    json.Text("value", label.value);
-    json.EndObject();
-  }
-  json.EndArray();
-}
-
-void WriteMetrics(JsonWriter& json, const RunBook& book, const RunEntry& run) {
-  if (run.metrics.empty()) return;
-  json.Key("metrics");
-  json.BeginArray();
-  for (const auto& metric : run.metrics) {
-    json.BeginObject();
-    json.Text("key", book.KeyName(metric.key));
-    json.Double("value", metric.last);
-    json.Int("timestamp", metric.wall_ms);
-    json.Int("step", metric.step);
-    json.EndObject();
-  }
-  json.EndArray();
-}
-
 void WriteDataset(JsonWriter& json, const DatasetRow& dataset) {
   json.BeginObject();
   json.Text("name", dataset.name);
@@ -135,19 +106,59 @@ void WriteRunInfo(JsonWriter& json, const RunRow& run) {
   json.EndObject();
 }
 
-void WriteRun(JsonWriter& json, const DoorContext& context, const RunEntry& run) {
-  json.BeginObject();
-  json.Key("info");
-  WriteRunInfo(json, context.runs.RowOf(run));
-  json.Key("data");
-  json.BeginObject();
-  WriteMetrics(json, context.runs, run);
-  WriteLabels(json, "params", context.runs, run.params);
-  WriteLabels(json, "tags", context.runs, run.tags);
-  json.EndObject();
-  WriteInputs(json, context, run);
-  WriteOutputs(json, run);
-  json.EndObject();
+void RunJson::Write(const RunEntry& run) {
+  json_.BeginObject();
+  json_.Key("info");
+  WriteRunInfo(json_, context_.runs.RowOf(run));
+  json_.Key("data");
+  json_.BeginObject();
+  WriteMetrics(run);
+  WriteLabels("params", run.params);
+  WriteLabels("tags", run.tags);
+  json_.EndObject();
+  WriteInputs(json_, context_, run);
+  WriteOutputs(json_, run);
+  json_.EndObject();
+}
+
+const std::string& RunJson::HeadOf(uint32_t key) {
+  std::string& head = heads_[key];
+  if (head.empty()) {
+    head = "{\"key\":";
+    AppendJsonText(head, context_.runs.KeyName(key));
+    head += ",\"value\":";
+  }
+  return head;
+}
+
+void RunJson::WriteLabels(std::string_view name, const RunLabels& labels) {
+  if (labels.empty()) return;
+  json_.Key(name);
+  json_.BeginArray();
+  for (const auto label : labels) {
+    text_ = HeadOf(label.key);
+    AppendJsonText(text_, label.value);
+    text_ += '}';
+    json_.Raw(text_);
+  }
+  json_.EndArray();
+}
+
+void RunJson::WriteMetrics(const RunEntry& run) {
+  if (run.metrics.empty()) return;
+  json_.Key("metrics");
+  json_.BeginArray();
+  for (const auto& metric : run.metrics) {
+    text_ = HeadOf(metric.key);
+    JsonWriter(text_).Double(metric.last);
+    text_ += ",\"timestamp\":";
+    JsonWriter(text_).Int(metric.wall_ms);
+    text_ += ",\"step\":";
+    JsonWriter(text_).Int(metric.step);
+    text_ += '}';
+    json_.Raw(text_);
+  }
+  json_.EndArray();
 }
 
 PointWriter::PointWriter(JsonWriter& json, std::string_view key, std::string_view run_id)

@@ -23,15 +23,14 @@
 #include "record/append_file.h"
 #include "record/backup/backup_objects.h"
 #include "record/backup/copy_tree.h"
+#include "record/backup/series_pack.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/db/database.h"
-#include "record/series/series_file.h"
-#include "record/series/series_places.h"
 
 namespace athanor {
 namespace {
 
-constexpr int kFormat = 1;
+constexpr int kFormat = 2;  // 1: each series is a file
 constexpr char kInfoName[] = "backup.json";
 constexpr std::string_view kManifestMark = "athanor-checkpoint ";
 // In our own folders: what is being written, and locks.
@@ -111,14 +110,14 @@ class Copier {
       ATHANOR_CHECK_OK(CopyCheckpoints(job));
       ATHANOR_CHECK_OK(CopyLog(job));
     }
-    for (const JobId run : series_) ATHANOR_CHECK_OK(CopySeries(run));
+    ATHANOR_CHECK_OK(CopySeries());
     if (Exists(from_.artifacts())) {
       ATHANOR_CHECK_OK(CopyBlobs(from_.artifacts(), to_.artifacts()));
     }
     ATHANOR_CHECK_OK(CopyBlobs(from_.blobs(), to_.blobs()));
     ATHANOR_CHECK_OK(CopyObjects(from_, to_, copy_));
-    info_.files = copy_.files();
-    info_.bytes = copy_.bytes();
+    info_.files += copy_.files();
+    info_.bytes += copy_.bytes();
     info_.linked = copy_.linked();
     // Last: a folder without it is no backup.
     return WriteFileAtomic(JoinPath(to_.root, kInfoName), DumpJsonPretty(ToJson(info_)) + "\n");
@@ -176,20 +175,12 @@ class Copier {
     return Ok();
   }
 
-  Status CopySeries(JobId job) {
-    const std::string from = FindSeries(from_.series(), job);
-    if (!Exists(from)) return Ok();
-    const std::string to = SeriesPath(to_.series(), job);
-    ATHANOR_CHECK_OK(copy_.Folder(DirName(to)));
-    ATHANOR_CHECK_OK(copy_.File(from, to));
-    auto fd = OpenToRead(to);
-    if (!fd) return Ok();  // removed with its job meanwhile
-    struct stat info {};
-    if (::fstat(fd->get(), &info) != 0) return FailErrno("stat " + to, errno);
-    // A copy may end within what was being appended.
-    ATHANOR_TRY(const SeriesScan scan,
-                ScanSeries(fd->get(), 0, static_cast<uint64_t>(info.st_size), {}));
-    if (scan.end < static_cast<uint64_t>(info.st_size)) CutTo(to, scan.end);
+  Status CopySeries() {
+    ATHANOR_TRY(const auto pack, SeriesPack::Make(to_));
+    for (const JobId run : series_) ATHANOR_CHECK_OK(pack->Add(from_, run));
+    ATHANOR_CHECK_OK(pack->Close());
+    info_.files += pack->files();
+    info_.bytes += pack->bytes();
     return Ok();
   }
 
@@ -357,6 +348,7 @@ Result<BackupInfo> UnpackBackup(const std::string& from, const std::string& fold
   auto text = ReadFile(JoinPath(folder, kInfoName), 1 << 20);
   ATHANOR_TRY(BackupInfo info, InfoFrom(from, text.value_or("")));
   const StoreLayout made{folder};
+  ATHANOR_CHECK_OK(UnpackSeries(made));
   for (const auto& path : {made.database(), made.secret_key(), made.ingest_key()}) {
     if (Exists(path) && ::chmod(path.c_str(), 0600) != 0) return FailErrno("chmod " + path, errno);
   }
