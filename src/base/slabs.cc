@@ -13,6 +13,8 @@ namespace {
 
 constexpr size_t kSlabBytes = 256 << 10;  // and aligned to it: a node's slab is in its address
 
+constexpr size_t kFewSlabs = 8;
+
 constexpr size_t RoundUp(size_t bytes) {
   constexpr size_t kAlign = alignof(std::max_align_t);
   return (bytes + kAlign - 1) / kAlign * kAlign;
@@ -55,6 +57,14 @@ Slabs::Slab* Slabs::Map(size_t node_bytes) {
   return new (reinterpret_cast<void*>(at)) Slab{node_bytes};
 }
 
+// Where there are many slabs already this one will be filled, too: to be given its pages in one call
+// is cheaper than to ask for them one by one. An older kernel does not know the call.
+void Slabs::Populate([[maybe_unused]] Slab* slab) {
+#ifdef MADV_POPULATE_WRITE
+  (void)::madvise(slab, kSlabBytes, MADV_POPULATE_WRITE);
+#endif
+}
+
 void Slabs::Link(Slab* slab) {
   slab->before = nullptr;
   slab->next = roomy_;
@@ -71,7 +81,7 @@ void* Slabs::Take(size_t bytes) {
   bytes = RoundUp(bytes);
   if (roomy_ == nullptr) {
     Link(Map(bytes));
-    ++count_;
+    if (++count_ > kFewSlabs) Populate(roomy_);
   }
   Slab* slab = roomy_;
   assert(slab->node_bytes == bytes && bytes <= kSlabBytes / 4);

@@ -32,6 +32,7 @@ class Slabs {
   struct Slab;
   static Slab* Map(size_t node_bytes);
   static void Unmap(Slab* slab);
+  static void Populate(Slab* slab);
   void Link(Slab* slab);
   void Unlink(Slab* slab);
 

@@ -125,15 +125,19 @@ void Engine::PlaceWaiting() {
       const Millis left = std::max(RestLeft(record), Millis(10));
       again = again.count() == 0 ? left : std::min(again, left);
     }
-    if (decision.wait.kind != "backoff" && decision.wait.kind != "never_fits") {
-      const auto& need = view.waiting[i].need;
-      waits_[{need.cpu_millis, need.memory_bytes, need.gpus, record.spec.priority}] = decision.wait;
-    }
     if (record.cause.kind == decision.wait.kind) {
       record.cause = decision.wait;  // the text moves; the kind is what is stored
     } else {
       Apply(decision.job, Waiting{decision.wait});
     }
+  }
+  // What a new job would wait for is what the last one of its kind does.
+  for (size_t i = decisions.size(); i-- > 0;) {
+    const auto& wait = decisions[i].wait;
+    if (decisions[i].placement || wait.kind == "backoff" || wait.kind == "never_fits") continue;
+    const auto& job = view.waiting[i];
+    waits_.try_emplace({job.need.cpu_millis, job.need.memory_bytes, job.need.gpus, job.priority},
+                       wait);
   }
   for (const auto& [id, error] : impossible) {
     // The machine shrank, or its settings changed, since the job was accepted.

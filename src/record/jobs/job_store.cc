@@ -326,7 +326,8 @@ struct JobStore::Parts {
   }
 
   // Reads into `times` what is in the store; the first call does.
-  Status ReadTimes();
+  // Once; and what stage all jobs are at, if asked for, in the same look at them.
+  Status ReadTimes(std::vector<JobStage>* stages = nullptr);
   // When the newest job with this text may have been created; none: never.
   Result<std::optional<int64_t>> When(NewestTimes::Of kind, std::string_view text) {
     ATHANOR_CHECK_OK(ReadTimes());
@@ -348,19 +349,27 @@ struct JobStore::Parts {
 JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
-Status JobStore::Parts::ReadTimes() {
+Status JobStore::Parts::ReadTimes(std::vector<JobStage>* stages) {
   const std::lock_guard lock(reading);
-  if (times_read) return Ok();
-  ATHANOR_CHECK_OK(database.Read([this](Connection& connection) -> Status {
+  if (times_read && stages == nullptr) return Ok();
+  ATHANOR_CHECK_OK(database.Read([&](Connection& connection) -> Status {
     // The store has them by time, which is the order of ids unless the clock was set back.
     bool in_order = true;
-    for (const char* sql : {"SELECT created, name, same_hash, id FROM jobs",
-                            "SELECT created, name, same_hash, id FROM jobs ORDER BY id"}) {
-      ATHANOR_TRY(auto* jobs, connection.Prepare(sql));
+    for (const char* order : {"", " ORDER BY id"}) {
+      ATHANOR_TRY(auto* jobs, connection.Prepare(
+          std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") + order));
       in_order = true;
+      if (stages) stages->clear();
       for (std::string last;;) {
         ATHANOR_TRY(const bool row, jobs->Step());
         if (!row) break;
+        if (stages) {
+          auto& stage = stages->emplace_back();
+          ATHANOR_TRY(stage.id, JobIdIn(*jobs, 3));
+          ATHANOR_TRY(stage.state, StateIn(*jobs, 4));
+          stage.attempts = static_cast<uint32_t>(jobs->Int(5));
+        }
+        if (times_read) continue;
         times.Add(NewestTimes::Of::kName, jobs->Text(1), jobs->Int(0));
         times.Add(NewestTimes::Of::kRun, jobs->Text(2), jobs->Int(0));
         in_order = in_order && last < jobs->Text(3);
@@ -368,6 +377,7 @@ Status JobStore::Parts::ReadTimes() {
       }
       if (in_order) break;
     }
+    if (times_read) return Ok();
     ATHANOR_TRY(auto* keys, connection.Prepare("SELECT created, key FROM keys"));
     for (;;) {
       ATHANOR_TRY(const bool row, keys->Step());
@@ -524,15 +534,45 @@ Result<JobId> JobStore::Resolve(std::string_view reference) const {
 
 Status JobStore::EachLive(const std::function<void(JobRecord&&)>& visit) const {
   return parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT id, json FROM jobs INDEXED BY jobs_live "
-                                   "CROSS JOIN records ON job = id WHERE live = 1"));
-    while (true) {
-      ATHANOR_TRY(const bool row, statement->Step());
-      if (!row) return Ok();
-      auto record = ParseRecord(statement->Text(0), statement->Text(1));
+    std::vector<JobId> live;
+    ATHANOR_TRY(auto* ids, connection.Prepare("SELECT id FROM jobs INDEXED BY jobs_live "
+                                              "WHERE live = 1"));
+    ATHANOR_CHECK_OK(Collect(*ids, live, [](const Statement& row) { return JobIdIn(row, 0); }));
+    std::ranges::sort(live);
+    ATHANOR_TRY(auto* last, connection.Prepare("SELECT max(rowid) FROM records"));
+    ATHANOR_CHECK_OK(last->Step());
+    const auto all = static_cast<size_t>(last->Int(0));
+    last->Reset();
+    const auto give = [&](std::string_view id, std::string_view json) -> Status {
+      auto record = ParseRecord(id, json);
       if (!record) return tl::unexpected(record.error());
       visit(std::move(*record));
+      return Ok();
+    };
+    if (live.size() < all / 4) {
+      ATHANOR_TRY(auto* one, connection.Prepare("SELECT json FROM records WHERE job = ?1"));
+      for (const JobId id : live) {
+        const std::string text = id.ToString();
+        one->Bind(1, std::string_view(text));
+        ATHANOR_TRY(const bool row, one->Step());
+        if (row) ATHANOR_CHECK_OK(give(text, one->Text(0)));
+        one->Reset();
+      }
+      return Ok();
+    }
+    // To go through all of them in the order they lie is cheaper than to look up that many. That is
+    // the order of ids, but for what was imported, or came while the clock was set back.
+    ATHANOR_TRY(auto* rows, connection.Prepare("SELECT job, json FROM records ORDER BY rowid"));
+    for (size_t next = 0;;) {
+      ATHANOR_TRY(const bool row, rows->Step());
+      if (!row) return Ok();
+      ATHANOR_TRY(const JobId id, JobIdIn(*rows, 0));
+      if (next < live.size() && live[next] == id) {
+        ++next;
+      } else if (!std::ranges::binary_search(live, id)) {
+        continue;
+      }
+      ATHANOR_CHECK_OK(give(rows->Text(0), rows->Text(1)));
     }
   });
 }
@@ -556,17 +596,7 @@ Result<std::vector<Effect>> JobStore::Outbox() const {
 
 Result<std::vector<JobStage>> JobStore::Stages() const {
   std::vector<JobStage> stages;
-  ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT id, state, attempts FROM jobs"));
-    return Collect(*statement, stages, [](const Statement& row) -> Result<JobStage> {
-      JobStage stage;
-      ATHANOR_TRY(stage.id, JobIdIn(row, 0));
-      ATHANOR_TRY(stage.state, StateIn(row, 1));
-      stage.attempts = static_cast<uint32_t>(row.Int(2));
-      return stage;
-    });
-  }));
+  ATHANOR_CHECK_OK(parts_->ReadTimes(&stages));
   return stages;
 }
 
