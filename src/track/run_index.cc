@@ -1,6 +1,7 @@
 #include "track/run_index.h"
 
 #include <algorithm>
+#include <bit>
 #include <functional>
 #include <utility>
 
@@ -37,6 +38,12 @@ void RunChains::Clear() {
   runs_ = 0;
 }
 
+void RunChains::Reserve(size_t runs) {
+  if (runs_ > 0 || runs < buckets_.size()) return;
+  buckets_.assign(runs, nullptr);
+  level_ = std::bit_floor(runs);
+}
+
 void RunChains::Split() {
   if (buckets_.size() == 2 * level_) level_ *= 2;
   const size_t from = buckets_.size() - level_;
@@ -71,6 +78,11 @@ void RunChains::Remove(RunEntry& run) {
 RunIndex::RunIndex()
     : named_(&RunEntry::next_named, [](const RunEntry& run) { return HashOfName(run.name); }),
       tails_(&RunEntry::next_tail, [](const RunEntry& run) { return HashOfTail(run.id.value); }) {}
+
+void RunIndex::Reserve(size_t runs) {
+  named_.Reserve(runs);
+  tails_.Reserve(runs);
+}
 
 void RunIndex::Add(RunEntry& run) {
   named_.Add(run);

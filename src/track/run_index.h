@@ -22,6 +22,7 @@ class RunChains {
   void Add(RunEntry& run);
   void Remove(RunEntry& run);  // before what it is hashed by changes
   void Clear();
+  void Reserve(size_t runs);  // when it is empty and so many come
   // Those of that hash, and others.
   RunEntry* First(uint64_t hash) const { return buckets_[BucketOf(hash)]; }
 
@@ -45,6 +46,7 @@ class RunIndex {
   void Remove(RunEntry& run);
   void Rename(RunEntry& run, std::string name);
   void Clear();
+  void Reserve(size_t runs);  // when it is empty and so many come
 
   // Of those of that name the one that began last, not deleted ones; null: there is none.
   const RunEntry* Named(std::string_view name) const;

@@ -105,6 +105,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
   void Finish() {
     Fit();
     book_.table_.Reserve(book_.runs_.size());
+    book_.index_.Reserve(book_.runs_.size());
     for (auto& [id, run] : book_.runs_) {
       book_.table_.Add(run);
       book_.index_.Add(run);

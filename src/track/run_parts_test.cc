@@ -62,6 +62,7 @@ TEST(RunIndex, FindsRunsByNameAndLastDigitsAfterAnyHistory) {
   SCOPED_TRACE("seed " + std::to_string(Seed()));
   std::mt19937 random(Seed());
   RunIndex index;
+  index.Reserve(random() % 300);  // fewer and more than come
   std::vector<std::unique_ptr<RunEntry>> runs;
   for (int i = 0; i < 3'000; ++i) {
     const auto what = runs.empty() ? 0 : random() % 8;
