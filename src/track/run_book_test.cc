@@ -340,6 +340,25 @@ TEST(RunBook, AReloadBelievesNothingThatWasKept) {
   EXPECT_EQ(o.Last(a), 2);
 }
 
+// Planted bug: trust a place without asking whose it is.
+TEST(RunBook, APageIsLookedAtAsItWasAlsoWhenRunsHaveLeftTheirPlaces) {
+  Opened o;
+  std::vector<JobId> runs;
+  for (int i = 0; i < 20; ++i) runs.push_back(o.Run("r" + std::to_string(i), i));
+  const auto page = o.book.Search({});
+  ASSERT_EQ(page.runs.size(), 20u);
+  // The last runs take the places of those that go.
+  for (const int gone : {0, 3, 4, 19}) o.book.Remove(runs[static_cast<size_t>(gone)]);
+  std::vector<JobId> seen;
+  o.book.Look(page, [&](const RunEntry& run) { seen.push_back(run.id); });
+  std::vector<JobId> left;
+  for (const JobId id : page.runs) {
+    if (o.book.Has(id)) left.push_back(id);
+  }
+  EXPECT_EQ(left.size(), 16u);
+  EXPECT_EQ(seen, left);
+}
+
 // Planted bug: two that refresh the same run, and the older summary is written last.
 TEST(RunBook, ManyMayAskWhilePointsCome) {
   Opened o;

@@ -93,8 +93,10 @@ class RunBook::Finder {
     const size_t end = at_ + std::min(most, size_ - at_);
     // Runs are added as they begin, and mostly asked for newest first: from the end, so that most are
     // seen to be behind the page at once.
-    const bool upwards = by_start_ && query_.order[0].ascending;
-    for (; at_ < end; ++at_) See(upwards ? at_ : size_ - 1 - at_);
+    upwards_ = by_start_ && query_.order[0].ascending;
+    if (!SeePlain(end)) {
+      for (; at_ < end; ++at_) See(PlaceAt(at_));
+    }
     if (at_ == size_) Finish();
     return true;
   }
@@ -155,6 +157,46 @@ class RunBook::Finder {
     return true;
   }
 
+  size_t PlaceAt(size_t at) const { return upwards_ ? at : size_ - 1 - at; }
+
+  // The searches that are asked most, without a filter and by a number: what does not change from run
+  // to run is not asked of each. False: it is another search.
+  bool SeePlain(size_t end) {
+    if (query_.any_order || !query_.filter.empty()) return false;
+    const auto started = book_.table_.started();
+    if (query_.order.empty()) {
+      SeeEach(end, [&](size_t place) { return NewestFirst(started[place]); });
+    } else if (const bool ascending = query_.order[0].ascending; !first_column_.empty()) {
+      SeeEach(end, [&](size_t place) { return NumberSortKey(first_column_[place], ascending); });
+    } else if (by_start_) {
+      SeeEach(end, [&](size_t place) {
+        return NumberSortKey(static_cast<double>(started[place]), ascending);
+      });
+    } else {
+      return false;
+    }
+    return true;
+  }
+
+  template <class Key>
+  void SeeEach(size_t end, const Key& key_of) {
+    const auto flags = book_.table_.flags();
+    const auto experiments = book_.table_.experiments();
+    const uint8_t looked_at = query_.view == ViewType::kAll ? 0 : RunTable::kDeleted;
+    const uint8_t wanted = query_.view == ViewType::kDeleted ? RunTable::kDeleted : 0;
+    const bool one = experiments_ && experiments_->size() == 1;
+    const int64_t only = one ? experiments_->front() : 0;
+    size_t matched = 0;
+    for (; at_ < end; ++at_) {
+      const size_t place = PlaceAt(at_);
+      if ((flags[place] & looked_at) != wanted) continue;
+      if (one ? experiments[place] != only : experiments_ && !IsAskedFor(experiments[place])) continue;
+      ++matched;
+      Hold({key_of(place), static_cast<uint32_t>(place)});
+    }
+    page_.matched += matched;
+  }
+
   void See(size_t place) {
     if (!Passes(place)) return;
     ++page_.matched;
@@ -162,7 +204,10 @@ class RunBook::Finder {
       page_.runs.push_back(book_.table_.run(place).id);
       return;
     }
-    const Found found{KeyAt(place), static_cast<uint32_t>(place)};
+    Hold({KeyAt(place), static_cast<uint32_t>(place)});
+  }
+
+  void Hold(const Found& found) {
     if (query_.after && !IsBehind(found, *query_.after)) return;
     ++behind_;
     if (found.key > bound_ || wanted_ == 0) return;
@@ -287,6 +332,7 @@ class RunBook::Finder {
   uint64_t bound_ = UINT64_MAX;  // the highest key that may be on the page
   uint64_t after_key_ = 0;
   bool by_start_ = false;
+  bool upwards_ = false;  // in the order of places, or against it
   bool done_ = false;
   std::vector<std::optional<uint32_t>> filter_keys_;
   std::vector<std::optional<uint32_t>> order_keys_;

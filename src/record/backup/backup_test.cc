@@ -6,6 +6,7 @@
 #include <atomic>
 #include <thread>
 
+#include "record/backup/series_pack.h"
 #include "record/fsck/fsck.h"
 #include "record/home_testing.h"
 
@@ -48,6 +49,29 @@ TEST_P(BackupForms, HoldsEverythingAndIsCleanWhenLaidOut) {
   EXPECT_TRUE(report->clean()) << Findings(*report);
   ExpectHome(again, record);
   EXPECT_FALSE(Exists(again.attempts())) << "what runs belongs to the server that started it";
+}
+
+// Planted bug: refuse format 1, or look for the archive of series in it.
+TEST(Backup, OfAnOlderVersionIsLaidOutToo) {
+  const TestDir dir;
+  const StoreLayout home{dir / "home"};
+  const JobRecord record = MakeHome(home);
+  ASSERT_TRUE(MakeBackup(home, dir / "b", "1"));
+  const StoreLayout made{dir / "b"};
+  EXPECT_FALSE(Exists(made.series()));
+  ASSERT_TRUE(UnpackSeries(made).ok());  // as those versions made it: a file for each run
+  EXPECT_TRUE(Exists(made.series()));
+  std::string info = ReadFile(dir / "b/backup.json").value();
+  const std::string format = "\"athanor_backup\": 2";
+  ASSERT_NE(info.find(format), std::string::npos) << info;
+  info.replace(info.find(format), format.size(), "\"athanor_backup\": 1");
+  ASSERT_TRUE(ReplaceFile(dir / "b/backup.json", info).ok());
+
+  const StoreLayout again{dir / "again"};
+  ASSERT_TRUE(MakeDirs(again.root).ok());
+  const auto laid = UnpackBackup(dir / "b", again.root);
+  ASSERT_TRUE(laid) << laid.error().what << ": " << laid.error().why;
+  ExpectHome(again, record);
 }
 
 TEST(Backup, RefusesWhatIsThereAndTheHomeItself) {
