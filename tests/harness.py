@@ -46,8 +46,8 @@ def has_verb(verb):
     """Whether `ath --help` lists the verb: none stands there before it works."""
     if not has_verb.known:
         text = subprocess.run([ATH, "--help"], stdout=subprocess.PIPE, text=True).stdout
-        for line in text.partition("Subcommands:")[2].partition("\n\n")[0].splitlines():
-            if line.startswith("  ") and line.strip():
+        for line in text.partition("Everyday commands:")[2].partition("Options:")[0].splitlines():
+            if re.match(r"  [a-z]", line):
                 has_verb.known.add(line.split()[0])
     return verb in has_verb.known
 

@@ -2,19 +2,20 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
 
-#include <CLI/CLI.hpp>
-
 #include "base/result.h"
 #include "base/text.h"
+#include "cli/help_format.h"
 #include "cli/output.h"
 #include "cli/verb_ui.h"
 #include "cli/verbs.h"
 #include "run/agent.h"
+#include "run/interpreter.h"
 
 namespace athanor {
 namespace {
@@ -41,11 +42,12 @@ struct Values {
   bool other_flag = false;
   bool deep = false;
   std::function<int()> verb;
+  std::shared_ptr<HelpFormat> help = std::make_shared<HelpFormat>();
 };
 
 void AddCommon(CLI::App* app, Values& v) {
-  app->add_flag("--json", v.common.json, "Machine-readable output");
-  app->add_flag("-q,--quiet", v.common.quiet, "No hints");
+  app->add_flag("--json", v.common.json, "Print JSON")->group("Output");
+  app->add_flag("-q,--quiet", v.common.quiet, "Do not print hints")->group("Output");
 }
 
 CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
@@ -56,221 +58,302 @@ CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
   return verb;
 }
 
+constexpr char kJobHelp[] = "Job id, the start or end of one, a name, @last or @last-failed";
+
+// Options stand under a heading in help, in the order they were added.
+constexpr char kResources[] = "Resources";
+constexpr char kData[] = "Data and parameters";
+constexpr char kEnvironment[] = "Environment";
+constexpr char kLimits[] = "Limits and retries";
+constexpr char kSpot[] = "Spot";
+constexpr char kChecks[] = "Checks before the run";
+constexpr char kOutput[] = "Output";
+
 // A flag of the job file's key table: kept in order, applied by ApplyFlag.
-void SpecFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* text,
-              bool many = false) {
-  auto* option = app->add_option_function<std::vector<std::string>>(
-      flag,
-      [&v, key](const std::vector<std::string>& values) {
-        for (const auto& value : values) v.run.flags.emplace_back(key, value);
-      },
-      text);
-  option->expected(1);
-  option->allow_extra_args(false);
-  option->multi_option_policy(many ? CLI::MultiOptionPolicy::TakeAll
-                                   : CLI::MultiOptionPolicy::TakeLast);
+struct SpecFlag {
+  const char* flag;
+  const char* key;
+  const char* value;  // what help calls it
+  const char* group;
+  const char* text;
+  bool many = false;
+};
+
+constexpr SpecFlag kSpecFlags[] = {
+    {"--name", "--name", "NAME", "", "Name of the job"},
+    {"--experiment", "--experiment", "NAME", "", "Experiment that the job belongs to"},
+    {"--tag", "--tag", "KEY=VALUE", "", "Tag the job. Can be repeated", true},
+    {"--priority", "--priority", "N", "", "Jobs with a higher number start first (0)"},
+    {"-p,--param", "-p", "NAME=VALUE", kData, "Parameter. Can be repeated", true},
+    {"-i,--input", "-i", "NAME=PATH[:MODE]", kData, "Data channel. Can be repeated", true},
+    {"--metric", "--metric", "NAME=REGEX", kData,
+     "Read a metric from the log. Can be repeated", true},
+    {"--cpus", "--cpus", "N", kResources, "CPUs to reserve, such as 2 or 0.5"},
+    {"--memory", "--memory", "SIZE", kResources, "Memory to reserve, and the limit: 4GB"},
+    {"--gpus", "--gpus", "N", kResources, "GPUs to reserve"},
+    {"--type", "--type", "TYPE", kResources,
+     "Instance type, such as ml.m5.large. ath types lists them"},
+    {"-e,--env", "-e", "NAME=VALUE", kEnvironment, "Environment variable. Can be repeated", true},
+    {"-s,--secret", "-s", "NAME", kEnvironment,
+     "Give the job a secret that ath secret set stored. Can be repeated", true},
+    {"--requirements", "--requirements", "FILE", kEnvironment,
+     "Install the packages of this requirements.txt"},
+    {"--max-time,--max-runtime", "--max-time", "DURATION", kLimits,
+     "Stop the job after this long: 2h"},
+    {"--retries", "--retries", "N", kLimits, "Run the job again up to N times if it fails"},
+    {"--max-wait", "--max-wait", "DURATION", kSpot,
+     "Longest time that a spot job may wait and run, together"},
+    {"--preempt-after", "--preempt-after", "DURATION", kSpot,
+     "Test: take the machine away once, after this long"},
+    {"--preempt-every", "--preempt-every", "DURATION", kSpot,
+     "Test: take the machine away again and again: 20s, or 20s±10s"},
+    {"--seed", "--seed", "N", kSpot, "Seed for the random times of --preempt-every"},
+};
+
+// In the group the parser has for options that nobody put elsewhere.
+CLI::Option* Under(CLI::Option* option, const char* group) {
+  return *group == '\0' ? option : option->group(group);
 }
 
 void AddSpecFlags(CLI::App* run, Values& v) {
-  SpecFlag(run, v, "--name", "--name", "Name of the job");
-  SpecFlag(run, v, "--experiment", "--experiment", "Experiment it belongs to");
-  SpecFlag(run, v, "--type", "--type", "Instance type, such as ml.m5.large (see ath types)");
-  SpecFlag(run, v, "--cpus", "--cpus", "CPUs to reserve: 2, 0.5");
-  SpecFlag(run, v, "--memory", "--memory", "Memory to reserve and limit to: 4GB");
-  SpecFlag(run, v, "--gpus", "--gpus", "GPUs to reserve");
-  SpecFlag(run, v, "--max-time,--max-runtime", "--max-time", "Stop it after this long: 2h");
-  run->add_flag_callback("--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
-                         "On a machine that may be taken away, for a lower price");
-  SpecFlag(run, v, "--max-wait", "--max-wait", "Spot: the longest it may wait and run together");
-  SpecFlag(run, v, "--preempt-after", "--preempt-after", "Take its machine away once, on purpose");
-  SpecFlag(run, v, "--preempt-every", "--preempt-every",
-           "... again and again: 20s, or 20s±10s");
-  SpecFlag(run, v, "--seed", "--seed", "Of --preempt-every: the same seed, the same times");
-  SpecFlag(run, v, "--retries", "--retries", "Try again so many times (see retry in the job file)");
-  SpecFlag(run, v, "--priority", "--priority", "Higher goes first");
-  SpecFlag(run, v, "--requirements", "--requirements", "requirements.txt to install from");
-  SpecFlag(run, v, "-p,--param", "-p", "Parameter, name=value", true);
-  SpecFlag(run, v, "-e,--env", "-e", "Environment variable, NAME=value", true);
-  SpecFlag(run, v, "-i,--input", "-i", "Data channel, name=path[:mode]", true);
-  SpecFlag(run, v, "-s,--secret", "-s", "Secret to give to the job, by name", true);
-  SpecFlag(run, v, "--tag", "--tag", "Tag, key=value", true);
-  SpecFlag(run, v, "--metric", "--metric", "Metric from the log, name=regex", true);
+  for (const auto& row : kSpecFlags) {
+    if (std::string_view(row.flag) == "--max-wait") {
+      run->add_flag_callback("--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
+                             "Run on spot capacity: cheaper, but the machine can be taken away")
+          ->group(kSpot);
+    }
+    auto* option = run->add_option_function<std::vector<std::string>>(
+        row.flag,
+        [&v, key = row.key](const std::vector<std::string>& values) {
+          for (const auto& value : values) v.run.flags.emplace_back(key, value);
+        },
+        row.text);
+    option->type_name(row.value);
+    option->expected(1);
+    option->allow_extra_args(false);
+    option->multi_option_policy(row.many ? CLI::MultiOptionPolicy::TakeAll
+                                         : CLI::MultiOptionPolicy::TakeLast);
+    Under(option, row.group);
+  }
 }
 
 void AddRun(CLI::App& app, Values& v) {
   auto* run = Verb(app, v, "run", "Run a command or a job file as a managed job",
                    [&v] { return RunVerb(v.common, v.run); });
-  run->add_option("file", v.run.file, "Job file (YAML)");
-  run->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
-  run->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
-  run->add_flag("--dry-run", v.run.dry_run, "Check everything, submit nothing");
-  run->add_option("--sagemaker", v.run.sagemaker,
-                  "A CreateTrainingJob request (JSON) instead of a job file; - reads it");
-  run->add_option("--key", v.run.key, "Idempotency key: the same key never makes two jobs");
-  run->add_flag("--preflight", v.run.preflight,
-                "A few steps here, on a sample of the data; then what to expect");
-  run->add_flag("--no-preflight", v.run.no_preflight,
-                "No preflight, also where the settings ask for one");
-  run->add_option("--preflight-time", v.run.preflight_time, "... for so long at most (30s)");
-  run->add_option("--preflight-sample", v.run.preflight_sample,
-                  "... on so much of each channel (64 files, 64MB)");
+  v.help->SetUsage(run, "ath run [OPTIONS] -- COMMAND [ARGS...]\n"
+                        "       ath run [OPTIONS] JOB.yaml");
+  run->add_option("file", v.run.file, "Job file (YAML)")->type_name("JOB.yaml");
+  run->add_flag("-d,--detach", v.run.detach, "Submit the job and return; do not follow its log");
   AddSpecFlags(run, v);
+  run->add_flag("--dry-run", v.run.dry_run, "Check everything, but submit nothing")->group(kChecks);
+  run->add_flag("--preflight", v.run.preflight,
+                "First try a few steps on a sample of the data, and report what to expect")
+      ->group(kChecks);
+  run->add_flag("--no-preflight", v.run.no_preflight,
+                "Skip the preflight, even if the settings ask for one")
+      ->group(kChecks);
+  run->add_option("--preflight-time", v.run.preflight_time, "Longest time for the preflight (30s)")
+      ->type_name("DURATION")->group(kChecks);
+  run->add_option("--preflight-sample", v.run.preflight_sample,
+                  "How much of each channel the preflight reads (64 files, 64MB)")
+      ->type_name("AMOUNT")->group(kChecks);
+  run->add_flag("--debug", v.run.debug,
+                "Turn on Python's fault handler, verbose libraries and anomaly detection")
+      ->group(kEnvironment);
+  run->add_option("--key", v.run.key,
+                  "Idempotency key: submitting again with the same key returns the same job")
+      ->type_name("KEY")->group(kOutput);
+  run->add_option("--sagemaker", v.run.sagemaker,
+                  "Read a SageMaker CreateTrainingJob request (JSON) from a file, or - for stdin")
+      ->type_name("FILE")->group(kOutput);
   run->footer("Examples:\n  ath run -- python train.py --epochs 5\n  ath run job.yaml -p lr=0.1\n"
               "  ath run -d --memory 4GB -- python train.py");
 }
 
+void AddJob(CLI::App* verb, std::string& job) {
+  verb->add_option("job", job, kJobHelp)->type_name("JOB")->required();
+}
+
 void AddLooking(CLI::App& app, Values& v) {
   auto* ps = Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
-  ps->add_flag("-a,--all", v.list.all, "All jobs, not only the newest");
-  ps->add_option("-n,--limit", v.list.limit, "How many");
-  ps->add_option("--state", v.list.state, "Only these states: Running,Failed");
-  ps->add_option("--experiment", v.list.experiment, "Only this experiment");
+  ps->add_flag("-a,--all", v.list.all, "List all jobs, not only the newest");
+  ps->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
+  ps->add_option("--state", v.list.state, "Only jobs in these states: running,failed")
+      ->type_name("STATES");
+  ps->add_option("--experiment", v.list.experiment, "Only jobs of this experiment")->type_name("NAME");
 
-  auto* queue = Verb(app, v, "queue", "Who waits, in which order, and for what",
+  auto* queue = Verb(app, v, "queue", "List waiting jobs in the order they will start, and why they wait",
                      [&v] { return QueueVerb(v.common, v.list); });
-  queue->add_flag("-a,--all", v.list.all, "All of them, not only the first");
-  queue->add_option("-n,--limit", v.list.limit, "How many");
+  queue->add_flag("-a,--all", v.list.all, "List all of them, not only the first");
+  queue->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
 
-  auto* show = Verb(app, v, "show", "Everything about a job", [&v] { return ShowVerb(v.common, v.job, v.flag); });
-  show->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
-  show->add_flag("--sagemaker", v.flag, "As DescribeTrainingJob shows it (JSON)");
+  auto* show = Verb(app, v, "show", "Show everything about a job",
+                    [&v] { return ShowVerb(v.common, v.job, v.flag); });
+  AddJob(show, v.job);
+  show->add_flag("--sagemaker", v.flag, "Print it as SageMaker's DescribeTrainingJob (JSON)");
 
-  auto* logs = Verb(app, v, "logs", "What a job printed", [&v] { return LogsVerb(v.common, v.logs); });
-  logs->add_option("job", v.logs.job, "Id, prefix, name, @last or @last-failed")->required();
-  logs->add_flag("-f,--follow", v.logs.follow, "Go on until the job is over");
-  logs->add_option("--tail", v.logs.tail, "Only the last lines");
-  logs->add_option("--since", v.logs.since, "Only what is newer: 10m");
-  logs->add_option("--grep", v.logs.grep, "Only lines that match this regular expression");
+  auto* logs = Verb(app, v, "logs", "Print a job's log", [&v] { return LogsVerb(v.common, v.logs); });
+  AddJob(logs, v.logs.job);
+  logs->add_flag("-f,--follow", v.logs.follow, "Keep printing until the job ends");
+  logs->add_option("--tail", v.logs.tail, "Only the last N lines")->type_name("N");
+  logs->add_option("--since", v.logs.since, "Only lines newer than this: 10m")->type_name("DURATION");
+  logs->add_option("--grep", v.logs.grep, "Only lines that match this regular expression")
+      ->type_name("REGEX");
   logs->add_option("--phase", v.logs.phase, "setup, run or all")
-      ->check(CLI::IsMember({"setup", "run", "all"}));
-  logs->add_option("--rank", v.logs.rank, "Only this rank");
+      ->type_name("PHASE")->check(CLI::IsMember({"setup", "run", "all"}));
+  logs->add_option("--rank", v.logs.rank, "Only the log of this rank")->type_name("N");
 
-  auto* why = Verb(app, v, "why", "Why a job waits, failed or was stopped",
+  auto* why = Verb(app, v, "why", "Explain why a job waits, failed or was stopped",
                    [&v] { return WhyVerb(v.common, v.job); });
-  why->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  AddJob(why, v.job);
 
-  auto* metrics = Verb(app, v, "metrics", "Metrics of a job",
+  auto* metrics = Verb(app, v, "metrics", "Show the metrics of a job",
                        [&v] { return MetricsVerb(v.common, v.job, v.name, v.flag); });
-  metrics->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
-  metrics->add_option("name", v.name, "One metric: its points");
-  metrics->add_flag("--plot", v.flag, "Draw it");
+  AddJob(metrics, v.job);
+  metrics->add_option("name", v.name, "Print the points of this metric")->type_name("METRIC");
+  metrics->add_flag("--plot", v.flag, "Draw the metric as a chart");
 
-  auto* runs = Verb(app, v, "runs", "List runs with their params and metrics",
+  auto* runs = Verb(app, v, "runs", "List runs with their parameters and metrics",
                     [&v] { return RunsVerb(v.common, v.runs); });
-  runs->add_option("--filter", v.runs.filter, "\"metrics.loss < 0.5 AND params.opt = 'adam'\"");
-  runs->add_option("--sort", v.runs.sort, "By a metric, params.NAME or start_time; -NAME: highest first")
-      ->expected(1)->allow_extra_args(false)
+  runs->add_option("--filter", v.runs.filter,
+                   "Only runs that match, such as \"metrics.loss < 0.5 AND params.opt = 'adam'\"")
+      ->type_name("EXPR");
+  runs->add_option("--sort", v.runs.sort,
+                   "Sort by a metric, params.NAME or start_time; -NAME puts the highest first")
+      ->type_name("KEY")->expected(1)->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  runs->add_option("-c,--column", v.runs.columns, "Show these: a metric, or params.NAME")
-      ->expected(1)->allow_extra_args(false)
+  runs->add_option("-c,--column", v.runs.columns, "Show this metric or params.NAME. Can be repeated")
+      ->type_name("KEY")->expected(1)->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  runs->add_option("--experiment", v.runs.experiment, "Only this experiment");
-  runs->add_option("-n,--limit", v.runs.limit, "How many");
+  runs->add_option("--experiment", v.runs.experiment, "Only runs of this experiment")->type_name("NAME");
+  runs->add_option("-n,--limit", v.runs.limit, "List at most N runs")->type_name("N");
 
-  auto* compare = Verb(app, v, "compare", "Params and metrics of runs, side by side",
+  auto* compare = Verb(app, v, "compare", "Compare the parameters and metrics of runs",
                        [&v] { return CompareVerb(v.common, v.jobs); });
-  compare->add_option("runs", v.jobs, "Two runs or more: ids or names")->required()->expected(2, 16);
+  compare->add_option("runs", v.jobs, "Two or more runs, by id or name")
+      ->type_name("RUN")->required()->expected(2, 16);
 
-  auto* events = Verb(app, v, "events", "What happened, in order",
+  auto* events = Verb(app, v, "events", "Show what happened, in order",
                       [&v] { return EventsVerb(v.common, v.job, v.flag); });
-  events->add_option("job", v.job, "Only this job");
-  events->add_flag("-f,--follow", v.flag, "Go on as things happen");
+  events->add_option("job", v.job, "Only events of this job")->type_name("JOB");
+  events->add_flag("-f,--follow", v.flag, "Keep printing as things happen");
 }
 
 void AddActing(CLI::App& app, Values& v) {
-  auto* stop = Verb(app, v, "stop", "Stop jobs: SIGTERM, their grace time, SIGKILL",
+  auto* stop = Verb(app, v, "stop", "Stop jobs: first SIGTERM, then SIGKILL after a grace period",
                     [&v] { return StopVerb(v.common, v.stop); });
-  stop->add_option("jobs", v.stop.jobs, "Jobs");
-  stop->add_flag("--all", v.stop.all, "All jobs that are not over");
-  stop->add_option("--state", v.stop.state, "All in these states: queued,running");
-  stop->add_option("--experiment", v.stop.experiment, "All of this experiment");
-  stop->add_option("--name", v.stop.name, "All whose name fits: 'lr-*'");
-  stop->add_flag("--now", v.stop.now, "Without grace, also those that are stopping");
-  stop->add_flag("-y,--yes", v.stop.yes, "Without asking");
-  stop->add_flag("--dry-run", v.stop.dry_run, "Only say how many");
+  stop->add_option("jobs", v.stop.jobs, kJobHelp)->type_name("JOB");
+  stop->add_flag("--all", v.stop.all, "Stop all jobs that have not ended");
+  stop->add_option("--state", v.stop.state, "Stop all jobs in these states: queued,running")
+      ->type_name("STATES");
+  stop->add_option("--experiment", v.stop.experiment, "Stop all jobs of this experiment")
+      ->type_name("NAME");
+  stop->add_option("--name", v.stop.name, "Stop all jobs whose name matches: 'lr-*'")
+      ->type_name("PATTERN");
+  stop->add_flag("--now", v.stop.now, "Send SIGKILL at once, also to jobs that are already stopping");
+  stop->add_flag("-y,--yes", v.stop.yes, "Do not ask for confirmation");
+  stop->add_flag("--dry-run", v.stop.dry_run, "Only print how many jobs would be stopped");
 
-  auto* wait = Verb(app, v, "wait", "Wait until jobs are over; the exit status is the job's",
+  auto* wait = Verb(app, v, "wait", "Wait until jobs end, and exit with the job's status",
                     [&v] { return WaitVerb(v.common, v.jobs, v.text); });
-  wait->add_option("jobs", v.jobs, "Jobs")->required();
-  wait->add_option("--timeout", v.text, "Give up after this long: 10m");
+  wait->add_option("jobs", v.jobs, kJobHelp)->type_name("JOB")->required();
+  wait->add_option("--timeout", v.text, "Give up after this long: 10m")->type_name("DURATION");
 
-  auto* retry = Verb(app, v, "retry", "Run a job again, with what you change",
+  auto* retry = Verb(app, v, "retry", "Run a job again, with the changes you give",
                      [&v] { return RetryVerb(v.common, v.job, v.run); });
-  retry->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
-  retry->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
-  retry->add_option("--key", v.run.key, "Idempotency key");
-  retry->add_flag("--debug", v.run.debug, "Verbose environment, faulthandler, anomaly flags");
+  AddJob(retry, v.job);
+  retry->add_flag("-d,--detach", v.run.detach, "Submit the job and return; do not follow its log");
   AddSpecFlags(retry, v);
+  retry->add_flag("--debug", v.run.debug,
+                  "Turn on Python's fault handler, verbose libraries and anomaly detection")
+      ->group(kEnvironment);
+  retry->add_option("--key", v.run.key,
+                    "Idempotency key: submitting again with the same key returns the same job")
+      ->type_name("KEY")->group(kOutput);
 
   auto* interrupt = Verb(app, v, "interrupt",
-                         "Take a job's machine away; it goes on from its last checkpoint",
+                         "Take a job's machine away; the job resumes from its last checkpoint",
                          [&v] { return InterruptVerb(v.common, v.jobs, v.text); });
-  interrupt->add_option("jobs", v.jobs, "Jobs")->required();
-  interrupt->add_option("--grace", v.text, "Between the notice and SIGKILL: 30s; the job's own "
-                                           "when not given");
+  interrupt->add_option("jobs", v.jobs, kJobHelp)->type_name("JOB")->required();
+  interrupt->add_option("--grace", v.text,
+                        "Time between the notice and SIGKILL: 30s (the job's own grace period)")
+      ->type_name("DURATION");
 
-  auto* checkpoints = Verb(app, v, "checkpoints", "Whole checkpoints of a job, newest first",
+  auto* checkpoints = Verb(app, v, "checkpoints", "List the checkpoints of a job, newest first",
                            [&v] { return CheckpointsVerb(v.common, v.job); });
-  checkpoints->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
+  AddJob(checkpoints, v.job);
 
-  auto* resume = Verb(app, v, "resume", "Go on from a checkpoint of a job that is over",
+  auto* resume = Verb(app, v, "resume", "Start a new job from a checkpoint of one that ended",
                       [&v] { return ResumeVerb(v.common, v.job, v.text, v.run.detach); });
-  resume->add_option("job", v.job, "Id, prefix, name, @last or @last-failed")->required();
-  resume->add_option("--from", v.text, "A step or checkpoint (ath checkpoints); the newest when "
-                                       "not given");
-  resume->add_flag("-d,--detach", v.run.detach, "Submit and leave; do not follow");
+  AddJob(resume, v.job);
+  resume->add_option("--from", v.text, "Checkpoint or step to start from (the newest)")
+      ->type_name("CHECKPOINT");
+  resume->add_flag("-d,--detach", v.run.detach, "Submit the job and return; do not follow its log");
 
-  auto* replay = Verb(app, v, "replay", "Run a captured step of a job again, here",
+  auto* replay = Verb(app, v, "replay", "Run a captured training step again, on this machine",
                       [&v] { return ReplayVerb(v.common, v.replay); });
-  replay->add_option("job", v.replay.job, "Id, prefix, name, @last or @last-failed")->required();
-  replay->add_option("--step", v.replay.step, "One of the captured steps; the last when not given");
-  replay->add_option("--rank", v.replay.rank, "Captured by this rank; by any when not given")
-      ->check(CLI::NonNegativeNumber);
-  replay->add_flag("--pdb", v.replay.debug, "Open the debugger on what it raises");
-  replay->add_option("--dir", v.replay.dir, "Lay everything out here and leave it");
+  AddJob(replay, v.replay.job);
+  replay->add_option("--step", v.replay.step, "Captured step to run (the last)")->type_name("N");
+  replay->add_option("--rank", v.replay.rank, "Rank that captured it (any)")
+      ->type_name("N")->check(CLI::NonNegativeNumber);
+  replay->add_flag("--pdb", v.replay.debug, "Open the Python debugger on an exception");
+  replay->add_option("--dir", v.replay.dir, "Write the files here and keep them")->type_name("DIR");
 
-  auto* diff = Verb(app, v, "diff", "What differs between jobs, and nothing else",
+  auto* diff = Verb(app, v, "diff", "Show what differs between jobs",
                     [&v] { return DiffVerb(v.common, v.jobs); });
-  diff->add_option("jobs", v.jobs, "Two jobs or more")->required()->expected(2, 16);
+  diff->add_option("jobs", v.jobs, "Two or more jobs")->type_name("JOB")->required()->expected(2, 16);
 
-  auto* exec = Verb(app, v, "exec", "Run a command inside a running job: ath exec JOB -- bash",
+  auto* exec = Verb(app, v, "exec", "Run a command inside a running job",
                     [&v] { return ExecVerb(v.common, v.job, v.run.command); });
-  exec->add_option("job", v.job, "Id, prefix, name or @last")->required();
+  AddJob(exec, v.job);
+  v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
+  exec->footer("Example:\n  ath exec @last -- bash");
 
-  auto* cp = Verb(app, v, "cp", "Copy what a job left: ath cp JOB:model/ .",
+  auto* cp = Verb(app, v, "cp", "Copy files of a job to this machine",
                   [&v] { return CpVerb(v.common, v.job, v.name); });
-  cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")->required();
-  cp->add_option("to", v.name, "Local path")->required();
+  cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")
+      ->type_name("JOB:PATH")->required();
+  cp->add_option("to", v.name, "Local file or folder")->type_name("PATH")->required();
+  cp->footer("Example:\n  ath cp @last:model/ .");
 
-  auto* exported = Verb(app, v, "export", "Write a job's metrics as event files, CSV, JSON lines or for MLflow",
+  auto* exported = Verb(app, v, "export", "Export a job's metrics for TensorBoard or MLflow, or as CSV or JSON",
                         [&v] { return ExportVerb(v.common, v.exported); });
   exported->add_option("format", v.exported.format, "tb, csv, jsonl or mlflow")
-      ->required()
+      ->type_name("FORMAT")->required()
       ->check(CLI::IsMember({"tb", "csv", "jsonl", "mlflow"}));
-  exported->add_option("job", v.exported.job, "Id, prefix, name, @last or @last-failed")->required();
-  exported->add_option("-o,--output", v.exported.to, "Where to: a file; for mlflow a folder (mlruns); for tb an empty one "
-                                                     "(tb-JOB)");
-  exported->add_flag("--abandoned", v.exported.abandoned, "Also points that a later attempt made again");
+  AddJob(exported, v.exported.job);
+  exported->add_option("-o,--output", v.exported.to,
+                       "File to write; for mlflow a folder (mlruns), for tb a new folder (tb-JOB)")
+      ->type_name("PATH");
+  exported->add_flag("--abandoned", v.exported.abandoned,
+                     "Include points that a later attempt logged again");
 
-  auto* imported = Verb(app, v, "import", "Bring the scalars of event files in as runs: ath import tb DIR",
+  auto* imported = Verb(app, v, "import", "Import TensorBoard event files as runs",
                         [&v] { return ImportVerb(v.common, v.imported); });
-  imported->add_option("format", v.imported.format, "tb")->required()->check(CLI::IsMember({"tb"}));
-  imported->add_option("from", v.imported.from, "A folder as for tensorboard --logdir, or s3://bucket/prefix")->required();
-  imported->add_option("--experiment", v.imported.experiment, "Whose runs they are (the folder's name)");
-  imported->add_flag("-f,--follow", v.imported.follow, "Go on reading what is written, until Ctrl-C");
+  imported->add_option("format", v.imported.format, "tb")
+      ->type_name("FORMAT")->required()->check(CLI::IsMember({"tb"}));
+  imported->add_option("from", v.imported.from,
+                       "Folder, as for tensorboard --logdir, or s3://bucket/prefix")
+      ->type_name("DIR")->required();
+  imported->add_option("--experiment", v.imported.experiment,
+                       "Experiment for the runs (the folder's name)")
+      ->type_name("NAME");
+  imported->add_flag("-f,--follow", v.imported.follow, "Keep reading new points until Ctrl-C");
 
-  auto* rm = Verb(app, v, "rm", "Remove finished jobs with their logs and metrics",
+  auto* rm = Verb(app, v, "rm", "Delete jobs that ended, with their logs and metrics",
                   [&v] { return RmVerb(v.common, v.jobs); });
-  rm->add_option("jobs", v.jobs, "Jobs")->required();
+  rm->add_option("jobs", v.jobs, kJobHelp)->type_name("JOB")->required();
 }
 
-void TuneFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* text) {
+void TuneFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* value,
+              const char* text) {
   app->add_option_function<std::string>(
-      flag, [&v, key](const std::string& value) { v.tune.set.emplace_back(key, value); }, text);
+         flag, [&v, key](const std::string& given) { v.tune.set.emplace_back(key, given); }, text)
+      ->type_name(value);
 }
 
 void AddTune(CLI::App& app, Values& v) {
-  auto* tune = app.add_subcommand("tune", "Search for good parameters of a job");
+  auto* tune = app.add_subcommand("tune", "Search for the best parameters of a job");
   AddCommon(tune, v);
   // The verbs below it have set theirs by then.
   tune->callback([&v, tune] {
@@ -278,153 +361,199 @@ void AddTune(CLI::App& app, Values& v) {
     v.verb = v.flag ? std::function<int()>([&v] { return TuneStdioVerb(v.common, v.name); })
                     : [&v] { return TuneVerb(v.common, v.tune); };
   });
-  tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section");
-  tune->add_flag("-d,--detach", v.tune.detach, "Submit and leave; do not follow");
-  tune->add_option("--key", v.tune.key, "Idempotency key: the same key never makes two studies");
-  TuneFlag(tune, v, "--name", "name", "Name of the study");
-  TuneFlag(tune, v, "--max-trials", "max_trials", "So many trials");
-  TuneFlag(tune, v, "--parallel", "parallel", "So many at a time");
-  TuneFlag(tune, v, "--strategy", "strategy", "auto, bayes, tpe, sobol, random or grid");
-  TuneFlag(tune, v, "--seed", "seed", "The same seed, the same search");
-  tune->add_flag("--stdio", v.flag, "No job: one request a line on stdin, one answer a line on stdout");
-  tune->add_option("--journal", v.name, "Of --stdio: keep every step in this file, and go on from it");
+  tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section")->type_name("JOB.yaml");
+  tune->add_flag("-d,--detach", v.tune.detach, "Submit the study and return; do not follow it");
+  TuneFlag(tune, v, "--name", "name", "NAME", "Name of the study");
+  TuneFlag(tune, v, "--max-trials", "max_trials", "N", "Run at most N trials");
+  TuneFlag(tune, v, "--parallel", "parallel", "N", "Run N trials at a time");
+  TuneFlag(tune, v, "--strategy", "strategy", "NAME", "auto, bayes, tpe, sobol, random or grid");
+  TuneFlag(tune, v, "--seed", "seed", "N", "Seed: the same seed gives the same search");
+  tune->add_option("--key", v.tune.key,
+                   "Idempotency key: submitting again with the same key returns the same study")
+      ->type_name("KEY");
+  tune->add_flag("--stdio", v.flag,
+                 "Do not run jobs: answer requests on stdin, one JSON object per line");
+  tune->add_option("--journal", v.name, "With --stdio: save every step in this file and resume from it")
+      ->type_name("FILE");
   tune->footer("Examples:\n  ath tune job.yaml --max-trials 50 --parallel 4\n  ath tune show @last");
 
   const auto study = [&v](CLI::App* verb) {
-    verb->add_option("study", v.tune.study, "Name, id, or @last")->required();
+    verb->add_option("study", v.tune.study, "Study name, id or @last")->type_name("STUDY")->required();
   };
-  Verb(*tune, v, "ls", "Studies, newest first", [&v] { return TuneListVerb(v.common); });
-  study(Verb(*tune, v, "show", "Best so far, trials, what matters, and what to change",
+  Verb(*tune, v, "ls", "List studies, newest first", [&v] { return TuneListVerb(v.common); });
+  study(Verb(*tune, v, "show", "Show a study: the best trial so far, all trials, what matters",
              [&v] { return TuneShowVerb(v.common, v.tune); }));
   study(Verb(*tune, v, "stop", "Stop a study and its trials",
              [&v] { return TuneStopVerb(v.common, v.tune); }));
-  auto* extend = Verb(*tune, v, "extend", "Let a study do more; one that is over goes on",
+  auto* extend = Verb(*tune, v, "extend", "Give a study more trials, time or money; one that ended continues",
                       [&v] { return TuneExtendVerb(v.common, v.tune); });
   study(extend);
-  TuneFlag(extend, v, "--max-trials", "max_trials", "So many trials in all");
-  TuneFlag(extend, v, "--parallel", "parallel", "So many at a time");
-  TuneFlag(extend, v, "--target", "target", "End at this value");
-  TuneFlag(extend, v, "--no-improvement", "no_improvement", "End after so many trials without a better one");
-  extend->add_option("--time", v.tune.time, "So long in all: 2h");
-  extend->add_option("--money", v.tune.money, "So much in all: 5");
-  extend->add_option("--range", v.tune.params, "Search here from now on: lr=1e-5..1e-2, opt=sgd,adam")
-      ->allow_extra_args(false);
-  auto* add = Verb(*tune, v, "add", "Have a study try your own parameters, too",
+  TuneFlag(extend, v, "--max-trials", "max_trials", "N", "Run at most N trials in total");
+  TuneFlag(extend, v, "--parallel", "parallel", "N", "Run N trials at a time");
+  TuneFlag(extend, v, "--target", "target", "VALUE", "Stop when a trial reaches this value");
+  TuneFlag(extend, v, "--no-improvement", "no_improvement", "N",
+           "Stop after N trials without a better one");
+  extend->add_option("--time", v.tune.time, "Stop after this long in total: 2h")->type_name("DURATION");
+  extend->add_option("--money", v.tune.money, "Spend at most this much in total: 5")
+      ->type_name("AMOUNT");
+  extend->add_option("--range", v.tune.params,
+                     "Search this range from now on: lr=1e-5..1e-2, opt=sgd,adam")
+      ->type_name("NAME=RANGE")->allow_extra_args(false);
+  auto* add = Verb(*tune, v, "add", "Add a trial with parameters you choose",
                    [&v] { return TuneAddVerb(v.common, v.tune); });
   study(add);
-  add->add_option("params", v.tune.params, "name=value ...")->required();
-  auto* exported = Verb(*tune, v, "export", "Write a study's trials as CSV or JSON",
+  add->add_option("params", v.tune.params, "Parameters of the trial")
+      ->type_name("NAME=VALUE")->required();
+  auto* exported = Verb(*tune, v, "export", "Export the trials of a study as CSV or JSON",
                         [&v] { return TuneExportVerb(v.common, v.tune); });
   study(exported);
-  exported->add_option("--format", v.tune.format, "csv or json")->check(CLI::IsMember({"csv", "json"}));
-  exported->add_option("-o,--output", v.tune.to, "A file; stdout when not given");
-  study(Verb(*tune, v, "rm", "Remove a study that is over; its jobs stay",
+  exported->add_option("--format", v.tune.format, "csv or json")
+      ->type_name("FORMAT")->check(CLI::IsMember({"csv", "json"}));
+  exported->add_option("-o,--output", v.tune.to, "File to write (stdout)")->type_name("FILE");
+  study(Verb(*tune, v, "rm", "Delete a study that ended; its jobs stay",
              [&v] { return TuneRemoveVerb(v.common, v.tune); }));
 }
 
 void AddKeeping(CLI::App& app, Values& v) {
-  auto* types = Verb(app, v, "types", "Instance types, their sizes and prices",
+  auto* types = Verb(app, v, "types", "List instance types with their sizes and prices",
                      [&v] { return TypesVerb(v.common, v.name, v.flag, v.other_flag); });
-  types->add_option("filter", v.name, "Part of a name");
-  types->add_flag("-a,--all", v.flag, "Also those larger than this machine");
-  types->add_flag("--spot", v.other_flag, "Those that may be taken away: price, saving, how often");
+  types->add_option("filter", v.name, "Only types whose name contains this")->type_name("TEXT");
+  types->add_flag("-a,--all", v.flag, "Include types larger than this machine");
+  types->add_flag("--spot", v.other_flag, "Show spot prices, savings and how often machines are lost");
 
-  auto* secret = app.add_subcommand("secret", "Secrets that jobs may be given");
+  auto* secret = app.add_subcommand("secret", "Store secrets that jobs can use");
   secret->require_subcommand(1);
-  auto* set = Verb(*secret, v, "set", "Keep a secret; its value comes from stdin or a prompt",
+  auto* set = Verb(*secret, v, "set", "Store a secret; type its value or pipe it in",
                    [&v] { return SecretSetVerb(v.common, v.name); });
-  set->add_option("name", v.name, "NAME")->required();
-  Verb(*secret, v, "ls", "Their names", [&v] { return SecretListVerb(v.common); });
-  auto* forget = Verb(*secret, v, "rm", "Forget one", [&v] { return SecretRemoveVerb(v.common, v.name); });
-  forget->add_option("name", v.name, "NAME")->required();
+  set->add_option("name", v.name, "Name of the secret")->type_name("NAME")->required();
+  Verb(*secret, v, "ls", "List the names of secrets", [&v] { return SecretListVerb(v.common); });
+  auto* forget = Verb(*secret, v, "rm", "Delete a secret",
+                      [&v] { return SecretRemoveVerb(v.common, v.name); });
+  forget->add_option("name", v.name, "Name of the secret")->type_name("NAME")->required();
 
-  auto* env = app.add_subcommand("env", "Variables that lead other programs to this server");
+  auto* env = app.add_subcommand("env", "Print the variables that point other programs to this server");
   env->require_subcommand(1);
-  auto* aws = Verb(*env, v, "aws", "For boto3, the aws CLI, the SageMaker SDK: eval \"$(ath env aws)\"",
+  auto* aws = Verb(*env, v, "aws", "For boto3, the aws CLI and the SageMaker SDK",
                    [&v] { return EnvAwsVerb(v.common, v.flag); });
-  aws->add_flag("--unset", v.flag, "Put back what was before");
+  aws->add_flag("--unset", v.flag, "Print the commands that undo it");
+  aws->footer("Example:\n  eval \"$(ath env aws)\"");
 
-  auto* token = app.add_subcommand("token", "Tokens for callers from elsewhere");
+  auto* token = app.add_subcommand("token", "Manage access tokens for other machines and users");
   token->require_subcommand(1);
-  auto* create = Verb(*token, v, "create", "Make one; it is shown once",
+  auto* create = Verb(*token, v, "create", "Create a token; it is shown only once",
                       [&v] { return TokenCreateVerb(v.common, v.name, v.scope, v.job, v.flag); });
-  create->add_option("--note", v.name, "What it is for");
-  create->add_option("--scope", v.scope, "read, submit or admin (submit)");
-  create->add_option("--expires", v.job, "Life time: 30d");
-  create->add_flag("--aws", v.flag, "An access key and its secret, for S3 and other AWS clients");
-  Verb(*token, v, "ls", "List them", [&v] { return TokenListVerb(v.common); });
-  auto* revoke = Verb(*token, v, "revoke", "Make one void", [&v] { return TokenRevokeVerb(v.common, v.job); });
-  revoke->add_option("id", v.job, "Id")->required();
+  create->add_option("--note", v.name, "What the token is for")->type_name("TEXT");
+  create->add_option("--scope", v.scope, "read, submit or admin")
+      ->type_name("SCOPE")->capture_default_str();
+  create->add_option("--expires", v.job, "How long the token is valid: 30d")->type_name("DURATION");
+  create->add_flag("--aws", v.flag, "Create an access key and secret for S3 and other AWS clients");
+  Verb(*token, v, "ls", "List tokens", [&v] { return TokenListVerb(v.common); });
+  auto* revoke = Verb(*token, v, "revoke", "Revoke a token",
+                      [&v] { return TokenRevokeVerb(v.common, v.job); });
+  revoke->add_option("id", v.job, "Id of the token")->type_name("ID")->required();
 }
 
 void AddHelping(CLI::App& app, Values& v) {
-  auto* init = Verb(app, v, "init", "Write a commented job file from what is in this folder", [&v] {
+  auto* init = Verb(app, v, "init", "Write a job file for the script in this folder", [&v] {
     return InitVerb(v.common, v.name.empty() ? "athanor.yaml" : v.name, v.flag);
   });
-  init->add_option("file", v.name, "Where to (athanor.yaml)");
-  init->add_flag("--force", v.flag, "Write over an existing one");
-  Verb(app, v, "check", "Look this machine over", [&v] { return CheckVerb(v.common); });
-  auto* explain = Verb(app, v, "explain", "What a code means", [&v] { return ExplainVerb(v.common, v.name); });
-  explain->add_option("code", v.name, "ATH-J0137")->required();
-  Verb(app, v, "schema", "JSON schema of job files", [&v] { return SchemaVerb(v.common); });
-  auto* completion = Verb(app, v, "completion", "Completion for bash, zsh or fish", [&v, &app] {
+  init->add_option("file", v.name, "File to write (athanor.yaml)")->type_name("FILE");
+  init->add_flag("--force", v.flag, "Overwrite the file if it exists");
+  Verb(app, v, "check", "Check what this machine can run", [&v] { return CheckVerb(v.common); });
+  auto* explain = Verb(app, v, "explain", "Explain an error code",
+                       [&v] { return ExplainVerb(v.common, v.name); });
+  explain->add_option("code", v.name, "Error code, such as ATH-J0137")->type_name("CODE")->required();
+  Verb(app, v, "schema", "Print the JSON schema of job files", [&v] { return SchemaVerb(v.common); });
+  auto* completion = Verb(app, v, "completion", "Print shell completion for bash, zsh or fish", [&v, &app] {
     std::vector<std::string> verbs;
     for (const auto* verb : app.get_subcommands([](CLI::App*) { return true; })) {
       if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
     }
     return CompletionVerb(v.common, v.name, verbs);
   });
-  completion->add_option("shell", v.name, "bash, zsh or fish")->required();
+  completion->add_option("shell", v.name, "bash, zsh or fish")->type_name("SHELL")->required();
   auto* docs = Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
   docs->add_option("page", v.name)->required();
   docs->group("");
 }
 
 void AddServer(CLI::App& app, Values& v) {
-  auto* ui = Verb(app, v, "ui", "Open the page in a browser, or print its address",
+  auto* ui = Verb(app, v, "ui", "Open the web page in a browser, or print its address",
                   [&v] { return UiVerb(v.common, v.job, v.flag, v.other_flag); });
-  ui->add_option("job", v.job, "At this job");
-  ui->add_flag("--link", v.flag, "A link that works once, for a browser that is not yours here");
-  ui->add_flag("--print", v.other_flag, "Only print it");
+  ui->add_option("job", v.job, "Open the page of this job")->type_name("JOB");
+  ui->add_flag("--link", v.flag, "Print a link that signs in once, for a browser on another machine");
+  ui->add_flag("--print", v.other_flag, "Print the address; do not open a browser");
 
-  auto* serve = Verb(app, v, "serve", "Run a server in the foreground", [&v] {
+  auto* serve = Verb(app, v, "serve", "Run the server in the foreground", [&v] {
     v.serve.home = v.common.home;
     v.serve.json = v.common.json;
     return Serve(v.serve);
   });
-  serve->add_option("--port", v.serve.port, "TCP port; 0 takes a free one");
-  serve->add_option("--address", v.serve.address, "Address; another than loopback needs TLS");
-  serve->add_option("--tls-cert", v.serve.tls_cert, "Certificate (PEM)");
-  serve->add_option("--tls-key", v.serve.tls_key, "Key (PEM)");
+  serve->add_option("--port", v.serve.port, "TCP port; 0 picks a free one")->type_name("PORT");
+  serve->add_option("--address", v.serve.address,
+                    "Address to listen on; other machines can only connect with TLS")
+      ->type_name("ADDRESS");
+  serve->add_option("--tls-cert", v.serve.tls_cert, "TLS certificate (PEM)")->type_name("FILE");
+  serve->add_option("--tls-key", v.serve.tls_key, "TLS key (PEM)")->type_name("FILE");
   serve->add_option("--mlflow-artifact-root", v.serve.mlflow_artifact_root,
-                    "Where new experiments keep artifacts: file:///DIR, s3://... (default: here)");
-  serve->add_flag("--simulate", v.serve.simulate, "Run types larger than this machine on what there is");
+                    "Where new MLflow experiments store artifacts: file:///DIR, s3://... (this server)")
+      ->type_name("URI");
+  serve->add_flag("--simulate", v.serve.simulate,
+                  "Run instance types larger than this machine on what it has");
   serve->add_flag("--auto", v.serve.any_port)->group("");
 
-  auto* server = app.add_subcommand("server", "Look at, stop, back up or restore this user's server");
+  auto* server = app.add_subcommand("server", "Check, stop, back up or restore your server");
   server->require_subcommand(1);
-  Verb(*server, v, "status", "Is it up, where, with what", [&v] { return ServerStatusVerb(v.common); });
-  auto* stop = Verb(*server, v, "stop", "Stop it, and wait until it is gone; jobs go on",
+  Verb(*server, v, "status", "Show whether the server runs, and where",
+       [&v] { return ServerStatusVerb(v.common); });
+  auto* stop = Verb(*server, v, "stop", "Stop the server; running jobs continue",
                     [&v] { return ServerStopVerb(v.common, v.text); });
-  stop->add_option("--timeout", v.text, "Give up after this long (60s)");
-  auto* backup = Verb(*server, v, "backup", "Copy all it keeps, also while it runs",
+  stop->add_option("--timeout", v.text, "Give up after this long (60s)")->type_name("DURATION");
+  auto* backup = Verb(*server, v, "backup", "Back up everything, also while the server runs",
                       [&v] { return ServerBackupVerb(v.common, v.name); });
-  backup->add_option("target", v.name, "A new folder, or FILE.tar, .tar.gz, .tar.zst")->required();
-  auto* restore = Verb(*server, v, "restore", "Lay a backup out in an empty ATHANOR_HOME",
+  backup->add_option("target", v.name, "New folder, or FILE.tar, .tar.gz or .tar.zst")
+      ->type_name("PATH")->required();
+  auto* restore = Verb(*server, v, "restore", "Restore a backup into an empty ATHANOR_HOME",
                        [&v] { return ServerRestoreVerb(v.common, v.name); });
-  restore->add_option("from", v.name, "What `ath server backup` made")->required();
+  restore->add_option("from", v.name, "Folder or file that ath server backup wrote")
+      ->type_name("PATH")->required();
 
-  auto* gc = Verb(app, v, "gc", "Remove what no job needs any more",
+  auto* gc = Verb(app, v, "gc", "Delete files that no job needs any more",
                   [&v] { return GcVerb(v.common, v.flag, v.name); });
-  gc->add_flag("--dry-run", v.flag, "Only say what would go");
-  gc->add_option("--older", v.name, "Caches not used, and deleted runs, for that long (30d)");
+  gc->add_flag("--dry-run", v.flag, "Only print what would be deleted");
+  gc->add_option("--older", v.name, "Delete caches unused and runs in the trash for this long (30d)")
+      ->type_name("DURATION");
 
-  auto* fsck = Verb(app, v, "fsck", "Look over all that is kept, while no server runs",
+  auto* fsck = Verb(app, v, "fsck", "Check the stored data for damage, while the server is stopped",
                     [&v] { return FsckVerb(v.common, v.flag, v.deep); });
-  fsck->add_flag("--repair", v.flag, "Do what is safe: put damaged files aside, cut torn tails");
-  fsck->add_flag("--deep", v.deep, "Read every blob and compare its sha256");
+  fsck->add_flag("--repair", v.flag, "Repair what is safe: set damaged files aside, cut torn ends");
+  fsck->add_flag("--deep", v.deep, "Read every file and verify its checksum");
 
-  Verb(app, v, "version", "Version", [&v] { return VersionVerb(v.common); });
+  Verb(app, v, "version", "Print the version", [&v] { return VersionVerb(v.common); });
+}
+
+// Help lists commands under headings, the everyday ones first.
+void GroupVerbs(CLI::App& app, HelpFormat& help) {
+  static const std::pair<const char*, std::vector<std::string>> kGroups[] = {
+      {"Everyday commands",
+       {"run", "ps", "logs", "why", "show", "metrics", "stop", "retry", "cp", "tune", "ui"}},
+      {"More about jobs",
+       {"queue", "wait", "exec", "events", "checkpoints", "resume", "interrupt", "replay", "diff",
+        "rm"}},
+      {"Runs and metrics", {"runs", "compare", "export", "import"}},
+      {"Set up",
+       {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
+      {"Server and storage", {"serve", "server", "gc", "fsck", "version"}}};
+  std::vector<std::string> order;
+  for (const auto& [group, verbs] : kGroups) {
+    order.emplace_back(group);
+    for (auto* verb : app.get_subcommands([&](CLI::App* each) {
+           return std::ranges::find(verbs, each->get_name()) != verbs.end();
+         })) {
+      verb->group(group);
+    }
+  }
+  help.SetOrder(std::move(order));
 }
 
 }  // namespace
@@ -457,9 +586,9 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   const auto verbs =
       verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
   if (!verbs.empty() && verb->get_require_subcommand_min() > 0) {
-    error.what = NameOfVerb(*verb) + " needs a verb";
+    error.what = NameOfVerb(*verb) + " needs a command";
     if (at == args.size()) return error;
-    error.what = NameOfVerb(*verb) + " has no verb '" + Printable(args[at]) + "'";
+    error.what = NameOfVerb(*verb) + " has no command '" + Printable(args[at]) + "'";
     std::vector<std::string> names;
     for (const auto* each : verbs) names.push_back(each->get_name());
     suggest(args[at], names);
@@ -498,6 +627,43 @@ std::optional<int> MainOfAgent(int argc, char** argv) {
 
 }  // namespace
 
+namespace {
+
+// What people type out of habit: `ath help run`, `ath --version`.
+void TakeEverydayForms(std::vector<std::string>& args, const std::vector<std::string>& command) {
+  if (args.empty() || !command.empty()) return;
+  if (args.front() == "--version" || args.front() == "-V") args.front() = "version";
+  if (args.front() == "help") {
+    args.erase(args.begin());
+    args.emplace_back("--help");
+  }
+}
+
+// `ath run python train.py`: the command begins at the first word that is neither an option nor a job
+// file. What follows is the command's, whatever it looks like.
+void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
+                     std::vector<std::string>& command) {
+  for (size_t i = 1; i < args.size(); ++i) {
+    const std::string& word = args[i];
+    if (StartsWith(word, "-")) {
+      if (word.find('=') != std::string::npos) continue;
+      const auto* option = run.get_option_no_throw(word);
+      if (option == nullptr) return;  // the parser has the better words
+      if (option->get_type_size() != 0) ++i;
+      continue;
+    }
+    if (EndsWith(word, ".yaml") || EndsWith(word, ".yml")) return;
+    // One word alone may be a job file of any name, or a slip of the finger.
+    const char* path = std::getenv("PATH");
+    if (i + 1 == args.size() && FindProgram(word, path ? path : "").empty()) return;
+    command.assign(args.begin() + static_cast<ptrdiff_t>(i), args.end());
+    args.resize(i);
+    return;
+  }
+}
+
+}  // namespace
+
 int Main(int argc, char** argv) {
   if (auto status = MainOfAgent(argc, argv)) return *status;
   Values v;
@@ -511,9 +677,15 @@ int Main(int argc, char** argv) {
     }
     args.emplace_back(argv[i]);
   }
+  TakeEverydayForms(args, v.run.command);
   CLI::App app("Athanor: managed training jobs on your own machines", "ath");
   app.require_subcommand(1);
+  app.formatter(v.help);
+  app.set_help_flag("-h,--help", "Print this help");
   AddRun(app, v);
+  if (!args.empty() && args.front() == "run" && v.run.command.empty()) {
+    TakeBareCommand(*app.get_subcommand("run"), args, v.run.command);
+  }
   // Nor does a submit pay for the other verbs.
   if (args.empty() || args.front() != "run") {
     AddLooking(app, v);
@@ -523,9 +695,11 @@ int Main(int argc, char** argv) {
     AddHelping(app, v);
     AddServer(app, v);
   }
+  GroupVerbs(app, *v.help);
   // After the verbs, which would inherit it.
-  app.footer("Start here:\n  ath run -- python train.py    runs it as a managed job\n"
-             "  ath why @last                 says how it went, and what to type next");
+  app.footer("Start here:\n  ath run -- python train.py    Run a script as a managed job\n"
+             "  ath why @last                 Explain how it went and what to do next\n\n"
+             "ath COMMAND --help shows the options of a command.");
   // Known before the parser is, so that its own complaints obey it too.
   bool json = std::find(args.begin(), args.end(), "--json") != args.end();
   if (args.empty() && v.run.command.empty()) {
