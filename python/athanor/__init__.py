@@ -19,11 +19,13 @@ From anywhere: athanor.run("train.py", params={"lr": 0.1}).wait()
 import os as _os
 
 from ._checkpoint import latest_checkpoint, make_checkpoint, open_advice
-from ._job import channel, checkpoint_dir, job_id, notice, rank, secret, world_size
+from ._job import (channel, checkpoint_dir, job_id, model_dir, notice, output_dir, rank, secret,
+                   world_size)
 
 __version__ = "0.1.0"
 __all__ = ["JobFailed", "Run", "SummaryWriter", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
-           "in_job", "job_id", "latest_checkpoint", "log", "notice", "params", "progress", "rank",
+           "in_job", "job_id", "latest_checkpoint", "log", "model_dir", "notice", "output_dir", "params",
+           "progress", "rank",
            "replaying", "run", "secret", "should_checkpoint", "should_stop", "stats", "world_size"]
 
 _disabled = _os.environ.get("ATHANOR_DISABLE", "") not in ("", "0")

@@ -184,6 +184,41 @@ def _what_was_written(temporary):
     return os.path.join(folder, found[0]), found[0][len(base):]
 
 
+def _steps(entries, name):
+    """(step, entry) of each entry that checkpoint() could have written under this name."""
+    before, varies, after = (_PATTERN if name is None else os.fspath(name)).partition("{step}")
+    for entry in entries if varies else ():
+        if not entry.startswith(before) or not entry.endswith(after):
+            continue
+        number = entry[len(before):len(entry) - len(after)]
+        if name is None:
+            number = number.partition(".")[0]
+        digits = number[1:] if number.startswith("-") else number
+        if digits.isascii() and digits.isdigit():
+            yield int(number), entry
+
+
+def _kept():
+    """How many checkpoints the job wants to have in its folder; 0: all of them."""
+    try:
+        return max(0, int(os.environ.get("ATHANOR_CHECKPOINT_KEEP", "")))
+    except ValueError:
+        return 0
+
+
+def _prune(folder, step, name):
+    """Removes checkpoints of before this step that `checkpoints.keep` does not ask for."""
+    keep = _kept()
+    if not keep:
+        return
+    try:
+        older = sorted(pair for pair in _steps(os.listdir(folder), name) if pair[0] < step)
+    except OSError:
+        return  # a file system that does not answer: training goes on
+    for _, entry in older[:max(0, len(older) - (keep - 1))]:
+        remove(os.path.join(folder, entry))
+
+
 def make_checkpoint(record, saved):
     """checkpoint(), which tells `record` (the spool) and `saved` (the clock) of each save."""
 
@@ -193,12 +228,13 @@ def make_checkpoint(record, saved):
         save_fn(path) writes one file, or makes a folder, at a temporary path beside the final
         one. The name is "step-<step>" with the ending of `name`, where {step} stands for the step:
         "step-{step}.pt". What save_fn raises is passed on, and nothing is left behind.
+        In a job, older checkpoints of that name are removed beyond `checkpoints.keep.last`.
         """
         try:
             step = step.__index__()
         except AttributeError:
             raise TypeError("a checkpoint's step is a whole number, not %r" % (step,)) from None
-        name = _file_name(step, name)
+        pattern, name = name, _file_name(step, name)
         folder = checkpoint_dir()
         remove_leftovers(folder)
         temporary = written = temporary_path(folder, name)
@@ -214,6 +250,7 @@ def make_checkpoint(record, saved):
             raise
         record(step, perf_counter_ns() - start)
         saved()
+        _prune(folder, step, pattern)
         return final
 
     return checkpoint
@@ -226,21 +263,12 @@ def latest_checkpoint(name=None):
     that was given to checkpoint(): those.
     """
     folder = os.environ.get("ATHANOR_CHECKPOINT_DIR") or "checkpoints"
-    before, varies, after = (_PATTERN if name is None else os.fspath(name)).partition("{step}")
+    fixed = None if name is None or "{step}" in os.fspath(name) else os.fspath(name)
     try:
         entries = os.listdir(folder)
     except OSError:
         return None
-    if not varies:
-        return os.path.join(folder, before) if before in entries else None
-    best = None
-    for entry in entries:
-        if not entry.startswith(before) or not entry.endswith(after):
-            continue
-        number = entry[len(before):len(entry) - len(after)]
-        if name is None:
-            number = number.partition(".")[0]
-        digits = number[1:] if number.startswith("-") else number
-        if digits.isascii() and digits.isdigit() and (best is None or int(number) > best[0]):
-            best = int(number), entry
+    if fixed:
+        return os.path.join(folder, fixed) if fixed in entries else None
+    best = max(_steps(entries, name), default=None)
     return os.path.join(folder, best[1]) if best else None

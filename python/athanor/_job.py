@@ -76,6 +76,26 @@ def checkpoint_dir(default="checkpoints"):
     return path
 
 
+def model_dir(default="model"):
+    """The folder whose files are kept as the job's model (`default` outside a job); made if missing.
+
+    Fetch them with `ath cp JOB:model/ .`
+    """
+    path = os.environ.get("SM_MODEL_DIR") or default
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
+def output_dir(default="output"):
+    """The folder whose files are kept as the job's output (`default` outside a job); made if missing.
+
+    Fetch them with `ath cp JOB:output/ .`
+    """
+    path = os.environ.get("SM_OUTPUT_DATA_DIR") or default
+    os.makedirs(path, exist_ok=True)
+    return path
+
+
 def notice():
     """The agent's notice that this run is to end, {"cause": ..., "deadline_unix_ms": ...}, or None.
 

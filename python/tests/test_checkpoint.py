@@ -36,6 +36,41 @@ class CheckpointTest(SpoolCase):
         """)
         self.assertEqual(self.names(), ["step-12"])
 
+    def keeping(self, keep, script):
+        self.run_script(script, ATHANOR_CHECKPOINT_KEEP=keep)
+        return self.names()
+
+    def test_a_thousand_saves_leave_what_the_policy_keeps(self):
+        """Red if older checkpoints stay, or if one is removed before the new one is whole."""
+        self.assertEqual(self.keeping("2", """
+            import os
+            for step in range(1000):
+                def save(path):
+                    there = [name for name in os.listdir(athanor.checkpoint_dir()) if name[0] != "."]
+                    assert len(there) == min(step, 2), there
+                    open(path, "w").write(str(step))
+                athanor.checkpoint(step, save)
+                assert athanor.latest_checkpoint().endswith("step-%d" % step)
+        """), ["step-998", "step-999"])
+
+    def test_other_names_and_later_steps_are_left_alone(self):
+        """Red if the folder is pruned by anything but the name and the step of this save."""
+        for name in ("mine.pt", "step-best", "step-900", "model-1.pt"):
+            open(os.path.join(self.folder, name), "w").close()
+        self.assertEqual(self.keeping("1", """
+            for step in (1, 2, 3):
+                athanor.checkpoint(step, lambda path: open(path, "w").close())
+            for step in (2, 3):
+                athanor.checkpoint(step, lambda path: open(path, "w").close(), name="model-{step}.pt")
+        """), ["mine.pt", "model-3.pt", "step-3", "step-900", "step-best"])
+
+    def test_without_a_policy_all_stay(self):
+        for keep in ("", "0", "many"):
+            self.assertEqual(self.keeping(keep, """
+                for step in (1, 2, 3):
+                    athanor.checkpoint(step, lambda path: open(path, "w").close())
+            """), ["step-1", "step-2", "step-3"])
+
     @unittest.skipUnless(importlib.util.find_spec("torch"), "no torch")
     def test_torch_saves_to_the_path_it_is_given(self):
         """Red if the temporary name has nothing before its last dot, which torch takes for no name."""

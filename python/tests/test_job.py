@@ -129,12 +129,15 @@ class JobTest(SpoolCase):
             assert athanor.in_job() and athanor.job_id() == "01jtest"
             assert (athanor.rank(), athanor.world_size()) == (3, 8)
             assert os.path.isdir(athanor.checkpoint_dir())
+            assert athanor.model_dir().endswith("/model") and os.path.isdir(athanor.model_dir())
+            assert athanor.output_dir().endswith("/data") and os.path.isdir(athanor.output_dir())
             assert athanor.channel("train-set") == "/data/train"
             assert athanor.channel("test") == "/data/test"
             try: athanor.channel("valid")
             except KeyError as error: assert "train_set" in str(error) and "data:" in str(error)
             else: raise AssertionError
         """, ATHANOR_RANK="3", ATHANOR_WORLD_SIZE="8", ATHANOR_CHECKPOINT_DIR=checkpoints,
+            SM_MODEL_DIR=checkpoints + "/model", SM_OUTPUT_DATA_DIR=checkpoints + "/output/data",
             ATHANOR_CHANNEL_TRAIN_SET="/data/train", SM_CHANNEL_TEST="/data/test")
 
     def test_secrets_from_the_environment_and_from_files(self):
@@ -167,6 +170,7 @@ if "ATHANOR_DISABLE" not in os.environ:
     assert athanor.job_id() is None and athanor.params == {}
     assert (athanor.rank(), athanor.world_size()) == (0, 1)
     assert athanor.checkpoint_dir() == "checkpoints" and os.path.isdir("checkpoints")
+    assert athanor.model_dir() == "model" and athanor.output_dir() == "output"
 for name in athanor.__all__: getattr(athanor, name)
 """
 

@@ -366,6 +366,11 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   if (spec.checkpoints.every.count() > 0) {
     env["ATHANOR_CHECKPOINT_EVERY_MS"] = std::to_string(spec.checkpoints.every.count());
   }
+  // So that athanor.checkpoint leaves no more files than are kept. Where files are kept in place it
+  // cannot know which of them are the best.
+  if (spec.checkpoints.store != "shared" || spec.checkpoints.keep_best == 0) {
+    env["ATHANOR_CHECKPOINT_KEEP"] = std::to_string(std::max(spec.checkpoints.keep_last, 1u));
+  }
   if (!plan.python_path.empty()) {
     auto& path = env["PYTHONPATH"];
     // `site` first: its sitecustomize passes on to the one it hides.
