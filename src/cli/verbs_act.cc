@@ -82,7 +82,7 @@ int ServerStatusVerb(const Common& common) {
     Error error = body.error();
     if (error.code == ErrorCode::kUnavailable && !client->remote()) {
       error.what = "no server is running for " + common.home.root;
-      error.hint = "ath serve        runs one in the foreground; other commands start one by themselves";
+      error.hint = "ath serve        runs one in the foreground; other commands start one automatically";
     }
     return Refuse(error, common.json);
   }

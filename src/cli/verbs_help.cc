@@ -59,7 +59,7 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
     out += "environment:\n  requirements: requirements.txt   # installed into a cached venv; add "
            "`base: system` to also use the system's packages\n";
   } else {
-    out += "# environment: {requirements: requirements.txt}   # without it: as in your shell\n";
+    out += "# environment: {requirements: requirements.txt}   # without it: your shell's environment\n";
   }
   out += "\nresources:\n  cpus: 1                        # of " +
          fmt::format("{}", machine.cpu_millis / 1000) + " here\n";

@@ -197,7 +197,8 @@ int TypesVerb(const Common& common, const std::string& filter, bool all, bool sp
   }
   if (!table.empty()) std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
   if (hidden > 0 && filter.empty()) {
-    PrintHint(fmt::format("{} more types are larger than this machine: ath types --all", hidden), common.quiet);
+    PrintHint(fmt::format("{} more types are larger than this machine: ath types --all", hidden),
+              common.quiet);
   } else if (table.empty()) {
     std::printf("no type has \"%s\" in its name\n", Printable(filter).c_str());
   }
