@@ -91,7 +91,9 @@ class Follower {
 
  private:
   void AskToStop() {
-    if (!options_.quiet) std::fputs("  asking the job to stop (press Ctrl-C again to stop waiting)\n", stderr);
+    if (!options_.quiet) {
+      std::fputs("  asking the job to stop (press Ctrl-C again to stop waiting)\n", stderr);
+    }
     client_.http().Disconnect();
     auto stopped = client_.Post("/api/v1/jobs/" + options_.job + "/stop");
     if (!stopped) PrintError(stopped.error(), options_.json);

@@ -81,7 +81,8 @@ Result<Settings> ReadSettings(const std::string& path) {
     } else {
       auto near = Nearest(entry.key, {"instances", "preflight_above", "rates", "webhooks"});
       return Fail(Bad(path, entry.mark, "unknown setting \"" + Printable(entry.key) + "\"",
-                      near ? "did you mean \"" + *near + "\"?" : "use instances, preflight_above, rates or webhooks"));
+                      near ? "did you mean \"" + *near + "\"?"
+                           : "use instances, preflight_above, rates or webhooks"));
     }
   }
   return settings;
