@@ -82,7 +82,7 @@ class Follower {
       if (reply && options_.once) return std::optional<Json>();
       // The server may be restarting; the job goes on meanwhile, so do we.
       if (!reply && !RowOf(reply.error().code).retry) return Fail(reply.error());
-      if (++failures > 50) return reply ? Fail(ErrorCode::kUnavailable, "the server keeps hanging up") : Fail(reply.error());
+      if (++failures > 50) return reply ? Fail(ErrorCode::kUnavailable, "the server keeps closing the connection") : Fail(reply.error());
       ::usleep(std::min(failures, 10) * 100'000);
     }
     footer_.Clear();
@@ -91,7 +91,9 @@ class Follower {
 
  private:
   void AskToStop() {
-    if (!options_.quiet) std::fputs("  asking the job to stop (Ctrl-C again to leave it)\n", stderr);
+    if (!options_.quiet) {
+      std::fputs("  asking the job to stop (press Ctrl-C again to stop waiting)\n", stderr);
+    }
     client_.http().Disconnect();
     auto stopped = client_.Post("/api/v1/jobs/" + options_.job + "/stop");
     if (!stopped) PrintError(stopped.error(), options_.json);

@@ -23,7 +23,7 @@ Result<int64_t> Micros(const std::string& path, const YamlEntry& entry) {
   char* end = nullptr;
   double value = std::strtod(entry.value.text.c_str(), &end);
   if (entry.value.text.empty() || *end != '\0' || !(value >= 0) || value > 1e6) {
-    return Fail(Bad(path, entry.mark, entry.key + " must be a price an hour, such as 0.25",
+    return Fail(Bad(path, entry.mark, entry.key + " must be a price per hour, such as 0.25",
                     "edit " + path));
   }
   return static_cast<int64_t>(std::llround(value * 1e6));
@@ -41,7 +41,7 @@ Status ReadRates(const std::string& path, const YamlNode& node, OwnRates& rates)
       ATHANOR_TRY(rates.gpu_hour_micros, Micros(path, entry));
     } else {
       return Fail(Bad(path, entry.mark, "unknown rate \"" + Printable(entry.key) + "\"",
-                      "cpu_hour, gib_hour, gpu_hour or currency"));
+                      "use cpu_hour, gib_hour, gpu_hour or currency"));
     }
   }
   return Ok();
@@ -51,7 +51,7 @@ Status ReadWebhooks(const std::string& path, const YamlEntry& group, Settings& s
   for (const auto& entry : group.value.entries) {
     const auto& value = entry.value.text;
     if (entry.key != "allow_private" || (value != "true" && value != "false")) {
-      return Fail(Bad(path, entry.mark, "webhooks has allow_private: true or false",
+      return Fail(Bad(path, entry.mark, "webhooks takes allow_private: true or false",
                       "webhooks: {allow_private: true}"));
     }
     settings.webhooks_private = value == "true";
@@ -69,7 +69,7 @@ Result<Settings> ReadSettings(const std::string& path) {
   for (const auto& entry : node.entries) {
     if (entry.key == "instances") {
       if (entry.value.text != "simulate" && entry.value.text != "real") {
-        return Fail(Bad(path, entry.mark, "instances is \"simulate\" or \"real\"", "edit " + path));
+        return Fail(Bad(path, entry.mark, "instances must be \"simulate\" or \"real\"", "edit " + path));
       }
       settings.simulate = entry.value.text == "simulate";
     } else if (entry.key == "preflight_above") {
@@ -81,7 +81,8 @@ Result<Settings> ReadSettings(const std::string& path) {
     } else {
       auto near = Nearest(entry.key, {"instances", "preflight_above", "rates", "webhooks"});
       return Fail(Bad(path, entry.mark, "unknown setting \"" + Printable(entry.key) + "\"",
-                      near ? "did you mean \"" + *near + "\"?" : "instances, preflight_above, rates or webhooks"));
+                      near ? "did you mean \"" + *near + "\"?"
+                           : "use instances, preflight_above, rates or webhooks"));
     }
   }
   return settings;

@@ -75,8 +75,8 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
       if (error.code == ErrorCode::kNotFound) {
         error.what = "there is no job file '" + Printable(options.file) + "'";
       }
-      error.hint = "ath init            writes a job file from what is in this folder\n"
-                   "ath run -- CMD      runs a command without one";
+      error.hint = "ath init            writes a job file for the script in this folder\n"
+                   "ath run -- CMD      runs a command without a job file";
       error.id = "ATH-S0100";
       return Fail(std::move(error));
     }
@@ -301,7 +301,7 @@ Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std
     Error error = accepted.error();
     if (RowOf(error.code).retry && error.code != ErrorCode::kExhausted) {
       error.hint += (error.hint.empty() ? "" : "\n") + std::string("ath run --key ") + key +
-                    " ...    submits the same job again, never twice";
+                    " ...    submits the same job again, without creating a second one";
     }
     return Fail(std::move(error));
   }

@@ -72,7 +72,7 @@ Result<Json> BackUp(const Home& home, const std::string& target) {
     ATHANOR_TRY(const auto log, LookAtLog(database));
     if (log.kind == LogState::Kind::kWhole) continue;
     return Fail(ErrorCode::kCorrupt, "the backup was not made: " + log.said,
-                "ath fsck --repair    keeps what can be kept of it; then repeat");
+                "ath fsck --repair    saves what can be saved; then run the backup again");
   }
   ATHANOR_TRY(auto made, MakeBackup(home, target, kVersion));
   return ViewOf(made);
@@ -96,7 +96,7 @@ Status MakeRoom(const Home& home) {
     Error error;
     error.code = ErrorCode::kConflict;
     error.what = home.root + " is not empty";
-    error.why = "it holds " + Printable(names.front());
+    error.why = "it contains " + Printable(names.front());
     error.hint = "ATHANOR_HOME=/a/new/folder ath server restore BACKUP\nmv " +
                  ShellQuote(home.root) + " " + ShellQuote(home.root + ".old");
     error.id = "ATH-V0020";
@@ -119,8 +119,8 @@ Result<uint64_t> LoseAttempts(const StoreLayout& layout, const BackupInfo& info)
   for (const auto& record : live) {
     if (!HoldsRoom(record.state) || !record.current()) continue;
     Cause cause{"agent_lost",
-                "the server was restored from a backup of " + Rfc3339(info.made) +
-                    "; what ran then was not part of it",
+                "the server was restored from a backup made at " + Rfc3339(info.made) +
+                    "; processes that were running then are not part of it",
                 "ath retry " + ShellQuote(record.spec.name), ""};
     ATHANOR_TRY(auto outcome,
                 Decide(record, HostLost{record.current()->id, cause}, SystemClock().Wall()));
@@ -182,12 +182,12 @@ int ServerBackupVerb(const Common& common, const std::string& target) {
               std::to_string(number("live")).c_str(), Counted(number("files"), "file").c_str(),
               HumanBytes(number("bytes")).c_str(), made->value("path", "").c_str());
   if (made->value("secret_key", false)) {
-    std::puts("the key that opens the secrets is in it (server/secret.key, 0600): keep it as "
-              "you keep them");
+    std::puts("the backup contains the key to your secrets (server/secret.key, 0600): keep it as "
+              "safe as the secrets");
   }
   if (number("linked") > 0) {
-    std::printf("hard links share %s with the home: copy the backup to another disk to survive "
-                "the loss of this one\n",
+    std::printf("the backup shares %s with ATHANOR_HOME through hard links: copy it to another "
+                "disk, in case this one fails\n",
                 Counted(number("linked"), "blob").c_str());
   }
   PrintHint("ATHANOR_HOME=/a/new/folder ath server restore " + ShellQuote(made->value("path", "")),
@@ -209,11 +209,11 @@ int ServerRestoreVerb(const Common& common, const std::string& from) {
               Rfc3339(done->info.made).c_str(),
               common.home.root.c_str());
   if (done->lost > 0) {
-    std::printf("%llu were running then: their attempts count as lost here\n",
+    std::printf("%llu of them were running then; those attempts are recorded as lost\n",
                 static_cast<unsigned long long>(done->lost));
   }
   PrintFindings(done->report);
-  PrintHint("ath serve    (jobs that wait are started by it)", common.quiet);
+  PrintHint("ath serve    (starts the waiting jobs)", common.quiet);
   return done->report.left() == 0 ? 0 : 1;
 }
 

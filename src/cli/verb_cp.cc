@@ -75,7 +75,7 @@ Status FetchCode(Client& client, const std::string& job, const std::string& dir)
 int CpVerb(const Common& common, const std::string& from, const std::string& to) {
   auto colon = from.find(':');
   if (colon == std::string::npos || colon == 0) {
-    Error error{ErrorCode::kInvalid, "from where?", "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path", "ATH-C0020", ""};
+    Error error{ErrorCode::kInvalid, "no job to copy from", "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path", "ATH-C0020", ""};
     return Refuse(error, common.json);
   }
   auto job = from.substr(0, colon);
@@ -90,7 +90,7 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
     Error error{ErrorCode::kInvalid, "there is no \"" + Printable(top) + "\" to copy",
                 "ath cp " + ShellQuote(job + ":model/") + " .\nath cp " + ShellQuote(job + ":output/") +
                     " .\nath cp " + ShellQuote(job + ":code/") + " .",
-                "a job keeps model/, output/ and its source, code/", "ATH-C0021", ""};
+                "a job has model/, output/ and code/ (its source)", "ATH-C0021", ""};
     return Refuse(error, common.json);
   }
   if (!rest.empty()) {

@@ -150,7 +150,7 @@ int EnvAwsVerb(const Common& common, bool unset) {
     return 0;
   }
   PrintExports(*made);
-  PrintHint("for this shell: eval \"$(ath env aws)\"   back: eval \"$(ath env aws --unset)\"",
+  PrintHint("for this shell: eval \"$(ath env aws)\"   to undo: eval \"$(ath env aws --unset)\"",
             common.quiet);
   return 0;
 }

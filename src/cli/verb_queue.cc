@@ -22,11 +22,11 @@ int QueueVerb(const Common& common, const ListOptions& options) {
   if (common.json) return PrintJson(*body);
   const Json& waiting = (*body)["waiting"];
   if (waiting.empty()) {
-    std::puts("nothing waits");
+    std::puts("no jobs are waiting");
     PrintHint("ath ps", common.quiet);
     return 0;
   }
-  Table table({"#", "JOB", "ID", "WAITS", "STARTS WITHIN", "FOR"});
+  Table table({"#", "JOB", "ID", "WAITED", "STARTS WITHIN", "REASON"});
   const int64_t now = SystemClock().Wall().ms;
   for (const auto& one : waiting) {
     const std::string id = Text(one["job"], "id");

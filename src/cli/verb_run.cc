@@ -54,8 +54,8 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
   if (!outcome->passed) {
     Error error;
     error.code = ErrorCode::kInvalid;
-    error.what = "the preflight found what would fail, so nothing was submitted";
-    error.hint = "ath run --no-preflight ...    submits it all the same";
+    error.what = "the preflight found problems, so the job was not submitted";
+    error.hint = "ath run --no-preflight ...    submits it anyway";
     error.id = "ATH-C0042";
     if (!talk.json) PrintError(error, common.json);
     return RowOf(error.code).exit_status;
@@ -73,8 +73,8 @@ int RunRequest(const Common& common, const RunOptions& options) {
   auto request = ParseJson(*text);
   if (!request) {
     Error error = request.error();
-    error.what = options.sagemaker + " is no JSON: " + error.what;
-    error.hint = "aws sagemaker create-training-job --generate-cli-skeleton   prints one";
+    error.what = options.sagemaker + " is not valid JSON: " + error.what;
+    error.hint = "aws sagemaker create-training-job --generate-cli-skeleton   prints a template";
     error.id = "ATH-C0043";
     return Refuse(error, common.json);
   }
@@ -111,13 +111,13 @@ int RunVerb(const Common& common, const RunOptions& options) {
     Error error;
     error.code = ErrorCode::kInvalid;
     error.what = "nothing to run";
-    error.why = "neither a job file nor a command after --";
+    error.why = "there is no job file, and no command after --";
     error.hint = "ath run -- python train.py\nath run job.yaml";
     error.id = "ATH-C0011";
     return Refuse(error, common.json);
   }
   if (options.preflight && options.no_preflight) {
-    return Refuse(Error{ErrorCode::kInvalid, "--preflight and --no-preflight exclude each other",
+    return Refuse(Error{ErrorCode::kInvalid, "--preflight and --no-preflight cannot be used together",
                         "ath run --help", "", "ATH-C0010", ""},
                   common.json);
   }
@@ -164,7 +164,7 @@ int FollowJob(const Common& common, Client& client, const std::string& id,
   auto end = Attach(client, attach);
   if (!end) return Refuse(end.error(), common.json);
   if (!*end) {
-    PrintHint("left " + name + " running: ath logs -f " + ShellQuote(name), common.quiet);
+    PrintHint("stopped following " + name + ": ath logs -f " + ShellQuote(name), common.quiet);
     return 130;
   }
   if (!common.json) PrintEnding(**end, DetectTerminal(), common.quiet);

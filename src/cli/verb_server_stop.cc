@@ -54,12 +54,12 @@ struct ServerProcess {
 Error StillThere(const std::string& why, Millis limit, pid_t pid) {
   Error error;
   error.code = ErrorCode::kTimeout;
-  error.what = "the server was asked to stop and is still there after " + HumanDuration(limit);
+  error.what = "the server was asked to stop but is still running after " + HumanDuration(limit);
   error.why = why;
   error.hint = "ath server stop            waits again";
   if (pid > 0) {
     error.hint += "\nkill -9 " + std::to_string(pid) +
-                  "    ends it at once; nothing that it acknowledged is lost, and jobs go on";
+                  "    ends it at once; nothing that it confirmed is lost, and jobs continue";
   }
   error.id = "ATH-V0004";
   return error;
@@ -67,7 +67,7 @@ Error StillThere(const std::string& why, Millis limit, pid_t pid) {
 
 int Gone(const Common& common) {
   std::puts(common.json ? "{\"stopping\":true,\"stopped\":true}"
-                        : "the server has stopped; running jobs go on");
+                        : "the server has stopped; running jobs continue");
   return 0;
 }
 
@@ -83,7 +83,7 @@ int StopRemote(Client& client, const Common& common, Millis limit) {
     if (!now || now->value("started", "") != before->value("started", "")) return Gone(common);
     ::usleep(static_cast<useconds_t>(Millis(100) / std::chrono::microseconds(1)));
   }
-  return Refuse(StillThere("it answers at " + client.address(), limit, 0), common.json);
+  return Refuse(StillThere("it still answers at " + client.address(), limit, 0), common.json);
 }
 
 }  // namespace

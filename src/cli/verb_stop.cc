@@ -83,8 +83,8 @@ int StopVerb(const Common& common, const StopOptions& options) {
                       !options.name.empty();
   if (chosen != options.jobs.empty()) {
     return Refuse(Error{ErrorCode::kInvalid,
-                        chosen ? "jobs are named, or chosen by flags, not both"
-                               : "which jobs?",
+                        chosen ? "give either jobs or options that select them, not both"
+                               : "no jobs given",
                         "ath stop JOB\nath stop --state queued\nath stop --experiment NAME\n"
                         "ath stop --name 'lr-*'\nath stop --all",
                         "", "ATH-C0010", ""},
@@ -107,7 +107,7 @@ int StopVerb(const Common& common, const StopOptions& options) {
   const auto stopped = static_cast<uint64_t>(Number(*counts, "stopped"));
   const auto stopping = static_cast<uint64_t>(Number(*counts, "stopping"));
   if (stopped + stopping == 0) {
-    std::puts("no such jobs");
+    std::puts("no matching jobs");
   } else if (options.dry_run) {
     std::printf("would stop %s\n", CountsText(*counts).c_str());
   } else if (stopping == 0) {

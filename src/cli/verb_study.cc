@@ -44,7 +44,7 @@ Result<Json> RangeIn(const std::string& text) {
   const auto equals = text.find('=');
   const auto dots = text.find("..", equals + 1);
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return Fail(Error{ErrorCode::kInvalid, "a range is name=low..high or name=choice,choice",
+    return Fail(Error{ErrorCode::kInvalid, "a range has the form name=low..high or name=choice,choice",
                       "ath tune extend STUDY --range lr=1e-5..1e-2", "got " + Printable(text), "ATH-C0010", ""});
   }
   const auto name = text.substr(0, equals);
@@ -63,18 +63,18 @@ struct PreparedStudy {
 };
 
 Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) {
-  if (options.file.empty()) return Fail(NoStudy("nothing to tune", "no job file is given"));
+  if (options.file.empty()) return Fail(NoStudy("nothing to tune", "no job file was given"));
   auto text = ReadFile(options.file, 16 << 20);
   if (!text) {
     Error error = text.error();
-    error.hint = "ath init            writes a job file from what is in this folder";
+    error.hint = "ath init            writes a job file for the script in this folder";
     error.id = "ATH-S0100";
     return Fail(std::move(error));
   }
   ATHANOR_TRY(const auto plain, ParseJobFile(*text, options.file));
   ATHANOR_TRY(auto section, TuneSection(*text, options.file));
   if (section.is_null()) {
-    return Fail(NoStudy(options.file + " has no tune section", "it says what to search for"));
+    return Fail(NoStudy(options.file + " has no tune section", "the tune section says what to search for"));
   }
   for (const auto& [key, value] : options.set) {
     section[key] = key == "name" || key == "strategy" ? Json(value) : Plain(value);
@@ -139,7 +139,7 @@ void ShowNews(const Json& study, std::map<int64_t, std::string>& seen, bool json
 }
 
 int Follow(const Common& common, Client& client, const std::string& id, const std::string& name) {
-  std::snprintf(g_left, sizeof g_left, "\nleft %.200s running: ath tune show %.200s\n",
+  std::snprintf(g_left, sizeof g_left, "\n%.200s keeps running: ath tune show %.200s\n",
                 Printable(name).c_str(), Printable(name).c_str());
   ::signal(SIGINT, Leave);
   const auto terminal = DetectTerminal();
@@ -263,7 +263,7 @@ int TuneAddVerb(const Common& common, const TuneOptions& options) {
   for (const auto& each : options.params) {
     const auto equals = each.find('=');
     if (equals == std::string::npos || equals == 0) {
-      return Refuse(Error{ErrorCode::kInvalid, "a parameter is name=value",
+      return Refuse(Error{ErrorCode::kInvalid, "a parameter has the form name=value",
                           "ath tune add STUDY lr=0.1 layers=2", "got " + Printable(each), "ATH-S0116", ""},
                     common.json);
     }

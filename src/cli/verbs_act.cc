@@ -52,7 +52,7 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
       auto reply = client->Do(std::move(call));
       if (end) break;
       if (clock.Monotonic() >= deadline) {
-        Error error{ErrorCode::kTimeout, job + " is not over yet", "ath logs -f " + ShellQuote(job), "", "ATH-C0013", ""};
+        Error error{ErrorCode::kTimeout, job + " has not ended yet", "ath logs -f " + ShellQuote(job), "", "ATH-C0013", ""};
         return Refuse(error, common.json);
       }
       // A server that restarts is no reason to give up; one that says no is.
@@ -81,8 +81,8 @@ int ServerStatusVerb(const Common& common) {
   if (!body) {
     Error error = body.error();
     if (error.code == ErrorCode::kUnavailable && !client->remote()) {
-      error.what = "no server runs for " + common.home.root;
-      error.hint = "ath serve        in the foreground; any other verb starts one by itself";
+      error.what = "no server is running for " + common.home.root;
+      error.hint = "ath serve        runs one in the foreground; other commands start one automatically";
     }
     return Refuse(error, common.json);
   }
@@ -107,7 +107,7 @@ int ServerStatusVerb(const Common& common) {
   std::printf("  jobs     %s\n", states.empty() ? "none" : states.c_str());
   if (body->contains("waits_for_disk")) {
     const auto& disk = (*body)["waits_for_disk"];
-    std::printf("  disk     full: %s free, %s needed; changes wait for it\n",
+    std::printf("  disk     full: %s free, %s needed; changes wait until there is space\n",
                 HumanBytes(disk.value("free_bytes", uint64_t{0})).c_str(),
                 HumanBytes(disk.value("wanted_bytes", uint64_t{0})).c_str());
   }

@@ -53,13 +53,13 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
   out += "experiment: " + ToLower(ReplaceAll(BaseName(dir), " ", "-")) + "\n\n";
   out += script.empty()
              ? "run: echo replace this with your training command\n"
-             : "run: python3 " + script + "          # ${name} stands for a parameter below\n";
+             : "run: python3 " + script + "          # ${name} inserts a parameter from below\n";
   out += "# params: {lr: 0.1, epochs: 5}\n\n";
   if (has("requirements.txt")) {
-    out += "environment:\n  requirements: requirements.txt   # a cached venv; add `base: system` to see "
-           "the system's packages\n";
+    out += "environment:\n  requirements: requirements.txt   # installed into a cached venv; add "
+           "`base: system` to also use the system's packages\n";
   } else {
-    out += "# environment: {requirements: requirements.txt}   # without: as the shell you submit from\n";
+    out += "# environment: {requirements: requirements.txt}   # without it: your shell's environment\n";
   }
   out += "\nresources:\n  cpus: 1                        # of " +
          fmt::format("{}", machine.cpu_millis / 1000) + " here\n";
@@ -68,18 +68,18 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
   out += machine.gpus > 0 ? "  gpus: 1\n" : "  # gpus: 1                      # none here\n";
   out += "\n# limits: {max_runtime: 2h}\n";
   if (has("data")) {
-    out += "source: {ignore: [data/]}\ndata:\n  train: ./data                  # copied before the start; "
+    out += "source: {ignore: [data/]}\ndata:\n  train: ./data                  # copied before the job starts; "
            "{from: ./data, mode: shared} uses it in place\n";
   } else {
-    out += "# data: {train: ./data}          # copied before the start, found at ${channel.train}\n";
+    out += "# data: {train: ./data}          # copied before the job starts, to ${channel.train}\n";
   }
-  out += "\n# metrics:                       # athanor.log(loss=x, step=i) needs none of these\n"
+  out += "\n# metrics:                       # not needed with athanor.log(loss=x, step=i)\n"
          "#   - {name: loss, regex: 'loss=(\\S+)', step: 'step=(\\d+)'}\n"
          "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n"
-         "\n# tune:                          # ath tune athanor.yaml: trials in search of the best\n"
-         "#   metric: loss                 # of its last value, the least\n"
+         "\n# tune:                          # ath tune athanor.yaml: search for the best parameters\n"
+         "#   metric: loss                 # minimize its last value\n"
          "#   max_trials: 30\n"
-         "#   space:                       # names of parameters, as ${lr} in run\n"
+         "#   space:                       # parameters to search; use them as ${lr} in run\n"
          "#     lr: {type: float, low: 1e-5, high: 1, scale: log}\n";
   return out;
 }
@@ -101,26 +101,27 @@ std::vector<Finding> Examine(const Home& home) {
   auto made = MakeDirs(home.root);
   bool writable = made.ok() && ::access(home.root.c_str(), W_OK) == 0;
   auto free = FreeBytes(writable ? home.root : std::string("/"));
-  out.push_back({"home", writable, home.root + (writable ? "" : " cannot be written"),
-                 writable ? "" : "set ATHANOR_HOME to a folder of yours"});
+  out.push_back({"home", writable, home.root + (writable ? "" : " is not writable"),
+                 writable ? "" : "set ATHANOR_HOME to a folder that you can write to"});
   bool room = free && *free > (1ull << 30);
   out.push_back({"disk", room, (free ? HumanBytes(*free) : "?") + " free",
                  room ? "" : "free some space: jobs are refused below 64 MiB"});
   auto isolation = ProbeIsolation();
   out.push_back({"isolation", isolation.off.empty(),
-                 isolation.off.empty() ? "own /opt/ml, processes and host name for each job"
+                 isolation.off.empty() ? "each job has its own /opt/ml, processes and host name"
                                        : Join(isolation.off, "; "),
-                 isolation.off.empty() ? "" : "jobs run all the same; paths are in the SM_* variables"});
+                 isolation.off.empty() ? "" : "jobs still run; their paths are in the SM_* variables"});
   auto cgroups = CgroupDriver::Detect();
   const auto* memory = cgroups.Find("memory");
   bool limits = memory && ::access(memory->own_dir.c_str(), W_OK) == 0;
   out.push_back({"limits", limits,
-                 limits ? fmt::format("memory and CPU by cgroup v{}", memory->version)
-                        : "no cgroup that this user may write",
+                 limits ? fmt::format("memory and CPU limits with cgroup v{}", memory->version)
+                        : "this user cannot write to a cgroup",
                  limits ? "" : "memory limits are off; run as root or delegate a cgroup"});
   auto supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
   bool beside = ::access(supervisor.c_str(), X_OK) == 0;
-  out.push_back({"supervisor", beside, supervisor, beside ? "" : "it belongs beside athanor: build again"});
+  out.push_back({"supervisor", beside, supervisor,
+                 beside ? "" : "it must be in the same folder as athanor: build again"});
   auto package = PythonPackageDir();
   out.push_back({"python", !package.empty(), package.empty() ? "the athanor package was not found" : package,
                  package.empty() ? "import athanor will fail in jobs; pip install ./python" : ""});
@@ -135,7 +136,7 @@ int InitVerb(const Common& common, const std::string& file, bool force) {
   auto names = ListDir(dir);
   if (!names) return Refuse(names.error(), common.json);
   if (Exists(file) && !force) {
-    Error error{ErrorCode::kConflict, file + " is already there", "ath init --force\nath run " + ShellQuote(file), "", "ATH-C0030", ""};
+    Error error{ErrorCode::kConflict, file + " already exists", "ath init --force\nath run " + ShellQuote(file), "", "ATH-C0030", ""};
     return Refuse(error, common.json);
   }
   auto text = JobFileFor(dir, *names);
@@ -228,7 +229,7 @@ int CompletionVerb(const Common& common, const std::string& shell,
         "for c in ath athanor\n  complete -c $c -n '__fish_use_subcommand' -f -a 'VERBS'\n"
         "  complete -c $c -n 'not __fish_use_subcommand' -a '@last @last-failed'\nend\n";
   } else {
-    Error error{ErrorCode::kInvalid, "no completion for " + Printable(shell), "ath completion bash", "bash, zsh and fish are known", "ATH-C0032", ""};
+    Error error{ErrorCode::kInvalid, "no completion for " + Printable(shell), "ath completion bash", "bash, zsh and fish are supported", "ATH-C0032", ""};
     return Refuse(error, common.json);
   }
   script = ReplaceAll(std::move(script), "VERBS", Join(verbs, " "));

@@ -66,13 +66,13 @@ std::string AdviceText(const Json& advice) {
   if (every <= 0) return "";
   const auto save = Number(advice, "save_ms");
   const auto mtbf = Number(advice, "mtbf_ms");
-  std::string text = "every " + HumanDuration(Millis(every)) + ": a save costs " +
+  std::string text = "every " + HumanDuration(Millis(every)) + ": a save takes " +
                      HumanDuration(Millis(save));
   if (mtbf > 0) {
     // Saving once an interval, and redoing half of one at each loss.
     const double cost = static_cast<double>(save) / static_cast<double>(every) +
                         static_cast<double>(every) / 2 / static_cast<double>(mtbf);
-    text += fmt::format(", a loss comes every {} ({}); expected cost {:.1f} % of the time",
+    text += fmt::format(", an interruption is expected every {} ({}); expected cost {:.1f} % of the time",
                         HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
   }
   return text;
@@ -144,7 +144,7 @@ int PsVerb(const Common& common, const ListOptions& options) {
   }
   if (table.empty()) {
     const bool chosen = !options.state.empty() || !options.experiment.empty();
-    std::puts(chosen ? "no such jobs" : "no jobs yet");
+    std::puts(chosen ? "no matching jobs" : "no jobs yet");
     PrintHint(chosen ? "ath ps -a" : "ath run -- python train.py", common.quiet);
     return 0;
   }

@@ -158,7 +158,7 @@ int PrintSpotTypes(const Common& common, const Json& body, const std::string& fi
               {Ink::kBold});
   }
   if (table.empty()) {
-    std::puts("no type that is sold that way fits this machine");
+    std::puts("no instance type with a spot price fits this machine");
     PrintHint("ath types --spot --all", common.quiet);
     return 0;
   }
@@ -197,7 +197,8 @@ int TypesVerb(const Common& common, const std::string& filter, bool all, bool sp
   }
   if (!table.empty()) std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
   if (hidden > 0 && filter.empty()) {
-    PrintHint(fmt::format("{} more are larger than this machine: ath types --all", hidden), common.quiet);
+    PrintHint(fmt::format("{} more types are larger than this machine: ath types --all", hidden),
+              common.quiet);
   } else if (table.empty()) {
     std::printf("no type has \"%s\" in its name\n", Printable(filter).c_str());
   }
@@ -217,7 +218,7 @@ int SecretSetVerb(const Common& common, const std::string& name) {
   call.idempotent = true;
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
-  std::printf(common.json ? "{\"name\":\"%s\"}\n" : "kept %s\n", name.c_str());
+  std::printf(common.json ? "{\"name\":\"%s\"}\n" : "stored %s\n", name.c_str());
   if (!common.json) PrintHint("ath run -s " + ShellQuote(name) + " -- python train.py", common.quiet);
   return 0;
 }
@@ -264,12 +265,12 @@ int TokenCreateVerb(const Common& common, const std::string& note, const std::st
   if (aws) {
     std::printf("AWS_ACCESS_KEY_ID=%s\nAWS_SECRET_ACCESS_KEY=%s\n",
                 Text(*body, "access_key_id").c_str(), Text(*body, "secret_access_key").c_str());
-    PrintHint("the secret is shown this once   ath token revoke " + Text(*body, "id"),
+    PrintHint("the secret is shown only once   ath token revoke " + Text(*body, "id"),
               common.quiet);
     return 0;
   }
   std::printf("%s\n", Text(*body, "token").c_str());
-  PrintHint("shown this once: export ATHANOR_TOKEN=...   ath token revoke " + Text(*body, "id"),
+  PrintHint("shown only once: export ATHANOR_TOKEN=...   ath token revoke " + Text(*body, "id"),
             common.quiet);
   return 0;
 }

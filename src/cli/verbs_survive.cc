@@ -59,12 +59,12 @@ int CheckpointsVerb(const Common& common, const std::string& job) {
               {Ink::kBold});
   }
   for (const auto& one : (*body)["damaged"]) {
-    std::fprintf(stderr, "  %s is not whole: %s\n", Text(one, "id").c_str(),
+    std::fprintf(stderr, "  %s is damaged: %s\n", Text(one, "id").c_str(),
                  Printable(Text(one, "why")).c_str());
   }
   if (table.empty()) {
-    std::puts("no whole checkpoint was kept");
-    PrintHint("write into $SM_CHECKPOINT_DIR, or call athanor.checkpoint(step, save)", common.quiet);
+    std::puts("no complete checkpoints");
+    PrintHint("write to $SM_CHECKPOINT_DIR, or call athanor.checkpoint(step, save)", common.quiet);
     return 0;
   }
   std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
@@ -81,7 +81,7 @@ int ResumeVerb(const Common& common, const std::string& job, const std::string& 
   if (!body) return Refuse(body.error(), common.json);
   if (detach) {
     if (common.json) return PrintJson(*body);
-    std::printf("%s (%s) goes on from %s\n", Text(*body, "name").c_str(),
+    std::printf("%s (%s) resumes from %s\n", Text(*body, "name").c_str(),
                 Text(*body, "id").c_str(), job.c_str());
     PrintHint("ath logs -f " + Text(*body, "id"), common.quiet);
     return 0;

@@ -40,7 +40,7 @@ class ExitStatus(Case):
     def test_wait_gives_up_in_time(self):
         job = self.server.submit("sleep", "600")
         out = self.server.ath("wait", job, "--timeout", "1s", check=7)
-        self.assertIn("is not over yet", out.stderr)
+        self.assertIn("has not ended yet", out.stderr)
         self.server.ath("stop", "--now", job, check=0)
 
     def test_failure_before_the_start_is_marked(self):
@@ -219,7 +219,7 @@ class AutoStart(unittest.TestCase):
         with Server(start=False) as server:
             out = server.ath("server", "status")
             self.assertEqual(out.returncode, 5)
-            self.assertIn("no server runs", out.stderr)
+            self.assertIn("no server is running", out.stderr)
             self.assertFalse(os.path.exists(server.socket))
 
     def test_ten_first_verbs_at_once_end_up_with_one_server(self):

@@ -167,7 +167,7 @@ class StopMany(Crowd):
         self.assertEqual(self.server.ath("stop", "--state", "queued", "--name", "[ab]",
                                          check=0).stdout, "stopped 2 jobs\n")
         self.assertEqual(self.server.ath("stop", "--name", "[ab]", check=0).stdout,
-                         "no such jobs\n")
+                         "no matching jobs\n")
         self.assertEqual(self.server.json("stop", "--name", "c"),
                          {"matched": 1, "stopped": 1, "stopping": 0})
 

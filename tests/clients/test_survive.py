@@ -402,7 +402,7 @@ if ATTEMPT == 1:
     def test_job_without_one_has_nothing_to_go_on_from(self):
         job = self.server.submit("true")
         self.ended(job)
-        self.assertIn("no whole checkpoint", self.server.ath("checkpoints", job, check=0).stdout)
+        self.assertIn("no complete checkpoints", self.server.ath("checkpoints", job, check=0).stdout)
         out = self.server.ath("resume", job)
         self.assertEqual(out.returncode, 3, out.stderr)
         self.assertIn("ath retry", out.stderr)
