@@ -114,7 +114,7 @@ void LogFollower::StartAnew() {
 }
 
 void LogFollower::Finish() {
-  if (finished_ || !at_end_) return;
+  if (finished_ || !at_end_ || unread() > 0) return;
   finished_ = true;
   Take(scrubber_.Flush());
 }

@@ -402,9 +402,12 @@ void Shipper::Parts::Gather(bool all) {
   bool ended = all && !streams.empty();
   for (auto& stream : streams) {
     const uint64_t seen = stream->follower->seen();
-    if (unsent < kMostPoints) stream->follower->Read(kReadAhead, now);
+    if (unsent < kMostPoints) {
+      stream->follower->Read(kReadAhead, now);
+      // Only now is it known where the stream ends: what was its end some turns ago may be no longer.
+      if (all) stream->follower->Finish();
+    }
     read_bytes += stream->follower->seen() - seen;
-    if (all) stream->follower->Finish();
     ended = ended && stream->follower->finished();
   }
   if (ended && !finished && metrics) {
