@@ -649,7 +649,7 @@ void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
       if (word.find('=') != std::string::npos) continue;
       const auto* option = run.get_option_no_throw(word);
       if (option == nullptr) return;  // the parser has the better words
-      if (option->get_type_size() != 0) ++i;
+      if (option->get_items_expected_max() != 0) ++i;
       continue;
     }
     if (EndsWith(word, ".yaml") || EndsWith(word, ".yml")) return;

@@ -328,7 +328,7 @@ class Errors(Golden):
         self.screen("no_verb")
         self.screen("error_near_verb", "runn", status=2)
         self.screen("error_no_server_verb", "server", status=2)
-        self.screen("error_no_dashes", "run", "-d", "python3", "train.py", "--lr", "1", status=2)
+        self.screen("error_script_alone", "run", "-d", "python3", "absent.py", "--lr", "1", status=2)
         self.screen("error_script_as_file", "run", "train.py", status=2)
         self.screen("error_missing_argument", "show", status=2)
 
