@@ -47,6 +47,10 @@ def build(tier, preset, targets=()):
     if not os.path.exists(os.path.join(directory, "build.ninja")):
         if not tier.step("configure-" + preset, ["cmake", "--preset", preset]):
             return False
+    unity = os.path.join(directory, "unity")
+    if os.path.isdir(unity) and not tier.step(
+            "batches-" + preset, [os.path.join(TREE, "tools", "unity_batches"), "--refresh", unity]):
+        return False
     command = ["nice", "cmake", "--build", "--preset", preset]
     return tier.step("build-" + preset, command + (["--target", *targets] if targets else []),
                      timeout=4 * 3600)
@@ -58,7 +62,7 @@ def unit_tests(preset):
 
 def units(tier):
     both([lambda n=n: tier.suite(os.path.join(TREE, "tests", n))
-          for n in ("test_layers.py", "test_tiers.py")])
+          for n in ("test_layers.py", "test_tiers.py", "test_unity.py")])
     if not tier.step("build-release", ["nice", os.path.join(TREE, "tools", "build_release")],
                      timeout=4 * 3600):
         return
@@ -166,9 +170,13 @@ def browser(tier):
     suites(tier, "browser")
 
 
+def packages(tier):
+    suites(tier, "packages")
+
+
 TIERS = [("units", units), ("sanitizers", sanitizers), ("fuzz", fuzz),
          ("simulation", simulation), ("faults", faults), ("clients", clients),
-         ("browser", browser)]
+         ("browser", browser), ("packages", packages)]
 
 
 def show(tier):

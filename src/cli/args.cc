@@ -529,7 +529,9 @@ void AddServer(CLI::App& app, Values& v) {
   fsck->add_flag("--repair", v.flag, "Repair what is safe: set damaged files aside, cut torn ends");
   fsck->add_flag("--deep", v.deep, "Read every file and verify its checksum");
 
-  Verb(app, v, "version", "Print the version", [&v] { return VersionVerb(v.common); });
+  auto* version = Verb(app, v, "version", "Print the version",
+                       [&v] { return VersionVerb(v.common, v.flag); });
+  version->add_flag("--verify", v.flag, "Check that all files of the package are as packaged");
 }
 
 // Help lists commands under headings, the everyday ones first.

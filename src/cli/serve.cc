@@ -307,7 +307,8 @@ class Server {
     plan.cache_dir = home_.cache();
     plan.job_dir = home_.jobs() + "/" + record.id.ToString();
     plan.hide_dir = home_.root;
-    plan.supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
+    // Where there is none, its start fails and the job says which file is missing.
+    plan.supervisor = DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
     plan.python_path = PythonPackageDir();
     plan.webhooks_private = settings_.webhooks_private;
     plan.instance_type = !attempt.type.empty()                 ? attempt.type

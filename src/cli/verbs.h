@@ -119,7 +119,7 @@ int ServerRestoreVerb(const Common& common, const std::string& from);
 // Empties the server's stores of what no job needs; `older` is an age of caches, or empty.
 int GcVerb(const Common& common, bool dry_run, const std::string& older);
 int FsckVerb(const Common& common, bool repair, bool deep);
-int VersionVerb(const Common& common);
+int VersionVerb(const Common& common, bool verify);
 
 int RetryVerb(const Common& common, const std::string& job, const RunOptions& options);
 int InterruptVerb(const Common& common, const std::vector<std::string>& jobs,

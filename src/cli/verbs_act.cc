@@ -119,9 +119,4 @@ int ServerStatusVerb(const Common& common) {
   return 0;
 }
 
-int VersionVerb(const Common& common) {
-  std::printf(common.json ? "{\"version\":\"%s\"}\n" : "athanor %s\n", kVersion);
-  return 0;
-}
-
 }  // namespace athanor

@@ -118,10 +118,9 @@ std::vector<Finding> Examine(const Home& home) {
                  limits ? fmt::format("memory and CPU limits with cgroup v{}", memory->version)
                         : "this user cannot write to a cgroup",
                  limits ? "" : "memory limits are off; run as root or delegate a cgroup"});
-  auto supervisor = JoinPath(DirName(ProgramPath()), "athanor-supervisor");
-  bool beside = ::access(supervisor.c_str(), X_OK) == 0;
-  out.push_back({"supervisor", beside, supervisor,
-                 beside ? "" : "it must be in the same folder as athanor: build again"});
+  const auto supervisor = DefaultSupervisorPath();
+  out.push_back({"supervisor", supervisor.has_value(), supervisor ? *supervisor : supervisor.error().what,
+                 supervisor ? "" : supervisor.error().hint});
   auto package = PythonPackageDir();
   out.push_back({"python", !package.empty(), package.empty() ? "the athanor package was not found" : package,
                  package.empty() ? "import athanor will fail in jobs; pip install ./python" : ""});
