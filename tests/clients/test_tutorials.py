@@ -5,6 +5,7 @@
 
 import os
 import sys
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -19,7 +20,8 @@ FOLDER = os.path.join(harness.TREE, "docs", "tutorials")
 def prepared(python, install):
     """Instead of a download for each run: an environment with the same packages, made before."""
     folder = os.path.dirname(os.path.dirname(python))
-    return {"python3 -m venv .venv": "ln -s %s .venv" % folder, install: "true"}
+    return {"python3 -m venv .venv": "mkdir .venv; ln -s %s/bin %s/lib .venv" % (folder, folder),
+            install: "true"}
 
 
 def pages():
@@ -64,6 +66,32 @@ class Tutorials(unittest.TestCase):
 
     def test_each_page_is_run(self):
         self.assertEqual(sorted(os.listdir(FOLDER)), sorted(name + ".md" for name in pages()))
+
+
+class TheWalkItself(unittest.TestCase):
+    def problems(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".md") as page:
+            page.write(text)
+            page.flush()
+            with walkthrough.Walk(page.name) as walk:
+                return walk.problems()
+
+    def test_takes_what_is_true(self):
+        self.assertEqual(self.problems(
+            "Save this as `a/b.py`:\n\n```python\nprint('took 12 ms')\n```\n\n"
+            "```console\n$ cd a\n$ python3 b.py\ntook 3.1 s\n```\n"), [])
+
+    def test_finds_output_that_is_not_printed(self):
+        found = self.problems("```console\n$ echo one; echo two\none\nthree\n```\n")
+        self.assertEqual(len(found), 1)
+        self.assertIn("three", found[0])
+
+    def test_finds_output_in_another_order(self):
+        self.assertTrue(self.problems("```console\n$ echo one; echo two\ntwo\none\n```\n"))
+
+    def test_ends_at_a_command_that_fails(self):
+        found = self.problems("```sh\nsh -c 'exit 3'\ntouch never\n```\n")
+        self.assertIn("status 3", found[0])
 
 
 if __name__ == "__main__":
