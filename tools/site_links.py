@@ -18,6 +18,8 @@ def on_page_markdown(markdown, page, **_):
             return found.group()
         if not os.path.exists(os.path.join(os.path.dirname(__file__), "..", path)):
             return found.group()  # a broken link stays one, and ends a strict build
-        return text if text.strip("`") == path else "%s (`%s`)" % (text, path)
+        if text.strip("`") in (path, posixpath.dirname(path)):
+            return "`%s`" % text.strip("`")
+        return "%s (`%s`)" % (text, path)
 
     return LINK.sub(outside, markdown)

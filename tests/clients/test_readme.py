@@ -47,7 +47,8 @@ class Readme(unittest.TestCase):
             text = file.read()
         for block in walkthrough.blocks(text):
             self.assertTrue(block.file or block.language in ("sh", "console"), block.text)
-        self.assertNotRegex(text, r"(?m)^    \S", "an indented block is not run")
+        self.assertNotRegex(walkthrough.FENCE.sub("", text), r"(?m)^    \S",
+                            "an indented block is not run")
         self.assertNotRegex(text, r"\bpython ", "Debian has a python3 and no python")
 
     def test_the_first_screen(self):
