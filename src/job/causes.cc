@@ -48,8 +48,8 @@ constexpr CauseRow kCauses[] = {
      "SIGTERM and the grace time of the job before SIGKILL.",
      false, 0},
     {"time_limit", "ATH-J0202", "ran into its time limit",
-     "The job held its machine for longer than limits.max_runtime. It got SIGTERM, then, after "
-     "the grace time, SIGKILL. Raise the limit or save checkpoints and continue.",
+     "The script ran for longer than limits.max_runtime. It got SIGTERM, then, after the grace "
+     "time, SIGKILL. Raise the limit, or save checkpoints and continue with `ath resume`.",
      false, 0},
     {"hung", "ATH-J0203", "made no progress",
      "The script neither printed, logged nor used CPU for longer than it was allowed to.", false,

@@ -573,7 +573,7 @@ constexpr KeyRow kRows[] = {
      "Limits that end the job.", "{max_runtime: 8h}", "",
      ATHANOR_GROUP("limits", CheckLimits, LimitSpec, limits)},
     {"limits.max_runtime", KeyType::kDuration,
-     "Longest time that the job may run.", "8h", "",
+     "Longest time that the script may run. Each attempt has the full time.", "8h", "",
      ATHANOR_SET("limits.max_runtime", Duration(s.limits.max_runtime))},
     {"limits.stop_grace", KeyType::kDuration,
      "Time between SIGTERM and SIGKILL. Default: 120s.",

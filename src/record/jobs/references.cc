@@ -37,9 +37,10 @@ Result<JobId> Parsed(const std::string& id) {
   return *parsed;
 }
 
-tl::unexpected<Error> Missing(std::string_view reference, std::string hint) {
+tl::unexpected<Error> Missing(std::string_view reference, std::string hint, std::string why = {}) {
   Error error;
   error.code = ErrorCode::kNotFound;
+  error.why = std::move(why);
   error.what = fmt::format("no job '{}'", Printable(reference.substr(0, 80)));
   error.id = "ATH-R0001";
   error.hint = std::move(hint);
@@ -85,7 +86,12 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   statement->Bind(1, back);
   ATHANOR_TRY(const bool row, statement->Step());
   if (row) return Parsed(std::string(statement->Text(0)));
-  return Missing(reference, failed || back > 0 ? "ath ps -a" : "ath run -- python train.py");
+  if (failed) {
+    return Missing(reference, "ath ps -a",
+                   back == 0 ? "no job has failed"
+                             : fmt::format("fewer than {} jobs have failed", back + 1));
+  }
+  return Missing(reference, back > 0 ? "ath ps -a" : "ath run -- python train.py");
 }
 
 // Lower case, with Crockford's look-alikes folded; nullopt when it cannot be part of an id.

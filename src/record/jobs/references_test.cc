@@ -112,6 +112,13 @@ TEST_F(References, AnEmptyStoreSaysHowToFillIt) {
   EXPECT_EQ(missing.error().hint, "ath run -- python train.py");
 }
 
+TEST_F(References, LastFailedSaysThatNoneFailed) {
+  Add(kA, "x", JobState::kCompleted);
+  EXPECT_EQ(store_->Resolve("@last-failed").error().why, "no job has failed");
+  Add(kB, "x", JobState::kFailed);
+  EXPECT_EQ(store_->Resolve("@last-failed~1").error().why, "fewer than 2 jobs have failed");
+}
+
 TEST_F(References, AMissLeadsToTheNearestNameAndTheList) {
   Add(kA, "brisk-heron");
   Add(kB, "calm-otter");
