@@ -59,7 +59,8 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.limits = spec.limits;
   evidence.command = spec.command;
   evidence.code_dir = "/opt/ml/code";
-  evidence.requirements = spec.environment.requirements;
+  evidence.environment = spec.environment;
+  evidence.gpus = spec.resources.gpus;
   auto cause = ForJob(Diagnose(evidence), spec.name);
   auto exit = evidence.exit.value_or(ExitInfo{});
   if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {
