@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "run/job_surroundings.h"
 #include "watch/diagnose/diagnose.h"
 #include "watch/diagnose/log_patterns.h"
 
@@ -59,6 +60,9 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.limits = spec.limits;
   evidence.command = spec.command;
   evidence.code_dir = "/opt/ml/code";
+  evidence.captured = ending.captured;
+  const JobSurroundings around(*ending.plan);
+  evidence.around = &around;
   evidence.environment = spec.environment;
   evidence.gpus = spec.resources.gpus;
   auto cause = ForJob(Diagnose(evidence), spec.name);
