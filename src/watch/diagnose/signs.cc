@@ -69,13 +69,13 @@ constexpr std::string_view kPort =
 // In order: the first that matches wins, so the particular stands before the general.
 constexpr Sign kSigns[] = {
     // Shared memory, before a full disk: the words are the same.
+    {"worker_died", "", R"(DataLoader worker.* is killed by signal: Bus error)",
+     "a data-loader worker died: shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(No space left on device.*/dev/shm|/dev/shm.*No space left on device)",
      "shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(unable to (?:open|write to|allocate) (?:file|shared memory)|)"
                          R"(out of shared memory|insufficient shared memory)",
      "shared memory (/dev/shm) is full", kShm},
-    {"worker_died", "", R"(DataLoader worker.* is killed by signal: Bus error)",
-     "a data-loader worker died: shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(Too many open files|\[Errno 24\]|received 0 items of ancdata)",
      "too many files are open at once", kOpenFiles},
     {"system_limit", "", R"(can't start new thread|Resource temporarily unavailable.*fork|)"
