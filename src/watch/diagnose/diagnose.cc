@@ -39,7 +39,10 @@ bool IsNoise(std::string_view line) {
   for (const std::string_view start :
        {"wandb:", "[athanor]", "Set the environment variable HYDRA_FULL_ERROR", "srun:", "slurmstepd:",
         "make:", "  warnings.warn", "warnings.warn(", "For more information", "note: run with `RUST_BACKTRACE",
-        "sys:1:", "Sentry is attempting", "Press Ctrl-C to quit"}) {
+        "sys:1:", "Sentry is attempting", "Press Ctrl-C to quit", "CUDA kernel errors might be",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING", "Compile with `TORCH_USE_CUDA_DSA`",
+        "Device-side assertion tracking", "See documentation for Memory Management",
+        "If this is a private repository"}) {
     if (StartsWith(text, start)) return true;
   }
   for (const std::string_view part :
@@ -75,6 +78,20 @@ struct Tail {
       const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with who told it
       for (size_t i = begin; i < one.end; ++i) aside[i] = true;
     }
+  }
+
+  // The last lines that say something and belong to no traceback.
+  std::vector<std::string> Outside(size_t count) const {
+    std::vector<bool> inside = aside;
+    for (const Traceback& one : tracebacks) {
+      for (size_t i = one.begin; i < one.end; ++i) inside[i] = true;
+    }
+    std::vector<std::string> said;
+    for (size_t i = lines.size(); i-- > 0 && said.size() < count;) {
+      if (!inside[i] && !IsNoise(lines[i])) said.push_back(Short(lines[i]));
+    }
+    std::reverse(said.begin(), said.end());
+    return said;
   }
 
   // Lines behind `at` that say something, in their order.
@@ -113,6 +130,27 @@ bool FromTheTop(const Traceback& traceback) {
          StartsWith(function, "_run_code") || EndsWith(function, "<module>");
 }
 
+// Whether the source lets the exception be caught: the line of the module that it came through
+// stands in a `try`. True also when the source is not known.
+bool MayBeCaught(const Traceback& traceback, const EndEvidence& evidence) {
+  const auto& frames = traceback.last().frames;
+  if (frames.empty() || evidence.around == nullptr || frames.front().line < 1) return true;
+  std::string_view file = frames.front().file;
+  if (StartsWith(file, evidence.code_dir + "/")) file.remove_prefix(evidence.code_dir.size() + 1);
+  const auto lines = Split(evidence.around->SourceText(std::string(file)), '\n');
+  size_t at = static_cast<size_t>(frames.front().line) - 1;
+  if (at >= lines.size()) return true;
+  const auto indent = [](std::string_view line) { return line.find_first_not_of(" \t"); };
+  size_t depth = indent(lines[at]);
+  while (at-- > 0 && depth != 0) {
+    const size_t here = indent(lines[at]);
+    if (here == std::string::npos || here >= depth || lines[at][here] == '#') continue;
+    if (StartsWith(std::string_view(lines[at]).substr(here), "try:")) return true;
+    depth = here;
+  }
+  return depth != 0;
+}
+
 // A program that starts others and fails because they do.
 bool IsLauncher(const Traceback& traceback) {
   const std::string& type = traceback.last().type;
@@ -121,7 +159,8 @@ bool IsLauncher(const Traceback& traceback) {
 }
 
 // The traceback that ended the script: the last one that was not caught, as far as the log tells.
-std::optional<Traceback> FatalIn(const Tail& tail, int code) {
+std::optional<Traceback> FatalIn(const Tail& tail, const EndEvidence& evidence) {
+  const int code = evidence.exit->code;
   const auto& all = tail.tracebacks;
   for (size_t i = all.size(); i-- > 0;) {
     const Traceback& one = all[i];
@@ -130,7 +169,8 @@ std::optional<Traceback> FatalIn(const Tail& tail, int code) {
     if (!after.empty()) {
       const bool top = FromTheTop(one) && one.told == Told::kPlain;
       // Python itself ends with status 1, right after printing it.
-      if (!top || code != 1 || IsVerdict(after.back()) || after.size() > kMostAfter) {
+      if (!top || code != 1) return std::nullopt;
+      if (MayBeCaught(one, evidence) && (IsVerdict(after.back()) || after.size() > kMostAfter)) {
         return std::nullopt;
       }
     }
@@ -150,20 +190,25 @@ std::optional<Traceback> FatalIn(const Tail& tail, int code) {
   return std::nullopt;
 }
 
-// stderr's, else stdout's (some launchers merge them), else that of the failure file.
+// stderr's, else stdout's (some launchers merge them), else that of the failure file. When stderr
+// ends with a reason of its own, stdout's was caught.
 std::optional<Traceback> FindTraceback(const EndEvidence& evidence) {
-  const int code = evidence.exit->code;
   const Tail errors(evidence.stderr_tail);
-  if (auto found = FatalIn(errors, code)) return found;
-  // What was said on stderr in the end counts more than what stdout has.
-  if (errors.After(0).empty() || !errors.tracebacks.empty()) {
-    if (auto found = FatalIn(Tail(evidence.stdout_tail), code)) return found;
-  }
-  if (auto found = FatalIn(Tail(evidence.stdout_tail), code);
-      found && FromTheTop(*found) && code == 1) {
-    return found;
+  if (auto found = FatalIn(errors, evidence)) return found;
+  const auto said = errors.Outside(1);
+  if (said.empty() || !IsVerdict(said.back())) {
+    if (auto found = FatalIn(Tail(evidence.stdout_tail), evidence)) return found;
   }
   return ParseTraceback(evidence.failure_file);
+}
+
+// The last lines outside of tracebacks, which others have judged: stderr's, else stdout's.
+std::vector<std::string> OutsideWords(const EndEvidence& evidence, size_t count) {
+  for (const std::string* tail : {&evidence.stderr_tail, &evidence.stdout_tail}) {
+    auto words = Tail(*tail).Outside(count);
+    if (!words.empty()) return words;
+  }
+  return LastWords(evidence, count);
 }
 
 Cause InstallFailed(const EndEvidence& evidence) {
@@ -518,13 +563,13 @@ std::optional<Cause> ByLine(const std::string& line, const EndEvidence& evidence
 
 Cause ByStatus(const EndEvidence& evidence) {
   const int code = evidence.exit->code;
-  const std::vector<std::string> words = LastWords(evidence, kEvidenceLines);
+  const std::vector<std::string> words = OutsideWords(evidence, kEvidenceLines);
   if (auto cause = CarriageReturns(evidence)) return *cause;
   if (auto cause = NothingToRun(evidence, words)) return *cause;
   if (const auto signal = ShellSignal(code, evidence)) return BySignal(*signal, code, evidence);
   // From the last line on: what was said last is the most likely reason. Further up only what
   // could not be said in passing.
-  const std::vector<std::string> more = LastWords(evidence, kLastLines);
+  const std::vector<std::string> more = OutsideWords(evidence, kLastLines);
   for (size_t i = more.size(); i-- > 0;) {
     const bool near = i + kEvidenceLines >= more.size();
     if (!near && !IsVerdict(more[i])) continue;

@@ -540,6 +540,18 @@ TEST(Diagnose, AScriptThatCannotStartIsLookedInto) {
   Expect(Diagnose(evidence), "wrong_build", "*no first line", "head -1", "");
 }
 
+TEST(Diagnose, TheSourceTellsWhetherAnExceptionWasCaught) {
+  EndEvidence evidence = Ended(1);
+  Place place;
+  evidence.around = &place;
+  evidence.code_dir = "/opt/ml/code";
+  evidence.stderr_tail = TRACE("ValueError: x\n") "could not say goodbye\n";
+  place.source["train.py"] = "1\n2\n3\n4\n5\n6\n7\nif 1:\n    go()\n";
+  EXPECT_EQ(Diagnose(evidence).kind, "python_exception");
+  place.source["train.py"] = "1\n2\n3\n4\n5\n6\ntry:\n  if 1:\n    go()\nexcept ValueError: pass\n";
+  Expect(Diagnose(evidence), "nonzero_exit", "exit status 1: could not say goodbye", "ath logs", "");
+}
+
 TEST(Diagnose, ACaptureIsNamed) {
   EndEvidence evidence = Ended(1);
   evidence.captured = true;
