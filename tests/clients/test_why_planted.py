@@ -212,6 +212,9 @@ for _name, _kind, _job in PLANTED:
     setattr(Planted, "test_planted_" + _name, planted_test(_name, _kind, _job))
 
 
+FILES = {"environment.yml", "checkpoints.path"}  # names of files, not keys
+
+
 class Keys(unittest.TestCase):
     """Hints name keys of the job file that are there."""
 
@@ -225,16 +228,14 @@ class Keys(unittest.TestCase):
         wrong = []
         for where, _, names in os.walk(os.path.join(harness.TREE, "src")):
             for name in names:
-                if not name.endswith((".cc", ".h")) or re.search(r"_(test|fuzz)\.", name):
-                    continue
+                if not name.endswith((".cc", ".h")) or re.search(r"_(test|fuzz)\.|^job_keys\.", name):
+                    continue  # job_keys is the table itself, with keys that are not available yet
                 with open(os.path.join(where, name)) as file:
                     source = file.read()
                 for text, _ in cpp_texts(source):
-                    if " " not in text:
-                        continue  # a name inside the program, not words for people
                     for found in named.finditer(text):
                         key = found.group(0)
-                        if key not in known and not any(fits(key, one) for one in known):
+                        if key not in FILES and key not in known and not any(fits(key, one) for one in known):
                             wrong.append((os.path.join(where, name), key))
         self.assertEqual(wrong, [])
 
