@@ -98,6 +98,8 @@ constexpr SpecFlag kSpecFlags[] = {
      "Give the job a secret that ath secret set stored. Can be repeated", true},
     {"--requirements", "--requirements", "FILE", kEnvironment,
      "Install the packages of this requirements.txt"},
+    {"--base", "--base", "BASE", kEnvironment,
+     "Python packages to start from: host (your shell's), system or isolated"},
     {"--max-time,--max-runtime", "--max-time", "DURATION", kLimits,
      "Stop the job after this long: 2h"},
     {"--retries", "--retries", "N", kLimits, "Run the job again up to N times if it fails"},

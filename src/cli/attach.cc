@@ -174,6 +174,9 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     std::fprintf(stderr, "  preparing took %s; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());
   }
+  for (const auto& line : UnmatchedMetrics(record)) {
+    std::fprintf(stderr, "  metric %s\n", line.c_str());
+  }
   auto name = Text(record, "name");
   if (state != "Completed" && record.contains("cause")) {
     std::fprintf(stderr, "  %s\n", Text(record["cause"], "text").c_str());

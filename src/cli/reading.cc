@@ -70,4 +70,20 @@ int PrintJson(const Json& body) {
   return 0;
 }
 
+std::vector<std::string> UnmatchedMetrics(const Json& job) {
+  std::vector<std::string> lines;
+  const bool ended = TimeOf(job, "ended") != 0;
+  const auto points = job.value("metrics", Json::array());
+  for (const auto& asked : job.value("spec", Json::object()).value("metrics", Json::array())) {
+    const auto name = Text(asked, "name");
+    const bool found = std::any_of(points.begin(), points.end(),
+                                   [&](const Json& one) { return Text(one, "name") == name; });
+    // Before the script has run there is nothing to match.
+    if (found || TimeOf(job, "started") == 0) continue;
+    lines.push_back(Printable(name) + (ended ? ": no line matched " : ": no line has matched ") +
+                    ShellQuote(Printable(Text(asked, "regex"))) + (ended ? "" : " so far"));
+  }
+  return lines;
+}
+
 }  // namespace athanor

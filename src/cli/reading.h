@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
 
@@ -23,5 +24,8 @@ std::string PointsTarget(const std::string& base, const std::string& name);
 // "  name        value"; nothing when the value is empty.
 void Field(const char* name, const std::string& value);
 int PrintJson(const Json& body);
+// A sentence for each metric of the job's own patterns that has no point: "loss: no line matched
+// 'loss=(\\S+)'".
+std::vector<std::string> UnmatchedMetrics(const Json& job);
 
 }  // namespace athanor

@@ -21,6 +21,7 @@
 #include "submit/check.h"
 #include "submit/git.h"
 #include "submit/job_file.h"
+#include "submit/own_venv.h"
 #include "submit/spec_check.h"
 
 extern char** environ;
@@ -269,6 +270,9 @@ Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
   ATHANOR_TRY(job.spec, ReadSpec(options));
   ATHANOR_CHECK_OK(CheckSpec(job.spec));
   ATHANOR_TRY(auto tree, Scan(home, job.spec));
+  for (const auto& venv : UseOwnVenvs(job.spec, tree)) {
+    tree.notes.push_back(Printable(venv) + " is used where it is, not copied");
+  }
   ATHANOR_CHECK_OK(CheckHere(job.spec, tree));
   job.spec.entry = FindEntry(job.spec, tree);
   auto text = WriteManifest(tree.manifest);

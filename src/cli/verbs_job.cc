@@ -221,6 +221,7 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
                                 NumberText(metric["min"]), NumberText(metric["max"]),
                                 Number(metric, "count")));
   }
+  for (const auto& line : UnmatchedMetrics(*body)) Field("metric", line);
   for (const auto& output : body->value("outputs", Json::array())) {
     Field("output", Text(output, "name") + "  " +
                         HumanBytes(static_cast<uint64_t>(Number(output, "bytes"))));
@@ -358,13 +359,21 @@ int MetricsVerb(const Common& common, const std::string& job, const std::string&
                NumberText(metric["min"]), NumberText(metric["max"]),
                std::to_string(Number(metric, "count")), TrendOf(metric, terminal)});
   }
+  std::vector<std::string> unmatched;
+  if (auto record = client->Get("/api/v1/jobs/" + UrlEncode(job))) unmatched = UnmatchedMetrics(*record);
   if (table.empty()) {
     std::puts("no metrics");
+    for (const auto& line : unmatched) std::printf("%s\n", line.c_str());
+    if (!unmatched.empty()) {
+      PrintHint("ath logs " + ShellQuote(job) + " --tail 20", common.quiet);
+      return 0;
+    }
     PrintHint("athanor.log(loss=x, step=i) in the script, or --metric loss='loss=(\\S+)'",
               common.quiet);
     return 0;
   }
   std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
+  for (const auto& line : unmatched) std::printf("%s\n", line.c_str());
   return 0;
 }
 

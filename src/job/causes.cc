@@ -5,34 +5,91 @@ namespace {
 
 constexpr CauseRow kCauses[] = {
     {"completed", "ATH-J0000", "the script ended with status 0",
-     "The script ran to its end and said so with exit status 0. Its model and output folders were "
-     "archived and kept.",
+     "The script ended with exit status 0. Its model and output folders were stored.",
      false, 0},
     {"nonzero_exit", "ATH-J0101", "the script ended with a non-zero status",
-     "The script itself returned a failure and nothing more telling was found in its last lines. "
-     "`ath logs JOB --tail 50` shows them; `ath run` passes the status through.",
+     "The script returned a failure, and its last lines do not say more. `ath logs JOB --tail 50` "
+     "shows them. `ath run` exits with the same status.",
      false, 0},
     {"python_exception", "ATH-J0102", "an exception was not caught",
      "Python ended with a traceback. `ath why` shows the exception and the last frames that are in "
      "your own files; frames of installed packages are left out.",
      false, 0},
     {"bad_import", "ATH-J0103", "a module could not be imported",
-     "The interpreter the job ran with does not have the module. Name it in requirements.txt and "
-     "give the job `environment: {requirements: requirements.txt}`, or install it in the "
-     "environment you submit from.",
+     "The interpreter that the job ran with does not have the module. Put its package into "
+     "requirements.txt and run the job with `--requirements requirements.txt`. If the system's Python "
+     "has it, use `--base system`, or `environment: {base: system}` in the job file.",
      false, 0},
     {"missing_file", "ATH-J0104", "a file or program was not there",
      "The script opened a path, or the job named a program, that does not exist where the job "
      "runs. Jobs run in a copy of the source folder: data outside of it must be a channel "
      "(`data:` in the job file, `-i NAME=PATH` on the command line).",
      false, 127},
+    {"missing_variable", "ATH-J0105", "an environment variable is not set",
+     "The script reads an environment variable that the job does not have. A job gets only a few of "
+     "your shell's variables, such as PATH and HOME. Give it others with `-e NAME=VALUE` or `env:` "
+     "in the job file, and secrets with `-s NAME`.",
+     false, 0, true},
+    {"permission_denied", "ATH-J0106", "permission was denied",
+     "The script may not read, write or execute a file. Write to the folders that the job has for "
+     "it, such as $SM_MODEL_DIR. A script that is started by its name needs `chmod +x`.",
+     false, 0, true},
+    {"bad_arguments", "ATH-J0107", "the script does not accept its arguments",
+     "The script, or its configuration library, refused an argument or a parameter. `ath show JOB` "
+     "has the command as it was run.",
+     false, 0, true},
+    {"syntax_error", "ATH-J0108", "the code has a syntax error",
+     "Python or the shell could not read the code. `ath why` names the file and the line.", false, 0,
+     true},
+    {"network_error", "ATH-J0109", "a host could not be reached",
+     "A host name is not known, the host does not answer, or its certificate is not trusted. If that "
+     "passes by itself, let the job try again: `retry: {max: 3, on: [network_error]}`.",
+     false, 0, true},
+    {"access_refused", "ATH-J0110", "a server refused a request",
+     "The host answered, but not with what the script asked for: the token is missing or not "
+     "accepted (401, 403, a gated repository), nothing is there (404), or it was asked too often "
+     "(429). Give the job a token with `ath secret set NAME` and `-s NAME`.",
+     false, 0, true},
     {"segfault", "ATH-J0111", "the script crashed: segmentation fault",
-     "A native extension touched memory it must not. If faulthandler was on (it is, unless "
-     "switched off), the Python stack at the crash is in the log.",
+     "A native extension used memory that it must not. The Python stack at the crash is in the log, "
+     "unless faulthandler was switched off.",
      false, 0},
+    {"checkpoint_mismatch", "ATH-J0112", "a checkpoint does not fit the model",
+     "The script loaded a checkpoint of a model with other layers or other sizes. Use the code and "
+     "the parameters that the checkpoint was saved with, or start without it.",
+     false, 0, true},
+    {"worker_died", "ATH-J0113", "a process of the job died",
+     "A data-loader worker, a rank or another process that the script started ended or does not "
+     "answer, and the script failed because of that. The reason is most often further up in the log. "
+     "A worker that was killed has most often used too much memory.",
+     false, 0, true},
+    {"unreadable_data", "ATH-J0114", "a file or text could not be read",
+     "JSON, YAML, a pickle, an archive or an image is damaged, cut short or of another format than "
+     "the script expects.",
+     false, 0, true},
+    {"gpu_error", "ATH-J0116", "the GPU or its libraries failed",
+     "The script found no GPU, or CUDA, cuDNN or NCCL reported an error. A job sees only the GPUs "
+     "that it asks for with `--gpus`.",
+     false, 0, true},
+    {"not_finite", "ATH-J0117", "a value is NaN or infinite",
+     "The script stopped because the loss, a gradient or its input is not a number. `ath retry JOB "
+     "--debug` turns anomaly detection on. The rules nan and inf stop a job when that happens.",
+     false, 0, true},
+    {"system_limit", "ATH-J0118", "a limit of the system was reached",
+     "Too many files are open, no more processes can be started, or shared memory (/dev/shm) is "
+     "full. Fewer data-loader workers need less of all of them.",
+     false, 0, true},
+    {"wrong_build", "ATH-J0119", "a program or library does not fit this machine",
+     "It was built for another CPU, a newer system (GLIBC) or another version of a package. Install "
+     "a version that was built for this machine.",
+     false, 0, true},
+    {"address_in_use", "ATH-J0120", "a port is taken",
+     "The script wants to listen on a port that another program has. Choose another one, or 0 for "
+     "any free one.",
+     false, 0, true},
     {"signal", "ATH-J0115", "a signal ended the script",
-     "Something sent the script a signal it did not handle. The exit status of `ath run` is 128 "
-     "plus the signal's number.",
+     "The script received a signal that it did not handle, or a shell reports that a program it ran "
+     "did. The exit status of `ath run` is 128 plus the signal's number.",
      false, 0},
     {"out_of_memory", "ATH-J0137", "out of memory",
      "The kernel killed the script because the job reached its memory limit (or the allocation "
@@ -44,130 +101,127 @@ constexpr CauseRow kCauses[] = {
      "jobs with their outputs.",
      false, 0},
     {"user_stop", "ATH-J0201", "stopped by a person",
-     "Somebody asked for it: `ath stop`, Ctrl-C while attached, or a stop button. The script got "
-     "SIGTERM and the grace time of the job before SIGKILL.",
+     "Somebody stopped the job: with `ath stop`, with Ctrl-C, or on the page. The script got SIGTERM, "
+     "and SIGKILL after the job's grace period.",
      false, 0},
     {"time_limit", "ATH-J0202", "ran into its time limit",
-     "The script ran for longer than limits.max_runtime. It got SIGTERM, then, after the grace "
-     "time, SIGKILL. Raise the limit, or save checkpoints and continue with `ath resume`.",
+     "The script ran for longer than limits.max_runtime. It got SIGTERM, and SIGKILL after the grace "
+     "period. Raise the limit, or save checkpoints and continue with `ath resume`.",
      false, 0},
     {"hung", "ATH-J0203", "made no progress",
      "The script neither printed, logged nor used CPU for longer than it was allowed to.", false,
      0},
     {"server_silent", "ATH-J0204", "stopped itself after the server's silence",
-     "The job asked for it with limits.lost_after: its agent could not reach the server for that "
-     "long. Without that limit an agent goes on for ever.",
+     "The job file sets limits.lost_after, and the job's agent could not reach the server for that "
+     "long. Without this limit, an agent never gives up.",
      true, 0},
     {"log_capped", "ATH-J0205", "the log was cut",
-     "The script printed more than limits.log_size to one stream. What came after was read and "
-     "dropped, so that neither the script nor the disk suffered. Or it was stopped while it waited "
-     "for room on a full disk.",
+     "The script printed more than limits.log_size to one stream, and the rest was dropped. Or it was "
+     "stopped while it waited for space on a full disk.",
      false, 0},
     {"metric_unmatched", "ATH-J0206", "a metric's regex matched nothing",
-     "The expression of a metric found no line among the first thousand, or none at all. Group 1 "
+     "The regular expression of a metric matched none of the first 1,000 lines, or none at all. Group 1 "
      "must capture the number.",
      false, 0},
     {"preempted", "ATH-J0207", "its machine was taken away",
      "The attempt ran on a machine that may be taken away (spot), or was interrupted on purpose "
      "(`ath interrupt`, --preempt-after, --preempt-every). The script got SIGTERM and the grace "
-     "time to save; the job goes on as a new attempt from its last whole checkpoint.",
+     "time to save; the job resumes as a new attempt from its last complete checkpoint.",
      true, 0},
     {"max_wait", "ATH-J0208", "waited longer than it may",
      "Waiting and running together took longer than resources.spot.max_wait. Raise it, or set "
-     "resources.spot.fallback to go on as an ordinary job.",
+     "resources.spot.fallback to continue as an ordinary job.",
      false, 28},
     {"stopped_early", "ATH-J0209", "ended after the stop signal without having finished",
-     "The script ended with status 0 after SIGTERM of ours. That is not the end of its work unless "
-     "it called athanor.done().",
+     "The script ended with status 0 after Athanor sent it SIGTERM. That does not count as completed "
+     "unless the script called athanor.done().",
      false, 0},
     {"rule_stop", "ATH-J0210", "a rule stopped it",
      "A rule of the job file fired and its action is to stop. `ath show` has the metric, the step, "
      "the value and the threshold.",
      false, 0},
     {"rule_retry", "ATH-J0211", "a rule asked for another attempt",
-     "A rule of the job file fired and its action is to go back to the last whole checkpoint and "
-     "try again.",
+     "A rule of the job file fired and its action is retry: the job resumes from the last complete "
+     "checkpoint.",
      false, 0},
     {"waiting_disk", "ATH-J0212", "waits for disk space",
-     "The disk that holds the job's log is full. What the script prints is neither kept nor lost: "
-     "the script waits in its write until there is room, then goes on by itself. Time limits and "
-     "`ath stop` work meanwhile. Free some space; `ath rm` removes old jobs with their outputs.",
+     "The disk that holds the job's log is full. Nothing that the script prints is lost: the script "
+     "waits until there is space, then continues by itself. Time limits and `ath stop` still work. "
+     "Free some space; `ath rm` removes old jobs with their outputs.",
      false, 0},
     {"webhook", "ATH-J0213", "a rule's webhook was not delivered",
-     "A rule of the job file fired, and the address it names could not be told: it did not answer, "
-     "answered with an error, or is not public. The job itself is not touched by that. `ath events "
-     "JOB` has the host's answer.",
+     "A rule of the job file fired, and its webhook failed: the host did not answer, answered with an "
+     "error, or is not public. The job itself continues. `ath events JOB` shows the host's answer.",
      false, 0},
     {"metrics_quota", "ATH-J0215", "metrics come too fast",
      "The script logs more points than a job may send (2,000,000 at once, then 50,000 a second). The "
-     "rest waits on disk; when there is no room left for them, points are dropped and counted, and the "
-     "script is never kept waiting. Log less often.",
+     "rest waits on disk; when that is full, points are dropped and counted. The script never waits. "
+     "Log less often.",
      false, 0},
     {"mlflow_refused", "ATH-J0216", "the server refused what MLflow logged",
      "The script logs with MLflow through the agent, which answers at once and delivers later. The "
-     "server refused a call when it was delivered: the run was deleted, say, or the name of a metric "
-     "is none. The script was told nothing and went on.",
+     "server refused a call when it was delivered: for example, the run was deleted, or the name of a "
+     "metric is invalid. The script was not told and continued.",
      false, 0},
     {"mlflow_dropped", "ATH-J0217", "what MLflow logged could not be kept",
-     "The server was away, and there was no room to keep what the script logged with MLflow until it "
-     "is back: the disk is full, or more than 1 GiB waited. These calls are lost; the script went on.",
+     "The server could not be reached, and there was no space to keep what the script logged with "
+     "MLflow: the disk is full, or more than 1 GiB waited. These calls are lost; the script continued.",
      false, 0},
     {"trial_stopped", "ATH-J0214", "its study stopped it",
      "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
      "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",
      false, 0},
     {"trial_paused", "ATH-J0218", "its study paused it",
-     "The job is a trial of a tuning job with `form: promotion`: it reached a rung, and goes on as a "
-     "new job from its newest checkpoint when it is among the best there. The script got SIGTERM and "
+     "The job is a trial of a tuning job with `form: promotion`: it reached a rung, and resumes as a "
+     "new job from its newest checkpoint if it is among the best there. The script got SIGTERM and "
      "its grace time.",
      false, 0},
     {"restore_failed", "ATH-J0305", "a checkpoint could not be restored",
-     "The checkpoint that was asked for is not whole any more, or the disk is full. `ath "
-     "checkpoints JOB` lists the whole ones.",
+     "The checkpoint that was asked for is damaged or incomplete, or the disk is full. `ath "
+     "checkpoints JOB` lists the complete ones.",
      false, 29},
     {"install_failed", "ATH-J0301", "the environment could not be built",
-     "Installing the requirements failed. The set-up log (`ath logs JOB --phase setup`) has the "
-     "installer's own words; `ath why` names the requirement.",
+     "Installing the requirements failed. `ath logs JOB --phase setup` shows the installer's output; "
+     "`ath why` names the requirement.",
      false, 20},
-    {"source_failed", "ATH-J0302", "the source could not be laid out",
-     "The packaged source could not be unpacked where the job was to run: the disk is full, or a "
-     "blob of the store is damaged.",
+    {"source_failed", "ATH-J0302", "the source could not be unpacked",
+     "The packaged source could not be unpacked on the machine that runs the job: the disk is full, or "
+     "a stored file is damaged.",
      false, 21},
     {"data_failed", "ATH-J0303", "a data channel could not be provided",
      "A channel's folder was not readable on the machine that runs the job.", false, 22},
-    {"secret_missing", "ATH-J0304", "a secret could not be had",
-     "The job names a secret that its source did not give when the job started. `ath secret ls` "
+    {"secret_missing", "ATH-J0304", "a secret could not be read",
+     "The job names a secret that could not be read when the job started. `ath secret ls` "
      "shows the built-in store's names.",
      false, 23},
     {"launch_failed", "ATH-J0311", "the job could not be started on this machine",
-     "The back end did not manage to start the job's agent. The reason is the system's own.",
+     "The back end could not start the job's agent. The reason is the system's error.",
      true, 24},
     {"agent_lost", "ATH-J0401", "the job's agent and script are gone",
-     "Neither the agent nor the supervisor of the attempt is alive and no exit record was "
-     "written: they were killed together, or the machine was restarted.",
+     "Neither the agent nor the supervisor of the attempt is running, and no exit record was written: "
+     "both were killed, or the machine was restarted.",
      true, 25},
-    {"agent_silent", "ATH-J0403", "no word from the job's agent",
-     "The agent reports every second or so and has not been heard of for half a minute: it is "
-     "held up, its machine sleeps or the network is gone. Silence is not death: the script goes "
-     "on without the agent, nothing is lost, and nothing is decided about the job. An agent that "
-     "has died is started again, so one that hangs may be killed without harm. A stop is carried "
-     "out with its next word.",
+    {"agent_silent", "ATH-J0403", "the job's agent does not report",
+     "The agent reports about once a second, and the server has not heard from it for half a minute: "
+     "it hangs, its machine sleeps, or the network is down. The script continues without the agent and "
+     "nothing is lost, so nothing is decided about the job. An agent that has died is started again, so "
+     "you may kill one that hangs. A stop takes effect when the agent reports again.",
      true, 0},
-    {"upload_failed", "ATH-J0402", "outputs could not be kept",
-     "The script ended, but archiving its model or output folder failed.", false, 26},
+    {"upload_failed", "ATH-J0402", "outputs could not be stored",
+     "The script ended, but storing its model or output folder failed.", false, 26},
     {"never_fits", "ATH-J0501", "asks for more than this machine has",
-     "No amount of waiting will make room: the request is larger than the whole machine.", false,
+     "The job asks for more than the whole machine has, so waiting does not help.", false,
      27},
-    {"waiting_cpus", "ATH-Q0001", "waits for CPUs", "Other jobs hold the CPUs it needs.", false, 0},
-    {"waiting_memory", "ATH-Q0002", "waits for memory", "Other jobs hold the memory it needs.",
+    {"waiting_cpus", "ATH-Q0001", "waits for CPUs", "Other jobs use the CPUs it needs.", false, 0},
+    {"waiting_memory", "ATH-Q0002", "waits for memory", "Other jobs use the memory it needs.",
      false, 0},
-    {"waiting_gpus", "ATH-Q0003", "waits for GPUs", "Other jobs hold the GPUs it needs.", false, 0},
+    {"waiting_gpus", "ATH-Q0003", "waits for GPUs", "Other jobs use the GPUs it needs.", false, 0},
     {"waiting_turn", "ATH-Q0004", "waits for its turn",
-     "Jobs of a higher priority, or submitted earlier, go first.", false, 0},
+     "Jobs with a higher priority, or that were submitted earlier, start first.", false, 0},
     {"backoff", "ATH-Q0005", "waits before the next attempt",
-     "The last attempt ended through no fault of the script; the next one starts after a pause.",
+     "The last attempt did not fail because of the script. The next one starts after a pause.",
      false, 0},
-    {"queued", "ATH-Q0006", "was just accepted", "The queue has not looked at it yet.", false, 0},
+    {"queued", "ATH-Q0006", "was just accepted", "The queue has not checked it yet.", false, 0},
 };
 
 }  // namespace

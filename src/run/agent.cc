@@ -528,7 +528,7 @@ int Agent::Finish() {
     ending.stop = stop_;
   }
   survival_.FinishWebhooks();
-  survival_.KeepCapture();
+  ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
   shipper_->Send(EndedFrame{exit, cause});

@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "run/job_surroundings.h"
 #include "watch/diagnose/diagnose.h"
 #include "watch/diagnose/log_patterns.h"
 
@@ -59,7 +60,11 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.limits = spec.limits;
   evidence.command = spec.command;
   evidence.code_dir = "/opt/ml/code";
-  evidence.requirements = spec.environment.requirements;
+  evidence.captured = ending.captured;
+  const JobSurroundings around(*ending.plan);
+  evidence.around = &around;
+  evidence.environment = spec.environment;
+  evidence.gpus = spec.resources.gpus;
   auto cause = ForJob(Diagnose(evidence), spec.name);
   auto exit = evidence.exit.value_or(ExitInfo{});
   if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {

@@ -21,6 +21,7 @@ struct Ending {
   std::string stderr_tail;
   std::string failure_text;  // of output/failure
   bool done_called = false;
+  bool captured = false;  // a step of athanor.capture() was kept
   int64_t saved_ms = -1;  // from the notice to the newest change of a checkpoint; -1: none
 };
 

@@ -246,18 +246,22 @@ int64_t Survival::saved_ms() const {
   return last->wall.ms - noticed_->ms;
 }
 
-void Survival::KeepCapture() {
+bool Survival::KeepCapture() {
   const auto own = (options_.ml / kOwnFolder).Open();
   struct stat info {};
-  if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return;
+  if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
   const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
   (void)RemoveTree(to).ok();
   // A link would be taken, by who reads it later, for what it leads to.
-  if (S_ISDIR(info.st_mode) &&
-      ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) == 0) {
-    return;
+  if (!S_ISDIR(info.st_mode) || ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) != 0) {
+    options_.log.Log(LogLevel::kWarning, "capture not kept", {{"to", to}});
+    return false;
   }
-  options_.log.Log(LogLevel::kWarning, "capture not kept", {{"to", to}});
+  // A step is there when its meta.json is, which is written last.
+  const auto names = ListDir(to);
+  return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+    return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
+  });
 }
 
 }  // namespace athanor

@@ -59,8 +59,8 @@ class Survival {
   int64_t saved_ms() const;
   // Gives what rules had to tell a last moment.
   void FinishWebhooks();
-  // Moves what the black box holds to where it outlives the attempt.
-  void KeepCapture();
+  // Moves what the black box holds to where it outlives the attempt. Whether a step was in it.
+  bool KeepCapture();
 
  private:
   void Kept(const CheckpointInfo& checkpoint);

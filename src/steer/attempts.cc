@@ -36,8 +36,10 @@ bool IsInfrastructure(const Cause& cause) {
 }
 
 bool RetryNames(const RetrySpec& retry, const Cause& cause, const ExitInfo& exit) {
+  const auto* row = FindCause(cause.kind);
   for (const auto& word : retry.on) {
     if (word == cause.kind) return true;
+    if (row && row->refined && (word == "python_exception" || word == "nonzero_exit")) return true;
     if (word == "exit:" + std::to_string(exit.code) && exit.code >= 0) return true;
     if (std::find(exit.matched.begin(), exit.matched.end(), word) != exit.matched.end()) {
       return true;

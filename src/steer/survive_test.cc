@@ -132,6 +132,15 @@ TEST(Survive, RetryNamesExitCodesAndLogPatterns) {
   }
 }
 
+TEST(Survive, AClassToldMoreExactlyIsStillCoveredByTheGeneralOne) {
+  for (const char* word : {"python_exception", "nonzero_exit", "network_error"}) {
+    auto record = Running();
+    record.spec.retry = {1, {word}, Millis(0), {}};
+    EXPECT_EQ(Ended(record, ExitInfo{1}, "network_error").state, JobState::kQueued) << word;
+    EXPECT_EQ(Ended(record, ExitInfo{-1, 11}, "segfault").state, JobState::kFailed) << word;
+  }
+}
+
 TEST(Survive, OutOfMemoryClimbsTheTypesAndThenFails) {
   auto record = Running();
   record.spec.resources.type = "ml.m5.large";

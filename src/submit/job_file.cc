@@ -40,6 +40,7 @@ constexpr FlagRow kFlags[] = {
     {"--seed", "resources.spot.preempt_seed", FlagForm::kValue},
     {"--retries", "retry.max", FlagForm::kValue},
     {"--requirements", "environment.requirements", FlagForm::kValue},
+    {"--base", "environment.base", FlagForm::kValue},
     {"--source", "source.dir", FlagForm::kValue},
     {"-p", "params", FlagForm::kPair},
     {"--param", "params", FlagForm::kPair},

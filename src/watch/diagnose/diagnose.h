@@ -1,7 +1,11 @@
 // Why did it end? From the exit record, the stop request and the last lines of the
 // log to one Cause: a class of job/causes.h, a short text with the values seen,
 // what to type next ("{job}" stands for the job's name; the caller puts it in) and
-// the evidence. Pure; takes any bytes for a log, and never fails.
+// the evidence. Pure but for what it asks of the surroundings; takes any bytes for
+// a log, and never fails.
+//
+// A hint is lines: a line that begins with "ath " is a command that works as it
+// stands, other lines are shell commands or a sentence.
 #pragma once
 
 #include <optional>
@@ -13,6 +17,8 @@
 
 namespace athanor {
 
+class Surroundings;
+
 struct EndEvidence {
   std::optional<ExitInfo> exit;     // none: nobody saw it end
   std::optional<StopRequest> stop;  // somebody or something had asked for the end
@@ -22,9 +28,12 @@ struct EndEvidence {
   std::string stderr_tail;
   std::string failure_file;  // output/failure, if the script wrote one
   LimitSpec limits;
+  EnvironmentSpec environment;
   std::vector<std::string> command;
-  std::string code_dir;      // paths below it are shown relative to it
-  std::string requirements;  // the requirements file in use; may be empty
+  std::string code_dir;   // paths below it are shown relative to it
+  uint32_t gpus = 0;      // that the job asked for
+  bool captured = false;  // a step of athanor.capture() was kept
+  const Surroundings* around = nullptr;  // none: only the log is known
 };
 
 Cause Diagnose(const EndEvidence& evidence);

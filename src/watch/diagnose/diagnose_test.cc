@@ -5,9 +5,14 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include <algorithm>
+#include <map>
+
 #include "base/files.h"
 #include "base/text.h"
 #include "job/causes.h"
+#include "watch/diagnose/modules.h"
+#include "watch/diagnose/surroundings.h"
 
 namespace athanor {
 namespace {
@@ -76,11 +81,10 @@ const RealCase kReal[] = {
      "ZeroDivisionError: division by zero (at train.py:2 in load)", "ath logs {job} --tail 50",
      "  train.py:4\n    load(0)\n  train.py:2 in load\n    return 1 / n\nZeroDivisionError"},
     {"SkipsLibraryFrames", "import json\ndef read(text):\n    return json.loads(text)\nread('{')\n",
-     "python_exception",
-     "json.decoder.JSONDecodeError: Expecting property name enclosed in double quotes: line 1 "
-     "column 2 "
-     "(char 1) (at train.py:3 in read)",
-     "ath retry {job} --debug", "train.py:3 in read"},
+     "unreadable_data",
+     "a file or text could not be read: json.decoder.JSONDecodeError: Expecting property name "
+     "enclosed in double quotes: line 1 column 2 (char 1) (at train.py:3 in read)",
+     "ath logs {job}", "train.py:3 in read"},
     {"NoMessage", "raise KeyError", "python_exception", "KeyError (at train.py:1)", "ath logs", ""},
     {"ChainedWhileHandling",
      "try:\n    {}['lr']\nexcept KeyError:\n    raise ValueError('no lr given')\n",
@@ -89,10 +93,10 @@ const RealCase kReal[] = {
      "try:\n    int('x')\nexcept ValueError as e:\n    raise RuntimeError('bad config') from e\n",
      "python_exception", "RuntimeError: bad config (at train.py:4)", "ath logs",
      "invalid literal for int()"},
-    {"SyntaxErrorInTheScript", "x = (1,\nprint(x\n", "python_exception",
-     "*SyntaxError: '(' was never closed (at train.py:2)", "ath logs", "print(x"},
-    {"IndentationError", "def f():\nreturn 1\n", "python_exception",
-     "*IndentationError: expected an indented", "ath logs", "train.py:2"},
+    {"SyntaxErrorInTheScript", "x = (1,\nprint(x\n", "syntax_error",
+     "*SyntaxError: '(' was never closed (at train.py:2)", "ath retry {job} --current", "print(x"},
+    {"IndentationError", "def f():\nreturn 1\n", "syntax_error",
+     "*IndentationError: expected an indented", "ath retry {job} --current", "train.py:2"},
     {"ExceptionGroupOfTwo",
      "def bad(n):\n    raise ValueError(f'shard {n}')\nerrors = []\nfor n in (1, 2):\n    try:\n   "
      "     bad(n)\n"
@@ -118,14 +122,14 @@ const RealCase kReal[] = {
      "*RecursionError: maximum recursion depth exceeded", "ath logs", "train.py:2 in f"},
     {"ModuleNotInstalled", "import nonexistent_pkg.sub\n", "bad_import",
      "the Python module nonexistent_pkg is not installed (at train.py:1)",
-     "echo nonexistent_pkg >> requirements.txt\nath run --requirements requirements.txt -- python "
-     "train.py",
+     "echo nonexistent_pkg >> requirements.txt   # run in the source folder\n"
+     "ath retry {job} --current --requirements requirements.txt",
      "ModuleNotFoundError"},
     {"ModuleOfAnotherName",
      "import sys\nsys.modules['sklearn'] = None\nfrom sklearn.svm import SVC\n", "bad_import",
      "*sklearn", "scikit-learn", "train.py:3"},
     {"NameNotInModule", "from json import no_such_name\n", "bad_import",
-     "*ImportError: cannot import name 'no_such_name' from 'json'", "requirements.txt",
+     "*ImportError: cannot import name 'no_such_name' from 'json'", "requirements file",
      "train.py:1"},
     {"ModuleOfDashM", "", "bad_import", "the Python module trainer_x is not installed",
      "echo trainer_x >> requirements.txt", "", "exec python3 -m trainer_x"},
@@ -133,12 +137,14 @@ const RealCase kReal[] = {
      "data/train.csv is not there (at train.py:2 in load)", "ath show {job}", "FileNotFoundError"},
     {"AbsoluteFileNotThere", "open('/no/such dir/x.csv')\n", "missing_file",
      "/no/such dir/x.csv is not there (at train.py:1)",
-     "ath run -i data='/no/such dir/' -- python train.py", "train.py:1"},
+     "ls -l '/no/such dir'", "train.py:1"},
     {"ProgramOfSubprocessNotThere", "import subprocess\nsubprocess.run(['no-such-program'])\n",
-     "missing_file", "no-such-program is not there (at train.py:2)", "ath show", "train.py:2"},
+     "missing_file", "the program no-such-program is not there (at train.py:2)",
+     "command -v no-such-program", "train.py:2"},
     {"ScriptNotThere", "", "missing_file", "*Python found no ", "source folder", "",
      "exec python3 trian.py"},
-    {"ShellCommandNotThere", "", "missing_file", "*the shell found no such program", "PATH", "",
+    {"ShellCommandNotThere", "", "missing_file", "the shell found no program no-such-command-x",
+     "command -v no-such-command-x", "",
      "sh -c 'no-such-command-x --epochs 3'"},
     {"MemoryErrorOfPython", "x = bytearray(1 << 62)\n", "out_of_memory",
      "*an allocation was refused: MemoryError (at train.py:1)", "batch size", "train.py:1"},
@@ -169,8 +175,36 @@ const RealCase kReal[] = {
     {"UnknownArgument",
      "import argparse\np = "
      "argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args(['--rl', '1'])\n",
-     "nonzero_exit", "exit status 2: train.py: error: unrecognized arguments: --rl 1", "ath logs",
-     "usage:"},
+     "bad_arguments",
+     "the script does not accept its arguments: exit status 2: train.py: error: unrecognized "
+     "arguments: --rl 1",
+     "ath show {job}", "usage:"},
+    {"AMessageAfterACaughtExceptionCounts",
+     "import sys, traceback\ndef load():\n    try:\n        1 / 0\n    except ZeroDivisionError:\n"
+     "        traceback.print_exc()\nload()\nsys.exit('giving up')\n",
+     "nonzero_exit", "exit status 1: giving up", "ath logs", "giving up"},
+    {"AnErrorAtExitIsNotTheReason",
+     "import atexit, sys\natexit.register(lambda: 1 / 0)\nsys.exit('bad shard')\n", "nonzero_exit",
+     "exit status 1: bad shard", "ath logs", "bad shard"},
+    {"AnErrorAtExitDoesNotHideTheReason",
+     "import atexit\natexit.register(lambda: 1 / 0)\n[][3]\n", "python_exception",
+     "IndexError: list index out of range (at train.py:3)", "ath logs", "train.py:3"},
+    {"RaisedFromAMissingFile",
+     "try:\n    open('c.yaml')\nexcept OSError as e:\n    raise RuntimeError('no config') from e\n",
+     "missing_file", "RuntimeError: no config (at train.py:4); caused by: c.yaml is not there (at train.py:2)",
+     "ath show", "RuntimeError"},
+    {"AFailureOfTheHandlerIsItsOwn",
+     "try:\n    open('c.yaml')\nexcept OSError:\n    x = 1 / 0\n", "python_exception",
+     "ZeroDivisionError: division by zero (at train.py:4)", "ath logs", "c.yaml"},
+    {"EnvironmentVariable", "import os\nos.environ['DATA_DIR']\n", "missing_variable",
+     "the environment variable DATA_DIR is not set (at train.py:2)", "ath retry {job} -e DATA_DIR=VALUE",
+     "KeyError"},
+    {"AKeyOfADictIsNoVariable", "d = {}\nd['DATA_DIR']\n", "python_exception",
+     "KeyError: 'DATA_DIR' (at train.py:2)", "--debug", ""},
+    {"UnboundInAShell", "", "missing_variable", "the environment variable STAGE is not set",
+     "-e STAGE=VALUE", "STAGE", "sh -c 'set -u; echo $STAGE'"},
+    {"StatusOfASignalThatWasNone", "", "nonzero_exit", "*the script returned this status itself",
+     "ath logs", "", "sh -c 'exit 137'"},
     {"ACaughtExceptionIsNotTheEnd",
      "import sys, traceback\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    "
      "traceback.print_exc()\n"
@@ -249,15 +283,14 @@ const TextCase kTexts[] = {
      TRACE("RuntimeError: DataLoader worker (pid 77) is killed by signal: Bus error. It is "
            "possible that "
            "dataloader's workers are out of shared memory.\n"),
-     "python_exception", "*Bus error", "num_workers=0"},
+     "worker_died", "*Bus error", "num_workers=0"},
     {"StateDict",
      TRACE("RuntimeError: Error(s) in loading state_dict for Net:\n\tMissing key(s) in state_dict: "
            "\"fc.weight\". \n"),
-     "python_exception",
-     "RuntimeError: Error(s) in loading state_dict for Net: Missing key(s) in state_dict: "
-     "\"fc.weight\". "
-     "(at train.py:9)",
-     "ath logs"},
+     "checkpoint_mismatch",
+     "the checkpoint does not fit the model: RuntimeError: Error(s) in loading state_dict for Net: "
+     "Missing key(s) in state_dict: \"fc.weight\". (at train.py:9)",
+     "ath show"},
     {"PrefixedByATorchLauncher",
      "[rank1]: Traceback (most recent call last):\n[rank1]:   File \"/opt/ml/code/train.py\", line "
      "4, in step\n"
@@ -344,7 +377,7 @@ const TextCase kInstalls[] = {
      "install_failed", "the environment could not be built: the package index did not answer",
      "ath retry {job}"},
     {"NoAccess", "ERROR: HTTP error 401 while getting the index\n", "install_failed",
-     "the environment could not be built: the package index refused access", "index_secret"},
+     "the environment could not be built: the package index refused access", "environment.index.auth"},
     {"DiskFull",
      "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
      "disk_full", "the environment could not be built: no space is left on the disk", "df -h"},
@@ -445,7 +478,96 @@ TEST(Diagnose, AProgramThatCouldNotStartIsNamed) {
          "command -v pyhton", "");
   evidence.exit->spawn_error = "execve ./train.sh: Permission denied";
   evidence.command = {"./train.sh"};
-  Expect(Diagnose(evidence), "launch_failed", "*Permission denied", "chmod +x ./train.sh", "");
+  Expect(Diagnose(evidence), "permission_denied", "*Permission denied", "chmod +x ./train.sh", "");
+}
+
+// A place of which everything is said by lists.
+class Place : public Surroundings {
+ public:
+  std::vector<std::string> folder;
+  std::map<std::string, std::string> source;
+  std::string system;
+
+  bool InFolder(const std::string& path) const override {
+    return std::find(folder.begin(), folder.end(), path) != folder.end();
+  }
+  bool InSource(const std::string& path) const override { return source.contains(path); }
+  std::string SourceText(const std::string& path) const override {
+    const auto found = source.find(path);
+    return found == source.end() ? "" : found->second;
+  }
+  std::string SystemPythonWith(const std::string&) const override { return system; }
+};
+
+TEST(Diagnose, AMissingModuleIsLookedForWhereItMayBe) {
+  EndEvidence evidence = Ended(1);
+  Place place;
+  evidence.around = &place;
+  evidence.stderr_tail = TRACE("ModuleNotFoundError: No module named 'sklearn.svm'\n");
+  place.source["requirements.txt"] = "numpy\nScikit_Learn[extra] >= 1.2 ; python_version > '3'\n";
+  Expect(Diagnose(evidence), "bad_import", "*requirements.txt lists scikit-learn, but the job does not",
+         "ath retry {job} --requirements requirements.txt", "");
+  EXPECT_EQ(Diagnose(evidence).hint.find("echo"), std::string::npos);
+  evidence.environment.requirements = "requirements.txt";
+  Expect(Diagnose(evidence), "bad_import", "*but that does not bring this module", "--phase setup", "");
+  evidence.command = {"/usr/bin/python3", "train.py"};
+  Expect(Diagnose(evidence), "bad_import", "*runs /usr/bin/python3 instead", "write python", "");
+  evidence.environment.requirements = "other.txt";
+  Expect(Diagnose(evidence), "bad_import", "*but the job installs other.txt", "--requirements", "");
+  place.source.clear();
+  place.system = "/usr/bin/python3";
+  Expect(Diagnose(evidence), "bad_import", "*sklearn.svm is not installed", "environment: {base: system}", "");
+  evidence.stderr_tail = TRACE("ModuleNotFoundError: No module named 'mine'\n");
+  place.folder = {"mine.py"};
+  Expect(Diagnose(evidence), "bad_import", "*in your folder", "echo '!/mine.py' >> .athanorignore", "");
+  place.source["src/mine/__init__.py"] = "";
+  place.folder.clear();
+  Expect(Diagnose(evidence), "bad_import", "*it is in src/", "-e PYTHONPATH=src", "");
+}
+
+TEST(Diagnose, AScriptThatCannotStartIsLookedInto) {
+  EndEvidence evidence = Ended(127);
+  Place place;
+  evidence.around = &place;
+  evidence.command = {"./go"};
+  evidence.exit->spawn_error = "./go: No such file or directory";
+  place.source["go"] = "#!/usr/bin/python3\r\nprint(1)\r\n";
+  Expect(Diagnose(evidence), "missing_file", "*CRLF", "sed -i", "");
+  place.source["go"] = "#!/opt/none/python\nprint(1)\n";
+  Expect(Diagnose(evidence), "missing_file", "*asks for /opt/none/python", "command -v /opt/none/python", "");
+  evidence.exit->spawn_error = "./go: Exec format error";
+  place.source["go"] = "print(1)\n";
+  Expect(Diagnose(evidence), "wrong_build", "*no first line", "head -1", "");
+}
+
+TEST(Diagnose, TheSourceTellsWhetherAnExceptionWasCaught) {
+  EndEvidence evidence = Ended(1);
+  Place place;
+  evidence.around = &place;
+  evidence.code_dir = "/opt/ml/code";
+  evidence.stderr_tail = TRACE("ValueError: x\n") "could not say goodbye\n";
+  place.source["train.py"] = "1\n2\n3\n4\n5\n6\n7\nif 1:\n    go()\n";
+  EXPECT_EQ(Diagnose(evidence).kind, "python_exception");
+  place.source["train.py"] = "1\n2\n3\n4\n5\n6\ntry:\n  if 1:\n    go()\nexcept ValueError: pass\n";
+  Expect(Diagnose(evidence), "nonzero_exit", "exit status 1: could not say goodbye", "ath logs", "");
+}
+
+TEST(Diagnose, ACaptureIsNamed) {
+  EndEvidence evidence = Ended(1);
+  evidence.captured = true;
+  evidence.stderr_tail = TRACE("ValueError: x\n");
+  Expect(Diagnose(evidence), "python_exception", "*ValueError", "ath replay {job}", "");
+  evidence.exit->code = 0;
+  EXPECT_EQ(Diagnose(evidence).hint.find("replay"), std::string::npos);
+}
+
+TEST(Diagnose, KnowsPackagesOfModules) {
+  EXPECT_EQ(PackageOf("cv2"), "opencv-python-headless");
+  EXPECT_EQ(PackageOf("PIL.Image"), "Pillow");
+  EXPECT_EQ(PackageOf("timm.models"), "timm");
+  EXPECT_TRUE(Requires("-r base.txt\nopencv-python==4.9\n", "opencv-python-headless"));
+  EXPECT_TRUE(Requires("pyyaml\n", "PyYAML"));
+  EXPECT_FALSE(Requires("# torch\ntorchvision\n", "torch"));
 }
 
 TEST(Diagnose, TheDiskFlagIsBelievedWhenTheLogSaysNothing) {

@@ -36,9 +36,9 @@ constexpr Rule kRules[] = {
     // An index that is not reached or not opened has no version of anything.
     {R"(Could not fetch URL \S+: 40[13] .* for url: \S+/([^/\s]+)/?(?: - skipping)?$)",
      "the package index refused access to {}",
-     "check the token: environment.index.auth, ath secret ls"},
+     "check the token: environment.index.auth in the job file\nath secret ls"},
     {R"(Retrying \(Retry\(total=0,()|Could not fetch URL \S+: connection error)",
-     "the package index did not answer", "check the network, then: ath retry {{job}}"},
+     "the package index did not answer", "check the network\nath retry {{job}}"},
     {R"(No matching distribution found for (.+?)(?: \(from.*)?$)",
      "no version of {} fits this Python and this machine, or the index has none",
      "correct the name or version of {} in the requirements file"},
@@ -53,13 +53,13 @@ constexpr Rule kRules[] = {
      R"(|metadata-generation-failed)",
      "a package had to be compiled, and that failed", "ath logs {{job}} --phase setup"},
     {R"(40[13] Client Error.* for url: \S+/([^/\s]+)/?$)", "the package index refused access to {}",
-     "check the token: environment.index_secret, ath secret ls"},
+     "check the token: environment.index.auth in the job file\nath secret ls"},
     {R"(40[13] (?:Client )?Error()|HTTP error 40[13])", "the package index refused access",
-     "check the token: environment.index_secret, ath secret ls"},
+     "check the token: environment.index.auth in the job file\nath secret ls"},
     {R"((?:Temporary failure in name resolution|Name or service not known|)"
      R"(Network is unreachable|Connection refused|Read timed out|ConnectTimeoutError|)"
      R"(Max retries exceeded)())",
-     "the package index did not answer", "check the network, then: ath retry {{job}}"},
+     "the package index did not answer", "check the network\nath retry {{job}}"},
     {R"(No module named '?(venv|ensurepip|pip)\b)", "this Python has no {}",
      "apt-get install python3-venv   # or set environment.python"},
     {R"(ensurepip is not available())", "this Python cannot make virtual environments",
@@ -87,7 +87,7 @@ InstallProblem ReadInstallLog(std::string_view log) {
         line.find("Disk quota exceeded") != std::string::npos) {
       problem.disk_full = true;
       problem.why = "no space is left on the disk";
-      problem.hint = "df -h\nath rm JOB   # removes an old job with its outputs";
+      problem.hint = "df -h\nath ps -a   # old jobs; ath rm removes one with its outputs";
       return problem;
     }
   }

@@ -6,30 +6,17 @@
 
 #include "base/format.h"
 #include "base/text.h"
+#include "watch/diagnose/modules.h"
+#include "watch/diagnose/signs.h"
+#include "watch/diagnose/surroundings.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kFramesShown = 4;
 constexpr size_t kMaxDetail = 4'096;
-
-// Modules whose package has another name.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 14> kPackages = {{
-    {"Crypto", "pycryptodome"},
-    {"PIL", "Pillow"},
-    {"attr", "attrs"},
-    {"bs4", "beautifulsoup4"},
-    {"cv2", "opencv-python-headless"},
-    {"dateutil", "python-dateutil"},
-    {"dotenv", "python-dotenv"},
-    {"git", "GitPython"},
-    {"jwt", "PyJWT"},
-    {"psycopg2", "psycopg2-binary"},
-    {"skimage", "scikit-image"},
-    {"sklearn", "scikit-learn"},
-    {"umap", "umap-learn"},
-    {"yaml", "PyYAML"},
-}};
+constexpr std::string_view kCorrected =
+    "ath retry {job} --current   # runs it again with the files as they are now";
 
 std::string ShownPath(const std::string& file, const std::string& code_dir) {
   for (const std::string& dir : {code_dir, std::string("/opt/ml/code")}) {
@@ -88,95 +75,123 @@ std::string Quoted(std::string_view text, char quote = '\'') {
   return std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-// The path of "[Errno 2] No such file or directory: 'data/train.csv'", whichever quotes repr chose.
-std::string PathOf(std::string_view message) {
-  const size_t colon = message.find("directory: ");
+// What stands in quotes behind `words`, whichever quotes repr chose.
+std::string PathAfter(std::string_view message, std::string_view words) {
+  const size_t colon = message.find(words);
   if (colon == std::string_view::npos) return "";
-  std::string_view rest = message.substr(colon + 11);
+  std::string_view rest = message.substr(colon + words.size());
   if (StartsWith(rest, "b")) rest.remove_prefix(1);
-  if (rest.empty()) return "";
+  if (rest.empty() || (rest[0] != '\'' && rest[0] != '"')) return "";
   return Quoted(rest, rest[0]);
 }
 
+// The path of "[Errno 2] No such file or directory: 'data/train.csv'".
+std::string PathOf(std::string_view message) { return PathAfter(message, "irectory: "); }
+
 std::string At(const std::string& where) {
   return where.empty() ? "" : " (at " + where + ")";
-}
-
-Cause MissingModule(const std::string& module, const std::string& where,
-                    const EndEvidence& evidence) {
-  const std::string top = module.substr(0, module.find('.'));
-  std::string package = top;
-  for (const auto& [name, known] : kPackages) {
-    if (top == name) package = known;
-  }
-  const std::string file =
-      evidence.requirements.empty() ? "requirements.txt" : evidence.requirements;
-  Cause cause;
-  cause.kind = "bad_import";
-  cause.text =
-      fmt::format("the Python module {} is not installed{}", Short(module, 120), At(where));
-  cause.hint = fmt::format(
-      "echo {} >> {}\nath run --requirements {} -- {}\n# or, if {} is a file of "
-      "yours: put it into the source folder",
-      ShellQuote(Short(package, 120)), ShellQuote(file), ShellQuote(file), CommandText(evidence),
-      Short(top, 120));
-  return cause;
 }
 
 Cause BadImport(const PythonError& error, const std::string& where, const EndEvidence& evidence) {
   const std::string& message = error.message;
   if (StartsWith(message, "No module named ")) {
     const std::string module = Quoted(message);
-    if (!module.empty()) return MissingModule(module, where, evidence);
+    if (!module.empty()) return MissingModule(module, At(where), evidence);
   }
-  Cause cause;
-  cause.kind = "bad_import";
   constexpr std::string_view kNoLibrary = ": cannot open shared object file";
   if (const size_t at = message.find(kNoLibrary); at != std::string::npos) {
-    const std::string library = Short(message.substr(0, at), 120);
-    cause.text = fmt::format("the system library {} is missing{}", library, At(where));
-    cause.hint = fmt::format(
-        "apt-file search {}   # on the machine that runs the job: which package "
-        "has it",
-        ShellQuote(library));
-    return cause;
+    return MissingLibrary(message.substr(0, at), where);
   }
-  cause.text = fmt::format("{}{}", ErrorText(error), At(where));
+  const std::string words = ErrorText(error) + At(where);
+  Cause cause;
+  cause.kind = "bad_import";
+  cause.text = words;
   if (message.find("circular import") != std::string::npos) {
-    cause.hint =
-        "two of your modules import each other: move one import into a function\nath logs "
-        "{job} --tail 50";
+    cause.hint = "two of your modules import each other: move one import into a function\n";
   } else if (message.find("relative import") != std::string::npos) {
-    cause.hint = "start it as a module: ath run -- python -m PACKAGE.MODULE";
-  } else {
+    cause.hint = "start it as a module: python -m PACKAGE.MODULE, from the folder above the package\n";
+  } else if (const auto sign = SignOfError("ImportError", message + "\n" + error.rest)) {
+    return FromSign(*sign, words, evidence);
+  } else if (StartsWith(message, "cannot import name")) {
     cause.hint =
-        fmt::format("put the version you have tested with into {}\nath logs {{job}} --tail 50",
-                    evidence.requirements.empty() ? "requirements.txt" : evidence.requirements);
+        "another version of the package has this name: put the one you have tested with into the "
+        "requirements file\nor a file of yours has the name of the package and hides it\n";
   }
+  cause.hint += "ath logs {job} --tail 50\n";
+  cause.hint += kCorrected;
   return cause;
 }
 
-Cause PlainException(const Traceback& traceback, const std::string& where,
-                     const EndEvidence& evidence) {
-  const PythonError& error = traceback.last();
+// os.environ["NAME"], whose KeyError says nothing but the name.
+bool IsEnvironmentKey(const PythonError& error) {
+  if (error.type != "KeyError" || error.frames.empty()) return false;
+  const Frame& frame = error.frames.back();
+  const bool os = frame.file == "<frozen os>" || EndsWith(frame.file, "/os.py");
+  return (os && frame.function == "__getitem__") ||
+         (frame.user && frame.code.find("environ[") != std::string::npos);
+}
+
+std::string_view LastPart(std::string_view type) { return type.substr(type.rfind('.') + 1); }
+
+// The class of one error when its type or words tell it; none: an exception like any other.
+std::optional<Cause> Specific(const PythonError& error, const std::string& where,
+                              const EndEvidence& evidence) {
+  const std::string_view type = LastPart(error.type);
+  const std::string words = ErrorText(error) + At(where);
+  const std::string all = error.message + "\n" + error.rest;
+  const bool shm = all.find("/dev/shm") != std::string::npos ||
+                   all.find("shared memory") != std::string::npos;
+  if (SaysDiskFull(all) && !shm) return DiskFull("");
+  if (type == "MemoryError" || EndsWith(type, "OutOfMemoryError") ||
+      EndsWith(type, "ArrayMemoryError") || (SaysNoMemory(all) && !shm)) {
+    return OutOfMemory(evidence, words);
+  }
+  if (type == "ModuleNotFoundError" || type == "ImportError") return BadImport(error, where, evidence);
+  if (const size_t at = all.find(": cannot open shared object file");
+      at != std::string::npos && type == "OSError") {
+    return MissingLibrary(std::string_view(all).substr(0, at), where);
+  }
+  if (IsEnvironmentKey(error)) return MissingVariable(Short(Quoted(error.message), 100), where);
+  if (const std::string name = MissingVariableIn(all); !name.empty()) {
+    Cause cause = MissingVariable(name, where);
+    cause.text = words;
+    return cause;
+  }
+  if (type == "FileNotFoundError" || type == "NotADirectoryError") {
+    const std::string path = PathOf(error.message);
+    const bool program = !error.frames.empty() && EndsWith(error.frames.back().file, "/subprocess.py");
+    if (program && !path.empty()) return MissingProgram(path, At(where));
+    if (!path.empty()) return MissingFile(path, where, evidence);
+    Cause cause = MissingFile("", where, evidence);
+    cause.text = words;
+    return cause;
+  }
+  if (type == "PermissionError" || all.find("Read-only file system") != std::string::npos) {
+    return PermissionDenied(words, PathAfter(error.message, ": "));
+  }
+  if (const auto sign = SignOfError(type, all)) return FromSign(*sign, words, evidence);
+  return std::nullopt;
+}
+
+// The error of the chain that tells the class, when the last one does not: what was raised "from"
+// it, or by a `raise` in its handler. A failure of the handler's own is another matter.
+const PythonError* Origin(const Traceback& traceback, size_t at) {
+  const PythonError& error = traceback.chain[at];
+  if (at == 0 || error.link == PythonError::Link::kNone) return nullptr;
+  if (error.link == PythonError::Link::kDuringHandling &&
+      (error.frames.empty() || !StartsWith(error.frames.back().code, "raise "))) {
+    return nullptr;
+  }
+  return &traceback.chain[at - 1];
+}
+
+Cause PlainException(const PythonError& error, const std::string& where) {
   Cause cause;
   cause.kind = "python_exception";
   cause.text = ErrorText(error) + At(where);
-  if (!traceback.members.empty()) {
-    const PythonError& first = traceback.members.front();
-    const std::string inner = InnermostUserFrame(first.frames, evidence.code_dir);
-    cause.text = fmt::format("{}; the first: {}{}", ErrorText(error), ErrorText(first), At(inner));
-  }
-  const bool shared_memory = error.message.find("shared memory") != std::string::npos ||
-                             error.message.find("Bus error") != std::string::npos;
-  if (shared_memory) {
-    cause.hint =
-        "use fewer data-loader workers (num_workers=0 needs no shared memory)\ndf -h /dev/shm";
-  } else if (error.type == "KeyboardInterrupt") {
-    cause.hint = "ath retry {job}";
-  } else {
-    cause.hint = "ath logs {job} --tail 50\nath retry {job} --debug";
-  }
+  cause.hint = error.type == "KeyboardInterrupt"
+                   ? "ath retry {job}"
+                   : "ath logs {job} --tail 50\nath retry {job} --debug";
   return cause;
 }
 
@@ -191,15 +206,6 @@ std::string Short(std::string_view text, size_t max) {
   return Printable(text);
 }
 
-std::string CommandText(const EndEvidence& evidence) {
-  std::vector<std::string> words;
-  for (const std::string& word : evidence.command) words.push_back(ShellQuote(Printable(word)));
-  // A line for a shell is one word; typed again it needs the shell.
-  if (words.size() == 1 && words[0] != evidence.command[0]) words.insert(words.begin(), {"sh", "-c"});
-  std::string text = Join(words, " ");
-  return text.empty() || text.size() > 300 ? "COMMAND" : text;
-}
-
 std::string InnermostUserFrame(const std::vector<Frame>& frames, const std::string& code_dir) {
   const auto innermost =
       std::find_if(frames.rbegin(), frames.rend(), [](const Frame& frame) { return frame.user; });
@@ -212,9 +218,14 @@ bool SaysDiskFull(std::string_view text) {
 }
 
 bool SaysNoMemory(std::string_view text) {
+  if (text.find("static TLS block") != std::string_view::npos) return false;
   for (const std::string_view words :
        {"Cannot allocate memory", "CUDA out of memory", "CUDA error: out of memory",
-        "can't allocate memory", "std::bad_alloc", "Unable to allocate ", "HIP out of memory"}) {
+        "can't allocate memory", "std::bad_alloc", "Unable to allocate ", "HIP out of memory",
+        "not enough memory", "OOM when allocating", "RESOURCE_EXHAUSTED: Out of memory",
+        "CUBLAS_STATUS_ALLOC_FAILED", "CUDA_ERROR_OUT_OF_MEMORY", "java.lang.OutOfMemoryError",
+        "MPS backend out of memory", "memory allocation of ", "JavaScript heap out of memory",
+        "virtual memory exhausted", "memory exhausted"}) {
     if (text.find(words) != std::string_view::npos) return true;
   }
   return false;
@@ -222,7 +233,7 @@ bool SaysNoMemory(std::string_view text) {
 
 Cause DiskFull(std::string detail) {
   return {"disk_full", "a write failed: no space is left on the disk",
-          "df -h\nath rm JOB   # removes an old job with its outputs", std::move(detail)};
+          "df -h\nath ps -a   # old jobs; ath rm removes one with its outputs", std::move(detail)};
 }
 
 Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
@@ -239,12 +250,14 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
   Cause cause;
   cause.kind = "out_of_memory";
   const bool gpu = refused.find("CUDA") != std::string_view::npos ||
-                   refused.find("HIP") != std::string_view::npos;
+                   refused.find("HIP") != std::string_view::npos ||
+                   refused.find("CUBLAS") != std::string_view::npos ||
+                   refused.find("MPS backend") != std::string_view::npos;
   if (gpu) {
     cause.text = "the GPU ran out of memory: " + Short(refused);
     cause.hint =
         "lower the batch size, or use gradient accumulation or mixed precision\nath types   # "
-        "GPUs with more memory";
+        "machines whose GPU has more memory";
     return cause;
   }
   cause.text = refused.empty() ? "killed by the kernel: out of memory" + amounts
@@ -261,39 +274,144 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
 }
 
 Cause MissingFile(std::string_view path, const std::string& where, const EndEvidence& evidence) {
+  const std::string name(path);
+  const std::string shown = Short(path);
   Cause cause;
   cause.kind = "missing_file";
-  cause.text = fmt::format("{} is not there{}", Short(path), At(where));
+  cause.text = fmt::format("{} is not there{}", path.empty() ? "a file" : shown, At(where));
+  constexpr std::string_view kChannels = "/opt/ml/input/data/";
+  if (StartsWith(path, kChannels)) {
+    const std::string_view rest = path.substr(kChannels.size());
+    const std::string channel = Short(rest.substr(0, rest.find('/')), 60);
+    cause.hint = fmt::format("ath show {{job}}   # the data channels of the job\n"
+                             "give it the folder as a channel: -i {}=FOLDER, or data: in the job file",
+                             channel);
+    return cause;
+  }
   if (StartsWith(path, "/")) {
-    cause.hint = fmt::format("ath run -i data={} -- {}   # gives a folder to the job as a channel",
-                             ShellQuote(Printable(path.substr(0, path.rfind('/') + 1))),
-                             CommandText(evidence));
-  } else {
-    cause.hint =
-        "is it in the source folder, and not in .gitignore or .athanorignore?\nath show {job}";
+    // The nearest folder above it that is there.
+    std::string above = name;
+    do {
+      above = above.substr(0, std::max<size_t>(above.rfind('/'), 1));
+    } while (above.size() > 1 && evidence.around != nullptr && !evidence.around->OnMachine(above));
+    cause.hint = fmt::format("ls -l {}   # what is there\ncorrect the path, or give the folder to the "
+                             "job as a data channel: -i NAME=FOLDER\nath show {{job}}",
+                             ShellQuote(Printable(above)));
+    return cause;
+  }
+  std::string inside = Printable(path);
+  while (StartsWith(inside, "./")) inside = inside.substr(2);
+  if (evidence.around != nullptr && !inside.empty() && evidence.around->InFolder(inside) &&
+      !evidence.around->InSource(inside)) {
+    cause.text = fmt::format("{} is in your folder, but not in the copy that the job runs in{}", shown,
+                             At(where));
+    cause.hint = fmt::format("echo {} >> .athanorignore   # takes it along\n"
+                             "ath retry {{job}} --current\n"
+                             "or, for data, give the folder as a channel: -i NAME=FOLDER",
+                             ShellQuote("!/" + inside));
+    return cause;
+  }
+  cause.hint =
+      "is it in the source folder, and not in .gitignore or .athanorignore?\nath show {job}   # where "
+      "the source came from";
+  return cause;
+}
+
+Cause MissingProgram(std::string_view program, const std::string& where) {
+  Cause cause;
+  cause.kind = "missing_file";
+  cause.text = fmt::format("the program {} is not there{}", Short(program, 120), where);
+  cause.hint = fmt::format("command -v {}   # is it installed where the job runs, and spelled so?\n"
+                           "ath retry {{job}}   # when it is installed",
+                           ShellQuote(Short(program, 120)));
+  return cause;
+}
+
+Cause MissingVariable(const std::string& name, const std::string& where) {
+  Cause cause;
+  cause.kind = "missing_variable";
+  cause.text = fmt::format("the environment variable {} is not set{}", name, At(where));
+  const std::string word = ShellQuote(name);
+  const bool secret = std::ranges::any_of(
+      std::array<std::string_view, 6>{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
+      [&](std::string_view part) { return name.find(part) != std::string::npos; });
+  const std::string plain =
+      fmt::format("ath retry {{job}} -e {}=VALUE   # a job gets only some of your shell's variables", word);
+  const std::string hidden = fmt::format(
+      "ath secret set {}   # asks for the value\nath retry {{job}} -s {}   # masked in the log", word, word);
+  cause.hint = secret ? hidden : plain + "\nfor a secret: -s " + word + " instead of -e";
+  return cause;
+}
+
+Cause MissingLibrary(std::string_view library, const std::string& where) {
+  const size_t space = library.rfind(' ');
+  const std::string name =
+      Short(space == std::string_view::npos ? library : library.substr(space + 1), 120);
+  Cause cause;
+  cause.kind = "bad_import";
+  cause.text = fmt::format("the system library {} is missing{}", name, At(where));
+  cause.hint = fmt::format(
+      "apt-file search {}   # on the machine that runs the job: which package has it\nath retry {{job}}   "
+      "# when it is installed",
+      ShellQuote(name));
+  if (StartsWith(name, "libGL.") || StartsWith(name, "libgthread")) {
+    cause.hint = "opencv-python-headless in place of opencv-python needs no display libraries\n" + cause.hint;
+  }
+  return cause;
+}
+
+Cause PermissionDenied(const std::string& words, std::string_view path) {
+  Cause cause;
+  cause.kind = "permission_denied";
+  cause.text = words;
+  if (!path.empty()) cause.hint = fmt::format("ls -ld {}   # who may do what\n", ShellQuote(Short(path)));
+  cause.hint +=
+      "write to the folders the job has for it: $SM_MODEL_DIR, $SM_OUTPUT_DATA_DIR, $TMPDIR\n"
+      "ath logs {job} --tail 50";
+  return cause;
+}
+
+Cause FromSign(const SignFound& sign, const std::string& words, const EndEvidence& evidence) {
+  Cause cause;
+  cause.kind = std::string(sign.kind);
+  cause.text = sign.what.empty() ? words : sign.what + ": " + words;
+  cause.hint = sign.hint;
+  if (cause.hint == "{file}") {
+    cause.hint = "correct the file\n" + std::string(kCorrected);
+  } else if (cause.hint == "{gpu}") {
+    const bool here = evidence.around != nullptr && (evidence.around->OnMachine("/dev/nvidiactl") ||
+                                                     evidence.around->OnMachine("/dev/kfd"));
+    cause.hint = evidence.gpus > 0 ? "nvidia-smi   # the GPUs and the driver\nath logs {job} --tail 50"
+                 : here ? "ath retry {job} --gpus 1   # a job sees only the GPUs it asks for"
+                        : "this machine has no GPU: let the script use the CPU when "
+                          "torch.cuda.is_available() is False\nath types   # machines with a GPU";
   }
   return cause;
 }
 
 Cause FromTraceback(const Traceback& traceback, const EndEvidence& evidence) {
-  const PythonError& error = traceback.last();
+  const PythonError& last = traceback.last();
   const std::string where = InnermostUserFrame(traceback.frames(), evidence.code_dir);
-  const std::string_view type = std::string_view(error.type).substr(error.type.rfind('.') + 1);
-  Cause cause;
-  if (SaysDiskFull(error.message)) {
-    cause = DiskFull("");
-  } else if (type == "MemoryError" || EndsWith(type, "OutOfMemoryError") ||
-             EndsWith(type, "ArrayMemoryError") || SaysNoMemory(error.message)) {
-    cause = OutOfMemory(evidence, ErrorText(error) + At(where));
-  } else if (type == "ModuleNotFoundError" || type == "ImportError") {
-    cause = BadImport(error, where, evidence);
-  } else if (type == "FileNotFoundError" && !PathOf(error.message).empty()) {
-    cause = MissingFile(PathOf(error.message), where, evidence);
+  std::optional<Cause> cause;
+  if (!traceback.members.empty()) {
+    const PythonError& first = traceback.members.front();
+    const std::string inner = InnermostUserFrame(first.frames, evidence.code_dir);
+    cause = Specific(first, inner, evidence);
+    if (!cause) cause = PlainException(first, inner);
+    cause->text = fmt::format("{}; the first: {}", ErrorText(last), cause->text);
   } else {
-    cause = PlainException(traceback, where, evidence);
+    cause = Specific(last, where, evidence);
+    for (size_t i = traceback.chain.size() - 1; !cause; --i) {
+      const PythonError* origin = Origin(traceback, i);
+      if (origin == nullptr) break;
+      const std::string inner = InnermostUserFrame(origin->frames, evidence.code_dir);
+      cause = Specific(*origin, inner, evidence);
+      if (cause) cause->text = fmt::format("{}{}; caused by: {}", ErrorText(last), At(where), cause->text);
+    }
+    if (!cause) cause = PlainException(last, where);
   }
-  cause.detail = DetailOf(traceback, evidence.code_dir);
-  return cause;
+  cause->detail = DetailOf(traceback, evidence.code_dir);
+  return std::move(*cause);
 }
 
 Cause FromCrash(const std::optional<CrashStack>& stack, const EndEvidence& evidence) {

@@ -8,6 +8,7 @@
 
 #include "job/record.h"
 #include "watch/diagnose/diagnose.h"
+#include "watch/diagnose/signs.h"
 #include "watch/diagnose/traceback.h"
 
 namespace athanor {
@@ -23,8 +24,15 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused);
 std::string InnermostUserFrame(const std::vector<Frame>& frames, const std::string& code_dir);
 bool SaysDiskFull(std::string_view text);
 bool SaysNoMemory(std::string_view text);
-// "python train.py --lr 1", quoted for a shell; "COMMAND" when there is none.
-std::string CommandText(const EndEvidence& evidence);
+// A sign's class with the program's words, and its hint with what the job asked for.
+Cause FromSign(const SignFound& sign, const std::string& words, const EndEvidence& evidence);
+Cause MissingVariable(const std::string& name, const std::string& where);
+// `where`: " (at train.py:3)", or empty.
+Cause MissingProgram(std::string_view program, const std::string& where);
+// A system library, "libGL.so.1", that neither Python nor a program found.
+Cause MissingLibrary(std::string_view library, const std::string& where);
+// `path` may be empty when the words name none.
+Cause PermissionDenied(const std::string& words, std::string_view path);
 // At most `max` bytes, whole characters, printable.
 std::string Short(std::string_view text, size_t max = 300);
 

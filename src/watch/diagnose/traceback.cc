@@ -10,12 +10,15 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kHeader = "Traceback (most recent call last):";
+constexpr std::string_view kOpenHeader = "Traceback (most recent call last)";
 constexpr std::string_view kContext =
     "During handling of the above exception, another exception occurred:";
 constexpr std::string_view kCauseMark =
     "The above exception was the direct cause of the following exception:";
 constexpr size_t kMaxMessage = 500;
 constexpr size_t kMaxMembers = 8;
+constexpr size_t kMaxTracebacks = 64;
+constexpr size_t kMaxRestLines = 20;
 constexpr int kMaxStrayLines = 5;
 
 bool IsWord(char c) {
@@ -77,29 +80,65 @@ bool ParseError(std::string_view line, PythonError& error) {
   return true;
 }
 
+// Lines by which somebody says that what follows did not end the program.
+Told ToldBy(std::string_view line) {
+  const auto has = [&](std::string_view words) {
+    return line.find(words) != std::string_view::npos;
+  };
+  if (has("Exception ignored in") || has("Error in atexit") || has("--- Logging error ---") ||
+      has("Exception ignored on")) {
+    return Told::kIgnored;
+  }
+  if (has("Exception in thread ") || has("exception was never retrieved") ||
+      has("Exception in callback ") || has("Unhandled exception in thread") ||
+      has("Exception in Tkinter callback")) {
+    return Told::kAside;
+  }
+  // "Process Process-1:", "Process ForkPoolWorker-3:"
+  if (StartsWith(line, "Process ") && EndsWith(line, ":") && line.find(' ', 8) == line.npos) {
+    return Told::kAside;
+  }
+  for (const std::string_view level : {"ERROR", "WARNING", "CRITICAL", "[error]", "[warning]"}) {
+    const size_t at = line.find(level);
+    if (at == std::string_view::npos) continue;
+    // A level of a log record, not a word of a sentence in capitals.
+    const bool begins = at == 0 || !IsWord(line[at - 1]);
+    const size_t behind = at + level.size();
+    if (begins && (behind == line.size() || !IsWord(line[behind]))) return Told::kLogged;
+  }
+  return Told::kPlain;
+}
+
 class Reader {
  public:
   explicit Reader(std::vector<std::string> lines) : lines_(std::move(lines)) {}
 
-  std::optional<Traceback> Read() {
+  std::vector<Traceback> Read() {
     while (at_ < lines_.size()) {
       const std::string_view line = lines_[at_];
+      const size_t open = line.find(kOpenHeader);
       if (const size_t header = line.find(kHeader); header != std::string_view::npos) {
         SetPrefix(line.substr(0, header));
-        ++at_;
+        begin_ = at_++;
         ReadBlock();
+      } else if (open != std::string_view::npos && StartsWith(line, "╭")) {
+        ReadBox();
+      } else if (open != std::string_view::npos && EndsWith(line, kOpenHeader)) {
+        ReadNotebook(Trim(line.substr(0, open)));
       } else if (ParseFrame(line)) {
         // No header: SyntaxError's form, or the tail begins in the middle.
         prefix_.clear();
         group_ = member_ = false;
+        begin_ = at_;
         ReadBlock();
       } else {
         NoteLink(line);
         ++at_;
       }
     }
-    if (found_.chain.empty()) return std::nullopt;
-    for (size_t i = end_; i < lines_.size(); ++i) found_.lines_after += !Trim(lines_[i]).empty();
+    std::vector<size_t> behind(lines_.size() + 1, 0);
+    for (size_t i = lines_.size(); i-- > 0;) behind[i] = behind[i + 1] + !Trim(lines_[i]).empty();
+    for (Traceback& one : found_) one.lines_after = behind[one.end];
     return std::move(found_);
   }
 
@@ -127,8 +166,8 @@ class Reader {
   }
 
   void NoteLink(std::string_view line) {
-    if (line.find(kContext) != std::string_view::npos) linked_ = true;
-    if (line.find(kCauseMark) != std::string_view::npos) linked_ = true;
+    if (line.find(kContext) != std::string_view::npos) link_ = PythonError::Link::kDuringHandling;
+    if (line.find(kCauseMark) != std::string_view::npos) link_ = PythonError::Link::kDirectCause;
   }
 
   std::string_view Here() const {
@@ -165,34 +204,133 @@ class Reader {
 
   // "Error(s) in loading state_dict for Net:" tells nothing without the next line.
   void ReadMessage(PythonError& error) {
-    if (!EndsWith(error.message, ":") || at_ >= lines_.size()) return;
-    const std::string_view more = Trim(Here());
-    if (more.empty() || more.find(kHeader) != std::string_view::npos) return;
-    error.message = (error.message + " " + std::string(more)).substr(0, kMaxMessage);
+    if (EndsWith(error.message, ":") && at_ < lines_.size()) {
+      const std::string_view more = Trim(Here());
+      if (!more.empty() && more.find(kHeader) == std::string_view::npos) {
+        error.message = (error.message + " " + std::string(more)).substr(0, kMaxMessage);
+      }
+    }
+    for (size_t i = at_; i < lines_.size() && i < at_ + kMaxRestLines; ++i) {
+      std::string_view line = lines_[i];
+      if (StartsWith(line, prefix_)) line.remove_prefix(prefix_.size());
+      const bool indented = !line.empty() && (line[0] == ' ' || line[0] == '\t');
+      if (!indented || ParseFrame(line)) break;
+      error.rest += std::string(Trim(line).substr(0, kMaxMessage)) + "\n";
+      rest_end_ = i + 1;
+    }
+  }
+
+  // rich's: frames in a box, the error below it.
+  void ReadBox() {
+    begin_ = at_++;
+    prefix_.clear();
+    group_ = member_ = false;
+    PythonError error;
+    for (; at_ < lines_.size() && StartsWith(lines_[at_], "│"); ++at_) {
+      std::string_view line = lines_[at_];
+      TakeWord(line, "│");
+      if (const size_t end = line.rfind("│"); end != std::string_view::npos) line = line.substr(0, end);
+      line = Trim(line);
+      if (TakeWord(line, "❱ ")) {
+        const size_t space = line.find(' ');
+        if (!error.frames.empty() && space != std::string_view::npos) {
+          error.frames.back().code = Trim(line.substr(space)).substr(0, kMaxMessage);
+        }
+        continue;
+      }
+      const size_t in = line.rfind(" in ");
+      const size_t colon = in == std::string_view::npos ? in : line.rfind(':', in);
+      if (colon == std::string_view::npos || colon == 0) continue;
+      std::string_view number = line.substr(colon + 1, in - colon - 1);
+      const auto at = TakeInt(number);
+      if (!at || !number.empty()) continue;
+      Frame frame{std::string(line.substr(0, colon)), *at, std::string(line.substr(in + 4)), "", false};
+      frame.user = IsUserFile(frame.file);
+      error.frames.push_back(std::move(frame));
+    }
+    if (at_ < lines_.size() && StartsWith(lines_[at_], "╰")) ++at_;
+    if (at_ < lines_.size() && ParseError(lines_[at_], error)) {
+      ++at_;
+      ReadMessage(error);
+      Keep(std::move(error));
+    }
+  }
+
+  // IPython's: the type stands before the header, the error at the end.
+  void ReadNotebook(std::string_view type) {
+    begin_ = at_++;
+    prefix_.clear();
+    group_ = member_ = false;
+    PythonError error;
+    for (; at_ < lines_.size(); ++at_) {
+      std::string_view line = lines_[at_];
+      if (line.find(kOpenHeader) != std::string_view::npos) return;
+      if (!type.empty() && StartsWith(line, type) && ParseError(line, error)) {
+        ++at_;
+        ReadMessage(error);
+        Keep(std::move(error));
+        return;
+      }
+      if (!TakeWord(line, "File ")) continue;
+      const size_t colon = line.find(':');
+      if (colon == std::string_view::npos) continue;
+      Frame frame;
+      frame.file = line.substr(0, colon);
+      line.remove_prefix(colon + 1);
+      const auto number = TakeInt(line);
+      if (!number) continue;
+      frame.line = *number;
+      if (TakeWord(line, ", in ")) frame.function = line.substr(0, line.find('('));
+      frame.user = IsUserFile(frame.file);
+      error.frames.push_back(std::move(frame));
+    }
+  }
+
+  // By the line before the first block of a chain, or the one before that: asyncio puts its task
+  // in between.
+  Told WhoTold() const {
+    size_t looked = 0;
+    for (size_t i = begin_; i > 0 && looked < 2; ++looked) {
+      const std::string_view line = lines_[--i];
+      const Told told = ToldBy(line);
+      if (told != Told::kPlain && (looked == 0 || told == Told::kAside)) return told;
+      const std::string_view text = Trim(line);
+      if (!StartsWith(text, "future: ") && !StartsWith(text, "handle: ")) break;
+    }
+    return Told::kPlain;
   }
 
   void Keep(PythonError error) {
-    const bool linked = std::exchange(linked_, false);
-    end_ = at_;
-    if (member_ && in_group_) {
-      if (found_.members.size() < kMaxMembers) found_.members.push_back(std::move(error));
+    error.link = std::exchange(link_, PythonError::Link::kNone);
+    const size_t end = std::max(at_, std::exchange(rest_end_, 0));
+    if (member_ && in_group_ && !found_.empty()) {
+      auto& members = found_.back().members;
+      if (members.size() < kMaxMembers) members.push_back(std::move(error));
+      found_.back().end = end;
       return;
     }
-    if (!linked) found_.chain.clear();
-    found_.members.clear();
-    found_.chain.push_back(std::move(error));
+    if (error.link == PythonError::Link::kNone || found_.empty()) {
+      if (found_.size() == kMaxTracebacks) found_.erase(found_.begin());
+      found_.emplace_back();
+      found_.back().begin = begin_;
+      found_.back().told = WhoTold();
+    }
+    found_.back().members.clear();
+    found_.back().chain.push_back(std::move(error));
+    found_.back().end = end;
     in_group_ = group_;
   }
 
   const std::vector<std::string> lines_;
   size_t at_ = 0;
-  size_t end_ = 0;  // behind the last error that was kept
+  size_t begin_ = 0;     // of the block being read
+  size_t rest_end_ = 0;  // behind its message's further lines
   std::string prefix_;
   bool group_ = false;     // the block being read is a group's own
   bool member_ = false;    // ... or one of its members
   bool in_group_ = false;  // the last error of the chain is a group
-  bool linked_ = false;    // the next block continues the chain
-  Traceback found_;
+  PythonError::Link link_ = PythonError::Link::kNone;  // of the next block to the chain
+  std::vector<Traceback> found_;
 };
 
 }  // namespace
@@ -248,8 +386,14 @@ const std::vector<Frame>& Traceback::frames() const {
   return final_error.frames;
 }
 
-std::optional<Traceback> ParseTraceback(std::string_view log) {
+std::vector<Traceback> ParseTracebacks(std::string_view log) {
   return Reader(PlainLines(log)).Read();
+}
+
+std::optional<Traceback> ParseTraceback(std::string_view log) {
+  auto all = ParseTracebacks(log);
+  if (all.empty()) return std::nullopt;
+  return std::move(all.back());
 }
 
 std::optional<CrashStack> ParseCrashStack(std::string_view log) {

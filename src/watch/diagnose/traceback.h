@@ -1,8 +1,8 @@
 // Reads Python tracebacks out of the end of a log: plain, chained ("During
 // handling", "direct cause"), SyntaxError's short form, exception groups, those
-// of worker processes, and those with a prefix on every line ("[rank0]: "). Also
-// the stacks that faulthandler prints at a crash. Never fails: what cannot be
-// read is not there. Pure.
+// of worker processes, those with a prefix on every line ("[rank0]: "), and the
+// forms of rich and IPython. Also the stacks that faulthandler prints at a crash.
+// Never fails: what cannot be read is not there. Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,31 @@ struct Frame {
 };
 
 struct PythonError {
+  // How it follows from the error before it in the chain.
+  enum class Link { kNone, kDuringHandling, kDirectCause };
   std::string type;           // "ValueError", "torch.cuda.OutOfMemoryError"
   std::string message;        // first line, or two when the first ends in ':'
+  std::string rest;           // the indented lines of the message that follow
   std::vector<Frame> frames;  // outermost first
+  Link link = Link::kNone;
 };
 
-// The last chain of the log. The last error of `chain` ended the script.
+// Who printed a traceback, by the line before it.
+enum class Told {
+  kPlain,    // nobody else: Python itself, or traceback.print_exc()
+  kLogged,   // a log record: logging.exception()
+  kAside,    // a thread, a task or a child process; the main program goes on
+  kIgnored,  // atexit, __del__, logging's own errors: never ends a program
+};
+
+// One chain. The last error of `chain` is the one that was raised to the top.
 struct Traceback {
   std::vector<PythonError> chain;
   std::vector<PythonError> members;  // of an exception group
-  size_t lines_after = 0;            // not empty ones behind it in the log
+  Told told = Told::kPlain;
+  size_t begin = 0;        // its first line in PlainLines(log)
+  size_t end = 0;          // behind its last line there
+  size_t lines_after = 0;  // not empty ones behind it in the log, up to the end
 
   const PythonError& last() const { return chain.back(); }
   // The frames that lead to the cause: the worker's own when the last error only
@@ -39,7 +54,9 @@ struct Traceback {
   const std::vector<Frame>& frames() const;
 };
 
-std::optional<Traceback> ParseTraceback(std::string_view log);
+// All of the log, in its order; at most the last 64.
+std::vector<Traceback> ParseTracebacks(std::string_view log);
+std::optional<Traceback> ParseTraceback(std::string_view log);  // the last one
 
 struct CrashStack {
   std::string what;           // "Segmentation fault"

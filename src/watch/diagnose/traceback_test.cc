@@ -29,6 +29,48 @@ TEST(Traceback, TheLastOneOfSeveralCounts) {
   EXPECT_EQ(found->lines_after, 1u);
 }
 
+TEST(Traceback, KnowsWhoPrintedIt) {
+  const std::string body =
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\nValueError: x\n";
+  const auto told = [&](const std::string& before) { return ParseTraceback(before + body)->told; };
+  EXPECT_EQ(told("epoch 1\n"), Told::kPlain);
+  EXPECT_EQ(told("Error in atexit._run_exitfuncs:\n"), Told::kIgnored);
+  EXPECT_EQ(told("Exception ignored in: <function f>\n"), Told::kIgnored);
+  EXPECT_EQ(told("Exception in thread Thread-1 (work):\n"), Told::kAside);
+  EXPECT_EQ(told("Process SpawnProcess-2:\n"), Told::kAside);
+  EXPECT_EQ(told("Task exception was never retrieved\nfuture: <Task>\n"), Told::kAside);
+  EXPECT_EQ(told("ERROR:root:shard 3 is bad\n"), Told::kLogged);
+  EXPECT_EQ(told("2026-01-01 12:00:00 [WARNING] retry\n"), Told::kLogged);
+  EXPECT_EQ(ParseTracebacks(body + "again\n" + body).size(), 2u);
+}
+
+TEST(Traceback, TheFurtherLinesOfAMessageBelongToIt) {
+  const auto found = ParseTraceback(
+      "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+      "RuntimeError: Error(s) in loading:\n\tMissing key(s)\n\tsize mismatch for fc\nbye\n");
+  ASSERT_TRUE(found);
+  EXPECT_NE(found->last().rest.find("size mismatch"), std::string::npos);
+  EXPECT_EQ(found->lines_after, 1u);
+}
+
+TEST(Traceback, ReadsTheBoxesOfRichAndTheCellsOfNotebooks) {
+  auto found = ParseTraceback(
+      "╭───── Traceback (most recent call last) ─────╮\n"
+      "│ /opt/ml/code/train.py:7 in main             │\n"
+      "│ ❱ 7 │   step(x)                             │\n"
+      "╰─────────────────────────────────────────────╯\nKeyError: 'lr'\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->last().type, "KeyError");
+  ASSERT_EQ(found->frames().size(), 1u);
+  EXPECT_EQ(found->frames()[0].line, 7);
+  found = ParseTraceback(
+      "ZeroDivisionError                         Traceback (most recent call last)\n"
+      "File /opt/ml/code/m.py:3, in f(x)\n----> 3 1/0\n\nZeroDivisionError: division by zero\n");
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->last().message, "division by zero");
+  EXPECT_EQ(found->frames()[0].file, "/opt/ml/code/m.py");
+}
+
 TEST(Traceback, OtherOutputInBetweenDoesNotHideTheError) {
   const auto found = ParseTraceback(
       "Traceback (most recent call last):\n  File \"a.py\", line 1, in f\n"

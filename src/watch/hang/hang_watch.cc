@@ -52,7 +52,7 @@ std::optional<Millis> HangWatch::limit() const {
 }
 
 std::string HangWatch::LimitSource() const {
-  if (after_.count() > 0) return "limits.hang_after";
+  if (after_.count() > 0) return "limits.hang.after";
   const Millis by_steps = FromMs(steps_ * Median(step_ms_));
   const Millis by_reports = FromMs(kReports * Median(report_ms_));
   if (by_steps >= std::max(kLeast, by_reports)) {
@@ -62,7 +62,7 @@ std::string HangWatch::LimitSource() const {
     return fmt::format("{} times the usual {} between two metrics", kReports,
                        ShowStep(FromMs(Median(report_ms_))));
   }
-  return "the least for jobs without limits.hang_after";
+  return "the least for jobs without limits.hang.after";
 }
 
 void HangWatch::SeeStep(std::optional<int64_t> step) {

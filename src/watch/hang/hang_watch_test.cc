@@ -63,7 +63,7 @@ TEST(HangWatch, TellsOnceWhatStoodStillForHowLong) {
   EXPECT_EQ(script.last.limit, minutes(2));
   EXPECT_FALSE(script.last.median_step);
   EXPECT_LT(script.last.cpu_percent, 1);
-  EXPECT_NE(script.last.Text().find("allowed: 2 m, limits.hang_after"), std::string::npos)
+  EXPECT_NE(script.last.Text().find("allowed: 2 m, limits.hang.after"), std::string::npos)
       << script.last.Text();
   EXPECT_EQ(script.Pass(10'000, 0), 0) << "once";
 }
@@ -114,7 +114,7 @@ TEST(HangWatch, WithoutALimitItNeedsStepsFirst) {
   EXPECT_EQ(script.watch.limit(), HangWatch::kLeast);
   EXPECT_EQ(script.Pass(400, 0), 1);
   EXPECT_EQ(script.last.median_step, Seconds(2));
-  EXPECT_EQ(script.last.limit_source, "the least for jobs without limits.hang_after");
+  EXPECT_EQ(script.last.limit_source, "the least for jobs without limits.hang.after");
 }
 
 TEST(HangWatch, LongStepsMakeALongLimit) {
