@@ -434,10 +434,23 @@ void AddKeeping(CLI::App& app, Values& v) {
   forget->add_option("name", v.name, "Name of the secret")->type_name("NAME")->required();
 
   auto* env = app.add_subcommand("env", "Print the variables that point other programs to this server");
-  env->require_subcommand(1);
+  AddCommon(env, v);
+  env->callback([&v, env] {
+    if (env->get_subcommands().empty()) v.verb = [&v] { return EnvVerb(v.common, "", v.flag); };
+  });
+  const auto unset = [&v](CLI::App* verb) {
+    verb->add_flag("--unset", v.flag, "Print the commands that undo it");
+  };
+  unset(env);
+  env->footer("Examples:\n  eval \"$(ath env)\"            Everything below\n"
+              "  eval \"$(ath env mlflow)\"     MLflow alone");
+  auto* mlflow = Verb(*env, v, "mlflow", "For MLflow's clients",
+                      [&v] { return EnvVerb(v.common, "mlflow", v.flag); });
+  unset(mlflow);
+  mlflow->footer("Example:\n  eval \"$(ath env mlflow)\"");
   auto* aws = Verb(*env, v, "aws", "For boto3, the aws CLI and the SageMaker SDK",
-                   [&v] { return EnvAwsVerb(v.common, v.flag); });
-  aws->add_flag("--unset", v.flag, "Print the commands that undo it");
+                   [&v] { return EnvVerb(v.common, "aws", v.flag); });
+  unset(aws);
   aws->footer("Example:\n  eval \"$(ath env aws)\"");
 
   auto* token = app.add_subcommand("token", "Manage access tokens for other machines and users");
@@ -491,7 +504,8 @@ void AddServer(CLI::App& app, Values& v) {
     v.serve.json = v.common.json;
     return Serve(v.serve);
   });
-  serve->add_option("--port", v.serve.port, "TCP port; 0 picks a free one")->type_name("PORT");
+  serve->add_option("--port", v.serve.port, "TCP port (the one used last, else 7070); 0 picks a free one")
+      ->type_name("PORT");
   serve->add_option("--address", v.serve.address,
                     "Address to listen on; other machines can only connect with TLS")
       ->type_name("ADDRESS");
@@ -502,11 +516,22 @@ void AddServer(CLI::App& app, Values& v) {
       ->type_name("URI");
   serve->add_flag("--simulate", v.serve.simulate,
                   "Run instance types larger than this machine on what it has");
-  serve->add_flag("--auto", v.serve.any_port)->group("");
+  // How servers start that nobody types.
+  serve->add_flag_function("--auto", [&v](int64_t) { v.serve.by = StartedBy::kCommand; })->group("");
+  serve->add_flag_function("--revive", [&v](int64_t) {
+    v.serve.by = StartedBy::kCommand;
+    v.serve.revive = true;
+  })->group("");
+  serve->add_option_function<std::string>("--service", [&v](const std::string& unit) {
+    v.serve.by = StartedBy::kService;
+    v.serve.unit = unit;
+  })->group("");
 
-  auto* server = app.add_subcommand("server", "Check, stop, back up or restore your server");
+  auto* server = app.add_subcommand("server", "Start, check, stop, back up or restore your server");
   server->require_subcommand(1);
-  Verb(*server, v, "status", "Show whether the server runs, and where",
+  Verb(*server, v, "start", "Start the server in the background; other commands do it when needed",
+       [&v] { return ServerStartVerb(v.common); });
+  Verb(*server, v, "status", "Show whether the server runs, where, and how it was started",
        [&v] { return ServerStatusVerb(v.common); });
   auto* stop = Verb(*server, v, "stop", "Stop the server; running jobs continue",
                     [&v] { return ServerStopVerb(v.common, v.text); });
@@ -531,6 +556,24 @@ void AddServer(CLI::App& app, Values& v) {
   fsck->add_flag("--repair", v.flag, "Repair what is safe: set damaged files aside, cut torn ends");
   fsck->add_flag("--deep", v.deep, "Read every file and verify its checksum");
 
+  auto* service = app.add_subcommand("service", "Start the server with the machine (systemd)");
+  service->require_subcommand(1);
+  auto* install = Verb(*service, v, "install", "Install and start a systemd service for your server",
+                       [&v] { return ServiceInstallVerb(v.common, v.flag, v.other_flag); });
+  install->add_flag("--system", v.flag, "Install it for the machine; needs root");
+  install->add_flag("--print", v.other_flag, "Print the unit; change nothing");
+  Verb(*service, v, "status", "Show whether the service is installed and runs",
+       [&v] { return ServiceStatusVerb(v.common); });
+  Verb(*service, v, "remove", "Stop and remove the service; running jobs continue",
+       [&v] { return ServiceRemoveVerb(v.common); });
+
+  auto* uninstall = Verb(app, v, "uninstall", "Remove your server, its jobs and all their data", [&v] {
+    return UninstallVerb(v.common, {v.flag, v.other_flag, v.deep});
+  });
+  uninstall->add_flag("--dry-run", v.flag, "Only print what would be removed");
+  uninstall->add_flag("--keep-data", v.other_flag, "Keep jobs, runs, models and checkpoints");
+  uninstall->add_flag("-y,--yes", v.deep, "Do not ask for confirmation");
+
   auto* version = Verb(app, v, "version", "Print the version",
                        [&v] { return VersionVerb(v.common, v.flag); });
   version->add_flag("--verify", v.flag, "Check that all files of the package are as packaged");
@@ -547,7 +590,7 @@ void GroupVerbs(CLI::App& app, HelpFormat& help) {
       {"Runs and metrics", {"runs", "compare", "export", "import"}},
       {"Set up",
        {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
-      {"Server and storage", {"serve", "server", "gc", "fsck", "version"}}};
+      {"Server and storage", {"serve", "server", "service", "gc", "fsck", "uninstall", "version"}}};
   std::vector<std::string> order;
   for (const auto& [group, verbs] : kGroups) {
     order.emplace_back(group);

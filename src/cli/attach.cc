@@ -17,6 +17,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/footer.h"
+#include "cli/lost_server.h"
 #include "cli/reading.h"
 #include "job/causes.h"
 #include "net/sse.h"
@@ -53,7 +54,8 @@ class Follower {
 
   Result<std::optional<Json>> Run() {
     InterruptFd interrupt;
-    int failures = 0;
+    LostServer lost(client_, options_.name.empty() ? options_.job : options_.name,
+                    options_.quiet || options_.json);
     while (!end_) {
       HttpCall call;
       call.target = "/api/v1/jobs/" + options_.job + "/stream?" + options_.query;
@@ -63,7 +65,7 @@ class Follower {
       call.read_timeout = std::chrono::hours(24);
       SseParser parser;
       call.on_body = [&](std::string_view bytes) {
-        failures = 0;
+        lost.Answered();
         auto fed = parser.Feed(bytes, [this](const SseEvent& event) {
           On(event);
           return !end_;
@@ -72,18 +74,22 @@ class Follower {
       };
       auto reply = client_.Do(std::move(call));
       if (end_) break;
-      if (interrupt.Take()) {
+      if (!interrupt.Take()) {
+        if (reply && options_.once) return std::optional<Json>();
+        const Error why = reply ? Error{ErrorCode::kUnavailable,
+                                        "the server keeps closing the connection", "", "", "", ""}
+                                : reply.error();
         footer_.Clear();
-        if (!options_.stop_on_interrupt || interrupted_) return std::optional<Json>();
-        interrupted_ = true;
-        AskToStop();
-        continue;
+        const auto again = lost.Wait(why, interrupt.fd());
+        if (again) continue;
+        if (again.error().code != ErrorCode::kCancelled || !interrupt.Take()) {
+          return Fail(again.error());
+        }
       }
-      if (reply && options_.once) return std::optional<Json>();
-      // The server may be restarting; the job goes on meanwhile, so do we.
-      if (!reply && !RowOf(reply.error().code).retry) return Fail(reply.error());
-      if (++failures > 50) return reply ? Fail(ErrorCode::kUnavailable, "the server keeps closing the connection") : Fail(reply.error());
-      ::usleep(std::min(failures, 10) * 100'000);
+      footer_.Clear();
+      if (!options_.stop_on_interrupt || interrupted_) return std::optional<Json>();
+      interrupted_ = true;
+      AskToStop();
     }
     footer_.Clear();
     return std::move(end_);

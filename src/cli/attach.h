@@ -16,6 +16,7 @@ namespace athanor {
 
 struct AttachOptions {
   std::string job;       // id
+  std::string name;      // for messages; empty: the id
   std::string query;     // of the stream: "phase=run&tail=10"
   bool json = false;     // NDJSON: one object an event
   bool quiet = false;
@@ -26,6 +27,8 @@ struct AttachOptions {
   std::function<std::string(std::string_view)> filter;  // what of the log's bytes is shown
 };
 
+// A server that dies meanwhile is waited for, and started again where that is ours to do
+// (lost_server.h); no byte of the log is shown twice or left out.
 // Until the job is over, or (without stop_on_interrupt) Ctrl-C. The final record.
 Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options);
 

@@ -2,14 +2,12 @@
 
 #include <fcntl.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <mutex>
 #include <thread>
 
@@ -19,6 +17,9 @@
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "cli/service.h"
+#include "link/server_record.h"
+#include "net/unix_address.h"
 
 namespace athanor {
 namespace {
@@ -39,6 +40,12 @@ bool Answers(const Endpoint& endpoint) {
 
 Status StartServer(const Home& home, const Endpoint& endpoint) {
   ATHANOR_CHECK_OK(MakeDirs(home.root));
+  if (StartService(home)) {
+    for (int waited = 0; waited < kStartWaitMs; waited += 10) {
+      if (Exists(home.socket()) && Answers(endpoint)) return Ok();
+      ::usleep(10'000);
+    }
+  }
   UniqueFd log(::open(home.server_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return FailErrno("open " + home.server_log(), errno);
   ATHANOR_TRY(auto pid, SpawnDetached({ProgramPath(), "serve", "--auto"}, log.get()));
@@ -86,7 +93,7 @@ Result<Client> Client::Connect(const Home& home, bool start) {
   const char* token = std::getenv("ATHANOR_TOKEN");
   if (url && *url) {
     ATHANOR_TRY(auto endpoint, Endpoint::Parse(url));
-    Client client{HttpClient(endpoint)};
+    Client client(HttpClient(endpoint), home);
     client.token_ = token ? token : "";
     client.remote_ = true;
     return client;
@@ -100,17 +107,10 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
   const char* token = url && *url ? nullptr : std::getenv("ATHANOR_TOKEN");
   Endpoint endpoint;
   endpoint.unix_path = home.socket();
-  Client client{HttpClient(endpoint)};
+  Client client(HttpClient(endpoint), home);
   client.token_ = token ? token : "";
   if (!start) return client;
-  // Connecting is the test: a socket without a server refuses at once.
-  UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  bool fits = home.socket().size() < sizeof address.sun_path;
-  if (fits) std::memcpy(address.sun_path, home.socket().c_str(), home.socket().size() + 1);
-  bool up = fits ? ::connect(probe.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0
-                 : Answers(endpoint);
+  const bool up = client.Reachable();
   // The home of the user's server is out of sight in a job; one of the job's own may be made.
   if (!up && std::getenv("ATHANOR_JOB_ID") && ::access(home.root.c_str(), W_OK) != 0 &&
       errno != ENOENT) {
@@ -122,12 +122,28 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
     error.id = "ATH-A0010";
     return Fail(std::move(error));
   }
-  if (!up) {
-    ATHANOR_CHECK_OK(StartServer(home, endpoint));
-    client.started_ = true;
-    std::fprintf(stderr, "  started a server for %s (ath server status)\n", home.root.c_str());
-  }
+  if (!up) ATHANOR_CHECK_OK(client.StartHere());
   return client;
+}
+
+Status Client::StartHere(bool quiet) {
+  ATHANOR_CHECK_OK(StartServer(home_, client_.endpoint()));
+  started_ = true;
+  if (quiet) return Ok();
+  std::fprintf(stderr, "  started a server for %s (ath server status)\n", home_.root.c_str());
+  if (const auto record = ReadServerRecord(home_.root); record && !record->moved.empty()) {
+    std::fprintf(stderr, "  %s\n  run eval \"$(ath env)\" again in shells that use it\n",
+                 record->moved.c_str());
+  }
+  return Ok();
+}
+
+bool Client::Reachable() const {
+  if (remote_) return Answers(client_.endpoint());
+  // Connecting is the test: a socket without a server refuses at once.
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto address = UnixAddress::For(home_.socket());
+  return probe && address && ::connect(probe.get(), address->get(), address->size) == 0;
 }
 
 Result<HttpReply> Client::Do(HttpCall call) {

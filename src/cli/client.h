@@ -30,14 +30,22 @@ class Client {
   // The raw call, with authorization added; a refusal becomes an Error.
   Result<HttpReply> Do(HttpCall call);
 
+  // Starts this user's server where none answers; kUnavailable: it could not be started. Not where
+  // ATHANOR_URL leads.
+  Status StartHere(bool quiet = false);
+  // Whether a server takes connections now.
+  bool Reachable() const;
+  const Home& home() const { return home_; }
+
   bool started() const { return started_; }
   bool remote() const { return remote_; }  // by ATHANOR_URL
   std::string address() const { return client_.endpoint().ToString(); }
   HttpClient& http() { return client_; }
 
  private:
-  explicit Client(HttpClient client) : client_(std::move(client)) {}
+  Client(HttpClient client, Home home) : client_(std::move(client)), home_(std::move(home)) {}
   HttpClient client_;
+  Home home_;
   std::string token_;
   bool started_ = false;
   bool remote_ = false;

@@ -5,30 +5,37 @@
 #include <cstdlib>
 
 #include "base/files.h"
+#include "link/server_record.h"
 
 namespace athanor {
 
-Home HomeFromEnvironment() {
-  auto variable = [](const char* name) {
-    const char* value = std::getenv(name);
-    return std::string(value ? value : "");
-  };
-  auto absolute = [](std::string path) {
-    if (!path.empty() && path[0] == '/') return path;
-    char cwd[4096];
-    return ::getcwd(cwd, sizeof cwd) ? JoinPath(cwd, path) : path;
-  };
-  if (auto home = variable("ATHANOR_HOME"); !home.empty()) return {{absolute(home)}};
-  if (auto data = variable("XDG_DATA_HOME"); !data.empty()) return {{absolute(data) + "/athanor"}};
-  auto home = variable("HOME");
-  return {{(home.empty() ? "/root" : home) + "/.local/share/athanor"}};
+namespace {
+
+std::string Variable(const char* name) {
+  const char* value = std::getenv(name);
+  return value ? value : "";
 }
 
-std::string ProgramPath() {
-  char path[4096];
-  ssize_t n = ::readlink("/proc/self/exe", path, sizeof path - 1);
-  return n > 0 ? std::string(path, static_cast<size_t>(n)) : std::string("athanor");
+std::string Absolute(const std::string& path) {
+  if (!path.empty() && path[0] == '/') return path;
+  char cwd[4096];
+  return ::getcwd(cwd, sizeof cwd) ? JoinPath(cwd, path) : path;
 }
+
+}  // namespace
+
+std::string UsualHome() {
+  if (auto data = Variable("XDG_DATA_HOME"); !data.empty()) return Absolute(data) + "/athanor";
+  auto home = Variable("HOME");
+  return (home.empty() ? "/root" : home) + "/.local/share/athanor";
+}
+
+Home HomeFromEnvironment() {
+  if (auto home = Variable("ATHANOR_HOME"); !home.empty()) return {{Absolute(home)}};
+  return {{UsualHome()}};
+}
+
+std::string ProgramPath() { return ThisProgram(); }
 
 std::string PythonPackageDir() {
   auto beside = JoinPath(DirName(ProgramPath()), "python");

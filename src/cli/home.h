@@ -16,6 +16,8 @@ struct Home : StoreLayout {
 };
 
 Home HomeFromEnvironment();
+// Where it lies unless ATHANOR_HOME says otherwise.
+std::string UsualHome();
 // The path of this program, and of what is installed beside it.
 std::string ProgramPath();
 std::string PythonPackageDir();

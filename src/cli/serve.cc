@@ -17,6 +17,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -30,8 +31,10 @@
 #include "base/text.h"
 #include "base/thread_pool.h"
 #include "cli/home_lock.h"
+#include "cli/kept_port.h"
 #include "cli/machine.h"
 #include "cli/output.h"
+#include "cli/service_unit.h"
 #include "cli/settings.h"
 #include "cli/version.h"
 #include "door/artifact_places.h"
@@ -44,6 +47,7 @@
 #include "job/shown.h"
 #include "launch/process/process_backend.h"
 #include "link/aws_environment.h"
+#include "link/server_record.h"
 #include "net/http_server.h"
 #include "net/loop.h"
 #include "record/db/broken_log.h"
@@ -51,6 +55,7 @@
 #include "record/keys/key_file.h"
 #include "record/objects/directory_object_store.h"
 #include "record/studies/study_store.h"
+#include "run/folder_watch.h"
 #include "run/job_peers.h"
 #include "run/launch_supervisor.h"
 #include "run/start_lane.h"
@@ -69,6 +74,9 @@ constexpr int kLargeBlock = 1 << 20;
 constexpr rlim_t kOwnFiles = 512;
 constexpr Millis kGiveBackEvery{2'000};
 constexpr Millis kGiveBackWork{100};
+constexpr Millis kShortLife{60'000};  // one that was killed within it died soon
+constexpr Millis kPortPatience{2'000};
+constexpr Millis kPortPause{50};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
 constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
@@ -98,6 +106,23 @@ std::string UserName() {
   return std::to_string(::getuid());
 }
 
+// What to type to start such a server again.
+std::string CommandOf(const ServeOptions& options) {
+  if (options.by == StartedBy::kCommand) return "ath server start";
+  if (options.by == StartedBy::kService) return SystemctlFor(options.unit, "start");
+  std::string command = "ath serve";
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) command += std::string(" ") + flag + " " + ShellQuote(value);
+  };
+  if (options.port && *options.port != 0) add("--port", std::to_string(*options.port));
+  if (options.address != ServeOptions().address) add("--address", options.address);
+  add("--tls-cert", options.tls_cert);
+  add("--tls-key", options.tls_key);
+  add("--mlflow-artifact-root", options.mlflow_artifact_root);
+  if (options.simulate) command += " --simulate";
+  return command;
+}
+
 // Everything a server holds, built in order and torn down in reverse.
 class Server {
  public:
@@ -107,12 +132,25 @@ class Server {
   int Run() {
     auto status = Open();
     if (!status) {
-      PrintError(status.error(), options_.json);
       run_writes_.Stop();
+      // Another one was there first, or nobody wants it any more.
+      if (options_.revive && status.error().code == ErrorCode::kConflict) return 0;
+      PrintError(status.error(), options_.json);
       return RowOf(status.error().code).exit_status;
     }
     Announce();
-    loop_.Run();
+    {
+      const FolderWatch folder(EndWithHome());
+      loop_.Run();
+      // From here on nobody starts it again, however it ends.
+      if (!failed_) RemoveServerRecord(home_.root);
+      Close();
+    }
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  void Close() {
     jobs_->GiveUpWaiting();
     studies_->Stop();
     searches_.Stop();
@@ -127,16 +165,25 @@ class Server {
     SyncNow();
     KeepAtEnd();
     ::unlink(home_.socket().c_str());
-    return failed_ ? 1 : 0;
   }
 
- private:
+  FolderWatch::Options EndWithHome() {
+    return {home_.root,
+            [this] {
+              log_.Log(LogLevel::kError, "the home is gone: ending", {{"home", home_.root}});
+              loop_.Post([this] { loop_.Stop(); });
+            },
+            [] { ::_exit(1); }};
+  }
+
   Status Lock() {
-    ATHANOR_CHECK_OK(MakeDirs(home_.root));
+    if (!options_.revive) ATHANOR_CHECK_OK(MakeDirs(home_.root));
     auto lock = LockHome(home_, "ath server status\nath server stop");
     if (lock) {
       lock_ = std::move(*lock);
-      return Ok();
+      before_ = ReadServerRecord(home_.root);
+      if (!options_.revive || (before_ && before_->by == StartedBy::kCommand)) return Ok();
+      return Fail(ErrorCode::kConflict, "the server was asked to stop");
     }
     Error error = std::move(lock).error();
     if (error.code == ErrorCode::kConflict) error.what = "a server already runs for " + home_.root;
@@ -188,7 +235,20 @@ class Server {
     }
     loop_.After(kSyncEvery, [this] { SyncTick(); });
     loop_.After(kSilenceEvery, [this] { SilenceTick(); });
-    return Ok();
+    return Record();
+  }
+
+  // By which others know that it runs, and, should it be killed, that they may start it again.
+  Status Record() {
+    record_.by = options_.by;
+    record_.pid = ::getpid();
+    record_.url = context_->info.url;
+    record_.again = CommandOf(options_);
+    record_.started_ms = clock_.Wall().ms;
+    if (options_.revive && before_ && record_.started_ms - before_->started_ms < kShortLife.count()) {
+      record_.revivals = before_->revivals + 1;
+    }
+    return WriteServerRecord(home_.root, record_);
   }
 
   // What happened to a store: in the log once, and shown by `ath server status`.
@@ -412,31 +472,63 @@ class Server {
       error.id = "ATH-V0002";
       return Fail(std::move(error));
     }
-    auto listen = [&](uint16_t port) {
-      return tls ? http_->ListenTls(options_.address, port, options_.tls_cert, options_.tls_key)
-                 : http_->ListenTcp(options_.address, port);
-    };
-    auto port = listen(options_.port);
-    if (!port && options_.any_port && port.error().code == ErrorCode::kConflict) port = listen(0);
-    if (!port) {
-      Error error = port.error();
-      if (error.code == ErrorCode::kConflict) {
-        error.why = "port " + std::to_string(options_.port) + " is taken";
-        error.hint = "ath serve --port 0";
-        error.id = "ATH-V0003";
-      }
-      return Fail(std::move(error));
-    }
+    ATHANOR_TRY(const uint16_t port, ListenTcp(tls));
     auto host = options_.address.find(':') == std::string::npos ? options_.address
                                                                 : "[" + options_.address + "]";
     context_->info.url =
-        std::string(tls ? "https://" : "http://") + host + ":" + std::to_string(*port);
+        std::string(tls ? "https://" : "http://") + host + ":" + std::to_string(port);
     // Jobs and shells that were led here before find the new address. Nothing else needs it.
     if (auto written = WriteAwsOverlay(home_.aws(), context_->info.url); !written) {
       log_.Log(LogLevel::kWarning, "AWS clients may not find this server",
                {{"why", written.error().what}});
     }
     return Ok();
+  }
+
+  Result<uint16_t> ListenAt(uint16_t port, bool tls) {
+    return tls ? http_->ListenTls(options_.address, port, options_.tls_cert, options_.tls_key)
+               : http_->ListenTcp(options_.address, port);
+  }
+
+  // A port that is asked for is that one or none. Else it is the one that this home had, so that
+  // those who were given its address find it again.
+  Result<uint16_t> ListenTcp(bool tls) {
+    const auto kept = KeptPort(home_.root);
+    const uint16_t wanted = options_.port.value_or(kept.value_or(kUsualPort));
+    auto port = ListenAt(wanted, tls);
+    // What was its own is soon free again when a server was killed: a child that it was just
+    // starting may hold it for a moment.
+    for (auto waited = Millis(0); !port && !options_.port && kept && waited < kPortPatience &&
+                                  port.error().code == ErrorCode::kConflict;
+         waited += kPortPause) {
+      std::this_thread::sleep_for(kPortPause);
+      port = ListenAt(wanted, tls);
+    }
+    if (!port && port.error().code == ErrorCode::kConflict) {
+      if (options_.port) {
+        Error error = port.error();
+        error.why = "another program uses port " + std::to_string(wanted);
+        error.hint = "ath serve        uses the port of this home, or a free one\n"
+                     "ath serve --port 0";
+        error.id = "ATH-V0003";
+        return Fail(std::move(error));
+      }
+      for (const uint16_t other : PortsInsteadOf(wanted, home_.root)) {
+        port = ListenAt(other, tls);
+        if (port || port.error().code != ErrorCode::kConflict) break;
+      }
+      if (port) {
+        const std::string moved = "another program uses port " + std::to_string(wanted) +
+                                  ": this server listens on port " + std::to_string(*port) +
+                                  " from now on";
+        Notice(moved);
+        context_->info.notices = notices_;
+        if (kept) record_.moved = moved;  // shells may still have the old one
+      }
+    }
+    if (!port) return port;
+    if (options_.port != 0 && *port != kept) ATHANOR_CHECK_OK(KeepPort(home_.root, *port));
+    return port;
   }
 
   void Announce() {
@@ -514,6 +606,8 @@ class Server {
   Logger log_;
   Settings settings_;
   UniqueFd lock_;
+  std::optional<ServerRecord> before_;  // of the server before, if it was killed
+  ServerRecord record_;
   Loop loop_;
   ThreadPool writer_{1};
   ThreadPool effects_{1};

@@ -2,17 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "cli/home.h"
+#include "link/server_record.h"
 
 namespace athanor {
 
 struct ServeOptions {
   Home home;
   std::string address = "127.0.0.1";
-  uint16_t port = 7070;
-  bool any_port = false;  // started by a client: another port will do when 7070 is taken
+  std::optional<uint16_t> port;  // none: the home's own (cli/kept_port.h); 0: any
+  StartedBy by = StartedBy::kHand;
+  bool revive = false;  // only where a server was killed (link/server_record.h)
+  std::string unit;     // of the service, "user/NAME" or "system/NAME"
   bool json = false;
   bool simulate = false;
   std::string tls_cert;
@@ -20,7 +24,7 @@ struct ServeOptions {
   std::string mlflow_artifact_root;  // empty: in the home, through the server
 };
 
-// The exit status of the process. SIGTERM leaves jobs running.
+// The exit status of the process. SIGTERM leaves jobs running. Ends when its home is removed.
 int Serve(const ServeOptions& options);
 
 }  // namespace athanor

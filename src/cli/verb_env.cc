@@ -1,4 +1,4 @@
-// ath env aws: what a shell needs so that unmodified AWS programs reach this server.
+// ath env: what a shell needs so that unmodified programs (MLflow's, AWS's) reach this server.
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +24,10 @@ namespace athanor {
 namespace {
 
 constexpr char kSaved[] = "ATHANOR_OLD_";
+
+// Credentials for another server, which this one would refuse.
+constexpr const char* kMlflowInTheWay[] = {"MLFLOW_TRACKING_TOKEN", "MLFLOW_TRACKING_USERNAME",
+                                           "MLFLOW_TRACKING_PASSWORD"};
 
 using Variables = std::map<std::string, std::string>;
 
@@ -61,16 +65,11 @@ Result<AwsKey> KeyFor(Client& client, const std::string& path) {
 
 // What the shell had before the first of us; also when that was nothing.
 std::string Before(const std::string& name) {
-  return Environment("ATHANOR_ENV_AWS").empty() ? Environment(name) : Environment(kSaved + name);
+  return std::getenv((kSaved + name).c_str()) ? Environment(kSaved + name) : Environment(name);
 }
 
-Variables VariablesFor(const std::string& url, const std::string& dir, const AwsKey& key) {
-  Variables all = AwsVariables(url, dir, key);
-  // Other models of the user's stay in place behind ours.
-  if (const auto models = Before("AWS_DATA_PATH"); !models.empty()) {
-    all["AWS_DATA_PATH"] += ":" + models;
-  }
-  // A proxy of the user's cannot reach this machine's own address.
+// A proxy of the user's cannot reach this machine's own address.
+void AddNoProxy(Variables& all) {
   const bool proxied = !Environment("http_proxy").empty() || !Environment("HTTP_PROXY").empty() ||
                        !Environment("https_proxy").empty() || !Environment("HTTPS_PROXY").empty();
   for (const char* name : {"no_proxy", "NO_PROXY"}) {
@@ -79,30 +78,44 @@ Variables VariablesFor(const std::string& url, const std::string& dir, const Aws
       all[name] = before + (before.empty() ? "" : ",") + "127.0.0.1,localhost";
     }
   }
+}
+
+Variables VariablesFor(const std::string& url, const std::string& dir, const AwsKey& key) {
+  Variables all = AwsVariables(url, dir, key);
+  // Other models of the user's stay in place behind ours.
+  if (const auto models = Before("AWS_DATA_PATH"); !models.empty()) {
+    all["AWS_DATA_PATH"] += ":" + models;
+  }
   return all;
+}
+
+// Of which program a variable is; "" for those that several need.
+std::string KindOf(std::string_view name) {
+  if (StartsWith(name, "MLFLOW_")) return "mlflow";
+  return name == "no_proxy" || name == "NO_PROXY" ? "" : "aws";
 }
 
 // The value of each variable that is touched is kept under another name, so that --unset,
 // which may run much later, knows what to put back.
-void PrintExports(const Variables& all) {
-  const bool again = !Environment("ATHANOR_ENV_AWS").empty();
+void PrintExports(const Variables& all, const std::string& kind) {
   const auto save = [&](const std::string& name) {
-    if (again) return;
+    if (std::getenv((kSaved + name).c_str())) return;
     std::printf("export %s%s=%s\n", kSaved, name.c_str(), ShellQuote(Environment(name)).c_str());
   };
-  for (const char* name : kAwsInTheWay) {
+  const auto clear = [&](const char* name) {
     save(name);
     std::printf("unset %s\n", name);
-  }
+  };
+  if (kind != "mlflow") std::ranges::for_each(kAwsInTheWay, clear);
+  if (kind != "aws") std::ranges::for_each(kMlflowInTheWay, clear);
   for (const auto& [name, value] : all) {
     save(name);
     std::printf("export %s=%s\n", name.c_str(), ShellQuote(value).c_str());
   }
-  std::printf("export ATHANOR_ENV_AWS=1\n");
 }
 
 // Nothing, where nothing was set by us.
-void PrintUndo() {
+void PrintUndo(const std::string& kind) {
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view pair = *entry;
     const auto equal = pair.find('=');
@@ -115,6 +128,7 @@ void PrintUndo() {
       return std::isalnum(c) != 0 || c == '_';
     });
     if (name.empty() || !plain) continue;
+    if (!kind.empty() && !KindOf(name).empty() && KindOf(name) != kind) continue;
     if (old.empty()) {
       std::printf("unset %s %s\n", name.c_str(), saved.c_str());
     } else {
@@ -122,26 +136,39 @@ void PrintUndo() {
                   saved.c_str());
     }
   }
-  if (!Environment("ATHANOR_ENV_AWS").empty()) std::printf("unset ATHANOR_ENV_AWS\n");
+}
+
+Result<Variables> Made(const Home& home, const std::string& kind) {
+  ATHANOR_TRY(auto client, Client::Connect(home));
+  ATHANOR_TRY(const auto server, client.Get("/api/v1/server"));
+  const std::string url = Text(server, "url");
+  Variables all;
+  if (kind != "mlflow") {
+    const std::string dir = home.aws();
+    ATHANOR_CHECK_OK(MakeDirs(dir));
+    ATHANOR_TRY(const auto key, KeyFor(client, dir + "/key.json"));
+    ATHANOR_CHECK_OK(WriteAwsOverlay(dir, url));
+    all = VariablesFor(url, dir, key);
+  }
+  if (kind != "aws") {
+    const std::string where = client.remote() ? client.address() : url;
+    // The registry too: MLflow would look for models where another variable leads.
+    for (const char* name : {"MLFLOW_TRACKING_URI", "MLFLOW_REGISTRY_URI"}) all[name] = where;
+    const auto token = Environment("ATHANOR_TOKEN");
+    if (client.remote() && !token.empty()) all["MLFLOW_TRACKING_TOKEN"] = token;
+  }
+  AddNoProxy(all);
+  return all;
 }
 
 }  // namespace
 
-int EnvAwsVerb(const Common& common, bool unset) {
+int EnvVerb(const Common& common, const std::string& kind, bool unset) {
   if (unset) {
-    PrintUndo();
+    PrintUndo(kind);
     return 0;
   }
-  auto made = [&]() -> Result<Variables> {
-    ATHANOR_TRY(auto client, Client::Connect(common.home));
-    ATHANOR_TRY(const auto server, client.Get("/api/v1/server"));
-    const std::string url = Text(server, "url");
-    const std::string dir = common.home.aws();
-    ATHANOR_CHECK_OK(MakeDirs(dir));
-    ATHANOR_TRY(const auto key, KeyFor(client, dir + "/key.json"));
-    ATHANOR_CHECK_OK(WriteAwsOverlay(dir, url));
-    return VariablesFor(url, dir, key);
-  }();
+  auto made = Made(common.home, kind);
   if (!made) return Refuse(made.error(), common.json);
   if (common.json) {
     Json out = Json::object();
@@ -149,8 +176,9 @@ int EnvAwsVerb(const Common& common, bool unset) {
     std::printf("%s\n", DumpJson(out).c_str());
     return 0;
   }
-  PrintExports(*made);
-  PrintHint("for this shell: eval \"$(ath env aws)\"   to undo: eval \"$(ath env aws --unset)\"",
+  PrintExports(*made, kind);
+  const std::string verb = kind.empty() ? "ath env" : "ath env " + kind;
+  PrintHint("for this shell: eval \"$(" + verb + ")\"   to undo: eval \"$(" + verb + " --unset)\"",
             common.quiet);
   return 0;
 }

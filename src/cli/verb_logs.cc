@@ -87,6 +87,8 @@ int LogsVerb(const Common& common, const LogOptions& options) {
   if (options.follow || common.json) {
     AttachOptions attach;
     attach.job = ref;
+    attach.name = options.job;
+    attach.quiet = common.quiet;
     attach.query = *query;
     attach.json = common.json;
     attach.split = false;

@@ -158,6 +158,7 @@ int FollowJob(const Common& common, Client& client, const std::string& id,
               const std::string& name) {
   AttachOptions attach;
   attach.job = id;
+  attach.name = name;
   attach.query = "phase=all";
   attach.json = common.json;
   attach.quiet = common.quiet;

@@ -12,6 +12,7 @@
 #include "base/ids.h"
 #include "base/text.h"
 #include "cli/client.h"
+#include "cli/lost_server.h"
 #include "cli/refuse.h"
 #include "cli/study_screen.h"
 #include "cli/submission.h"
@@ -145,10 +146,15 @@ int Follow(const Common& common, Client& client, const std::string& id, const st
   const auto terminal = DetectTerminal();
   std::map<int64_t, std::string> seen;
   uint64_t lines = 0;
+  LostServer lost(client, name, common.quiet || common.json);
   for (;;) {
     auto study = client.Get("/api/v1/studies/" + id + "?after=" + std::to_string(lines) +
                             "&wait_ms=" + std::to_string(kWaitMs));
-    if (!study) return Refuse(study.error(), common.json);
+    if (!study) {
+      if (auto again = lost.Wait(study.error()); !again) return Refuse(again.error(), common.json);
+      continue;
+    }
+    lost.Answered();
     lines = study->value("lines", lines);
     ShowNews(*study, seen, common.json, terminal);
     if (!Over(*study)) continue;

@@ -110,6 +110,7 @@ int MetricsVerb(const Common& common, const std::string& job, const std::string&
 int RunsVerb(const Common& common, const RunsOptions& options);
 int CompareVerb(const Common& common, const std::vector<std::string>& runs);
 int EventsVerb(const Common& common, const std::string& job, bool follow);
+int ServerStartVerb(const Common& common);
 int ServerStatusVerb(const Common& common);
 int ServerStopVerb(const Common& common, const std::string& timeout);
 // To a folder or an archive, by the server if one runs.
@@ -119,6 +120,18 @@ int ServerRestoreVerb(const Common& common, const std::string& from);
 // Empties the server's stores of what no job needs; `older` is an age of caches, or empty.
 int GcVerb(const Common& common, bool dry_run, const std::string& older);
 int FsckVerb(const Common& common, bool repair, bool deep);
+// The server as a systemd service: of the user, or with `system` of the machine. `print`: only
+// shows the unit.
+int ServiceInstallVerb(const Common& common, bool system, bool print);
+int ServiceStatusVerb(const Common& common);
+int ServiceRemoveVerb(const Common& common);
+// Removes what is this user's: server, jobs, service, data.
+struct UninstallOptions {
+  bool dry_run = false;
+  bool keep_data = false;
+  bool yes = false;
+};
+int UninstallVerb(const Common& common, const UninstallOptions& options);
 int VersionVerb(const Common& common, bool verify);
 
 int RetryVerb(const Common& common, const std::string& job, const RunOptions& options);
@@ -148,8 +161,8 @@ int SecretListVerb(const Common& common);
 int SecretRemoveVerb(const Common& common, const std::string& name);
 int TokenCreateVerb(const Common& common, const std::string& note, const std::string& scope,
                     const std::string& expires, bool aws);
-// Prints exports for a shell, or what undoes them.
-int EnvAwsVerb(const Common& common, bool unset);
+// Prints exports for a shell, or what undoes them; `kind` is "mlflow", "aws" or, for all, empty.
+int EnvVerb(const Common& common, const std::string& kind, bool unset);
 int TokenListVerb(const Common& common);
 int TokenRevokeVerb(const Common& common, const std::string& id);
 

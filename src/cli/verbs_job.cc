@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/client.h"
+#include "cli/lost_server.h"
 #include "cli/output.h"
 #include "cli/pages.h"
 #include "cli/plot.h"
@@ -404,22 +405,33 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     if (!body) return Refuse(body.error(), common.json);
     only = Text(*body, "id");
   }
-  HttpCall call;
-  call.target = std::string("/api/v1/events?after=0&follow=") + (follow ? "true" : "false");
-  call.read_timeout = std::chrono::hours(24);
-  SseParser parser;
-  call.on_body = [&](std::string_view bytes) {
-    return parser
-        .Feed(bytes,
-              [&](const SseEvent& event) {
-                auto data = ParseJson(event.data);
-                if (data && (only.empty() || Text(*data, "job") == only)) print(*data);
-                return true;
-              })
-        .ok();
-  };
-  auto reply = client->Do(std::move(call));
-  return reply ? 0 : Refuse(reply.error(), common.json);
+  std::string last = "0";
+  LostServer lost(*client, "", common.quiet || common.json);
+  for (;;) {
+    HttpCall call;
+    call.target = "/api/v1/events?after=" + last + "&follow=" + (follow ? "true" : "false");
+    call.read_timeout = std::chrono::hours(24);
+    SseParser parser;
+    call.on_body = [&](std::string_view bytes) {
+      lost.Answered();
+      return parser
+          .Feed(bytes,
+                [&](const SseEvent& event) {
+                  if (!event.id.empty()) last = event.id;
+                  auto data = ParseJson(event.data);
+                  if (data && (only.empty() || Text(*data, "job") == only)) print(*data);
+                  return true;
+                })
+          .ok();
+    };
+    auto reply = client->Do(std::move(call));
+    if (reply && !follow) return 0;
+    const Error why = reply ? Error{ErrorCode::kUnavailable,
+                                    "the server keeps closing the connection", "", "", "", ""}
+                            : reply.error();
+    if (!follow) return Refuse(why, common.json);
+    if (auto again = lost.Wait(why); !again) return Refuse(again.error(), common.json);
+  }
 }
 
 }  // namespace athanor

@@ -40,6 +40,7 @@
 #include "run/outputs.h"
 #include "run/preparation.h"
 #include "run/publish.h"
+#include "run/server_guard.h"
 #include "run/shipper.h"
 #include "run/start_lane.h"
 #include "run/survival.h"
@@ -54,7 +55,7 @@ constexpr int kLaunchWaitMs = 5'000;
 // How long a supervisor that was told to kill its ranks may take to be gone.
 constexpr int kEndWaitMs = 10'000;
 // How often an agent that waits for an attempt looks whether there can be one.
-constexpr int kSpareLookMs = 5'000;
+constexpr int kSpareLookMs = 2'000;
 
 // Held seconds of an attempt: counted on the monotonic clock from the first agent's
 // start, so that a restart of the agent or a jump of the wall clock changes nothing.
@@ -218,6 +219,7 @@ void Agent::ListenForCommands() {
   auto endpoint = Endpoint::Parse(plan_.server);
   if (!endpoint) return;
   HttpClient client(*endpoint);
+  ServerGuard guard(plan_.hide_dir, clock_);
   int failures = 0;
   while (!leaving_ && !fenced_) {
     HttpCall call;
@@ -231,6 +233,11 @@ void Agent::ListenForCommands() {
     call.read_timeout = std::chrono::seconds(40);
     auto reply = client.Do(call);
     if (leaving_) return;
+    if (reply) {
+      guard.Answered();
+    } else {
+      guard.Unanswered();
+    }
     if (reply && reply->status == 410) return OnCommand(FencedFrame{});
     if (reply && reply->ok()) {
       failures = 0;
@@ -641,7 +648,11 @@ int RunAgentWhenAsked(char* placeholder) {
   do {
     length = ::recv(orders.get(), folder.data(), folder.size(), 0);
   } while (length < 0 && errno == EINTR);
-  if (length <= 0) return 0;
+  if (length <= 0) {
+    orders.reset();
+    StartServerAgain(DirName(DirName(std::string(name))));
+    return 0;
+  }
   folder.resize(static_cast<size_t>(length));
   orders.reset();
   if (folder.size() == name.size()) std::memcpy(placeholder, folder.data(), folder.size());

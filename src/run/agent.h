@@ -15,8 +15,9 @@ namespace athanor {
 int RunAgent(const std::string& attempt_dir);
 
 // An agent started before its attempt is known: waits on descriptor 3 for the attempt's
-// folder, writes it over `placeholder`, which is as long, and runs it. 0 also when the
-// other side closes first, or the folder of attempts is gone.
+// folder, writes it over `placeholder`, which is as long, and runs it. 0 also when the folder of
+// attempts is gone, or the other side closes first; a server that was killed is then started again
+// (server_guard.h).
 int RunAgentWhenAsked(char* placeholder);
 
 // Ends what is left of an attempt, without grace; prints "ended" once nothing runs.

@@ -46,7 +46,7 @@ WORDS = ((r"\{\{job\}\}|\{job\}|%s|%\.200s|\bJOB\b", "done"), (r"\bSTUDY\b", "se
 MENTIONED = set("""ath checkpoints|ath cp|ath diff|ath exec|ath export mlflow|ath export tb|ath import tb|ath interrupt|ath logs
     ath logs -f|ath replay|ath resume|ath retry|ath rm|ath run|ath run --|ath run --key|ath run --sagemaker|ath show
     ath stop|ath token|ath tune|ath tune --stdio|ath wait|ath wait --timeout|ath why|ath server backup
-    ath run --no-preflight ...""".replace("\n", "|").split("|"))
+    ath run --no-preflight ...|ath service""".replace("\n", "|").split("|"))
 MENTIONED = {one.strip() for one in MENTIONED}
 # How what is left open is filled, where the words above do not do. {running}, {fresh}: a job for
 # this command alone.
@@ -56,6 +56,7 @@ FILLED = {
     "ath cp …": "ath cp done:model/ copied",
     "ath diff %s %s": "ath diff done other",
     "ath diff A B": "ath diff done other",
+    "ath env …": "ath env mlflow",
     "ath events …": "ath events done",
     "ath exec JOB -- bash": "ath exec {running} -- bash",
     "ath exec …": "ath exec {running} -- true",
@@ -128,6 +129,9 @@ APART = {
     "ath server restore BACKUP": "restores", "ATHANOR_HOME=/a/new/folder ath server restore BACKUP": "restores",
     "ATHANOR_HOME=/a/new/folder ath server restore …": "restores",
     "ath init": "begins", "ath init --force": "begins",
+    "ath service install": "installs", "ath service install --system": "installs",
+    "ath uninstall": "leaves", "ath uninstall --dry-run --json": "leaves", "ath uninstall --keep-data": "leaves",
+    "ath uninstall --keep-data --yes": "leaves", "ath uninstall --yes": "leaves",
 }
 
 
@@ -270,6 +274,28 @@ class Offered(Case):
     def stops(self, command):
         with Server() as other:
             self.works(command, other.home)
+
+    def installs(self, command):
+        """Up to what it would write: tests/clients/test_leaving.py installs one for real."""
+        with Server(start=False) as other:
+            self.works(command + " --print", other.home)
+
+    def leaves(self, command):
+        """At a terminal, where it may ask."""
+        with Server() as other:
+            ours, theirs = os.openpty()
+            try:
+                os.write(ours, b"y\n")
+                environment = dict(other.environment, PATH=self.server.environment["PATH"])
+                done = subprocess.run(["sh", "-c", command], env=environment, cwd=other.work,
+                                      stdin=theirs, stdout=subprocess.PIPE, stderr=theirs,
+                                      timeout=4 * harness.PATIENCE)
+            finally:
+                os.close(ours)
+                os.close(theirs)
+            self.assertEqual(done.returncode, 0, done.stdout.decode())
+            stays = "--dry-run" in command or "--keep-data" in command
+            self.assertEqual(os.path.exists(os.path.join(other.home, "server")), stays)
 
     def checks(self, command):
         with Server() as other:
