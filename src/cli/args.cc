@@ -311,12 +311,12 @@ void AddActing(CLI::App& app, Values& v) {
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 
-  auto* cp = Verb(app, v, "cp", "Copy files of a job to this machine",
+  auto* cp = Verb(app, v, "cp", "Copy files of a job to this machine, or list them",
                   [&v] { return CpVerb(v.common, v.job, v.name); });
-  cp->add_option("from", v.job, "JOB:model/..., JOB:output/... or JOB:code/...")
+  cp->add_option("from", v.job, "File or folder that the script left, or model/, output/ or code/")
       ->type_name("JOB:PATH")->required();
-  cp->add_option("to", v.name, "Local file or folder")->type_name("PATH")->required();
-  cp->footer("Example:\n  ath cp @last:model/ .");
+  cp->add_option("to", v.name, "Local file or folder. Without it, the files are listed")->type_name("PATH");
+  cp->footer("Examples:\n  ath cp @last:model/ .\n  ath cp @last:model.pt .\n  ath cp @last:");
 
   auto* exported = Verb(app, v, "export", "Export a job's metrics for TensorBoard or MLflow, or as CSV or JSON",
                         [&v] { return ExportVerb(v.common, v.exported); });

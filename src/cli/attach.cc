@@ -20,6 +20,7 @@
 #include "cli/lost_server.h"
 #include "cli/reading.h"
 #include "job/causes.h"
+#include "job/record.h"
 #include "net/sse.h"
 
 namespace athanor {
@@ -154,6 +155,23 @@ Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options)
   return Follower(client, options).Run();
 }
 
+namespace {
+
+// What the script left in its working folder, and how to get it.
+void PrintFiles(const Json& output, const std::string& job) {
+  if (Number(output, "files") > 0) {
+    const auto get = "ath cp " + ShellQuote(job + ":" + Text(output, "largest")) + " .";
+    std::fprintf(stderr, "  outputs  %s, %s   %s\n",
+                 Counted(static_cast<uint64_t>(Number(output, "files")), "file").c_str(),
+                 HumanBytes(static_cast<uint64_t>(Number(output, "bytes"))).c_str(), get.c_str());
+  }
+  for (const auto& line : LeftOutLines(output.value("left_out", Json::object()))) {
+    std::fprintf(stderr, "  left out  %s\n", line.c_str());
+  }
+}
+
+}  // namespace
+
 void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   if (quiet) return;
   auto state = Text(record, "state");
@@ -171,11 +189,16 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   auto err = terminal;
   err.color = terminal.color && terminal.err_tty;
   std::fprintf(stderr, "  %s", Paint(err, InkOf(state), line).c_str());
-  for (const auto& output : record.value("outputs", Json::array())) {
+  const auto outputs = record.value("outputs", Json::array());
+  for (const auto& output : outputs) {
+    if (Text(output, "name") == Output::kFiles) continue;
     std::fprintf(stderr, "   %s %s", Text(output, "name").c_str(),
                  HumanBytes(output.value("bytes", uint64_t{0})).c_str());
   }
   std::fputs("\n", stderr);
+  for (const auto& output : outputs) {
+    if (Text(output, "name") == Output::kFiles) PrintFiles(output, Text(record, "name"));
+  }
   if (setup > 5'000 && setup > held / 2) {
     std::fprintf(stderr, "  preparing took %s; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());

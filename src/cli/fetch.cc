@@ -22,19 +22,23 @@ Scratch::~Scratch() {
   if (!path_.empty()) (void)RemoveTree(path_).ok();
 }
 
+Result<UniqueFd> FetchBlob(Client& client, const std::string& sha256, const std::string& dir) {
+  ATHANOR_TRY(auto file, UnnamedFile(dir));
+  HttpCall call;
+  call.target = "/api/v1/blobs/" + sha256;
+  call.body_to_fd = file.get();
+  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
 Status FetchSource(Client& client, const std::string& bundle, const std::string& dir) {
   ATHANOR_TRY(auto text, client.GetText("/api/v1/blobs/" + bundle));
   ATHANOR_TRY(auto manifest, ReadManifest(text));
   ATHANOR_CHECK_OK(MakeDirs(dir));
   ATHANOR_TRY(auto folder, OpenDir(dir));
-  return LayOut(manifest, folder.get(), [&](const std::string& sha) -> Result<UniqueFd> {
-    ATHANOR_TRY(auto file, UnnamedFile(dir));
-    HttpCall call;
-    call.target = "/api/v1/blobs/" + sha;
-    call.body_to_fd = file.get();
-    ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
-    ::lseek(file.get(), 0, SEEK_SET);
-    return file;
+  return LayOut(manifest, folder.get(), [&](const std::string& sha) {
+    return FetchBlob(client, sha, dir);
   });
 }
 

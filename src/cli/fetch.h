@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "cli/client.h"
 
@@ -21,6 +22,8 @@ class Scratch {
   std::string path_;
 };
 
+// A blob in a file without a name below `dir`, at its beginning.
+Result<UniqueFd> FetchBlob(Client& client, const std::string& sha256, const std::string& dir);
 // Lays the bundle out in `dir`, which is made; each file is checked against its hash.
 Status FetchSource(Client& client, const std::string& bundle, const std::string& dir);
 // Writes the answer to a GET into a new file.

@@ -10,6 +10,7 @@
 #include "base/format.h"
 #include "base/rfc3339.h"
 #include "base/text.h"
+#include "cli/output.h"
 
 namespace athanor {
 
@@ -63,6 +64,24 @@ std::string PointsTarget(const std::string& base, const std::string& name) {
 
 void Field(const char* name, const std::string& value) {
   if (!value.empty()) std::printf("  %-11s %s\n", name, value.c_str());
+}
+
+std::vector<std::string> LeftOutLines(const Json& left_out) {
+  std::vector<std::string> lines;
+  auto files = static_cast<uint64_t>(Number(left_out, "files"));
+  auto bytes = static_cast<uint64_t>(Number(left_out, "bytes"));
+  bool limited = false;
+  for (const auto& file : left_out.value("largest", Json::array())) {
+    const auto size = static_cast<uint64_t>(Number(file, "bytes"));
+    const auto why = Text(file, "why");
+    lines.push_back(Text(file, "name") + "  " + HumanBytes(size) + ": " + why);
+    limited = limited || why.find("limit") != std::string::npos;
+    files -= std::min<uint64_t>(files, 1);
+    bytes -= std::min(bytes, size);
+  }
+  if (files > 0) lines.push_back(Counted(files, "more file") + ", " + HumanBytes(bytes));
+  if (limited) lines.push_back("to keep more, set outputs: {limit: SIZE} in the job file");
+  return lines;
 }
 
 int PrintJson(const Json& body) {

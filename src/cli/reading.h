@@ -23,6 +23,9 @@ std::string NumberText(const Json& value);   // six digits; NaN and infinities b
 std::string PointsTarget(const std::string& base, const std::string& name);
 // "  name        value"; nothing when the value is empty.
 void Field(const char* name, const std::string& value);
+// What was not kept of the files that a script left, a line each: name, size and why. `left_out` is
+// that of an output, and may be empty.
+std::vector<std::string> LeftOutLines(const Json& left_out);
 int PrintJson(const Json& body);
 // A sentence for each metric of the job's own patterns that has no point: "loss: no line matched
 // 'loss=(\\S+)'".

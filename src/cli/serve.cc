@@ -374,6 +374,9 @@ class Server {
     plan.instance_type = !attempt.type.empty()                 ? attempt.type
                          : record.spec.resources.type.empty() ? kOwnMachine
                                                               : record.spec.resources.type;
+    for (const auto& output : record.outputs) {
+      if (output.is_listing()) plan.kept_files = output.blob;
+    }
     if (!record.resume_job.empty()) {
       plan.resume_dir = home_.jobs() + "/" + record.resume_job;
       plan.resume_from = record.resume_from;

@@ -1,8 +1,9 @@
-// ath cp JOB:path DEST: brings back what a job left.
+// ath cp JOB:path DEST: brings back what a job left. Without DEST: lists it.
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <climits>
 #include <cstdio>
 
 #include <nlohmann/json.hpp>
@@ -10,9 +11,11 @@
 #include "base/archive.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "base/unnamed_file.h"
 #include "cli/client.h"
 #include "cli/fetch.h"
+#include "cli/job_files.h"
+#include "cli/output.h"
+#include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
 
@@ -21,7 +24,7 @@ namespace {
 
 Status CopyFile(int in, const std::string& to, mode_t mode) {
   UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (!out) return FailErrno("write " + to, errno);
+  if (!out) return FailErrno("write " + Printable(to), errno);
   char buffer[1 << 16];
   for (;;) {
     ssize_t n = ::read(in, buffer, sizeof buffer);
@@ -31,43 +34,78 @@ Status CopyFile(int in, const std::string& to, mode_t mode) {
   }
 }
 
-Status CopyInto(const std::string& from, const std::string& to, uint64_t& files) {
-  struct stat info {};
-  if (::lstat(from.c_str(), &info) != 0) return FailErrno(from, errno);
-  if (S_ISDIR(info.st_mode)) {
-    ATHANOR_CHECK_OK(MakeDirs(to, 0755));
-    ATHANOR_TRY(auto names, ListDir(from));
-    for (const auto& name : names) {
-      ATHANOR_CHECK_OK(CopyInto(JoinPath(from, name), JoinPath(to, name), files));
+// What was fetched, into the place that was asked for.
+class Copy {
+ public:
+  // `name`: below the place, "" for what was asked for itself.
+  Status Into(const std::string& from, const std::string& to, const std::string& name = "") {
+    struct stat info {};
+    // What was asked for by the name of a link is what the link stands for.
+    const int looked = name.empty() ? ::stat(from.c_str(), &info) : ::lstat(from.c_str(), &info);
+    if (looked != 0) return FailErrno(Printable(from), errno);
+    if (S_ISDIR(info.st_mode)) {
+      ATHANOR_CHECK_OK(MakeDirs(to, 0755));
+      ATHANOR_TRY(auto names, ListDir(from));
+      for (const auto& entry : names) {
+        ATHANOR_CHECK_OK(Into(JoinPath(from, entry), JoinPath(to, entry),
+                              name.empty() ? entry : name + "/" + entry));
+      }
+      return Ok();
     }
+    if (S_ISLNK(info.st_mode)) return Link(from, to, name);
+    if (!S_ISREG(info.st_mode)) return Ok();
+    UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!in) return FailErrno(Printable(from), errno);
+    ++files_;
+    return CopyFile(in.get(), to, info.st_mode & 0777);
+  }
+  uint64_t files() const { return files_; }
+
+ private:
+  // One that would lead out of the place is not made: what is copied next could follow it.
+  Status Link(const std::string& from, const std::string& to, const std::string& name) {
+    char target[PATH_MAX];
+    const ssize_t length = ::readlink(from.c_str(), target, sizeof target - 1);
+    if (length <= 0) return FailErrno("read the link " + Printable(from), errno);
+    target[length] = '\0';
+    if (!LinkStaysBeneath(name, target)) {
+      std::fprintf(stderr, "  left out: %s, a link that leads out of the folder\n",
+                   Printable(name).c_str());
+      return Ok();
+    }
+    struct stat before {};
+    if (::lstat(to.c_str(), &before) == 0 && !S_ISDIR(before.st_mode)) ::unlink(to.c_str());
+    if (::symlink(target, to.c_str()) != 0) return FailErrno("make the link " + Printable(to), errno);
+    ++files_;
     return Ok();
   }
-  if (!S_ISREG(info.st_mode)) return Ok();
-  UniqueFd in(::open(from.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-  if (!in) return FailErrno(from, errno);
-  ++files;
-  return CopyFile(in.get(), to, info.st_mode & 0777);
-}
 
-// Lays an output's archive out in `dir`, through the one extraction path.
-Status FetchArchive(Client& client, const std::string& job, const std::string& output,
-                    const std::string& dir) {
-  ATHANOR_TRY(auto file, UnnamedFile(dir));
-  HttpCall call;
-  call.target = "/api/v1/jobs/" + UrlEncode(job) + "/outputs/" + output;
-  call.body_to_fd = file.get();
-  ATHANOR_TRY([[maybe_unused]] auto reply, client.Do(std::move(call)));
-  ::lseek(file.get(), 0, SEEK_SET);
-  auto tree = JoinPath(dir, "tree");
-  ATHANOR_CHECK_OK(MakeDirs(tree));
-  ATHANOR_TRY(auto tree_fd, OpenDir(tree));
-  return ExtractTar(file.get(), tree_fd.get());
-}
+  uint64_t files_ = 0;
+};
 
-// The source as it was packaged.
-Status FetchCode(Client& client, const std::string& job, const std::string& dir) {
-  ATHANOR_TRY(auto record, client.Get("/api/v1/jobs/" + UrlEncode(job)));
-  return FetchSource(client, record["spec"]["source"].value("bundle", ""), JoinPath(dir, "tree"));
+int ListFiles(const Common& common, const JobFiles& job, const std::string& path) {
+  const auto files = job.List(path);
+  if (!files) return Refuse(files.error(), common.json);
+  if (common.json) {
+    Json rows = Json::array();
+    for (const auto& file : *files) rows.push_back({{"path", file.path}, {"bytes", file.bytes}});
+    Json out = {{"files", std::move(rows)}};
+    if (!job.left_out().empty()) out["left_out"] = job.left_out();
+    std::printf("%s\n", DumpJson(out).c_str());
+    return 0;
+  }
+  for (const auto& file : *files) {
+    std::printf("%10s  %s\n", HumanBytes(file.bytes).c_str(), Printable(file.path).c_str());
+  }
+  for (const auto& line : path.empty() ? LeftOutLines(job.left_out()) : std::vector<std::string>()) {
+    std::fprintf(stderr, "  left out  %s\n", line.c_str());
+  }
+  for (const auto& file : *files) {
+    if (Printable(file.path) != file.path) continue;
+    PrintHint("ath cp " + ShellQuote(job.name() + ":" + file.path) + " .", common.quiet);
+    break;
+  }
+  return 0;
 }
 
 }  // namespace
@@ -78,49 +116,37 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
     Error error{ErrorCode::kInvalid, "no job to copy from", "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path", "ATH-C0020", ""};
     return Refuse(error, common.json);
   }
-  auto job = from.substr(0, colon);
   auto path = from.substr(colon + 1);
-  bool folder = EndsWith(path, "/");
+  while (StartsWith(path, "./")) path.erase(0, 2);
+  bool folder = path.empty() || EndsWith(path, "/");
   while (EndsWith(path, "/")) path.pop_back();
-  auto slash = path.find('/');
-  auto top = path.substr(0, slash);
-  auto rest = slash == std::string::npos ? std::string() : path.substr(slash + 1);
-  std::string output = top == "model" ? "model.tar.gz" : top == "output" ? "output.tar.gz" : "";
-  if (output.empty() && top != "code") {
-    Error error{ErrorCode::kInvalid, "there is no \"" + Printable(top) + "\" to copy",
-                "ath cp " + ShellQuote(job + ":model/") + " .\nath cp " + ShellQuote(job + ":output/") +
-                    " .\nath cp " + ShellQuote(job + ":code/") + " .",
-                "a job has model/, output/ and code/ (its source)", "ATH-C0021", ""};
-    return Refuse(error, common.json);
-  }
-  if (!rest.empty()) {
-    if (auto status = CheckRelativeName(rest); !status) return Refuse(status.error(), common.json);
+  if (!path.empty()) {
+    if (auto status = CheckRelativeName(path); !status) return Refuse(status.error(), common.json);
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
+  auto job = JobFiles::Open(*client, from.substr(0, colon));
+  if (!job) return Refuse(job.error(), common.json);
+  if (to.empty()) return ListFiles(common, *job, path);
   Scratch scratch("cp");
-  auto fetched = output.empty() ? FetchCode(*client, job, scratch.path())
-                                : FetchArchive(*client, job, output, scratch.path());
+  const auto fetched = job->Fetch(path, scratch.path());
   if (!fetched) return Refuse(fetched.error(), common.json);
-  auto source = JoinPath(scratch.path(), "tree") + (rest.empty() ? "" : "/" + rest);
-  if (!Exists(source)) {
-    Error error{ErrorCode::kNotFound, job + " has no " + Printable(path), "ath cp " + ShellQuote(job + ":" + top + "/") + " .", "", "ATH-C0022", ""};
-    return Refuse(error, common.json);
-  }
   struct stat info {};
   bool into = ::stat(to.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
   std::string target = to;
   struct stat what {};
-  ::stat(source.c_str(), &what);
-  // Like cp: a folder named with a slash gives its content, without one itself.
-  if (into && !(S_ISDIR(what.st_mode) && (folder || rest.empty()))) target = JoinPath(to, BaseName(path));
-  uint64_t files = 0;
-  if (auto status = CopyInto(source, target, files); !status) return Refuse(status.error(), common.json);
+  ::stat(fetched->c_str(), &what);
+  // Like cp: a folder named with a slash gives its content, without one itself; those of the
+  // contract always give their content.
+  const bool whole = folder || path == "model" || path == "output" || path == "code" || path == "files";
+  if (into && !(S_ISDIR(what.st_mode) && whole)) target = JoinPath(to, BaseName(path));
+  Copy copy;
+  if (auto status = copy.Into(*fetched, target); !status) return Refuse(status.error(), common.json);
   if (common.json) {
-    std::printf("%s\n", DumpJson(Json{{"files", files}, {"to", target}}).c_str());
+    std::printf("%s\n", DumpJson(Json{{"files", copy.files()}, {"to", target}}).c_str());
   } else {
-    std::printf("copied %llu file%s to %s\n", static_cast<unsigned long long>(files),
-                files == 1 ? "" : "s", target.c_str());
+    std::printf("copied %s to %s\n", Counted(copy.files(), "file").c_str(),
+                Printable(target).c_str());
   }
   return 0;
 }

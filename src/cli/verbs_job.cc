@@ -15,6 +15,7 @@
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
+#include "job/record.h"
 #include "net/sse.h"
 #include "price/price.h"
 
@@ -224,8 +225,18 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   }
   for (const auto& line : UnmatchedMetrics(*body)) Field("metric", line);
   for (const auto& output : body->value("outputs", Json::array())) {
-    Field("output", Text(output, "name") + "  " +
-                        HumanBytes(static_cast<uint64_t>(Number(output, "bytes"))));
+    const auto size = HumanBytes(static_cast<uint64_t>(Number(output, "bytes")));
+    if (Text(output, "name") != Output::kFiles) {
+      Field("output", Text(output, "name") + "  " + size);
+      continue;
+    }
+    if (const auto files = static_cast<uint64_t>(Number(output, "files"))) {
+      Field("output", Counted(files, "file") + "  " + size + "   ath cp " +
+                          ShellQuote(Text(*body, "name") + ":"));
+    }
+    for (const auto& line : LeftOutLines(output.value("left_out", Json::object()))) {
+      Field("left out", line);
+    }
   }
   Field("cost", HumanMoney(Number(*body, "cost_micros")) + "  (" +
                     Text((*body)["price"], "source") + ")");
@@ -269,6 +280,10 @@ int WhyVerb(const Common& common, const std::string& job) {
   print("what", Text(cause, "text"));
   if (state == "Unknown") print("since", Local(TimeOf(*body, "last_seen")));
   if (Text(cause, "detail") != Text(cause, "text")) print("where", Text(cause, "detail"));
+  for (const auto& output : body->value("outputs", Json::array())) {
+    const auto lines = LeftOutLines(output.value("left_out", Json::object()));
+    if (!lines.empty()) print("note", "files were not kept:\n" + Join(lines, "\n"));
+  }
   print("next", Text(cause, "hint"));
   if (!Text(cause, "code").empty()) {
     print("code", Text(cause, "code") + "   ath explain " + Text(cause, "code"));

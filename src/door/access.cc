@@ -51,6 +51,7 @@ constexpr Permission kPermissions[] = {
     {"jobs.remove", Access::kSubmit},
     {"jobs.outputs", Access::kRead},
     {"jobs.file", Access::kRead},
+    {"jobs.leftfile", Access::kRead},
     {"jobs.exec", Access::kAdmin},
     {"jobs.diff", Access::kRead},
     {"runs.list", Access::kRead},

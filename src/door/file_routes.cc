@@ -11,6 +11,8 @@
 #include "door/doors.h"
 #include "door/hub.h"
 #include "door/queries.h"
+#include "job/codec.h"
+#include "job/manifest.h"
 #include "job/shown.h"
 #include "link/job_dir.h"
 #include "record/objects/member_list.h"
@@ -82,6 +84,34 @@ void Get(DoorContext& context, const Call& call) {
   SendBlob(context, call, call.captures["sha256"]);
 }
 
+// The files of the working folder that a listing names.
+Result<BundleManifest> ListingOf(const DoorContext& context, const Output& output) {
+  ATHANOR_TRY(const auto fd, context.blobs.Read(output.blob));
+  ATHANOR_TRY(const auto text, ReadAll(fd.get(), kManifestTextLimit));
+  return ReadManifest(text);
+}
+
+Json MembersView(const DoorContext& context, const Output& output, const std::string& members_dir) {
+  Json rows = Json::array();
+  if (output.is_listing()) {
+    const auto listing = ListingOf(context, output);
+    if (!listing) return nullptr;
+    for (const auto& entry : listing->entries) {
+      Json row = {{"name", entry.path}, {"bytes", entry.size}};
+      if (entry.kind == BundleEntry::Kind::kLink) row["link"] = entry.target;
+      if (entry.kind == BundleEntry::Kind::kFile) row["sha256"] = entry.sha256;
+      rows.push_back(std::move(row));
+    }
+    return rows;
+  }
+  const auto members = MembersOf(members_dir, context.blobs, output.blob);
+  if (!members) return nullptr;
+  for (const auto& member : *members) {
+    rows.push_back({{"name", member.name}, {"bytes", member.bytes}});
+  }
+  return rows;
+}
+
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
@@ -93,15 +123,10 @@ void Outputs(DoorContext& context, const Call& call) {
     out["outputs"] = Json::array();
     for (const auto& output : outputs) {
       Json row = {{"name", output.name}, {"sha256", output.blob}, {"bytes", output.bytes}};
-      const auto members = EndsWith(output.name, ".tar.gz")
-                               ? MembersOf(members_dir, context.blobs, output.blob)
-                               : Result<std::vector<PackedMember>>(Fail(ErrorCode::kNotFound, ""));
-      if (members) {
-        row["members"] = Json::array();
-        for (const auto& member : *members) {
-          row["members"].push_back({{"name", member.name}, {"bytes", member.bytes}});
-        }
+      if (auto members = MembersView(context, output, members_dir); !members.is_null()) {
+        row["members"] = std::move(members);
       }
+      if (output.left_out.files > 0) row["left_out"] = ToJson(output)["left_out"];
       out["outputs"].push_back(std::move(row));
     }
     call.Json(200, DumpJson(out));
@@ -114,6 +139,7 @@ void OutputFile(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   std::string names;
   for (const auto& output : record->outputs) {
+    if (output.is_listing()) continue;  // each of its files is had by itself
     if (output.name == call.captures["name"]) return SendBlob(context, call, output.blob);
     names += (names.empty() ? "" : ", ") + output.name;
   }
@@ -124,6 +150,27 @@ void OutputFile(DoorContext& context, const Call& call) {
   error.hint = "ath show " + ShellQuote(record->spec.name);
   error.id = "ATH-R0008";
   call.Refuse(error);
+}
+
+// A file that the script left in its working folder.
+void SendLeftFile(DoorContext& context, const Call& call) {
+  const auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  OnReader(context, call, [&context, call, record = *record] {
+    const auto& path = call.captures["path"];
+    for (const auto& output : record.outputs) {
+      if (!output.is_listing()) continue;
+      const auto listing = ListingOf(context, output);
+      if (!listing) return call.Refuse(listing.error());
+      const auto* entry = listing->Find(path);
+      if (entry == nullptr || entry->kind != BundleEntry::Kind::kFile) continue;
+      return SendUserBytes(call, "application/octet-stream", false,
+                           context.blobs.Read(entry->sha256), BaseName(path));
+    }
+    call.Refuse(Error{ErrorCode::kNotFound,
+                      record.spec.name + " kept no file \"" + Printable(path.substr(0, 200)) + "\"",
+                      "ath cp " + ShellQuote(record.spec.name + ":"), "", "ATH-R0008", ""});
+  });
 }
 
 // What `ath exec` needs to enter a running job: only for callers on this machine.
@@ -160,6 +207,7 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
       {"GET", "/api/v1/blobs/{sha256}", "blobs.get", bind(Get)},
       {"GET", "/api/v1/jobs/{job}/outputs", "jobs.outputs", bind(Outputs)},
       {"GET", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", bind(OutputFile)},
+      {"GET", "/api/v1/jobs/{job}/outputs/files/{path...}", "jobs.leftfile", bind(SendLeftFile)},
       {"GET", "/api/v1/jobs/{job}/exec", "jobs.exec", bind(ExecInfo)},
   };
 }

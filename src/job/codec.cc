@@ -30,7 +30,9 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
                      std::same_as<T, StoredEvent> || std::same_as<T, Inventory> ||
                      std::same_as<T, SpotSpec> || std::same_as<T, CheckpointSpec> ||
                      std::same_as<T, RuleSpec> || std::same_as<T, CheckpointInfo> ||
-                     std::same_as<T, IntervalAdvice> || std::same_as<T, Firing>);
+                     std::same_as<T, IntervalAdvice> || std::same_as<T, Firing> ||
+                     std::same_as<T, OutputSpec> || std::same_as<T, LeftFile> ||
+                     std::same_as<T, LeftOut>);
 
 constexpr std::string_view kKinds[] = {"string", "number", "bool", "null", "json"};
 

@@ -113,12 +113,28 @@ void Fields(V& v, T& x) {
   v("lost_ms", x.lost_ms);
 }
 
+template <class V, Of<LeftFile> T>
+void Fields(V& v, T& x) {
+  v("name", x.name);
+  v("bytes", x.bytes);
+  v("why", x.why);
+}
+
+template <class V, Of<LeftOut> T>
+void Fields(V& v, T& x) {
+  v("files", x.files);
+  v("bytes", x.bytes);
+  v("largest", x.largest);
+}
+
 template <class V, Of<Output> T>
 void Fields(V& v, T& x) {
   v("name", x.name);
   v("blob", x.blob);
   v("bytes", x.bytes);
   v("files", x.files);
+  v("largest", x.largest);
+  v("left_out", x.left_out);
 }
 
 template <class V, Of<PriceTag> T>

@@ -125,13 +125,33 @@ struct Attempt {
   bool operator==(const Attempt&) const = default;
 };
 
-// An output kept after the end: an archive or file in the object store.
-struct Output {
-  std::string name;  // "model.tar.gz", "output.tar.gz"
-  std::string blob;  // sha256
+// A file that the script left and that was not kept.
+struct LeftFile {
+  std::string name;  // printable
   uint64_t bytes = 0;
+  std::string why;
+  bool operator==(const LeftFile&) const = default;
+};
+struct LeftOut {
   uint64_t files = 0;
+  uint64_t bytes = 0;
+  std::vector<LeftFile> largest = {};  // a few of them
+  bool operator==(const LeftOut&) const = default;
+};
+
+// What is kept of what the script left, in the object store: the model and output folders as
+// archives, and the files of the working folder by a listing (job/manifest.h) that names a blob each.
+struct Output {
+  static constexpr char kFiles[] = "files";  // the name of the listing
+
+  std::string name;  // "model.tar.gz", "output.tar.gz", or kFiles
+  std::string blob;  // sha256 of the archive or the listing
+  uint64_t bytes = 0;  // of the archive, or of all listed files
+  uint64_t files = 0;
+  std::string largest = {};  // of a listing: its largest file, if its name is printable
+  LeftOut left_out = {};     // of a listing
   bool operator==(const Output&) const = default;
+  bool is_listing() const { return name == kFiles; }
 };
 
 // The price in force when the job was submitted, in millionths of `currency` an hour.

@@ -55,7 +55,9 @@ JobRecord FullRecord() {
   attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, -3, 1, 4, "no"};
   attempt.off = {"pid namespace"};
   record.attempts = {attempt, Attempt{}};
-  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3}};
+  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},
+                    {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
+  record.spec.outputs = {false, {"*.pt"}, 7};
   record.same_as = "01hf";
   return record;
 }

@@ -121,6 +121,14 @@ struct CheckpointSpec {
   bool operator==(const CheckpointSpec&) const = default;
 };
 
+// What is kept of the files that the script leaves in its working folder.
+struct OutputSpec {
+  bool keep = true;
+  std::vector<std::string> files;  // patterns as in .gitignore; empty: every new or changed file
+  uint64_t limit = 1ull << 30;     // bytes of all of them
+  bool operator==(const OutputSpec&) const = default;
+};
+
 // A rule on a metric. What the numbers mean is the rule's: see the catalogue in job/rules.h.
 struct RuleSpec {
   std::string name;    // what firings are called; the rule's kind when not given
@@ -162,6 +170,7 @@ struct JobSpec {
   std::vector<ChannelSpec> data;
   std::string checkpoint_dir;  // empty: /opt/ml/checkpoints
   CheckpointSpec checkpoints;
+  OutputSpec outputs;
   std::vector<MetricSpec> metrics;
   std::vector<RuleSpec> rules;
   std::vector<SecretSpec> secrets;

@@ -109,6 +109,13 @@ void Fields(V& v, T& x) {
   v("uri", x.uri);
 }
 
+template <class V, Of<OutputSpec> T>
+void Fields(V& v, T& x) {
+  v("keep", x.keep);
+  v("files", x.files);
+  v("limit", x.limit);
+}
+
 template <class V, Of<RuleSpec> T>
 void Fields(V& v, T& x) {
   v("name", x.name);
@@ -149,6 +156,7 @@ void Fields(V& v, T& x) {
   v("data", x.data);
   v("checkpoint_dir", x.checkpoint_dir);
   v("checkpoints", x.checkpoints);
+  v("outputs", x.outputs);
   v("metrics", x.metrics);
   v("rules", x.rules);
   v("secrets", x.secrets);

@@ -24,6 +24,7 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["hide_dir"] = plan.hide_dir;
   json["supervisor"] = plan.supervisor;
   json["python_path"] = plan.python_path;
+  json["kept_files"] = plan.kept_files;
   json["resume_dir"] = plan.resume_dir;
   json["resume_from"] = plan.resume_from;
   json["mtbf_ms"] = plan.mtbf_ms;
@@ -56,6 +57,7 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.hide_dir = json.at("hide_dir").get<std::string>();
     plan.supervisor = json.at("supervisor").get<std::string>();
     plan.python_path = json.at("python_path").get<std::string>();
+    plan.kept_files = json.value("kept_files", "");
     plan.resume_dir = json.value("resume_dir", "");
     plan.resume_from = json.value("resume_from", "");
     plan.mtbf_ms = json.value("mtbf_ms", int64_t{0});

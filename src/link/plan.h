@@ -27,6 +27,7 @@ struct AttemptPlan {
   std::string supervisor;   // path of athanor-supervisor
   std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
   std::string python_path;  // where the athanor package lies; empty: none
+  std::string kept_files;   // listing of what earlier attempts left in the working folder; empty: none
   std::string resume_dir;     // job_dir of the job to go on from while this one has no checkpoint
   std::string resume_from;    // the checkpoint there; empty: the newest whole one
   int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: not known

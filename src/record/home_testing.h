@@ -41,7 +41,12 @@ inline JobRecord MakeHome(const StoreLayout& home) {
   source.bytes = script->bytes;
   record.spec.source.bundle = blobs->Put(WriteManifest(source))->sha256;
   const auto output = blobs->Put("a model");
-  record.outputs = {{"model.tar.gz", output->sha256, output->bytes, 1}};
+  const auto left = blobs->Put("left behind");
+  BundleManifest files;
+  files.entries.push_back({"notes.txt", BundleEntry::Kind::kFile, false, left->bytes,
+                           left->sha256, ""});
+  record.outputs = {{"model.tar.gz", output->sha256, output->bytes, 1},
+                    {Output::kFiles, blobs->Put(WriteManifest(files))->sha256, left->bytes, 1}};
   record.state = JobState::kCompleted;
   record.ended = WallTime{record.created.ms + 5};
   Attempt attempt;

@@ -45,6 +45,7 @@
 #include "run/start_lane.h"
 #include "run/survival.h"
 #include "run/usage.h"
+#include "run/working_files.h"
 #include "watch/scrub/scrubber.h"
 
 namespace athanor {
@@ -144,6 +145,7 @@ class Agent {
   void CheckLimits();
   void TellOfFullDisk();
   std::string FailureWords();
+  void Upload(UploadedFrame& uploaded);
   int Finish();
   int Leave(const Cause& cause);
   std::optional<Cause> FailedBefore() const;
@@ -506,6 +508,36 @@ std::string Agent::FailureWords() {
   return out;
 }
 
+// Each of the outputs is kept for itself: what cannot be had of one does not cost the others.
+void Agent::Upload(UploadedFrame& uploaded) {
+  const auto failed = [&](const Error& error) {
+    uploaded.failure = {"upload_failed", "outputs could not be kept: " + error.what, error.hint,
+                        error.why};
+  };
+  auto blobs = BlobStore::Open(plan_.blob_dir);
+  if (!blobs) return failed(blobs.error());
+  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle, plan_.kept_files, {}};
+  constexpr std::string_view kCode = "/opt/ml/code/";
+  if (StartsWith(plan_.spec.checkpoint_dir, kCode)) {
+    working.skip.push_back(plan_.spec.checkpoint_dir.substr(kCode.size()));
+  }
+  auto files = KeepWorkingFiles(working, plan_.spec.outputs, *blobs);
+  if (!files) failed(files.error());
+  auto outputs = KeepOutputs(ml_, *blobs, JoinPath(plan_.job_dir, job_dir::kMembers));
+  if (!outputs) failed(outputs.error());
+  if (outputs) {
+    if (auto published = PublishOutputs(plan_, ml_, *blobs, *outputs); !published) {
+      uploaded.failure = {"upload_failed",
+                          "outputs could not be put to " + plan_.spec.output_to + ": " +
+                              published.error().what,
+                          "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .",
+                          published.error().why};
+    }
+    uploaded.outputs = std::move(*outputs);
+  }
+  if (files && *files) uploaded.outputs.push_back(std::move(**files));
+}
+
 int Agent::Finish() {
   Ending ending;
   ending.plan = &plan_;
@@ -541,22 +573,7 @@ int Agent::Finish() {
   shipper_->Send(EndedFrame{exit, cause});
   UploadedFrame uploaded;
   uploaded.packages = packages_;
-  auto blobs = BlobStore::Open(plan_.blob_dir);
-  Result<std::vector<Output>> outputs =
-      blobs ? KeepOutputs(ml_, *blobs, JoinPath(plan_.job_dir, job_dir::kMembers))
-            : Result<std::vector<Output>>(Fail(blobs.error()));
-  Status published = Ok();
-  if (outputs) published = PublishOutputs(plan_, ml_, *blobs, *outputs);
-  if (outputs) uploaded.outputs = std::move(*outputs);
-  if (!published) {
-    uploaded.failure = {"upload_failed",
-                        "outputs could not be put to " + plan_.spec.output_to + ": " +
-                            published.error().what,
-                        "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .", published.error().why};
-  } else if (!outputs) {
-    uploaded.failure = {"upload_failed", "outputs could not be kept: " + outputs.error().what,
-                        outputs.error().hint, outputs.error().why};
-  }
+  Upload(uploaded);
   shipper_->Send(uploaded);
   (void)RemoveAttemptCgroup(cgroup_).ok();
   shipper_->Drain();

@@ -170,7 +170,16 @@ void ExitGate::ScrubFrames(std::vector<ReportFrame>& frames) {
       gate.ScrubCause(frame.cause);
       (void)gate.ScrubText(frame.exit.spawn_error);
     }
-    void operator()(UploadedFrame& frame) const { gate.ScrubCause(frame.failure); }
+    void operator()(UploadedFrame& frame) const {
+      gate.ScrubCause(frame.failure);
+      for (auto& output : frame.outputs) {
+        (void)gate.ScrubText(output.largest);
+        for (auto& left : output.left_out.largest) {
+          (void)gate.ScrubText(left.name);
+          (void)gate.ScrubText(left.why);
+        }
+      }
+    }
     void operator()(NoteFrame& frame) const { gate.ScrubCause(frame.cause); }
     void operator()(ResumedFrame&) const {}
     void operator()(CheckpointFrame&) const {}

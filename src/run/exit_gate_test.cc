@@ -116,7 +116,10 @@ TEST(ExitGate, EveryTextOfAReportIsClean) {
   ended.cause = cause;
   ended.exit.spawn_error = told;
   frames.emplace_back(ended);
-  frames.emplace_back(UploadedFrame{{}, cause, ""});
+  Output output;
+  output.largest = told;
+  output.left_out = {1, 1, {{told, 1, told}}};
+  frames.emplace_back(UploadedFrame{{output}, cause, ""});
   frames.emplace_back(StartedFrame{0, {told}, 1});
   Firing firing;
   firing.metric = firing.advice = told;

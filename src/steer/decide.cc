@@ -218,7 +218,8 @@ class Decider {
   Status On(const Uploaded& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     if (record().state != JobState::kUploading) return Ok();
-    record().outputs = e.outputs;
+    // One that could keep nothing leaves what earlier attempts kept.
+    if (e.failure.kind.empty() || !e.outputs.empty()) record().outputs = e.outputs;
     record().packages = e.packages;
     Cause cause = attempt().cause;
     // A script that succeeded but whose outputs are lost did not succeed for its owner.

@@ -146,6 +146,7 @@ bool HasSingleValue(KeyType type) {
     case KeyType::kTextList:
     case KeyType::kTextMap:
     case KeyType::kParams:
+    case KeyType::kPatterns:
     case KeyType::kGroup:
     case KeyType::kGroupMap:
     case KeyType::kGroupList:

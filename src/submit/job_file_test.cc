@@ -108,6 +108,21 @@ TEST(JobFile, TakesAGroupWithEverythingCommentedOut) {
   EXPECT_EQ(Parsed("run: a\nlimits:\n  # max_runtime: 8h\n").limits, LimitSpec{});
 }
 
+TEST(JobFile, OutputsArePatternsAMapAllOrNone) {
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(Parsed("run: a\noutputs:\n").outputs, OutputSpec{});
+  EXPECT_EQ(Parsed("run: a\noutputs: all\n").outputs, OutputSpec{});
+  EXPECT_FALSE(Parsed("run: a\noutputs: none\n").outputs.keep);
+  EXPECT_FALSE(Parsed("run: a\noutputs: []\n").outputs.keep);
+  EXPECT_FALSE(Parsed("run: a\noutputs: {files: []}\n").outputs.keep);
+  EXPECT_EQ(Parsed("run: a\noutputs: ['*.pt', runs/**]\n").outputs,
+            (OutputSpec{true, Texts{"*.pt", "runs/**"}, 1ull << 30}));
+  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 5GB, files: [a]}\n").outputs,
+            (OutputSpec{true, Texts{"a"}, 5'000'000'000}));
+  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 10MB}\n").outputs,
+            (OutputSpec{true, {}, 10'000'000}));
+}
+
 struct Bad {
   const char* text;
   const char* where;
@@ -126,6 +141,9 @@ constexpr Bad kBad[] = {
     {"run: x\n'data.*.from': 1\n", "job.yaml:2:1", "ATH-S0105", "unknown key"},
     {"run: x\nresources: {nodes: 2}\n", "job.yaml:2:13", "ATH-S0108", "not available yet"},
     {"run: x\nprofile: {}\n", "job.yaml:2:1", "ATH-S0108", "'profile' is not available yet"},
+    {"run: x\noutputs: some\n", "job.yaml:2:10", "ATH-S0106", "all or none"},
+    {"run: x\noutputs: {max: 1GB}\n", "job.yaml:2:11", "ATH-S0105", "'outputs' has no such key"},
+    {"run: x\noutputs: {limit: lots}\n", "job.yaml:2:18", "ATH-S0107", "outputs.limit"},
     {"run: x\nrules: [nam]\n", "job.yaml:2:9", "ATH-S0107", "nan"},
     {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107", "20s±10s"},
     {"run: x\nretry: {on: ['exit:x']}\n", "job.yaml:2:8", "ATH-S0107", "exit:75"},
@@ -341,6 +359,9 @@ TEST(JobSchema, HasEveryAvailableKeyAndNoOther) {
         at = &(*at)["items"]["anyOf"][1];
       } else if (at->contains("properties") && (*at)["properties"].contains(part)) {
         at = &(*at)["properties"][part];
+        if (at->contains("anyOf") && (*at)["anyOf"].back().contains("properties")) {
+          at = &(*at)["anyOf"].back();  // a short form and a map
+        }
       } else {
         there = false;
         break;

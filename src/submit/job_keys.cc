@@ -432,6 +432,30 @@ Status SetSeed(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   return Ok();
 }
 
+// `outputs: ["*.pt"]` is short for `outputs: {files: ["*.pt"]}`. What is said last counts alone:
+// a flag does not add to the patterns of a file.
+Status SetOutputs(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  spec.outputs = {};
+  if (node.kind == Kind::kMap || node.kind == Kind::kNull) {
+    return ReadGroup(source, spec, "outputs", node);
+  }
+  if (node.kind == Kind::kScalar && (node.text == "none" || node.text == "all")) {
+    spec.outputs.keep = node.text == "all";
+    return Ok();
+  }
+  if (node.kind != Kind::kSequence) {
+    return WrongKind(source, node, "outputs", "a list of patterns, a map, all or none");
+  }
+  spec.outputs.keep = !node.items.empty();
+  return Value{source, node, "outputs"}.List(spec.outputs.files);
+}
+
+Status SetOutputFiles(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  ATHANOR_CHECK_OK((Value{source, node, "outputs.files"}.List(spec.outputs.files)));
+  spec.outputs.keep = !spec.outputs.files.empty();
+  return Ok();
+}
+
 Status SetPriority(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   int64_t value = 0;
   ATHANOR_CHECK_OK((Value{source, node, "priority"}.Integer(INT32_MIN, INT32_MAX, value)));
@@ -641,6 +665,17 @@ constexpr KeyRow kRows[] = {
      "Whether a lower or a higher value is better.", "min",
      "min|max", ATHANOR_SET("checkpoints.keep.goal", Choice(s.checkpoints.best_goal))},
 
+    {"outputs", KeyType::kPatterns,
+     "Which files of the working folder to keep when the script ends: patterns as in .gitignore, "
+     "a map, `all` or `none`. Default: all files that are new or changed, up to 1 GiB.",
+     "['*.pt', runs/**]", "", SetOutputs},
+    {"outputs.files", KeyType::kTextList,
+     "Patterns of files to keep. A pattern with ! in front leaves files out.",
+     "['*.pt', runs/**, '!runs/cache/']", "", SetOutputFiles},
+    {"outputs.limit", KeyType::kBytes,
+     "Largest size of all kept files together. Files that do not fit are left out, and listed. "
+     "Default: 1GiB.", "5GB", "", ATHANOR_SET("outputs.limit", Size(s.outputs.limit))},
+
     {"metrics", KeyType::kGroupList,
      "Metrics to read from the script's output.",
      "[{name: loss, regex: 'loss=([0-9.]+)'}]", "", SetMetrics},
@@ -735,7 +770,6 @@ constexpr KeyRow kRows[] = {
     {"alerts", KeyType::kGroup, "Messages to people.", "", "", nullptr},
     {"extends", KeyType::kText, "Another job file to start from.", "", "", nullptr},
     {"nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
-    {"outputs", KeyType::kGroup, "More folders to keep.", "", "", nullptr},
     {"profile", KeyType::kGroup, "The profiler.", "", "", nullptr},
     {"team", KeyType::kText, "Who pays.", "", "", nullptr},
     {"environment.lock", KeyType::kText, "A lock file.", "", "", nullptr},

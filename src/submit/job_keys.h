@@ -28,6 +28,7 @@ enum class KeyType {
   kTextMap,    // names to texts
   kCommand,    // text for a shell, or a list of words
   kParams,     // names to anything
+  kPatterns,   // a list of texts, "none", or a map whose keys are rows "path.key"
   kGroup,      // a map whose keys are rows "path.key"
   kGroupMap,   // names to (a text, or a map with rows "path.*.key")
   kGroupList,  // a list of (a text, or a map with rows "path[].key")

@@ -52,6 +52,10 @@ Json TypeSchema(const KeyRow& row) {
                     {{"type", "array"}, {"items", TextSchema()}, {"minItems", 1}});
     case KeyType::kParams:
       return {{"type", "object"}};
+    case KeyType::kPatterns:
+      return {{"anyOf", Json::array({{{"type", "array"}, {"items", TextSchema()}},
+                                     {{"enum", Json::array({"all", "none"})}},
+                                     GroupSchema(row.path)})}};
     case KeyType::kGroup:
       return GroupSchema(row.path);
     case KeyType::kGroupMap:
@@ -101,6 +105,8 @@ std::string_view TypeName(const KeyRow& row) {
       return "text or list";
     case KeyType::kParams:
       return "map";
+    case KeyType::kPatterns:
+      return "list of texts or map";
     case KeyType::kGroup:
       return "map";
     case KeyType::kGroupMap:

@@ -26,6 +26,7 @@ TRAIN = """
         athanor.checkpoint(step, lambda path: open(path, "w").write(str(model["w"])))
     os.makedirs(os.environ["SM_MODEL_DIR"], exist_ok=True)
     open(os.path.join(os.environ["SM_MODEL_DIR"], "weights"), "w").write("w")
+    open("model.pt", "w").write("w")
     print("trained")
     if fresh and os.environ.get("FALLS"): raise ValueError("planted")
     """
@@ -53,6 +54,8 @@ MENTIONED = {one.strip() for one in MENTIONED}
 FILLED = {
     "ath checkpoints …": "ath checkpoints done",
     "ath cp JOB:model/ .": "ath cp done:model/ .",
+    "ath cp @last:": "ath cp done:",
+    "ath cp @last:model.pt .": "ath cp done:model.pt .",
     "ath cp …": "ath cp done:model/ copied",
     "ath diff %s %s": "ath diff done other",
     "ath diff A B": "ath diff done other",

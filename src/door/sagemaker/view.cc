@@ -196,7 +196,10 @@ void AddResults(Json& view, const Shown& shown) {
                        {"Timestamp", static_cast<double>(metric.last_wall_ns / 1'000'000) / 1000}});
   }
   if (!metrics.empty()) view["FinalMetricDataList"] = std::move(metrics);
-  const bool kept = record.state == JobState::kCompleted || !record.outputs.empty();
+  // Files of the working folder are not put there.
+  const bool kept = record.state == JobState::kCompleted ||
+                    std::any_of(record.outputs.begin(), record.outputs.end(),
+                                [](const Output& output) { return !output.is_listing(); });
   if (IsTerminal(record.state) && kept && !record.spec.output_to.empty()) {
     if (auto root = ObjectUri::Parse(record.spec.output_to)) {
       const auto model = *root / record.spec.name / "output" /

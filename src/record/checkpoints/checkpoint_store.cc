@@ -294,6 +294,15 @@ Status CheckpointStore::Remove(std::string_view id) {
   return RemoveLocked({parsed});
 }
 
+Status CheckpointStore::DropUnnamedParts(
+    uint32_t attempt, const std::function<bool(const std::string& sha256)>& needed) {
+  ATHANOR_TRY(const UniqueFd lock, Lock());
+  ATHANOR_TRY(const Fenced fenced, ReadFence(dir_));
+  if (fenced.attempt > attempt) return FencedOff(attempt, fenced.attempt);
+  RemoveUnnamedParts([&](const std::string& sha256) { return !needed(sha256); });
+  return Ok();
+}
+
 Result<std::vector<std::string>> CheckpointStore::ApplyKeep(const CheckpointSpec& spec,
                                                             const ValueOf& value_of) {
   ATHANOR_TRY(const UniqueFd lock, Lock());

@@ -78,6 +78,12 @@ class CheckpointStore {
   // `value_of`; removes the others and returns their ids. Damaged ones stay.
   Result<std::vector<std::string>> ApplyKeep(const CheckpointSpec& spec, const ValueOf& value_of);
 
+  // Removes the parts that no checkpoint names and that `needed` does not ask for: those of saves
+  // that were gone before they could be committed. Only for the attempt that stores them.
+  // kConflict: a later one has taken over.
+  Status DropUnnamedParts(uint32_t attempt,
+                          const std::function<bool(const std::string& sha256)>& needed);
+
   const BlobStore& parts() const { return parts_; }
   const std::string& shared_dir() const { return shared_dir_; }
 

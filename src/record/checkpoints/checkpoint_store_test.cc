@@ -130,6 +130,19 @@ TEST(CheckpointStore, PartsOfASyncThatWasNeverFinishedGoWithTheNextAttempt) {
   EXPECT_FALSE(Exists(dir / "manifests/.1-2.manifest.abc.tmp"));
 }
 
+TEST(CheckpointStore, OnlyTheAttemptThatStoresMayDropWhatNobodyNames) {
+  const TestDir dir;
+  auto store = OpenCheckpoints(dir.path());
+  ASSERT_TRUE(store.Fence(2).ok());
+  CommitStep(store, 2, 1, {{"a", "kept"}});
+  const auto pending = ManifestOf(store, 2, 2, {{"a", "being stored"}, {"b", "given up"}});
+  const auto needed = [&](const std::string& sha256) { return sha256 == pending.files[0].parts[0]; };
+  EXPECT_FALSE(store.DropUnnamedParts(1, needed).ok());
+  EXPECT_EQ(PartsKept(store), 3u);
+  ASSERT_TRUE(store.DropUnnamedParts(2, needed).ok());
+  EXPECT_EQ(PartsKept(store), 2u);
+}
+
 struct Keeping {
   const TestDir dir;
   CheckpointStore store = OpenCheckpoints(dir.path());

@@ -73,7 +73,7 @@ class Checker {
   // fsck_files.cc
   void NameBlobs(const JobRecord& record);
   void NameBlob(const std::string& sha256, std::optional<uint64_t> size, const std::string& by);
-  void NameBundle(const std::string& sha256, const std::string& by);
+  void NameBundle(const std::string& sha256, const std::string& what);
   Status ReadRuns(Database& database);
   void CheckBlobs();
   void CheckBlob(const std::string& sha256, const Named& named);

@@ -60,32 +60,36 @@ void Checker::NameBlob(const std::string& sha256, std::optional<uint64_t> size,
   if (size) named.size = size;
 }
 
-void Checker::NameBundle(const std::string& sha256, const std::string& by) {
+void Checker::NameBundle(const std::string& sha256, const std::string& what) {
   if (sha256.empty() || !bundles_.insert(sha256).second) return;
-  NameBlob(sha256, std::nullopt, "the source of " + by);
+  NameBlob(sha256, std::nullopt, what);
   const std::string path = fmt::format("{}/{}/{}", layout_.blobs(), sha256.substr(0, 2), sha256);
   const auto text = ReadFile(path, kManifestTextLimit);
   if (!text) return;  // told with the blobs
   auto manifest = ReadManifest(*text);
   if (!manifest) {
-    Add("blob", "the listing of the source of " + by + " cannot be read", manifest.error().what,
+    Add("blob", "the listing of " + what + " cannot be read", manifest.error().what,
         kRestore, path);
     return;
   }
   for (const auto& entry : manifest->entries) {
     if (entry.kind == BundleEntry::Kind::kFile) {
-      NameBlob(entry.sha256, entry.size, Printable(entry.path) + " in the source of " + by);
+      NameBlob(entry.sha256, entry.size, Printable(entry.path) + " in " + what);
     }
   }
 }
 
 void Checker::NameBlobs(const JobRecord& record) {
   const std::string by = "job " + Printable(record.spec.name);
-  NameBundle(record.spec.source.bundle, by);
+  NameBundle(record.spec.source.bundle, "the source of " + by);
   NameBlob(record.spec.source.git_diff, std::nullopt, "the uncommitted change of " + by);
   NameBlob(record.packages, std::nullopt, "the packages of " + by);
   for (const auto& output : record.outputs) {
-    NameBlob(output.blob, output.bytes, Printable(output.name) + " of " + by);
+    if (output.is_listing()) {
+      NameBundle(output.blob, "the files that " + by + " left");
+    } else {
+      NameBlob(output.blob, output.bytes, Printable(output.name) + " of " + by);
+    }
   }
 }
 

@@ -184,6 +184,14 @@ TEST_F(FsckTest, AFileOfASourceThatIsShorterIsFoundAndPutAside) {
   EXPECT_EQ(ReadFile(home_.lost_and_found() + path.substr(home_.root.size())), "print(");
 }
 
+TEST_F(FsckTest, AFileThatTheScriptLeftIsMissedByItsName) {
+  ASSERT_EQ(::unlink(BlobPath(Sha256Hex("left behind")).c_str()), 0);
+  const auto report = Look();
+  ASSERT_EQ(report.findings.size(), 1u);
+  EXPECT_EQ(report.findings.front().what,
+            "notes.txt in the files that job brisk-heron left is missing");
+}
+
 TEST_F(FsckTest, ABlobWithOtherBytesOfTheSameLengthIsFoundByLookingDeep) {
   Flip(BlobPath(record_.outputs.front().blob), 0);
   EXPECT_TRUE(Look().clean());

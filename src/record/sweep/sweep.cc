@@ -17,13 +17,19 @@ class Marks {
   Status Add(const JobRecord& record) {
     const auto& source = record.spec.source;
     for (const auto& name : {source.git_diff, record.packages}) names_.insert(name);
-    for (const auto& output : record.outputs) names_.insert(output.blob);
-    return AddBundle(source.bundle, record.spec.name);
+    for (const auto& output : record.outputs) {
+      if (output.is_listing()) {
+        ATHANOR_CHECK_OK(AddBundle(output.blob, "the files that " + record.spec.name + " left"));
+      } else {
+        names_.insert(output.blob);
+      }
+    }
+    return AddBundle(source.bundle, "the source of " + record.spec.name);
   }
   bool Has(const std::string& sha256) const { return names_.contains(sha256); }
 
  private:
-  Status AddBundle(const std::string& bundle, const std::string& job) {
+  Status AddBundle(const std::string& bundle, const std::string& what) {
     if (bundle.empty() || !names_.insert(bundle).second) return Ok();
     auto fd = blobs_.Read(bundle);
     // Gone already: it names nothing that could be laid out again.
@@ -32,7 +38,7 @@ class Marks {
     ATHANOR_TRY(const auto text, ReadAll(fd->get(), kManifestTextLimit));
     const auto manifest = ReadManifest(text);
     if (!manifest) {
-      return Fail(Error{ErrorCode::kCorrupt, "the listing of the source of " + job +
+      return Fail(Error{ErrorCode::kCorrupt, "the listing of " + what +
                         " cannot be read, so nothing was removed", "ath server stop\nath fsck",
                         manifest.error().what, "ATH-V0030", ""});
     }

@@ -58,6 +58,18 @@ TEST_F(SweepTest, RemovesWhatNoJobNames) {
   EXPECT_TRUE(blobs_.Has(job.outputs[0].blob));
 }
 
+// Planted bug: marking the listing of what a script left, but not what it lists.
+TEST_F(SweepTest, KeepsTheFilesOfAListingAndRemovesThemWithTheJob) {
+  auto job = SampleJob(1);
+  job.spec.source.bundle = "";
+  BundleManifest left;
+  left.entries.push_back({"model.pt", BundleEntry::Kind::kFile, false, 7, Blob("weights"), ""});
+  job.outputs = {{Output::kFiles, Blob(WriteManifest(left)), 7, 1}};
+  EXPECT_EQ(0u, Sweep({job}).value().removed) << "a live job's";
+  EXPECT_TRUE(blobs_.Has(left.entries[0].sha256));
+  EXPECT_EQ(2u, Sweep().value().removed) << "nobody's";
+}
+
 // Planted bug: a store that answers "there already" without noting it.
 TEST_F(SweepTest, KeepsWhatIsYoungOrWasUsedSince) {
   const auto young = Blob("written a minute ago", 60'000);

@@ -51,6 +51,7 @@ class CheckpointSync::Work {
   Status Begin();
   Result<std::optional<CheckpointInfo>> Look(How how);
   void Loop();
+  void EndStoring();
   void Start();
   void Stop();
   void NoteSave(const SaveNote& note);
@@ -68,6 +69,8 @@ class CheckpointSync::Work {
   void Choose(How how, const FolderScan& scan);
   void SetPending(Snapshot files);
   RestWatch::Writers Writers() const;
+  void ForgetGone(const FolderScan& scan);
+  void DropLeftovers();
   Kept KeepPending();
   Status KeepFiles();
   CheckpointManifest ManifestOfPending() const;
@@ -90,6 +93,7 @@ class CheckpointSync::Work {
   Snapshot committed_;
   std::vector<CheckpointFile> committed_files_;
   std::map<std::string, KeptFile> kept_;  // by name
+  bool leftovers_ = true;  // parts may be stored that neither a checkpoint nor kept_ names
   // As the script was given them; kept_ also has what was stored for a commit that never came.
   std::map<std::string, FileStamp> restored_;
   std::optional<CheckpointInfo> before_;  // newest of any attempt
@@ -280,11 +284,45 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   Choose(how, *scan);
   look_took_ = std::chrono::steady_clock::now() - Yielder::WaitedForProcessor() - begin;
   TellLeftOut(*scan);
+  ForgetGone(*scan);
   if (how == How::kRunning) TellRestless();
   // An empty folder is a script that cleans up or starts over, nothing to go back to.
   if (!pending_ || pending_->files.empty()) return std::nullopt;
   if (how == How::kRunning && clock_.Monotonic() < retry_at_) return std::nullopt;
   return KeepPending();
+}
+
+// A script that saves often removes files that are half stored. Their parts would stay until the
+// next attempt, however many there are.
+void CheckpointSync::Work::ForgetGone(const FolderScan& scan) {
+  for (auto kept = kept_.begin(); kept != kept_.end();) {
+    const auto& name = kept->first;
+    if (scan.files.count(name) > 0 || committed_.count(name) > 0 ||
+        (pending_ && pending_->files.count(name) > 0)) {
+      ++kept;
+      continue;
+    }
+    leftovers_ = true;
+    kept = kept_.erase(kept);
+  }
+}
+
+void CheckpointSync::Work::DropLeftovers() {
+  if (!leftovers_ || shared_) return;
+  leftovers_ = false;
+  std::set<std::string_view> needed;
+  for (const auto& [name, file] : kept_) needed.insert(file.parts.begin(), file.parts.end());
+  const auto dropped = store_.DropUnnamedParts(
+      options_.attempt, [&](const std::string& sha256) { return needed.count(sha256) > 0; });
+  if (!dropped) (void)Trouble(dropped.error());
+}
+
+// Nothing more will be committed; also of an agent that was killed nothing is left then.
+void CheckpointSync::Work::EndStoring() {
+  if (fenced_) return;
+  kept_.clear();
+  leftovers_ = true;
+  DropLeftovers();
 }
 
 Status CheckpointSync::Work::KeepFiles() {
@@ -296,7 +334,10 @@ Status CheckpointSync::Work::KeepFiles() {
   for (const auto& [name, file] : pending_->files) {
     if (!file.link.empty()) continue;
     KeptFile& kept = kept_[name];
-    if (kept.stamp != file.stamp) kept = {file.stamp, {}, false};
+    if (kept.stamp != file.stamp) {
+      leftovers_ = leftovers_ || !kept.parts.empty();
+      kept = {file.stamp, {}, false};
+    }
     if (kept.complete) continue;
     auto done = KeepFile(dir->get(), name, options_.part_bytes, shared_ ? nullptr : &store_.parts(),
                          yielder_.get(), kept);
@@ -336,6 +377,8 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
     // Changed or removed under our hands: that state is gone.
     if (kept.error().code == ErrorCode::kConflict) {
       pending_.reset();
+      leftovers_ = true;  // of the file that changed
+      DropLeftovers();
       return std::nullopt;
     }
     return Trouble(std::move(kept).error());
@@ -372,12 +415,18 @@ void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo
   retry_after_ = kFirstRetry;
   // Parts of what is not in the newest checkpoint may be removed from now on.
   for (auto kept = kept_.begin(); kept != kept_.end();) {
-    kept = committed_.count(kept->first) > 0 ? std::next(kept) : kept_.erase(kept);
+    if (committed_.count(kept->first) > 0) {
+      ++kept;
+      continue;
+    }
+    leftovers_ = true;
+    kept = kept_.erase(kept);
   }
   if (options_.committed) options_.committed(info);
   if (const auto thinned = store_.ApplyKeep(options_.spec, options_.value_of); !thinned) {
     (void)Trouble(thinned.error());
   }
+  DropLeftovers();
 }
 
 CheckpointSync::Work::Kept CheckpointSync::Work::Trouble(Error error) {
@@ -487,7 +536,9 @@ void CheckpointSync::NoteSave(const SaveNote& note) {
 }
 Result<std::optional<CheckpointInfo>> CheckpointSync::FinalSync(bool clean) {
   work_->Stop();
-  return work_->Look(clean ? How::kClean : How::kKilled);
+  auto last = work_->Look(clean ? How::kClean : How::kKilled);
+  work_->EndStoring();
+  return last;
 }
 Result<std::optional<CheckpointInfo>> CheckpointSync::Look() {
   return work_->Look(How::kRunning);

@@ -119,8 +119,12 @@ export interface Output {
   sha256?: string;
   bytes: number;
   files?: number;
-  members?: { name: string; bytes: number }[];
+  members?: { name: string; bytes: number; link?: string }[];
+  left_out?: { files: number; bytes: number; largest?: { name: string; bytes: number; why: string }[] };
 }
+
+/** The name of the output that lists the files of the working folder; the others are archives. */
+export const WORKING_FILES = 'files';
 
 export interface Job {
   id: string;

@@ -4,9 +4,27 @@ import { Await, Empty } from '../../parts/Box';
 import { Icon } from '../../parts/Icon';
 import { address, api, ApiError, part } from '../../state/api';
 import { route, setQuery } from '../../state/router';
-import type { ArtifactEntry, Job } from '../../state/types';
+import { WORKING_FILES, type ArtifactEntry, type Job, type Output } from '../../state/types';
 import { useLoaded } from '../../state/use';
 import { FileView } from './FileView';
+
+/** Archives list their files by name; those of the working folder can be had one by one. */
+function Members({ job, output }: { job: Job; output: Output }) {
+  if (!output.members?.length) return null;
+  return (
+    <details open={output.name === WORKING_FILES && output.members.length <= 20}>
+      <summary class="dim">{plural(output.members.length, 'file')}</summary>
+      {output.members.map((m) => (
+        <div key={m.name} class="mono">
+          {output.name === WORKING_FILES && !m.link
+            ? <a href={address(`jobs/${part(job.id)}/outputs/${WORKING_FILES}/${m.name.split('/').map(part).join('/')}`)}
+                download={m.name.split('/').pop()}>{m.name}</a>
+            : m.link ? `${m.name} → ${m.link}` : m.name} <span class="dim">{bytes(m.bytes)}</span>
+        </div>
+      ))}
+    </details>
+  );
+}
 
 function Outputs({ job }: { job: Job }) {
   const outputs = useLoaded(`${job.id} ${job.state}`, (signal) => api.outputs(job.id, signal));
@@ -20,16 +38,17 @@ function Outputs({ job }: { job: Job }) {
             {outputs.data.map((one) => (
               <tr key={one.name}>
                 <td>
-                  <strong>{one.name}</strong>
-                  {one.members?.length ? (
-                    <details>
-                      <summary class="dim">{plural(one.members.length, 'file')}</summary>
-                      {one.members.map((m) => <div key={m.name} class="mono">{m.name} <span class="dim">{bytes(m.bytes)}</span></div>)}
-                    </details>
-                  ) : null}
+                  <strong>{one.name === WORKING_FILES ? 'Working folder' : one.name}</strong>
+                  <Members job={job} output={one} />
+                  {one.left_out?.largest?.map((file) => (
+                    <div key={file.name} class="dim">Not kept: <span class="mono">{file.name}</span> {bytes(file.bytes)}: {file.why}</div>
+                  ))}
                 </td>
                 <td class="right">{bytes(one.bytes)}</td>
-                <td class="right"><a href={address(`jobs/${part(job.id)}/outputs/${part(one.name)}`)} download={one.name}>Download</a></td>
+                <td class="right">
+                  {one.name === WORKING_FILES ? null
+                    : <a href={address(`jobs/${part(job.id)}/outputs/${part(one.name)}`)} download={one.name}>Download</a>}
+                </td>
               </tr>
             ))}
           </tbody>
@@ -75,7 +94,7 @@ export function Artifacts({ run, job }: { run: string; job?: Job }) {
       <Await of={list}>
         {(entries) => entries.length === 0 && !path ? (
           job?.outputs?.length ? null : <Empty title="No artifacts">
-            <p>Files in <code>$SM_MODEL_DIR</code> and <code>$SM_OUTPUT_DATA_DIR</code>, and those logged through MLflow, stand here.</p>
+            <p>Files that the script leaves in its working folder, in <code>athanor.model_dir()</code> or <code>athanor.output_dir()</code>, and those logged through MLflow, stand here.</p>
           </Empty>
         ) : (
           <div class="files">

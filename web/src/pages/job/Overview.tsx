@@ -7,7 +7,7 @@ import { toneOf } from '../../parts/State';
 import { Span, Time, Took } from '../../parts/Time';
 import { api } from '../../state/api';
 import { href } from '../../state/router';
-import type { Attempt, Job, JobEvent, Run } from '../../state/types';
+import { WORKING_FILES, type Attempt, type Job, type JobEvent, type Run } from '../../state/types';
 import { useLoaded } from '../../state/use';
 import { Checkpoints } from './Checkpoints';
 import { Labels } from './Labels';
@@ -200,7 +200,7 @@ export function Overview({ job, run }: { job: Job; run?: Run }) {
             <section class="card">
               <header><h2>Outputs</h2><a href={href(['job', job.id, 'artifacts'])}>Files</a></header>
               <dl class="facts">
-                {job.outputs.map((out) => <><dt>{out.name}</dt><dd>{bytes(out.bytes)}{out.files ? `, ${plural(out.files, 'file')}` : ''}</dd></>)}
+                {job.outputs.map((out) => <><dt>{out.name === WORKING_FILES ? 'Working folder' : out.name}</dt><dd>{bytes(out.bytes)}{out.files ? `, ${plural(out.files, 'file')}` : ''}</dd></>)}
               </dl>
             </section>
           ) : null}

@@ -1,0 +1,59 @@
+// The files of a job as one tree, for `ath cp`: what the script left in its working folder, the
+// model folder as model/, the output folder as output/, and the source as code/.
+//
+// Where a name stands for two things: of model/ and output/ the contract's folder wins over a file
+// of that name in the working folder, and other files below are found too; code/ is the source
+// first. files/NAME always is the working folder's.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "base/result.h"
+#include "cli/client.h"
+#include "job/manifest.h"
+
+namespace athanor {
+
+class JobFiles {
+ public:
+  struct File {
+    std::string path;
+    uint64_t bytes = 0;
+  };
+
+  static Result<JobFiles> Open(Client& client, const std::string& job);
+
+  // By path. Below code/ only if `path` asks for it.
+  Result<std::vector<File>> List(const std::string& path) const;
+  // Brings what `path` names into `dir`, a folder of its own that is there, and returns where it
+  // lies: a file, or a folder. kNotFound (ATH-C0022) says what there is instead.
+  Result<std::string> Fetch(const std::string& path, const std::string& dir) const;
+
+  Json left_out() const;  // an object, empty if all was kept
+  const std::string& name() const { return name_; }
+
+ private:
+  explicit JobFiles(Client& client) : client_(&client) {}
+
+  bool HasArchive(const std::string& top) const;
+  Status FetchArchive(const std::string& top, const std::string& tree) const;
+  // A path of the working folder without the links in it.
+  std::string Resolved(std::string path) const;
+  // Lays those files out in `tree` that are `path` or lie below; whether there were any.
+  Result<bool> FetchLeft(const std::string& path, const std::string& tree) const;
+  Error Missing(const std::string& path) const;
+
+  Client* client_;
+  std::string id_;
+  std::string name_;
+  std::string state_;
+  std::string source_;  // the source's listing
+  std::vector<std::string> archives_;
+  BundleManifest left_;
+  std::string left_out_;  // as text
+};
+
+}  // namespace athanor
