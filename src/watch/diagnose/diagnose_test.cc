@@ -381,7 +381,7 @@ TEST(Diagnose, AKernelKillNamesPeakAndLimit) {
   evidence.exit->memory_peak = 15'900'000'000;
   evidence.exit->memory_limit = 16 * kGb;
   Expect(Diagnose(evidence), "out_of_memory",
-         "killed by the kernel: out of memory (peak 14.8 GiB, limit 14.9 GiB)",
+         "killed: out of memory (peak 14.8 GiB, limit 14.9 GiB)",
          "ath retry {job} --memory 29GiB", "");
   // A child was killed and the script reports it its own way.
   evidence.exit->signal = 0;

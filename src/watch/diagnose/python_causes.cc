@@ -247,7 +247,7 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
         "GPUs with more memory";
     return cause;
   }
-  cause.text = refused.empty() ? "killed by the kernel: out of memory" + amounts
+  cause.text = refused.empty() ? "killed: out of memory" + amounts
                                : "an allocation was refused: " + Short(refused) + amounts;
   if (limit > 0) {
     constexpr uint64_t kGib = 1ull << 30;
