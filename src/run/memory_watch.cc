@@ -18,8 +18,10 @@ constexpr uint64_t kFastestPerMs = 4'000'000;
 constexpr uint64_t kExpectedPerMs = 1'000'000;
 constexpr int64_t kShortestMs = 2;
 constexpr int64_t kLongestMs = 250;
+constexpr int64_t kLongestAfterDearMs = 2'000;
 // A look is not to take more of the time than one part of this.
 constexpr int64_t kShare = 20;
+constexpr int kMostTries = 4;
 
 int64_t MonotonicUs() {
   timespec now{};
@@ -103,7 +105,8 @@ int64_t PauseOfWatch(uint64_t limit, uint64_t used, int64_t look_us) {
       std::clamp<uint64_t>(room / kFastestPerMs, kShortestMs, kLongestMs));
   // A dear look is taken less often, but not so seldom that an eighth of the limit is overrun.
   const int64_t by_cost = std::max<int64_t>(look_us, 0) / 1000 * kShare;
-  const auto most = static_cast<int64_t>(std::min<uint64_t>(limit / 8 / kExpectedPerMs, kLongestMs));
+  const auto most =
+      static_cast<int64_t>(std::min<uint64_t>(limit / 8 / kExpectedPerMs, kLongestAfterDearMs));
   return std::max(by_room, std::min(by_cost, most));
 }
 
@@ -118,7 +121,7 @@ bool MemoryWatch::SameMemory(const ProcessInfo& child, const ProcessInfo& parent
   // The kernel does not say. Two that are alike to the last page are one, or have just forked and
   // share all.
   const auto status = [this](int pid) {
-    return ParseStatusMemory(ReadSmall(proc_ + "/" + std::to_string(pid) + "/status"));
+    return ParseStatusMemory(ReadSmall(PathOf(pid, "status")));
   };
   return child.rss_pages == parent.rss_pages && status(child.pid) == status(parent.pid);
 }
@@ -134,35 +137,90 @@ void MemoryWatch::CountOnce(std::vector<Process>& processes) const {
       continue;
     }
     // It costs by the page, and holds up a process that allocates: only here.
-    const std::string path = proc_ + "/" + std::to_string(process.info.pid) + "/smaps_rollup";
-    if (const auto part = ParseRollupMemory(ReadSmall(path))) process.bytes = part->sum();
+    const auto part = ParseRollupMemory(ReadSmall(PathOf(process.info.pid, "smaps_rollup")));
+    // Without: it has ended meanwhile, or does not let us look.
+    process.bytes = part ? part->sum() : WholeOf(process.info.pid);
   }
+}
+
+std::string MemoryWatch::PathOf(int pid, const char* file) const {
+  return proc_ + "/" + std::to_string(pid) + "/" + file;
+}
+
+uint64_t MemoryWatch::WholeOf(int pid) const {
+  return ParseStatusMemory(ReadSmall(PathOf(pid, "status"))).sum();
+}
+
+// Each with all that it shares.
+std::vector<MemoryWatch::Process> MemoryWatch::List(int root) const {
+  std::vector<Process> processes;
+  for (auto& info : DescendantsOf(ListProcesses(proc_), root)) {
+    if (info.state == 'Z' || dying_.contains({info.pid, info.start_ticks})) continue;
+    const uint64_t whole = WholeOf(info.pid);
+    processes.push_back({std::move(info), whole});
+  }
+  return processes;
+}
+
+// One part was read after the other. Who forks or ends in between changes what all others have: the
+// sum may then be of nothing that ever was, so it is taken again, and the least of them counts.
+std::vector<MemoryWatch::Process> MemoryWatch::ListOnce(int root,
+                                                        std::vector<Process> processes) const {
+  std::vector<Process> least;
+  for (int i = 0; i < kMostTries; ++i) {
+    CountOnce(processes);
+    if (i == 0 || Sum(processes) < Sum(least)) least = processes;
+    if (Sum(least) <= limit_) break;
+    auto again = List(root);
+    const bool same = std::equal(processes.begin(), processes.end(), again.begin(), again.end(),
+                                 [](const Process& a, const Process& b) {
+                                   return a.info.pid == b.info.pid &&
+                                          a.info.start_ticks == b.info.start_ticks;
+                                 });
+    if (same) break;
+    processes = std::move(again);
+  }
+  return least;
+}
+
+// More than was counted there is only by pages that were added since, which their processes show, or
+// copied, each by a fault. Of who came since all may be new.
+uint64_t MemoryWatch::MostNow(const std::vector<Process>& processes) const {
+  static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  uint64_t most = counted_;
+  for (const auto& process : processes) {
+    const auto known = known_.find({process.info.pid, process.info.start_ticks});
+    if (known == known_.end()) {
+      most += process.bytes;
+      continue;
+    }
+    if (process.bytes > known->second.bytes) most += process.bytes - known->second.bytes;
+    if (process.info.minor_faults > known->second.faults) {
+      most += (process.info.minor_faults - known->second.faults) * page;
+    }
+  }
+  return most;
 }
 
 MemoryWatch::Seen MemoryWatch::Look(int root) {
   const int64_t began = MonotonicUs();
-  std::vector<Process> processes;
-  uint64_t used = 0;
-  const auto add_up = [&] {
-    used = 0;
-    for (const auto& process : processes) used += process.bytes;
-  };
-  std::set<std::pair<int, uint64_t>> still_dying;
-  for (auto& info : DescendantsOf(ListProcesses(proc_), root)) {
-    if (info.state == 'Z') continue;
-    if (const std::pair key{info.pid, info.start_ticks}; dying_.contains(key)) {
-      still_dying.insert(key);
-      continue;
-    }
-    const std::string path = proc_ + "/" + std::to_string(info.pid) + "/status";
-    processes.push_back({std::move(info), ParseStatusMemory(ReadSmall(path)).sum()});
+  auto processes = List(root);
+  uint64_t used = Sum(processes);
+  if (used <= limit_) {
+    peak_ = std::max(peak_, used);
+    return {std::nullopt, PauseOfWatch(limit_, used, MonotonicUs() - began)};
   }
-  dying_ = std::move(still_dying);
-  add_up();
-  if (used > limit_) {
-    CountOnce(processes);
-    add_up();
+  used = MostNow(processes);
+  if (!known_.empty() && used <= limit_) {
+    return {std::nullopt, PauseOfWatch(limit_, used, MonotonicUs() - began)};
   }
+  known_.clear();
+  for (const auto& process : processes) {
+    known_[{process.info.pid, process.info.start_ticks}] = {process.bytes,
+                                                            process.info.minor_faults};
+  }
+  processes = ListOnce(root, std::move(processes));
+  counted_ = used = Sum(processes);
   peak_ = std::max(peak_, used);
   Seen seen;
   if (used > limit_) {
@@ -171,9 +229,16 @@ MemoryWatch::Seen MemoryWatch::Look(int root) {
                          [](const Process& a, const Process& b) { return a.bytes < b.bytes; });
     seen.kill = Victim{largest->info.pid, largest->info.comm};
     dying_.insert({largest->info.pid, largest->info.start_ticks});
+    known_.clear();
   }
   seen.pause_ms = PauseOfWatch(limit_, used, MonotonicUs() - began);
   return seen;
+}
+
+uint64_t MemoryWatch::Sum(const std::vector<Process>& processes) {
+  uint64_t sum = 0;
+  for (const auto& process : processes) sum += process.bytes;
+  return sum;
 }
 
 }  // namespace athanor

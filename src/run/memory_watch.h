@@ -7,12 +7,15 @@
 // files in /dev/shm that no process has mapped, and the kernel's own memory.
 //
 // How often to look follows from the room that is left: one that fills memory at 1 GB/s is found
-// soon after the limit, and a job far below it costs next to nothing.
+// soon after the limit, and a job far below it costs next to nothing. To count what is shared once
+// takes the kernel long; it is done only when the cheap numbers cannot rule out that the limit is
+// passed.
 //
 // Threads: one.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -63,13 +66,27 @@ class MemoryWatch {
     uint64_t bytes = 0;
   };
 
+  std::string PathOf(int pid, const char* file) const;
+  uint64_t WholeOf(int pid) const;
+  std::vector<Process> List(int root) const;
+  std::vector<Process> ListOnce(int root, std::vector<Process> processes) const;
   void CountOnce(std::vector<Process>& processes) const;
+  static uint64_t Sum(const std::vector<Process>& processes);
+  uint64_t MostNow(const std::vector<Process>& processes) const;
   bool SameMemory(const ProcessInfo& child, const ProcessInfo& parent) const;
 
   const uint64_t limit_;
   const std::string proc_;
   uint64_t peak_ = 0;
-  std::set<std::pair<int, uint64_t>> dying_;  // pid and start; not counted any more
+
+  // As it was at the last careful count, from which follows how much it can be at most by now.
+  struct Known {
+    uint64_t bytes = 0;
+    uint64_t faults = 0;
+  };
+  std::map<std::pair<int, uint64_t>, Known> known_;  // by pid and start
+  uint64_t counted_ = 0;
+  std::set<std::pair<int, uint64_t>> dying_;  // pid and start of who was killed: counts no more
 };
 
 // The time until the next look, by what is used now and what this look took. Apart, so that it
