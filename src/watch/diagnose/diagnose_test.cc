@@ -375,6 +375,20 @@ EndEvidence Ended(int code, int signal = 0) {
   return evidence;
 }
 
+TEST(Diagnose, AChildThatWasLostIsTold) {
+  EndEvidence evidence = Ended(0, 0);
+  evidence.exit->oom_child = "python3, pid 71";
+  evidence.exit->memory_limit = 16 * kGb;
+  Cause cause = Diagnose(evidence);
+  EXPECT_EQ(cause.kind, "completed");
+  EXPECT_EQ(cause.text,
+            "a child process was killed for memory (python3, pid 71); the script ended with 0 anyway");
+  EXPECT_NE(cause.hint.find("ath retry {job} --memory 29GiB"), std::string::npos) << cause.hint;
+  evidence.exit->oom_child = "unknown";
+  EXPECT_EQ(Diagnose(evidence).text,
+            "a child process was killed for memory; the script ended with 0 anyway");
+}
+
 TEST(Diagnose, AKernelKillNamesPeakAndLimit) {
   EndEvidence evidence = Ended(-1, SIGKILL);
   evidence.exit->oom_killed = true;
