@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <deque>
 #include <map>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -124,9 +125,23 @@ class Follower {
     } else if (event.event == "log") {
       Log(*data);
     } else {
+      if (event.event == "state" && !options_.quiet) SayStart(*data);
       footer_.On(event.event, *data);
     }
     if (event.event == "end") end_ = std::move(*data);
+  }
+
+  // Once, as soon as it is known.
+  void SayStart(const Json& data) {
+    if (!options_.head) return;
+    std::string lines;
+    if (!std::exchange(gpus_said_, gpus_said_ || data.contains("auto_gpus"))) {
+      if (const auto gpus = AutoGpusText(data); !gpus.empty()) lines += "  gpus    " + gpus + "\n";
+    }
+    if (!std::exchange(limits_said_, limits_said_ || data.contains("off"))) {
+      if (const auto limits = LimitsText(data); !limits.empty()) lines += "  limits  " + limits + "\n";
+    }
+    footer_.Print(lines, stderr);
   }
 
   static std::string Bytes(const Json& data) {
@@ -147,6 +162,8 @@ class Follower {
   std::string last_id_;
   std::optional<Json> end_;
   bool interrupted_ = false;
+  bool gpus_said_ = false;
+  bool limits_said_ = false;
 };
 
 }  // namespace
@@ -155,6 +172,22 @@ Result<std::optional<Json>> Attach(Client& client, const AttachOptions& options)
   return Follower(client, options).Run();
 }
 
+std::string AutoGpusText(const Json& placement) {
+  std::vector<std::string> devices;
+  for (const auto& device : placement.value("auto_gpus", Json::array())) {
+    devices.push_back(DumpJson(device));
+  }
+  return devices.empty() ? "" : Join(devices, ",") + " (all that no other job reserved)";
+}
+
+std::string LimitsText(const Json& attempt) {
+  for (const auto& off : attempt.value("off", Json::array())) {
+    if (auto text = off.get<std::string>(); StartsWith(text, kLimitsMark)) {
+      return Printable(text.substr(kLimitsMark.size()));
+    }
+  }
+  return {};
+}
 namespace {
 
 // What the script left in its working folder, and how to get it.
@@ -207,7 +240,10 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     std::fprintf(stderr, "  metric %s\n", line.c_str());
   }
   auto name = Text(record, "name");
-  if (state != "Completed" && record.contains("cause")) {
+  const auto& attempts = record.value("attempts", Json::array());
+  const bool lost_child = !attempts.empty() && attempts.back().contains("exit") &&
+                          attempts.back()["exit"].contains("oom_child");
+  if ((state != "Completed" || lost_child) && record.contains("cause")) {
     std::fprintf(stderr, "  %s\n", Text(record["cause"], "text").c_str());
     std::fprintf(stderr, "  ath why %s\n", ShellQuote(name).c_str());
   } else {

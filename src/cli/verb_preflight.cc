@@ -136,6 +136,7 @@ Result<JobSpec> Preflight::Derive(const std::string& data_dir) {
     spec.resources.type.clear();
     spec.resources.gpus =
         std::min<uint32_t>(type.gpus, static_cast<uint32_t>(Number(machine, "gpus")));
+    spec.resources.no_gpus = spec.resources.gpus == 0;
   }
   spec.resources.spot = {};
   spec.retry = {};

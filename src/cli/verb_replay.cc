@@ -143,7 +143,9 @@ class Stage {
                              "ATHANOR_CAPTURE_DIR", "ATHANOR_CHECKPOINT_EVERY_MS"}) {
       env.erase(name);
     }
-    if (plan_.spec.resources.gpus > 0) env.erase("CUDA_VISIBLE_DEVICES");
+    if (!plan_.spec.resources.no_gpus && plan_.spec.resources.type.empty()) {
+      env.erase("CUDA_VISIBLE_DEVICES");
+    }
     for (const char* name : {"TERM", "DISPLAY", "CUDA_VISIBLE_DEVICES", "PYTHONBREAKPOINT"}) {
       if (const char* value = std::getenv(name)) env[name] = value;
     }

@@ -162,6 +162,7 @@ int FollowJob(const Common& common, Client& client, const std::string& id,
   attach.query = "phase=all";
   attach.json = common.json;
   attach.quiet = common.quiet;
+  attach.head = true;
   auto end = Attach(client, attach);
   if (!end) return Refuse(end.error(), common.json);
   if (!*end) {

@@ -20,6 +20,7 @@
 #include "cli/verbs.h"
 #include "cli/version.h"
 #include "run/cgroup_driver.h"
+#include "run/cgroup_policy.h"
 #include "run/launch_supervisor.h"
 #include "submit/job_file.h"
 
@@ -111,13 +112,10 @@ std::vector<Finding> Examine(const Home& home) {
                  isolation.off.empty() ? "each job has its own /opt/ml, processes and host name"
                                        : Join(isolation.off, "; "),
                  isolation.off.empty() ? "" : "jobs still run; their paths are in the SM_* variables"});
-  auto cgroups = CgroupDriver::Detect();
-  const auto* memory = cgroups.Find("memory");
-  bool limits = memory && ::access(memory->own_dir.c_str(), W_OK) == 0;
-  out.push_back({"limits", limits,
-                 limits ? fmt::format("memory and CPU limits with cgroup v{}", memory->version)
-                        : "this user cannot write to a cgroup",
-                 limits ? "" : "memory limits are off; run as root or delegate a cgroup"});
+  const auto limits = LimitsHere(CgroupDriver::Detect());
+  out.push_back({"limits", limits.empty(),
+                 limits.empty() ? "memory, CPUs and processes are limited by cgroups" : limits,
+                 limits.empty() ? "" : "run the server as root, or give it a cgroup of its own (docs/limits.md)"});
   const auto supervisor = DefaultSupervisorPath();
   out.push_back({"supervisor", supervisor.has_value(), supervisor ? *supervisor : supervisor.error().what,
                  supervisor ? "" : supervisor.error().hint});

@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
+#include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/lost_server.h"
 #include "cli/output.h"
@@ -29,6 +30,14 @@ std::string CommandText(const Json& spec) {
                                                : ShellQuote(word.get<std::string>()));
   }
   return Join(words, " ");
+}
+
+std::string GpusText(const Json& placement) {
+  std::vector<std::string> devices;
+  for (const auto& device : placement.value("gpus", Json::array())) {
+    devices.push_back(DumpJson(device));
+  }
+  return devices.empty() ? AutoGpusText(placement) : Join(devices, ",") + " (reserved)";
 }
 
 void ShowAttempts(const Json& job) {
@@ -56,7 +65,10 @@ void ShowAttempts(const Json& job) {
     if (attempt.contains("cause") && Text(attempt["cause"], "kind") == "preempted") {
       Field("  ended", Text(attempt["cause"], "text"));
     }
+    if (attempt.contains("placement")) Field("  gpus", GpusText(attempt["placement"]));
+    Field("  limits", LimitsText(attempt));
     for (const auto& off : attempt.value("off", Json::array())) {
+      if (StartsWith(off.get<std::string>(), kLimitsMark)) continue;
       Field("  off", off.get<std::string>());
     }
   }

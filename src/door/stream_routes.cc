@@ -178,6 +178,12 @@ std::string FrameOf(std::string_view name, const Json& data, std::string id = {}
   return FormatSse(event);
 }
 
+// What the attempt got that is not as it was asked for, or was not asked for.
+void AddStart(const Attempt& attempt, Json& data) {
+  if (!attempt.placement.auto_gpus.empty()) data["auto_gpus"] = attempt.placement.auto_gpus;
+  if (!attempt.off.empty()) data["off"] = attempt.off;
+}
+
 // One job, live: its log, states, numbers; ends when the job is over and all was sent.
 class JobStream final : public PieceFeed {
  public:
@@ -256,6 +262,7 @@ class JobStream final : public PieceFeed {
     if (!record) return;
     Json data = AcceptedView(context(), *record);
     data["cause"] = ToJson(ShownCause(*record, context().clock.Wall()));
+    if (const auto* attempt = record->current()) AddStart(*attempt, data);
     Event("state", data);
   }
 

@@ -92,7 +92,7 @@ constexpr CauseRow kCauses[] = {
      "did. The exit status of `ath run` is 128 plus the signal's number.",
      false, 0},
     {"out_of_memory", "ATH-J0137", "out of memory",
-     "The kernel killed the script because the job reached its memory limit (or the allocation "
+     "The script was killed because the job reached its memory limit (or the allocation "
      "itself was refused). `ath why` shows the peak and the limit; retry with more memory or a "
      "smaller batch.",
      false, 0},

@@ -34,9 +34,10 @@ JobRecord FullRecord() {
   Attempt attempt;
   attempt.id = AttemptId::New();
   attempt.number = 2;
-  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, true};
+  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, {2, 1}, true};
   attempt.held_ms = 1234;
   attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, 3, 1, 4, "no"};
+  attempt.exit->oom_child = "python3, pid 7";
   attempt.off = {"pid namespace"};
   attempt.spot = true;
   attempt.micros_per_hour = 95'400;

@@ -30,6 +30,7 @@ void Fields(V& v, T& x) {
   v("code", x.code);
   v("signal", x.signal);
   v("oom_killed", x.oom_killed);
+  v("oom_child", x.oom_child);
   v("disk_full", x.disk_full);
   v("done_called", x.done_called);
   v("memory_peak", x.memory_peak);
@@ -49,6 +50,7 @@ void Fields(V& v, T& x) {
   v("cpu_millis", x.cpu_millis);
   v("memory_bytes", x.memory_bytes);
   v("gpus", x.gpus);
+  v("auto_gpus", x.auto_gpus);
   v("simulated", x.simulated);
 }
 

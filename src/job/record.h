@@ -48,6 +48,7 @@ struct ExitInfo {
   int64_t notice_ms = -1;         // from the notice to the end; -1: there was none
   int64_t saved_ms = -1;          // from the notice to the checkpoint written after it; -1: none
   std::vector<std::string> matched;  // log:PATTERNs of retry.on that its last lines hold
+  std::string oom_child;  // "python3, pid 71": was killed for memory, and the script went on
   bool operator==(const ExitInfo&) const = default;
 };
 
@@ -57,8 +58,12 @@ struct Placement {
   uint32_t cpu_millis = 0;
   uint64_t memory_bytes = 0;  // reserved; 0: none
   std::vector<uint32_t> gpus; // device numbers
+  // Not reserved: what it may use because nobody had reserved it when it was placed, in the
+  // order in which it sees them. Empty where `gpus` is not.
+  std::vector<uint32_t> auto_gpus;
   bool simulated = false;     // the type is larger than this machine
   bool operator==(const Placement&) const = default;
+  const std::vector<uint32_t>& visible_gpus() const { return gpus.empty() ? auto_gpus : gpus; }
 };
 
 // A checkpoint that is whole: its manifest was committed.

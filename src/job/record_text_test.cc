@@ -51,8 +51,9 @@ JobRecord FullRecord() {
   record.spec.priority = std::numeric_limits<int32_t>::min();
   Attempt attempt;
   attempt.id = AttemptId::New();
-  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, true};
+  attempt.placement = {"process", 1500, 1ull << 40, {0, 3}, {2, 1}, true};
   attempt.exit = ExitInfo{-1, 9, true, false, true, 1, 2, -3, 1, 4, "no"};
+  attempt.exit->oom_child = "python3, pid 7";
   attempt.off = {"pid namespace"};
   record.attempts = {attempt, Attempt{}};
   record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},

@@ -65,7 +65,9 @@ struct ResourceSpec {
   std::string type;          // instance type by name; empty means by amounts
   uint32_t cpu_millis = 0;   // 1000 is one CPU; 0 means the default
   uint64_t memory_bytes = 0; // 0 means no limit
-  uint32_t gpus = 0;
+  uint32_t gpus = 0;         // to reserve
+  bool no_gpus = false;      // `gpus: 0`: sees none. Else, with gpus 0 and no type (`gpus: auto`),
+                             // it may use those that no other job reserved
   SpotSpec spot;
   bool operator==(const ResourceSpec&) const = default;
 };

@@ -60,6 +60,7 @@ void Fields(V& v, T& x) {
   v("cpu_millis", x.cpu_millis);
   v("memory_bytes", x.memory_bytes);
   v("gpus", x.gpus);
+  v("no_gpus", x.no_gpus);
   v("spot", x.spot);
 }
 

@@ -38,11 +38,11 @@ Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                       ""});
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
-  if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false};
+  if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false, false};
   if (simulate) {
     return Need{std::min(type.cpu_millis, inventory.cpu_millis),
                 std::min(type.memory_bytes, inventory.memory_bytes),
-                std::min(type.gpus, inventory.gpus), true};
+                std::min(type.gpus, inventory.gpus), true, false};
   }
   const auto largest = catalogue.LargestFitting(inventory);
   std::string hint = largest ? fmt::format("the largest type that fits: --type {}\n", largest->name)
@@ -69,7 +69,8 @@ Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory
                     inventory.gpus == 0 ? std::string("leave out --gpus to run on the CPU")
                                         : fmt::format("ask for less: --gpus {}", inventory.gpus));
   }
-  Need need{spec.cpu_millis, spec.memory_bytes, spec.gpus, false};
+  Need need{spec.cpu_millis, spec.memory_bytes, spec.gpus, false,
+            inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus};
   // A machine may have less than the default to give.
   if (need.cpu_millis == 0) need.cpu_millis = std::min(kDefaultCpuMillis, inventory.cpu_millis);
   return need;

@@ -18,6 +18,7 @@ struct Need {
   uint64_t memory_bytes = 0;  // 0: none reserved, and no limit
   uint32_t gpus = 0;
   bool simulated = false;  // the type is larger than this machine; clipped to it
+  bool auto_gpus = false;  // reserves none, and may use those that nobody reserved
   bool operator==(const Need&) const = default;
 };
 

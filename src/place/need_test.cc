@@ -37,6 +37,18 @@ TEST(Need, KeepsTheAmountsAskedForAlsoFractions) {
   EXPECT_EQ(*Ask(spec, Machine(2'000, 24 * kGib, 1)), (Need{500, 3 * kGib, 1, false}));
 }
 
+TEST(Need, OfAJobThatSaysNothingOfGpusIsWhatOthersLeave) {
+  const Inventory machine = Machine(2'000, 24 * kGib, 2);
+  EXPECT_EQ(*Ask({}, machine), (Need{1'000, 0, 0, false, true}));
+  EXPECT_FALSE(Ask({}, Machine())->auto_gpus);  // there are none
+  ResourceSpec spec;
+  spec.no_gpus = true;
+  EXPECT_FALSE(Ask(spec, machine)->auto_gpus);
+  spec.no_gpus = false;
+  spec.type = "ml.m5.large";  // has none, as on SageMaker
+  EXPECT_FALSE(Ask(spec, machine)->auto_gpus);
+}
+
 TEST(Need, OfATypeIsItsAmounts) {
   ResourceSpec spec;
   spec.type = "ml.m5.large";

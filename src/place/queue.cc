@@ -21,6 +21,7 @@ class Planner {
         all_(Room::Of(view.inventory)),
         free_(all_),
         device_taken_(view.inventory.gpus, false),
+        seen_by_(view.inventory.gpus),
         decisions_(view.waiting.size()) {
     Room held;
     for (const RunningJob& job : view.running) {
@@ -28,6 +29,7 @@ class Planner {
       for (uint32_t device : job.placement.gpus) {
         if (device < device_taken_.size()) device_taken_[device] = true;
       }
+      Share(job.placement.auto_gpus);
       Hold hold{&job, job.ends_by};
       if (hold.ends_by && *hold.ends_by <= view.now) hold.ends_by.reset();
       holds_.push_back(hold);
@@ -41,6 +43,12 @@ class Planner {
 
   std::vector<Decision> Run() {
     for (size_t index : Line()) Consider(index);
+    // After all reservations: nobody is shown a GPU that another is given in the same turn.
+    for (size_t index : sharing_) {
+      auto& devices = decisions_[index].placement->auto_gpus;
+      devices = OpenDevices();
+      Share(devices);
+    }
     Explain();
     return std::move(decisions_);
   }
@@ -95,15 +103,38 @@ class Planner {
     placement.cpu_millis = job.need.cpu_millis;
     placement.memory_bytes = job.need.memory_bytes;
     placement.simulated = job.need.simulated;
-    for (uint32_t device = 0; placement.gpus.size() < job.need.gpus; ++device) {
-      if (device_taken_[device]) continue;
-      device_taken_[device] = true;
-      placement.gpus.push_back(device);
+    if (job.need.auto_gpus) sharing_.push_back(index);
+    if (job.need.gpus > 0) {
+      placement.gpus = OpenDevices();
+      placement.gpus.resize(job.need.gpus);
+      std::sort(placement.gpus.begin(), placement.gpus.end());
+      for (uint32_t device : placement.gpus) device_taken_[device] = true;
     }
     free_ = free_.Minus(Room::Of(job.need));
     started_.push_back({job.id, job.name, placement, {}});
     started_.back().ends_by = LatestEnd(job);
     decisions_[index].placement = std::move(placement);
+  }
+
+  // Devices that nobody reserved, those first that the fewest jobs share: most scripts use the
+  // first one they see.
+  std::vector<uint32_t> OpenDevices() const {
+    std::vector<uint32_t> open;
+    for (uint32_t device = 0; device < device_taken_.size(); ++device) {
+      if (!device_taken_[device]) open.push_back(device);
+    }
+    std::stable_sort(open.begin(), open.end(), [this](uint32_t a, uint32_t b) {
+      return seen_by_[a] < seen_by_[b];
+    });
+    return open;
+  }
+
+  void Share(const std::vector<uint32_t>& devices) {
+    for (size_t i = 0; i < devices.size(); ++i) {
+      if (devices[i] >= seen_by_.size()) continue;
+      if (i == 0) ++seen_by_[devices[i]].first;
+      ++seen_by_[devices[i]].second;
+    }
   }
 
   // When the head can start at the latest, and what it will leave free then.
@@ -175,9 +206,12 @@ class Planner {
   Room free_;
   bool overfull_ = false;
   std::vector<bool> device_taken_;
+  // By how many jobs that reserved none each device is seen first, and at all.
+  std::vector<std::pair<uint32_t, uint32_t>> seen_by_;
   std::vector<Hold> holds_;
   std::vector<RunningJob> started_;
   std::vector<Decision> decisions_;
+  std::vector<size_t> sharing_;  // placed, and to see the GPUs that nobody reserved
   std::vector<size_t> blocked_;  // in line order; the first is the head
 
   Room head_need_;

@@ -11,6 +11,11 @@
 //  - otherwise, and when the head was overtaken more than kMaxOvertaken times or
 //    waits longer than kMaxHeadWait, a later job may use only what is free beyond
 //    the head's whole need.
+//
+// GPUs: one that is reserved has one holder. A job that asks for none in particular (`gpus: auto`)
+// reserves none and never waits for one: it gets all that nobody has reserved when it is placed,
+// first those that the fewest such jobs see first. It keeps them in its view; a job that reserves
+// is not held up by it, and takes the GPUs that the fewest such jobs see.
 #pragma once
 
 #include <chrono>

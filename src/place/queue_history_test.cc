@@ -61,6 +61,7 @@ class History {
     job.need.cpu_millis = static_cast<uint32_t>(500 * Pick(1, all.cpu_millis / 500));
     if (Pick(0, 2) == 0) job.need.memory_bytes = Pick(1, all.memory_bytes / kGib) * kGib;
     if (Pick(0, 2) == 0) job.need.gpus = static_cast<uint32_t>(Pick(0, all.gpus));
+    job.need.auto_gpus = job.need.gpus == 0 && all.gpus > 0 && Pick(0, 1) == 0;
     // A few sizes only, so that equal requests meet.
     if (Pick(0, 1) == 0) job.need = {1000, 0, 0, false};
     if (exact_ || Pick(0, 1) == 0) job.hold_limit = std::chrono::minutes(Pick(1, 4) * 10);
@@ -134,6 +135,13 @@ class History {
     ASSERT_EQ(placement.cpu_millis, job.need.cpu_millis);
     ASSERT_EQ(placement.memory_bytes, job.need.memory_bytes);
     ASSERT_EQ(placement.gpus.size(), job.need.gpus);
+    ASSERT_TRUE(job.need.auto_gpus || placement.auto_gpus.empty());
+    for (const RunningJob& other : view_.running) {
+      for (uint32_t device : other.placement.gpus) {
+        ASSERT_EQ(std::count(placement.auto_gpus.begin(), placement.auto_gpus.end(), device), 0)
+            << job.name << " was shown a GPU of " << other.name;
+      }
+    }
     ASSERT_TRUE(started_.insert(job.id).second) << job.name << " started twice";
     if (const auto promise = promised_.find(job.id); promise != promised_.end()) {
       ASSERT_LE(view_.now.ms, promise->second) << job.name << " was delayed by back-fill";

@@ -239,5 +239,63 @@ TEST(Queue, TheSameViewInAnyOrderGivesTheSameDecisions) {
   }
 }
 
+using Devices = std::vector<uint32_t>;
+
+WaitingJob Shares(uint8_t n) {
+  WaitingJob job = Waits(n, 100);
+  job.need.auto_gpus = true;
+  return job;
+}
+
+RunningJob RunsSharing(uint8_t n, Devices devices) {
+  RunningJob job = Runs(n, 100);
+  job.placement.auto_gpus = std::move(devices);
+  return job;
+}
+
+TEST(Queue, WhoReservesNoGpuSeesThoseThatNobodyReserved) {
+  QueueView view{{Shares(3)}, {Runs(1, 100, 0, {1})}, Machine(2, 24, 3), kNow};
+  auto placed = Plan(view)[0].placement;
+  ASSERT_TRUE(placed);
+  EXPECT_EQ(placed->auto_gpus, (Devices{0, 2}));
+  EXPECT_TRUE(placed->gpus.empty());
+  // All are reserved: it starts all the same, on the CPU.
+  view.running = {Runs(1, 100, 0, {0, 1, 2})};
+  placed = Plan(view)[0].placement;
+  ASSERT_TRUE(placed);
+  EXPECT_TRUE(placed->auto_gpus.empty());
+}
+
+TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
+  QueueView view{{Shares(1), Shares(2), Shares(3), Shares(4)}, {}, Machine(2, 24, 3), kNow};
+  const auto plan = Plan(view);
+  EXPECT_EQ(plan[0].placement->auto_gpus, (Devices{0, 1, 2}));
+  EXPECT_EQ(plan[1].placement->auto_gpus, (Devices{1, 2, 0}));
+  EXPECT_EQ(plan[2].placement->auto_gpus, (Devices{2, 0, 1}));
+  EXPECT_EQ(plan[3].placement->auto_gpus, (Devices{0, 1, 2}));
+}
+
+// Planted bug: counting what is shared as held. Two scripts that asked for nothing would keep the
+// machine's GPUs from everybody who asks.
+TEST(Queue, AReservationDoesNotWaitForThoseWhoShareAndTakesWhatTheyUseLeast) {
+  QueueView view{{Waits(9, 100, 0, 1)}, {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
+                 Machine(2, 24, 3), kNow};
+  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{2}));
+  view.waiting[0].need.gpus = 3;
+  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{0, 1, 2}));
+  view.inventory.gpus = 2;
+  view.waiting[0].need.gpus = 1;
+  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{0}));
+  view.running.pop_back();
+  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{1}));  // 0 is what run-1 sees first
+}
+
+TEST(Queue, WhatIsReservedInTheSameTurnIsNotShared) {
+  QueueView view{{Shares(1), Waits(2, 100, 0, 1)}, {}, Machine(2, 24, 2), kNow};
+  const auto plan = Plan(view);
+  EXPECT_EQ(plan[1].placement->gpus, (Devices{0}));
+  EXPECT_EQ(plan[0].placement->auto_gpus, (Devices{1}));
+}
+
 }  // namespace
 }  // namespace athanor

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "base/files.h"
+#include "base/text.h"
 
 namespace athanor {
 namespace {
@@ -28,6 +29,10 @@ std::string Consequence(std::string_view controller) {
   if (controller == "cpu") return "CPU limit: off, the job may use all cores";
   if (controller == "cpuacct") return "CPU accounting: off, usage comes from /proc";
   return "process limit: off, the job may start any number";
+}
+
+std::string WhyNoCgroup() {
+  return ::geteuid() == 0 ? " (no cgroup here)" : " (no cgroup for this user)";
 }
 
 Status SetMemory(const CgroupJoin& join, const CgroupLimits& limits) {
@@ -108,6 +113,10 @@ Status MakeUnified(CgroupHierarchy hierarchy, const std::string& name,
 
 }  // namespace
 
+bool AttemptCgroup::Lacks(std::string_view controller) const {
+  return Contains(lacks, controller);
+}
+
 const CgroupJoin* AttemptCgroup::Find(std::string_view controller) const {
   for (const auto& join : joins) {
     if (Contains(join.controllers, controller)) return &join;
@@ -118,9 +127,14 @@ const CgroupJoin* AttemptCgroup::Find(std::string_view controller) const {
 AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string& name,
                                    const CgroupLimits& limits) {
   AttemptCgroup cgroup;
+  const auto lack = [&cgroup](std::string_view controller, const std::string& why) {
+    cgroup.off.push_back(Consequence(controller) + " (" + why + ")");
+    cgroup.lacks.emplace_back(controller);
+  };
   constexpr std::string_view kWanted[] = {"memory", "cpu", "cpuacct", "pids"};
   if (!CheckRelativeName(name).ok() || name.find('/') != name.npos) {
     cgroup.off.push_back("limits: off, '" + name + "' cannot name a cgroup");
+    cgroup.lacks.assign(std::begin(kWanted), std::end(kWanted));
     return cgroup;
   }
   // One directory per hierarchy, however many controllers it has.
@@ -128,7 +142,7 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
   for (std::string_view controller : kWanted) {
     const CgroupHierarchy* hierarchy = driver.Find(controller);
     if (hierarchy == nullptr) {
-      cgroup.off.push_back(Consequence(controller) + " (no such cgroup controller here)");
+      lack(controller, "no such cgroup controller here");
       continue;
     }
     auto at = std::find_if(needed.begin(), needed.end(),
@@ -145,8 +159,7 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
                             : CgroupDriver::Make(*hierarchy, join.dir, controllers);
     if (made.ok() && RefusesRealTime(join)) {
       for (const auto& controller : controllers) {
-        cgroup.off.push_back(Consequence(controller) +
-                             " (a process with a real-time policy cannot join the cgroup)");
+        lack(controller, "a process with a real-time policy cannot join the cgroup");
       }
       (void)CgroupDriver::Remove(join.dir);
       continue;
@@ -154,7 +167,7 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
     for (const auto& controller : controllers) {
       const Status set = made.ok() ? SetOne(join, controller, limits) : made;
       if (made.ok()) join.controllers.push_back(controller);
-      if (!set.ok()) cgroup.off.push_back(Consequence(controller) + " (" + set.error().what + ")");
+      if (!set.ok()) lack(controller, set.error().what);
     }
     if (made.ok()) cgroup.joins.push_back(std::move(join));
   }
@@ -165,6 +178,33 @@ AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan) {
   AttemptCgroup cgroup;
   cgroup.joins = plan.cgroups;
   return cgroup;
+}
+
+std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked) {
+  const bool memory = asked.memory_bytes > 0 && cgroup.Lacks("memory");
+  const bool cpus = asked.cpus > 0 && cgroup.Lacks("cpu");
+  if (!memory && !cpus) return {};
+  std::vector<std::string> parts;
+  const std::string why = WhyNoCgroup();
+  if (memory) parts.push_back("memory " + HumanBytes(asked.memory_bytes) + " held by a watch" + why);
+  if (cpus) parts.push_back("CPUs not limited" + (memory ? std::string() : why));
+  if (cgroup.Lacks("pids")) parts.emplace_back("processes not limited");
+  return Join(parts, "; ");
+}
+
+std::string LimitsHere(const CgroupDriver& driver) {
+  bool all = true;
+  const auto text = [&](std::string_view controller, const char* held, const char* not_held) {
+    const CgroupHierarchy* found = driver.Find(controller);
+    const bool holds = found != nullptr && ::access(found->own_dir.c_str(), W_OK) == 0;
+    all = all && holds;
+    return std::string(holds ? held : not_held);
+  };
+  const std::vector<std::string> parts{
+      text("memory", "memory held by a cgroup", "memory held by a watch"),
+      text("cpu", "CPUs held by a cgroup", "CPUs not limited"),
+      text("pids", "processes held by a cgroup", "processes not limited")};
+  return all ? "" : Join(parts, "; ") + WhyNoCgroup();
 }
 
 Status KillAttemptCgroup(const AttemptCgroup& cgroup) {

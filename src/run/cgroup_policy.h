@@ -24,7 +24,9 @@ struct CgroupLimits {
 struct AttemptCgroup {
   std::vector<CgroupJoin> joins;  // for SupervisorPlan::cgroups
   std::vector<std::string> off;   // "memory limit: ...; the job may use all of it"
+  std::vector<std::string> lacks;  // controllers whose limit is not held, or whose count not kept
 
+  bool Lacks(std::string_view controller) const;
   // The directory that has a controller and its version; null: none.
   const CgroupJoin* Find(std::string_view controller) const;
 };
@@ -35,6 +37,12 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
                                    const CgroupLimits& limits);
 // The same directories after an agent's restart, as the plan kept them.
 AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan);
+
+// One line on what the job asked for and no cgroup holds, for the start of a job: "memory 4 GiB
+// held by a watch (no cgroup for this user); CPUs not limited". Empty: it has all it asked for.
+std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked);
+// What would be said of a job that asks for all. For `ath check`: makes no cgroup and moves nobody.
+std::string LimitsHere(const CgroupDriver& driver);
 
 // Kills everything in it; succeeds when it is already gone.
 Status KillAttemptCgroup(const AttemptCgroup& cgroup);

@@ -188,7 +188,7 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   all["module_name"] = ModuleName(spec);
   all["network_interface_name"] = "lo";
   all["num_cpus"] = WholeCpus(plan);
-  all["num_gpus"] = plan.placement.gpus.size();
+  all["num_gpus"] = plan.placement.visible_gpus().size();
   all["num_neurons"] = 0;
   all["output_data_dir"] = in("/output/data");
   all["output_dir"] = in("/output");
@@ -247,7 +247,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_MASTER_PORT"] = "7777";
   env["SM_NETWORK_INTERFACE_NAME"] = "lo";
   env["SM_NUM_CPUS"] = std::to_string(WholeCpus(plan));
-  env["SM_NUM_GPUS"] = std::to_string(plan.placement.gpus.size());
+  env["SM_NUM_GPUS"] = std::to_string(plan.placement.visible_gpus().size());
   env["SM_NUM_NEURONS"] = "0";
   env["SM_CURRENT_INSTANCE_TYPE"] = plan.instance_type;
   env["SM_CURRENT_INSTANCE_GROUP"] = kGroup;
@@ -377,13 +377,11 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
     const std::string ours = plan.python_path + "/site:" + plan.python_path;
     path = path.empty() ? ours : ours + ":" + path;
   }
-  if (plan.placement.gpus.empty()) {
-    env["CUDA_VISIBLE_DEVICES"] = "";
-  } else {
-    std::vector<std::string> devices;
-    for (auto gpu : plan.placement.gpus) devices.push_back(std::to_string(gpu));
-    env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
-  }
+  std::vector<std::string> devices;
+  for (auto gpu : plan.placement.visible_gpus()) devices.push_back(std::to_string(gpu));
+  env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
+  // The numbers are nvidia-smi's; by itself CUDA would count the fastest one as 0.
+  if (!devices.empty()) env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
   return env;
 }
 

@@ -2,14 +2,30 @@
 
 #include <cstring>
 
+#include "base/text.h"
 #include "run/job_surroundings.h"
+#include "run/oom_log.h"
 #include "watch/diagnose/diagnose.h"
 #include "watch/diagnose/log_patterns.h"
 
 namespace athanor {
 namespace {
 
-ExitInfo ExitOf(const ExitRecord& record, bool done_called) {
+// A process of the attempt that was killed for memory, as far as it is known.
+std::string LostChild(const ExitRecord& record, const AttemptId& attempt) {
+  std::string name = record.oom_name;
+  int64_t pid = record.oom_pid;
+  if (pid == 0) {
+    if (const auto kill = FindOomKill(attempt.ToString())) {
+      name = kill->name;
+      pid = kill->pid;
+    }
+  }
+  if (pid == 0) return "unknown";
+  return Printable(name) + ", pid " + std::to_string(pid);
+}
+
+ExitInfo ExitOf(const ExitRecord& record, const AttemptId& attempt, bool done_called) {
   ExitInfo exit;
   exit.done_called = done_called;
   exit.disk_full = record.disk_full;
@@ -36,6 +52,7 @@ ExitInfo ExitOf(const ExitRecord& record, bool done_called) {
     exit.code = rank.signal != 0 ? -1 : static_cast<int32_t>(rank.exit_code);
     // An OOM kill of a helper process that the script survived is not its end.
     exit.oom_killed = record.cgroup.oom_kills > 0 && rank.exit_code != 0;
+    if (record.cgroup.oom_kills > 0 && !exit.oom_killed) exit.oom_child = LostChild(record, attempt);
     if (exit.memory_peak == 0) exit.memory_peak = static_cast<uint64_t>(rank.max_rss_kb) * 1024;
     if (rank.start.spawn_errno != 0) {
       exit.spawn_error = rank.start.spawn_path + ": " +
@@ -50,7 +67,7 @@ ExitInfo ExitOf(const ExitRecord& record, bool done_called) {
 std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   const auto& spec = ending.plan->spec;
   EndEvidence evidence;
-  if (ending.record) evidence.exit = ExitOf(*ending.record, ending.done_called);
+  if (ending.record) evidence.exit = ExitOf(*ending.record, ending.plan->attempt, ending.done_called);
   if (ending.stop) {
     evidence.stop = StopRequest{ending.stop->cause, "", {}, Millis(ending.stop->grace_ms)};
   }

@@ -26,6 +26,7 @@ constexpr NumberField<ExitRecord> kNumbers[] = {
     {"first_failed_rank", &ExitRecord::first_failed_rank},
     {"orphan_cpu_us", &ExitRecord::orphan_cpu_us},
     {"orphans", &ExitRecord::orphans},
+    {"oom_pid", &ExitRecord::oom_pid},
     {"stop_signal", &ExitRecord::stop_signal},
     {"stop_to_end_ms", &ExitRecord::stop_to_end_ms},
     {"start_wall_ms", &ExitRecord::start_wall_ms},
@@ -101,6 +102,7 @@ Status Read(const KvEntry& e, std::string_view key, T& object, const FlagField<T
 }
 
 Status ReadTop(const KvEntry& e, ExitRecord& record, bool& known) {
+  if (e.key == "oom_name") return known = true, record.oom_name = e.value, Ok();
   if (e.key == "setup_error") return known = true, record.setup_error = e.value, Ok();
   if (e.key == "setup_code") return known = true, record.setup_code = e.value, Ok();
   if (e.key == "off") return known = true, record.off.emplace_back(e.value), Ok();
@@ -130,6 +132,7 @@ Result<std::string> SerializeExit(const ExitRecord& record) {
   Write(writer, record, kNumbers);
   Write(writer, record, kFlags);
   Write(writer, record.cgroup, kCgroupNumbers);
+  writer.Text("oom_name", record.oom_name);
   writer.Text("setup_error", record.setup_error);
   writer.Text("setup_code", record.setup_code);
   for (const auto& text : record.off) writer.Text("off", text);

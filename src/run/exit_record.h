@@ -39,7 +39,8 @@ struct RankExit {
   bool operator==(const RankExit&) const = default;
 };
 
-// -1: the counter does not exist here.
+// -1: the counter does not exist here. Where the supervisor's own watch held the memory limit, its
+// kills, its peak and its limit stand here as a cgroup's would.
 struct CgroupEnd {
   int64_t oom_kills = -1;
   int64_t limit_hits = -1;  // v1 memory.failcnt, v2 "max" of memory.events
@@ -61,6 +62,8 @@ struct ExitRecord {
   int64_t stop_to_end_ms = -1;    // from it to the end of the last rank
   bool killed = false;            // we sent SIGKILL to a rank (grace over, or SIGUSR2)
   bool leftovers_killed = false;  // processes outlived the last rank and the linger time
+  int64_t oom_pid = 0;            // the watch killed it last, by the number that the script sees
+  std::string oom_name;
   std::string setup_error;        // why no rank was started; empty: they were
   std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk
   int64_t start_wall_ms = 0;

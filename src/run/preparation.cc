@@ -261,6 +261,19 @@ class Preparer {
       limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
     }
     out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(), p_.plan.attempt.ToString(), limits);
+    if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
+    const auto line = LimitsNotInCgroup(out_.cgroup, limits);
+    if (line.empty()) return;
+    // It says the same as these, and what holds instead.
+    auto& off = out_.cgroup.off;
+    off.erase(std::remove_if(off.begin(), off.end(),
+                             [](const std::string& one) {
+                               return StartsWith(one, "memory limit:") ||
+                                      StartsWith(one, "CPU limit:") ||
+                                      StartsWith(one, "process limit:");
+                             }),
+              off.end());
+    off.insert(off.begin(), "limits: " + line);
   }
 
   // `python` is what people type; Debian only has python3.
@@ -379,6 +392,7 @@ class Preparer {
       ShowOfTheHome(plan);
     }
     plan.cgroups = out_.cgroup.joins;
+    plan.memory_watch_bytes = static_cast<int64_t>(memory_watch_);
     plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
     plan.stop_grace_ms = std::max<int64_t>(p_.plan.spec.limits.stop_grace.count(), 1);
     plan.status_path = JoinPath(p_.dir, attempt_dir::kSupervisorStatus);
@@ -395,6 +409,7 @@ class Preparer {
   const Preparation& p_;
   ContractPaths paths_;
   CheckpointPlace place_;
+  uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
   std::string code_dir_;  // where the source lies outside
   Prepared out_;
   UniqueFd setup_;

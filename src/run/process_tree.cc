@@ -113,6 +113,7 @@ bool ParseProcStat(std::string_view line, ProcessInfo* info) {
   }
   info->ppid = static_cast<int>(fields[4]);
   info->exiting = (fields[9] & kExiting) != 0;
+  info->minor_faults = fields[10];
   info->cpu_ticks = fields[14] + fields[15];
   info->start_ticks = fields[22];
   info->rss_pages = fields[24];

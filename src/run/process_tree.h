@@ -20,6 +20,7 @@ struct ProcessInfo {
   uint64_t cpu_ticks = 0;
   uint64_t start_ticks = 0;
   uint64_t rss_pages = 0;
+  uint64_t minor_faults = 0;  // its own
   std::string comm;
 };
 

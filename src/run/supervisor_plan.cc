@@ -169,6 +169,7 @@ class PlanReader {
                       : e.key == "stop_grace_ms" ? &plan_.stop_grace_ms
                       : e.key == "peer_grace_ms" ? &plan_.peer_grace_ms
                       : e.key == "linger_ms"     ? &plan_.linger_ms
+                      : e.key == "memory_watch"  ? &plan_.memory_watch_bytes
                                                  : nullptr;
     if (number == nullptr) return KvFail(e, "unknown key");
     // Far below overflow when added to a clock or to a file's size.
@@ -208,7 +209,7 @@ Status CheckPlan(const SupervisorPlan& plan) {
     if (limit.soft > limit.hard) return Bad("rlimit '" + limit.name + "': soft above hard");
   }
   if (plan.log_cap_bytes < 0 || plan.stop_grace_ms < 0 || plan.peer_grace_ms < 0 ||
-      plan.linger_ms < 0) {
+      plan.linger_ms < 0 || plan.memory_watch_bytes < 0) {
     return Bad("a limit is negative");
   }
   ATHANOR_CHECK_OK(CheckPath(plan.status_path, "status"));
@@ -238,6 +239,7 @@ Result<std::string> SerializePlan(const SupervisorPlan& plan) {
     writer.Number("rlimit.soft", static_cast<int64_t>(limit.soft));
     writer.Number("rlimit.hard", static_cast<int64_t>(limit.hard));
   }
+  if (plan.memory_watch_bytes > 0) writer.Number("memory_watch", plan.memory_watch_bytes);
   writer.Number("uid", plan.uid);
   writer.Number("gid", plan.gid);
   writer.Flag("no_new_privs", plan.no_new_privs);

@@ -64,6 +64,7 @@ struct SupervisorPlan {
   std::vector<MountPlan> mounts;    // in order, after `hide`
   std::vector<std::string> hide;    // an empty read-only tmpfs is laid over each
   std::vector<CgroupJoin> cgroups;  // joined by the ranks; the supervisor stays outside
+  int64_t memory_watch_bytes = 0;   // a limit that no cgroup holds: see memory_watch.h; 0: none
   int64_t uid = kNoId;
   int64_t gid = kNoId;
   bool no_new_privs = true;

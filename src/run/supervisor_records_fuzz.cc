@@ -5,6 +5,8 @@
 #include <string_view>
 
 #include "run/exit_record.h"
+#include "run/memory_watch.h"
+#include "run/oom_log.h"
 #include "run/process_tree.h"
 #include "run/supervisor_plan.h"
 #include "run/supervisor_status.h"
@@ -37,5 +39,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   athanor::ProcessInfo info;
   (void)athanor::ParseProcStat(bytes, &info);
+  // A process may call itself anything, and its name stands in both.
+  Require(athanor::ParseStatusMemory(bytes).sum() < uint64_t{1} << 60);
+  (void)athanor::ParseRollupMemory(bytes);
+  if (const auto kill = athanor::ParseOomKill(bytes)) Require(kill->pid > 0);
   return 0;
 }

@@ -289,6 +289,20 @@ TEST(JobFile, FlagsGiveTheSameAsTheFile) {
   EXPECT_EQ(flags, file);
 }
 
+TEST(JobFile, NoGpusIsNotTheSameAsNothingAsked) {
+  EXPECT_FALSE(Parsed("run: x\n").resources.no_gpus);
+  EXPECT_TRUE(Parsed("run: x\nresources: {gpus: 0}\n").resources.no_gpus);
+  JobSpec spec = Parsed("run: x\nresources: {gpus: 2}\n");
+  EXPECT_FALSE(spec.resources.no_gpus);
+  ASSERT_TRUE(ApplyFlag(spec, "--gpus", "auto").ok());
+  EXPECT_EQ(spec, Parsed("run: x\nresources: {gpus: auto}\n"));
+  EXPECT_EQ(spec, Parsed("run: x\n"));
+  ASSERT_TRUE(ApplyFlag(spec, "--gpus", "0").ok());
+  EXPECT_TRUE(spec.resources.no_gpus);
+  ASSERT_TRUE(ApplyFlag(spec, "--gpus", "1").ok());
+  EXPECT_FALSE(spec.resources.no_gpus);
+}
+
 TEST(JobFile, AFlagReplacesWhatTheFileSaid) {
   JobSpec spec = Parsed("run: x\nparams: {lr: 0.1, b: 2}\ndata: {train: /a}\n");
   ASSERT_TRUE(ApplyFlag(spec, "-p", "lr=1e-3").ok());

@@ -398,6 +398,22 @@ Status SetType(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   return Value{source, node, "resources.type"}.Name("instance type", spec.resources.type);
 }
 
+Status SetGpus(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  auto& resources = spec.resources;
+  if (node.kind == Kind::kScalar && node.text == "auto") {
+    resources.gpus = 0;
+    resources.no_gpus = false;
+    return Ok();
+  }
+  constexpr std::string_view kKey = "resources.gpus";
+  if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kInt) {
+    return WrongKind(source, node, kKey, "a whole number, or auto");
+  }
+  ATHANOR_CHECK_OK((Value{source, node, kKey}.Count(resources.gpus)));
+  resources.no_gpus = resources.gpus == 0;
+  return Ok();
+}
+
 // `spot: true` is short for `spot: {use: true}`.
 Status SetSpot(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   if (node.kind != Kind::kScalar) return ReadGroup(source, spec, "resources.spot", node);
@@ -567,8 +583,9 @@ constexpr KeyRow kRows[] = {
      "Memory to reserve. The job is ended if it uses more.", "8GB", "",
      ATHANOR_SET("resources.memory", Size(s.resources.memory_bytes))},
     {"resources.gpus", KeyType::kCount,
-     "Number of GPUs.", "1", "",
-     ATHANOR_SET("resources.gpus", Count(s.resources.gpus))},
+     "GPUs to reserve. auto (the default): reserve none, and use those that no other job "
+     "reserved. 0: use none.",
+     "1", "auto", SetGpus},
 
     {"resources.spot", KeyType::kGroup,
      "Run on spot capacity: cheaper, but the machine can be taken away. The job then resumes "

@@ -44,7 +44,7 @@ struct KeyRow {
   KeyType type;
   std::string_view doc;      // one sentence
   std::string_view example;  // as YAML, what follows "key: "
-  std::string_view choices;  // "file|shared"; empty: anything
+  std::string_view choices;  // "file|shared"; empty: anything. Of a count: words it may be instead
   // nullptr: known, but not available yet.
   Status (*set)(const KeySource& source, JobSpec& spec, const YamlNode& node);
 };

@@ -27,8 +27,10 @@ Json TypeSchema(const KeyRow& row) {
       if (row.choices.empty()) return TextSchema();
       return {{"enum", Split(row.choices, '|')}};
     }
-    case KeyType::kCount:
-      return {{"type", "integer"}, {"minimum", 0}};
+    case KeyType::kCount: {
+      const Json count = {{"type", "integer"}, {"minimum", 0}};
+      return row.choices.empty() ? count : Either(count, {{"enum", Split(row.choices, '|')}});
+    }
     case KeyType::kInteger:
       return {{"type", "integer"}};
     case KeyType::kNumber:
@@ -117,6 +119,12 @@ std::string_view TypeName(const KeyRow& row) {
   return "";
 }
 
+std::string HoldsText(const KeyRow& row) {
+  if (row.choices.empty()) return std::string(TypeName(row));
+  const std::string words = ReplaceAll(std::string(row.choices), "|", ", ");
+  return row.type == KeyType::kCount ? "count, or " + words : words;
+}
+
 }  // namespace
 
 Json JobFileSchema() {
@@ -142,8 +150,7 @@ std::string JobFileReference() {
       continue;
     }
     page += fmt::format("| `{}` | {} | {} | `{}` |\n", row.path,
-                        row.choices.empty() ? std::string(TypeName(row))
-                                            : ReplaceAll(std::string(row.choices), "|", ", "),
+                        HoldsText(row),
                         row.doc, ReplaceAll(std::string(row.example), "|", "\\|"));
   }
   return page + "\nKnown but not available yet, and refused as such: " + later + ".\n";

@@ -83,7 +83,7 @@ Facts Hardware(const RunFacts& run) {
     if (attempt->placement.memory_bytes > 0) {
       facts["memory"] = HumanBytes(attempt->placement.memory_bytes);
     }
-    facts["gpus"] = std::to_string(attempt->placement.gpus.size());
+    facts["gpus"] = std::to_string(attempt->placement.visible_gpus().size());
   }
   if (run.record.simulated) facts["simulated"] = "yes";
   return facts;

@@ -51,6 +51,11 @@ Supervisor::Supervisor(SupervisorPlan plan, Namespaces namespaces, int signal_fd
     : plan_(std::move(plan)), namespaces_(namespaces), signal_fd_(signal_fd) {
   record_.ranks.resize(plan_.ranks.size());
   ranks_.resize(plan_.ranks.size());
+  if (plan_.memory_watch_bytes > 0) {
+    memory_.emplace(static_cast<uint64_t>(plan_.memory_watch_bytes));
+    record_.cgroup.memory_limit = plan_.memory_watch_bytes;
+    record_.cgroup.oom_kills = 0;
+  }
   record_.start_wall_ms = WallMs();
   record_.start_boottime_ms = BoottimeMs();
 }
@@ -194,6 +199,7 @@ int64_t Supervisor::NextDeadline() const {
     if (last_rank_ended_ms_ >= 0) next = std::min(next, last_rank_ended_ms_ + plan_.linger_ms);
   }
   if (waits_for_room_) next = std::min(next, room_again_ms_);
+  if (memory_) next = std::min(next, memory_again_ms_);
   return std::min(next, folder_again_ms_);
 }
 
@@ -222,6 +228,7 @@ void Supervisor::Loop() {
     if (BoottimeMs() >= drain_again_ms_) DrainAll(kRoundBytes);
     Reap();
     if (!have_children_) break;
+    if (memory_ && BoottimeMs() >= memory_again_ms_) WatchMemory();
     ApplyDeadlines();
     if (killing_ && BoottimeMs() > killing_since_ms_ + kKilledBoundMs) break;
   }
@@ -337,6 +344,17 @@ void Supervisor::AskWhoIsToBeAsked() {
   ask_again_ms_ = now + std::max(kAskAgainMs, (now - begin) * kAskShare);
 }
 
+void Supervisor::WatchMemory() {
+  const MemoryWatch::Seen seen = memory_->Look(::getpid());
+  if (seen.kill && ::kill(seen.kill->pid, SIGKILL) == 0) {
+    ++record_.cgroup.oom_kills;
+    record_.oom_pid = seen.kill->pid;
+    record_.oom_name = seen.kill->name;
+  }
+  record_.cgroup.memory_peak = static_cast<int64_t>(memory_->peak());
+  memory_again_ms_ = BoottimeMs() + seen.pause_ms;
+}
+
 void Supervisor::KillEverything() {
   if (!killing_) {
     killing_ = true;
@@ -429,7 +447,13 @@ int Supervisor::Finish() {
 }
 
 void Supervisor::ReadCgroupCounters() {
+  const CgroupEnd watched = record_.cgroup;
   for (const auto& cgroup : cgroups_) AddCounters(cgroup, &record_.cgroup);
+  if (!memory_) return;
+  // A cgroup that would not take the limit may count all the same; the limit was ours.
+  record_.cgroup.oom_kills = watched.oom_kills;
+  record_.cgroup.memory_peak = watched.memory_peak;
+  record_.cgroup.memory_limit = watched.memory_limit;
 }
 
 }  // namespace athanor::supervisor

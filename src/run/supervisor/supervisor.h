@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "run/exit_record.h"
+#include "run/memory_watch.h"
 #include "run/stop_round.h"
 #include "run/supervisor/mounts.h"
 #include "run/supervisor/os.h"
@@ -59,6 +60,7 @@ class Supervisor {
   void FinishStreams();
   void AskRanksToStop();
   void AskWhoIsToBeAsked();  // of the ranks, now
+  void WatchMemory();  // kills one process when the limit that we hold is passed
   void KillEverything();
   void ApplyDeadlines();
   int64_t NextDeadline() const;
@@ -76,6 +78,7 @@ class Supervisor {
   UniqueFd outer_proc_;
   std::string oom_score_adj_;
 
+  std::optional<MemoryWatch> memory_;
   std::vector<OutputStream> streams_;
   std::vector<Rank> ranks_;
   ExitRecord record_;
@@ -89,6 +92,7 @@ class Supervisor {
   int64_t kill_ranks_ms_ = -1;  // deadline of the grace
   int64_t folder_again_ms_ = 0;  // whether the record's folder is there is looked at then
   int64_t ask_again_ms_ = -1;   // who has appeared since is asked then; -1: nobody is asked to stop
+  int64_t memory_again_ms_ = 0;  // the memory is looked at then, if it is watched
   int64_t last_rank_ended_ms_ = -1;
   int64_t killing_since_ms_ = -1;
 };

@@ -592,6 +592,17 @@ Cause ByStatus(const EndEvidence& evidence) {
   return cause;
 }
 
+// Nothing else would tell: a pool that starts its workers again goes on without a word.
+Cause CompletedWithoutAChild(const EndEvidence& evidence) {
+  const auto& exit = *evidence.exit;
+  const std::string who = exit.oom_child == "unknown" ? "" : " (" + Short(exit.oom_child, 80) + ")";
+  Cause cause = OutOfMemory(evidence, "");
+  cause.kind = "completed";
+  cause.text = "a child process was killed for memory" + who + "; the script ended with 0 anyway";
+  cause.hint = "check that the results are complete\n" + cause.hint;
+  return cause;
+}
+
 // The script's own account (the SageMaker contract) is the best message there is,
 // but the class stays what the evidence says.
 Cause WithFailureFile(Cause cause, const std::string& failure) {
@@ -626,6 +637,7 @@ Cause CauseOfEnd(const EndEvidence& evidence) {
   }
   // It was told to stop, and had finished its work: athanor.done() is its word for that.
   if (evidence.stop && (failed || !exit.done_called)) return Stopped(evidence);
+  if (!failed && !exit.oom_child.empty()) return CompletedWithoutAChild(evidence);
   if (!failed) return {"completed", "the script ended with status 0", "ath show {job}", ""};
   if (exit.disk_full) return DiskFull(Join(LastWords(evidence, kEvidenceLines), "\n"));
   if (exit.signal != 0)

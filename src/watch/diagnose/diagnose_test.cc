@@ -408,13 +408,27 @@ EndEvidence Ended(int code, int signal = 0) {
   return evidence;
 }
 
+TEST(Diagnose, AChildThatWasLostIsTold) {
+  EndEvidence evidence = Ended(0, 0);
+  evidence.exit->oom_child = "python3, pid 71";
+  evidence.exit->memory_limit = 16 * kGb;
+  Cause cause = Diagnose(evidence);
+  EXPECT_EQ(cause.kind, "completed");
+  EXPECT_EQ(cause.text,
+            "a child process was killed for memory (python3, pid 71); the script ended with 0 anyway");
+  EXPECT_NE(cause.hint.find("ath retry {job} --memory 29GiB"), std::string::npos) << cause.hint;
+  evidence.exit->oom_child = "unknown";
+  EXPECT_EQ(Diagnose(evidence).text,
+            "a child process was killed for memory; the script ended with 0 anyway");
+}
+
 TEST(Diagnose, AKernelKillNamesPeakAndLimit) {
   EndEvidence evidence = Ended(-1, SIGKILL);
   evidence.exit->oom_killed = true;
   evidence.exit->memory_peak = 15'900'000'000;
   evidence.exit->memory_limit = 16 * kGb;
   Expect(Diagnose(evidence), "out_of_memory",
-         "killed by the kernel: out of memory (peak 14.8 GiB, limit 14.9 GiB)",
+         "killed: out of memory (peak 14.8 GiB, limit 14.9 GiB)",
          "ath retry {job} --memory 29GiB", "");
   // A child was killed and the script reports it its own way.
   evidence.exit->signal = 0;

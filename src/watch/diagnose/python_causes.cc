@@ -260,7 +260,7 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
         "machines whose GPU has more memory";
     return cause;
   }
-  cause.text = refused.empty() ? "killed by the kernel: out of memory" + amounts
+  cause.text = refused.empty() ? "killed: out of memory" + amounts
                                : "an allocation was refused: " + Short(refused) + amounts;
   if (limit > 0) {
     constexpr uint64_t kGib = 1ull << 30;
