@@ -174,6 +174,10 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     std::fprintf(stderr, "  preparing took %s; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());
   }
+  if (record.contains("unread")) {
+    std::fprintf(stderr, "  %s; %s\n", Printable(Text(record["unread"], "text")).c_str(),
+                 Printable(Text(record["unread"], "hint")).c_str());
+  }
   auto name = Text(record, "name");
   if (state != "Completed" && record.contains("cause")) {
     std::fprintf(stderr, "  %s\n", Text(record["cause"], "text").c_str());
