@@ -13,18 +13,20 @@ In a training script:
 log, progress, done, should_stop and should_checkpoint never raise, never talk to a network
 and never hold the script up for more than a millisecond; outside a job they write nothing.
 
+Outside a job, athanor.init() tracks the script as a run of the local server.
 From anywhere: athanor.run("train.py", params={"lr": 0.1}).wait()
 """
 
 import os as _os
+import sys as _sys
 
 from ._checkpoint import latest_checkpoint, make_checkpoint, open_advice
 from ._job import (channel, checkpoint_dir, job_id, model_dir, notice, output_dir, rank, secret,
                    world_size)
 
 __version__ = "0.1.0"
-__all__ = ["JobFailed", "Run", "SummaryWriter", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
-           "in_job", "job_id", "latest_checkpoint", "log", "model_dir", "notice", "output_dir", "params",
+__all__ = ["AthanorError", "JobFailed", "Run", "SummaryWriter", "capture", "channel", "checkpoint", "checkpoint_dir", "done",
+           "in_job", "init", "job_id", "latest_checkpoint", "log", "model_dir", "notice", "output_dir", "params",
            "progress", "rank",
            "replaying", "run", "secret", "should_checkpoint", "should_stop", "stats", "world_size"]
 
@@ -50,8 +52,16 @@ def _start(spool):
 
 
 def _nothing():
+    def run():
+        # The module is there once init() was called.
+        track = _sys.modules.get("athanor.track")
+        return track.current() if track is not None else None
+
     def log(*args, step=None, **metrics):
-        """Record numbers at a step (no job here: does nothing)."""
+        """Record numbers at a step (no job here: in the run of init(), or not at all)."""
+        tracked = run()
+        if tracked is not None:
+            tracked.log(*args, step=step, **metrics)
 
     def progress(*args):
         """Say how far the run is (no job here: does nothing)."""
@@ -63,7 +73,8 @@ def _nothing():
         pass
 
     def stats():
-        return 0, 0, 0
+        tracked = run()
+        return tracked.stats() if tracked is not None else (0, 0, 0)
 
     return log, progress, mark, checkpoint, stats
 
@@ -113,6 +124,10 @@ def __getattr__(name):
     elif name in ("replay", "tensorboard", "torch"):
         __import__("athanor." + name)
         return globals()[name]  # the import put it there
+    elif name == "init":
+        from .track import init as value
+    elif name == "AthanorError":
+        from ._errors import AthanorError as value
     elif name in ("run", "Run", "JobFailed"):
         from . import launch
         value = getattr(launch, name)

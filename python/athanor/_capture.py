@@ -1,4 +1,4 @@
-"""The black box: the inputs of the last steps, kept in memory and written out when it matters.
+"""The capture: the inputs of the last steps, kept in memory and written out when it matters.
 
     for step, batch in enumerate(loader):
         batch = athanor.capture(step, batch=batch, model=model, optimizer=optimizer)

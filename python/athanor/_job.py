@@ -4,10 +4,16 @@ import os
 
 
 class Params(dict):
-    """The job's parameters; params["lr"] and params.lr both work."""
+    """The job's parameters; params["lr"] and params.lr both work.
+
+    It notes which of them the script asks for, so that `ath show` can say which it never read. What
+    takes all of them at once (a copy, a loop, **params, print) counts as asking for all.
+    """
+
+    _note = None  # set by load_params
 
     def __missing__(self, key):
-        known = ", ".join(sorted(map(str, self))) or "none"
+        known = ", ".join(sorted(map(str, dict.keys(self)))) or "none"
         raise KeyError("no parameter %r (this job has: %s); give it with `ath run -p %s=VALUE`"
                        % (key, known, key))
 
@@ -18,6 +24,47 @@ class Params(dict):
             return self[name]
         except KeyError as error:
             raise AttributeError(error.args[0]) from None
+
+
+def _noting(method, names):
+    plain = getattr(dict, method)
+
+    def noted(self, *args, **kwargs):
+        if self._note is not None:
+            self._note(b"name " + str(args[0]).encode() if names and args else b"all")
+        return plain(self, *args, **kwargs)
+
+    noted.__name__ = method
+    noted.__doc__ = plain.__doc__
+    return noted
+
+
+for _method in ("__getitem__", "__contains__", "get", "pop", "setdefault"):
+    setattr(Params, _method, _noting(_method, True))
+for _method in ("__iter__", "__reversed__", "__repr__", "__eq__", "__ne__", "__or__", "__ror__",
+                "copy", "items", "keys", "popitem", "values"):
+    if hasattr(dict, _method):
+        setattr(Params, _method, _noting(_method, False))
+
+
+def _reads_file(folder):
+    """Appends a line to the agent's file of what was asked for, each once (src/run/param_reads.h)."""
+    noted = set()
+
+    def note(line):
+        if line in noted or b"\n" in line:
+            return
+        noted.add(line)
+        try:
+            fd = os.open(folder + "/read", os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+            try:
+                os.write(fd, line + b"\n")
+            finally:
+                os.close(fd)
+        except OSError:
+            pass
+
+    return note
 
 
 def _restore(text, json):
@@ -31,6 +78,10 @@ def load_params():
     path = os.environ.get("ATHANOR_PARAMS_FILE")
     if not path:
         return Params()
+    # A copy of the file: to open that one would count as reading all of it.
+    folder = os.environ.get("ATHANOR_PARAMS_DIR")
+    if folder:
+        path = folder + "/values.json"
     import json
     try:
         with open(path, encoding="utf-8") as file:
@@ -44,7 +95,10 @@ def load_params():
     # hyperparameters.json as SageMaker writes it holds strings only: "0.1", "true", "[1, 2]".
     if all(isinstance(value, str) for value in values.values()):
         values = {name: _restore(text, json) for name, text in values.items()}
-    return Params(values)
+    params = Params(values)
+    if folder:
+        object.__setattr__(params, "_note", _reads_file(folder))
+    return params
 
 
 def _number(name, default):

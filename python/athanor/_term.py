@@ -1,7 +1,7 @@
 """SIGTERM, for scripts that look at should_stop(), save by should_checkpoint() or capture their steps.
 
 It comes with every stop, and its default would end such a script before it can look, save, or have
-its black box on disk. One that looks ends by itself; one that only saves is ended once it has. A
+its capture on disk. One that looks ends by itself; one that only saves is ended once it has. A
 script that has a handler of its own keeps it; programs it starts get the default again, and forked
 children end as they would have.
 """

@@ -4,24 +4,29 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections import namedtuple
+
+from ._errors import AthanorError, fields_in
 
 Point = namedtuple("Point", "name step value time")
 
 
-class LaunchError(RuntimeError):
-    """`ath` could not be found, or refused."""
+class LaunchError(AthanorError):
+    """`ath` could not be found, or refused: `what` happened, `why`, and what to do `next`."""
 
 
-class JobFailed(RuntimeError):
+class JobFailed(AthanorError):
     """The job ended other than Completed. `why` is what `ath why` says."""
 
     def __init__(self, job, state, why):
-        super().__init__("job %s: %s\n%s" % (job, state, why) if why
-                         else "job %s: %s" % (job, state))
+        super().__init__("job %s: %s" % (job, state), why, "ath logs %s" % job)
         self.id = job
         self.state = state
-        self.why = why
+
+    def __reduce__(self):
+        return type(self), (self.id, self.state, self.why)
 
 
 def find_ath():
@@ -40,7 +45,19 @@ def find_ath():
             path = os.path.join(folder, name)
             if os.path.isfile(path) and os.access(path, os.X_OK):
                 return path
-    raise LaunchError("the `ath` program was not found; put it on the PATH or set ATHANOR_BIN")
+    raise LaunchError("the `ath` program was not found", "it is neither on the PATH nor beside this package",
+                      "put it on the PATH, or set ATHANOR_BIN to its path")
+
+
+def _refused(arguments, reply):
+    """What `ath` printed as an exception; what it did not explain is passed on as it is."""
+    said = fields_in(reply.stdout) if "--json" in arguments else None
+    said = said or fields_in(reply.stderr)
+    if said:
+        return LaunchError(*said)
+    text = (reply.stderr or reply.stdout).strip()
+    return LaunchError("`ath %s` failed (exit %d)" % (arguments[0], reply.returncode), text,
+                       "ath %s --help" % arguments[0])
 
 
 def _call(arguments, check=True):
@@ -50,11 +67,10 @@ def _call(arguments, check=True):
                                stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                encoding="utf-8", errors="replace")
     except OSError as error:
-        raise LaunchError("%s cannot be run: %s" % (program, error)) from None
+        raise LaunchError("%s cannot be run" % program, error.strerror or str(error),
+                          "set ATHANOR_BIN to the path of the `ath` program") from None
     if check and reply.returncode != 0:
-        raise LaunchError("`ath %s` failed (exit %d)\n%s"
-                          % (" ".join(arguments), reply.returncode,
-                             (reply.stderr or reply.stdout).strip()))
+        raise _refused(arguments, reply)
     return reply
 
 
@@ -68,7 +84,8 @@ def _object(reply):
             continue
         if isinstance(value, dict):
             return value
-    raise LaunchError("`ath` did not answer with JSON\n%s" % (reply.stderr or text).strip())
+    raise LaunchError("`ath` did not answer with JSON", (reply.stderr or text).strip(),
+                      "ath version   should match this package")
 
 
 def _flag_arguments(flags):
@@ -91,6 +108,37 @@ def _number(value):
     return float(value) if isinstance(value, (int, float, str)) else float("nan")
 
 
+class Outputs:
+    """What a job kept: its model, its output, and the files it left."""
+
+    def __init__(self, run):
+        self._run = run
+
+    def list(self):
+        """Their names and sizes, as dicts with "name" and "bytes"."""
+        return self._run.show().get("outputs", [])
+
+    def download(self, folder=".", path=""):
+        """Copy them into `folder`, which is made if missing; returns it.
+
+        Without `path` everything: model/, output/ and the files that the script left. A path is
+        what `ath cp JOB:PATH` takes: "model/weights.pt", "output/".
+        """
+        os.makedirs(folder, exist_ok=True)
+        try:
+            _call(["cp", "%s:%s" % (self._run.id, path), folder, "--json"])
+        except LaunchError as error:
+            if path or error.code != "ATH-C0021":
+                raise
+            # An `ath` that copies one output at a time.
+            for output in self.list():
+                top = output["name"].partition(".tar")[0]
+                to = os.path.join(folder, top)
+                os.makedirs(to, exist_ok=True)
+                _call(["cp", "%s:%s/" % (self._run.id, top), to, "--json"])
+        return folder
+
+
 class Run:
     """A submitted job."""
 
@@ -101,6 +149,25 @@ class Run:
     def __repr__(self):
         return "<athanor.Run %s>" % self.id
 
+    def _repr_html_(self):
+        return self._look()._repr_html_()
+
+    def _look(self):
+        """How the job looks now."""
+        from ._show import Html, page
+        try:
+            job = self.show()
+        except AthanorError as error:
+            return Html(page(self.name or self.id, "Unknown", [], error.what), repr(self))
+        state = job.get("shown_state") or job.get("state", "")
+        note = "" if state == "Completed" else (job.get("cause") or {}).get("text", "")
+        progress = job.get("progress")
+        if progress and progress.get("total"):
+            note = note or "%s of %s" % (progress.get("done"), progress["total"])
+        rows = [(m.get("name"), m.get("last"), m.get("last_step")) for m in job.get("metrics", [])]
+        name = job.get("name") or self.id
+        return Html(page(name, state, rows, note), "%s %s" % (name, state))
+
     def show(self):
         """Everything known about the job, as a dict."""
         return _object(_call(["show", self.id, "--json"]))
@@ -109,8 +176,52 @@ class Run:
     def state(self):
         return self.show().get("state")
 
-    def wait(self):
-        """Wait for the end. Returns self; raises JobFailed unless the job completed."""
+    @property
+    def outputs(self):
+        """What the job kept: .list() and .download(folder)."""
+        return Outputs(self)
+
+    def display(self):
+        """Show the job in a notebook as it is now. The Live it returns has update()."""
+        from ._show import Live
+        return Live(self._look)
+
+    def _stream(self):
+        """Print the log until the job ends."""
+        process = subprocess.Popen([find_ath(), "logs", "-f", self.id], stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        try:
+            while True:
+                piece = process.stdout.read1(1 << 16)
+                if not piece:
+                    break
+                # A notebook has a stdout of its own, which no child process writes to.
+                sys.stdout.write(piece.decode("utf-8", "replace"))
+                sys.stdout.flush()
+        finally:
+            process.kill()
+            process.stdout.close()
+            process.wait()
+
+    def _watch(self):
+        """Keep a display of the notebook up to date until the job ends."""
+        live = self.display()
+        while self.state not in ("Completed", "Failed", "Stopped"):
+            live.update()
+            time.sleep(0.5)
+        live.update()
+
+    def wait(self, stream=False):
+        """Wait for the end. Returns self; raises JobFailed unless the job completed.
+
+        stream  print the job's log while waiting
+        In a notebook, without `stream`, a display shows the state and the last metrics meanwhile.
+        """
+        from ._show import in_notebook
+        if stream:
+            self._stream()
+        elif in_notebook():
+            self._watch()
         reply = _call(["wait", self.id, "--json"], check=False)
         try:
             end = _object(reply)
@@ -118,11 +229,10 @@ class Run:
             if reply.returncode == 0:
                 raise
             # `wait` failed before it had anything to say: not a verdict on the job.
-            raise LaunchError("waiting for job %s failed (exit %d)\n%s"
-                              % (self.id, reply.returncode, reply.stderr.strip())) from None
+            raise _refused(["wait"], reply) from None
         state = end.get("state")
         if state is None:
-            raise LaunchError("waiting for job %s failed: %s" % (self.id, json.dumps(end)))
+            raise _refused(["wait", "--json"], reply)
         if state != "Completed":
             raise JobFailed(self.id, state, self.why())
         return self
@@ -178,6 +288,6 @@ def run(target, *, type=None, params=None, name=None, detach=True, **flags):
         arguments += ["--", os.fspath(target)]
     started = _object(_call(arguments))
     if "id" not in started:
-        raise LaunchError("`ath run` gave no id: %s" % json.dumps(started))
+        raise LaunchError("`ath run` gave no id", json.dumps(started), "ath ps")
     job = Run(started["id"], started.get("name"))
     return job if detach else job.wait()

@@ -1,4 +1,4 @@
-"""The black box: what is kept, when it is written, and running it again."""
+"""The capture: what is kept, when it is written, and running it again."""
 
 import importlib.util
 import json

@@ -114,6 +114,32 @@ class JobTest(SpoolCase):
             else: raise AssertionError
         """, ATHANOR_PARAMS_FILE=self.params_file('{"lr": 1}'))
 
+    def test_what_is_asked_for_is_noted_once(self):
+        folder = os.path.dirname(self.params_file("{}"))
+        with open(os.path.join(folder, "values.json"), "w", encoding="utf-8") as file:
+            json.dump({"lr": 0.5, "wd": 1, "on": True}, file)
+        notes = os.path.join(folder, "read")
+        for ask, lines in (("pass", []), ("len(params), bool(params)", []),
+                           ("params.lr; params['lr']; params.get('none', 1)", ["name lr", "name none"]),
+                           ("'wd' in params; params.pop('on')", ["name wd", "name on"])):
+            self.run_script("params = athanor.params\n" + ask, ATHANOR_PARAMS_FILE="/nowhere", ATHANOR_PARAMS_DIR=folder)
+            self.assertEqual(self.noted(notes), lines, ask)
+        for ask in ("dict(params)", "{**params}", "(lambda **all: 0)(**params)", "list(params)", "params.items()",
+                    "str(params)", "__import__('json').dumps(params)", "params.copy()", "params == {}",
+                    "__import__('copy').copy(params)", "{'a': 1}.update(params)", "params.values()"):
+            self.run_script("params = athanor.params\n" + ask, ATHANOR_PARAMS_FILE="/nowhere", ATHANOR_PARAMS_DIR=folder)
+            self.assertIn("all", self.noted(notes), ask)
+
+    @staticmethod
+    def noted(path):
+        try:
+            with open(path, encoding="utf-8") as file:
+                lines = file.read().split("\n")[:-1]
+            os.remove(path)
+            return lines
+        except FileNotFoundError:
+            return []
+
     def test_unreadable_parameters_are_an_error_and_not_the_defaults(self):
         for path in (self.params_file("{"), self.params_file("[1]"), "/nonexistent/p.json"):
             self.run_script("""

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import stat
 import sys
 import tempfile
@@ -85,10 +86,25 @@ class LaunchTest(unittest.TestCase):
         self.assertIn("out of memory", str(caught.exception))
 
     def test_a_refused_submit_passes_the_message_on(self):
-        self.replies(run={"err": "error: no such type ml.c9\n  try: ath types\n", "exit": 2})
+        refused = {"code": "invalid", "what": "no such type ml.c9", "hint": "ath types\nath check", "id": "ATH-S1"}
+        words = "error[ATH-S1]: no such type ml.c9\n  next: ath types\n        ath check\n"
+        for reply in ({"out": json.dumps({"error": refused}) + "\n"}, {"err": words}):
+            self.replies(run=dict(reply, exit=2))
+            with self.assertRaises(launch.LaunchError) as caught:
+                athanor.run("train.py", type="ml.c9")
+            error = caught.exception
+            self.assertIsInstance(error, athanor.AthanorError)
+            self.assertEqual((error.what, error.why, error.next, error.code),
+                             ("no such type ml.c9", "", "ath types\nath check", "ATH-S1"))
+            self.assertEqual(str(error), "no such type ml.c9\n  next: ath types\n        ath check")
+            self.assertEqual(str(pickle.loads(pickle.dumps(error))), str(error))
+
+    def test_what_nobody_explained_is_passed_on(self):
+        self.replies(run={"err": "Segmentation fault\n", "exit": 139})
         with self.assertRaises(launch.LaunchError) as caught:
-            athanor.run("train.py", type="ml.c9")
-        self.assertIn("try: ath types", str(caught.exception))
+            athanor.run("train.py")
+        self.assertEqual((caught.exception.what, caught.exception.why),
+                         ("`ath run` failed (exit 139)", "Segmentation fault"))
 
     def test_a_server_that_is_gone_is_not_a_failed_job(self):
         self.replies(run={"out": STARTED}, wait={"err": "no server answers\n", "exit": 69})

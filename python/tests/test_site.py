@@ -1,4 +1,5 @@
-"""site/sitecustomize.py: Python stacks on request, and nothing else changed. Real interpreters."""
+"""site/sitecustomize.py: Python stacks on request, which parameters are read, and nothing else changed.
+Real interpreters."""
 
 import os
 import re
@@ -175,6 +176,74 @@ class QuietTest(SiteCase):
                                stderr=subprocess.PIPE, text=True)
         self.assertEqual(reply.returncode, -signal.SIGSEGV)
         self.assertIn("Fatal Python error: Segmentation fault", reply.stderr)
+
+
+class ReadsTest(SiteCase):
+    """What is noted of the parameters that a script reads (src/run/param_reads.h has the lines)."""
+
+    def reads(self, script, **more):
+        path = os.path.join(self.dir, "read")
+        if os.path.exists(path):
+            os.remove(path)
+        out = self.run_script(script, ATHANOR_PARAMS_DIR=self.dir, SM_HP_LR="0.1", SM_HP_WD="1",
+                              SM_HPS="{}", **more)
+        with open(path, encoding="utf-8") as file:
+            return out, file.read().split("\n")[:-1]
+
+    def test_nothing_is_noted_of_a_script_that_asks_for_nothing(self):
+        out, lines = self.reads("""
+            import os, subprocess
+            os.environ["PATH"], os.environ.get("SM_NONE"), "HOME" in os.environ
+            os.environ["OWN"] = "1"; del os.environ["OWN"]
+            print(len(os.environ), os.environ.get("OWN"))
+        """)
+        self.assertEqual(lines, ["python"])
+        self.assertTrue(out.endswith(" None\n"))
+
+    def test_each_variable_is_noted_once(self):
+        for ask in ("os.environ['SM_HP_LR']", "os.getenv('SM_HP_LR')", "os.environ.get('SM_HP_LR')",
+                    "'SM_HP_LR' in os.environ", "os.environb[b'SM_HP_LR']"):
+            _, lines = self.reads("import os\nfor _ in range(3): %s" % ask)
+            self.assertEqual(lines, ["python", "env SM_HP_LR"], ask)
+
+    def test_a_copy_of_all_is_told_from_a_choice(self):
+        for ask in ("dict(os.environ)", "os.environ.copy()", "list(os.environ.items())", "{**os.environ}"):
+            _, lines = self.reads("import os; " + ask)
+            self.assertEqual(lines, ["python", "walk"], ask)
+        _, lines = self.reads("import os; [os.environ[k] for k in os.environ if 'SM_HP_' in k]")
+        self.assertEqual(sorted(lines), ["env SM_HP_LR", "env SM_HP_WD", "python"])
+        _, lines = self.reads("import os; dict(os.environ); os.environ['SM_HP_LR']")
+        self.assertEqual(lines, ["python", "walk", "env SM_HP_LR"])
+
+    def test_programs_that_are_started_are_noted(self):
+        for start in ("subprocess.run(['/bin/true', 'x'])", "os.system('true x')", "os.popen('true').read()",
+                      "os.posix_spawn('/bin/true', ['true'], {})", "os.execv('/bin/true', ['true'])"):
+            _, lines = self.reads("import os, subprocess; " + start)
+            self.assertEqual(lines[:1], ["python"], start)
+            self.assertIn(lines[1:], (["spawn true"], ["spawn sh"]), start)
+
+    def test_children_note_for_themselves(self):
+        _, lines = self.reads("""
+            import subprocess, sys
+            subprocess.run([sys.executable, "-c", "import os; os.environ['SM_HP_WD']"], check=True)
+        """)
+        self.assertEqual(sorted(set(lines)), ["env SM_HP_WD", "python", "spawn python3"])
+
+    def test_the_environment_is_what_it_was(self):
+        show = """
+            import os, copy
+            print(isinstance(os.environ, os._Environ), type(os.environ).__name__, os.environ["HOME"],
+                  os.environ | {"a": "b"} == dict(os.environ, a="b"), copy.copy(os.environ) == os.environ,
+                  sorted(os.environ) == sorted(dict(os.environ)), os.environ.pop("SM_HPS"))
+            try: os.environ["NONE"]
+            except KeyError as error: print(error)
+            print(os.system.__name__, os.execv.__module__, repr(os.environ)[:9])
+        """
+        self.assertEqual(self.reads(show)[0], self.run_script(show, SM_HPS="{}"))
+
+    def test_a_folder_that_is_not_there_is_no_trouble(self):
+        self.assertEqual(self.run_script("import os; print(os.environ['SM_HP_LR'])", SM_HP_LR="1",
+                                         ATHANOR_PARAMS_DIR="/nowhere"), "1\n")
 
 
 class ChainTest(SiteCase):

@@ -118,8 +118,15 @@ CLI::Option* Under(CLI::Option* option, const char* group) {
   return *group == '\0' ? option : option->group(group);
 }
 
+void AddPass(CLI::App* verb, Values& v) {
+  verb->add_flag_callback("-P,--pass", [&v] { v.run.flags.emplace_back("--pass", "flags"); },
+                          "Pass the parameters to the script as --NAME VALUE")
+      ->group(kData);
+}
+
 void AddSpecFlags(CLI::App* run, Values& v) {
   for (const auto& row : kSpecFlags) {
+    if (std::string_view(row.flag) == "-i,--input") AddPass(run, v);
     if (std::string_view(row.flag) == "--max-wait") {
       run->add_flag_callback("--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
                              "Run on spot capacity: cheaper, but the machine can be taken away")
@@ -266,6 +273,8 @@ void AddActing(CLI::App& app, Values& v) {
                      [&v] { return RetryVerb(v.common, v.job, v.run); });
   AddJob(retry, v.job);
   retry->add_flag("-d,--detach", v.run.detach, "Submit the job and return; do not follow its log");
+  retry->add_flag("--current", v.run.current,
+                  "Run the source folder as it is now, not as it was when the job was submitted");
   AddSpecFlags(retry, v);
   retry->add_flag("--debug", v.run.debug,
                   "Turn on Python's fault handler, verbose libraries and anomaly detection")
@@ -366,6 +375,7 @@ void AddTune(CLI::App& app, Values& v) {
   });
   tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section")->type_name("JOB.yaml");
   tune->add_flag("-d,--detach", v.tune.detach, "Submit the study and return; do not follow it");
+  tune->add_flag("-P,--pass", v.tune.pass, "Pass the parameters to the script as --NAME VALUE");
   TuneFlag(tune, v, "--name", "name", "NAME", "Name of the study");
   TuneFlag(tune, v, "--max-trials", "max_trials", "N", "Run at most N trials");
   TuneFlag(tune, v, "--parallel", "parallel", "N", "Run N trials at a time");

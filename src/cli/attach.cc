@@ -239,6 +239,10 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   for (const auto& line : UnmatchedMetrics(record)) {
     std::fprintf(stderr, "  metric %s\n", line.c_str());
   }
+  if (record.contains("unread")) {
+    std::fprintf(stderr, "  %s; %s\n", Printable(Text(record["unread"], "text")).c_str(),
+                 Printable(Text(record["unread"], "hint")).c_str());
+  }
   auto name = Text(record, "name");
   const auto& attempts = record.value("attempts", Json::array());
   const bool lost_child = !attempts.empty() && attempts.back().contains("exit") &&

@@ -85,8 +85,10 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
     base = Absolute(base, DirName(options.file));
   }
   if (!options.command.empty()) {
+    const bool pass = PassesFlags(spec);
     spec.command = options.command;
     spec.shell = false;
+    if (pass) ATHANOR_CHECK_OK(PassFlags(spec));
   }
   for (const auto& [flag, value] : options.flags) ATHANOR_CHECK_OK(ApplyFlag(spec, flag, value));
   spec.source.dir = Absolute(base, spec.source.dir);
@@ -266,8 +268,13 @@ void InheritEnvironment(JobSpec& spec) {
 }
 
 Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
+  ATHANOR_TRY(auto spec, ReadSpec(options));
+  return PrepareAgain(home, std::move(spec));
+}
+
+Result<PreparedJob> PrepareAgain(const Home& home, JobSpec spec) {
   PreparedJob job;
-  ATHANOR_TRY(job.spec, ReadSpec(options));
+  job.spec = std::move(spec);
   ATHANOR_CHECK_OK(CheckSpec(job.spec));
   ATHANOR_TRY(auto tree, Scan(home, job.spec));
   for (const auto& venv : UseOwnVenvs(job.spec, tree)) {
@@ -280,6 +287,7 @@ Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options) {
   source.bundle = Sha256Hex(text);
   source.files = tree.manifest.entries.size();
   source.bytes = tree.manifest.bytes;
+  source.git_commit = source.git_branch = source.git_diff = "";
   AddGit(home, source);
   job.notes = tree.notes;
   return job;

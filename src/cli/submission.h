@@ -25,6 +25,7 @@ struct RunOptions {
   bool json = false;
   bool quiet = false;
   bool dry_run = false;
+  bool current = false;       // of retry: the source as it is now
   bool preflight = false;     // only that
   bool no_preflight = false;  // whatever the settings say
   std::string preflight_time;    // "30s"
@@ -38,6 +39,9 @@ struct PreparedJob {
 
 // Everything on this side of the server. Reads the source folder.
 Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options);
+
+// The same for a job that ran before, from its source folder as it is now.
+Result<PreparedJob> PrepareAgain(const Home& home, JobSpec spec);
 
 // What a job gets from the shell it is submitted in.
 void InheritEnvironment(JobSpec& spec);

@@ -101,6 +101,7 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
   for (const auto& parameter : space.parameters()) {
     if (!own[parameter.name]) run.flags.emplace_back("-p", parameter.name + "=0");
   }
+  if (options.pass) run.flags.emplace_back("--pass", "flags");
   ATHANOR_TRY(study.job, PrepareJob(common.home, run));
   auto& params = study.job.spec.params;
   std::erase_if(params, [&](const Param& param) { return !own[param.name]; });
@@ -139,6 +140,19 @@ void ShowNews(const Json& study, std::map<int64_t, std::string>& seen, bool json
   std::fflush(stdout);
 }
 
+// As soon as the first trial shows it: the rest of the search would be for nothing.
+bool WarnOfUnread(const Json& study, const Common& common) {
+  for (const auto& hint : study["hints"]) {
+    if (hint.value("kind", "") != "unread") continue;
+    if (!common.json && !common.quiet && !Over(study)) {
+      std::fprintf(stderr, "  warning %s\n          %s\n", Printable(hint.value("text", "")).c_str(),
+                   Printable(hint.value("next", "")).c_str());
+    }
+    return true;
+  }
+  return false;
+}
+
 int Follow(const Common& common, Client& client, const std::string& id, const std::string& name) {
   std::snprintf(g_left, sizeof g_left, "\n%.200s keeps running: ath tune show %.200s\n",
                 Printable(name).c_str(), Printable(name).c_str());
@@ -147,6 +161,7 @@ int Follow(const Common& common, Client& client, const std::string& id, const st
   std::map<int64_t, std::string> seen;
   uint64_t lines = 0;
   LostServer lost(client, name, common.quiet || common.json);
+  bool warned = false;
   for (;;) {
     auto study = client.Get("/api/v1/studies/" + id + "?after=" + std::to_string(lines) +
                             "&wait_ms=" + std::to_string(kWaitMs));
@@ -157,6 +172,7 @@ int Follow(const Common& common, Client& client, const std::string& id, const st
     lost.Answered();
     lines = study->value("lines", lines);
     ShowNews(*study, seen, common.json, terminal);
+    if (!warned) warned = WarnOfUnread(*study, common);
     if (!Over(*study)) continue;
     if (common.json) {
       std::printf("%s\n", DumpJson(*study).c_str());

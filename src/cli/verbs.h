@@ -88,6 +88,7 @@ struct TuneOptions {
   std::string to;
   std::string key;
   bool detach = false;
+  bool pass = false;  // parameters as flags
   std::string time, money;
 };
 

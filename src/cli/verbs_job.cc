@@ -23,15 +23,6 @@
 namespace athanor {
 namespace {
 
-std::string CommandText(const Json& spec) {
-  std::vector<std::string> words;
-  for (const auto& word : spec.value("command", Json::array())) {
-    words.push_back(spec.value("shell", false) ? word.get<std::string>()
-                                               : ShellQuote(word.get<std::string>()));
-  }
-  return Join(words, " ");
-}
-
 std::string GpusText(const Json& placement) {
   std::vector<std::string> devices;
   for (const auto& device : placement.value("gpus", Json::array())) {
@@ -190,7 +181,7 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   for (const auto& note : spec.value("notes", Json::array())) {
     Field("note", Printable(note.get<std::string>()));
   }
-  Field("command", Printable(CommandText(spec)));
+  Field("command", Printable(Text(*body, "command_line")));
   Field("experiment", Text(spec, "experiment"));
   if (spec.contains("params")) {
     std::vector<std::string> params;
@@ -198,6 +189,10 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
       params.push_back(Text(param, "name") + "=" + Text(param, "value"));
     }
     Field("params", Printable(Join(params, "  ")));
+  }
+  if (body->contains("unread")) {
+    Field("  unread", Printable(Text((*body)["unread"], "text")) + "; " +
+                          Printable(Text((*body)["unread"], "hint")));
   }
   if (spec.contains("resources")) {
     const auto& r = spec["resources"];

@@ -16,6 +16,7 @@
 #include "cli/output.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
+#include "cli/submission.h"
 #include "cli/verbs.h"
 #include "job/codec.h"
 #include "price/price.h"
@@ -48,6 +49,23 @@ Result<std::string> ReadSecretValue(const std::string& name) {
   return value;
 }
 
+// What `ath retry` runs: the source as it was, unless the folder of now is asked for.
+Result<PreparedJob> SourceToRetry(const Common& common, const std::string& name, JobSpec spec,
+                                  bool current) {
+  const std::string was = spec.source.bundle;
+  if (current) return PrepareAgain(common.home, std::move(spec));
+  PreparedJob job;
+  job.spec = std::move(spec);
+  if (common.json || common.quiet || was.empty() || !Exists(job.spec.source.dir)) return job;
+  // Only files that changed since they were last hashed are read.
+  const auto now = PrepareAgain(common.home, job.spec);
+  if (now && now->spec.source.bundle != was) {
+    std::fprintf(stderr, "  note    runs the source of %s as it was; ath retry --current %s takes the folder as it is now\n",
+                 Printable(name).c_str(), ShellQuote(name).c_str());
+  }
+  return job;
+}
+
 }  // namespace
 
 int RetryVerb(const Common& common, const std::string& job, const RunOptions& options) {
@@ -64,8 +82,14 @@ int RetryVerb(const Common& common, const std::string& job, const RunOptions& op
     }
   }
   spec->debug = spec->debug || options.debug;
+  auto prepared = SourceToRetry(common, Text(*record, "name"), std::move(*spec), options.current);
+  if (!prepared) return Refuse(prepared.error(), common.json);
   auto key = options.key.empty() ? NewUlid().ToString() : options.key;
-  auto accepted = client->Post(ref + "/retry", DumpJson(Json{{"key", key}, {"spec", ToJson(*spec)}}));
+  const auto text = DumpJson(Json{{"key", key}, {"spec", ToJson(prepared->spec)}});
+  // A source that is gone on both sides cannot be sent.
+  auto accepted = options.current
+                      ? PostWithSource(*client, *prepared, ref + "/retry", text, common.home)
+                      : client->Post(ref + "/retry", text);
   if (!accepted) return Refuse(accepted.error(), common.json);
   if (options.detach) {
     if (common.json) return PrintJson(*accepted);

@@ -66,6 +66,15 @@ std::string LabelIn(const Json& run, const char* member, const std::string& name
   return labels.contains(name) ? Cut(Printable(labels[name].get<std::string>())) : "-";
 }
 
+// What stands behind the value of a parameter that the script did not ask for.
+std::string UnreadIn(const Json& run, const std::string& name) {
+  if (!run.contains("unread")) return "";
+  for (const auto& param : run["unread"].value("params", Json::array())) {
+    if (Text(param, "name") == name) return " (" + Text(param, "mark") + ")";
+  }
+  return "";
+}
+
 // The shown columns: member of a run and key.
 std::vector<std::pair<std::string, std::string>> ColumnsOf(const RunsOptions& options,
                                                            const Json& runs) {
@@ -158,6 +167,10 @@ int CompareVerb(const Common& common, const std::vector<std::string>& names) {
   for (const auto& name : names) {
     auto run = client->Get("/api/v1/runs/" + UrlEncode(name));
     if (!run) return Refuse(run.error(), common.json);
+    if (run->value("job", false)) {
+      auto job = client->Get("/api/v1/jobs/" + UrlEncode(Text(*run, "id")));
+      if (job && job->contains("unread")) (*run)["unread"] = (*job)["unread"];
+    }
     runs.push_back(std::move(*run));
   }
   if (common.json) return PrintJson(Json{{"runs", runs}});
@@ -184,6 +197,7 @@ int CompareVerb(const Common& common, const std::vector<std::string>& names) {
       for (const auto& run : runs) {
         values.push_back(std::string_view(member) == "metrics" ? MetricIn(run, key)
                                                                : LabelIn(run, member, key));
+        if (std::string_view(member) == "params") values.back() += UnreadIn(run, key);
       }
       add(std::exchange(section, ""), key, values);
     }

@@ -13,12 +13,14 @@
 #include "door/queries.h"
 #include "door/study_views.h"
 #include "door/trial_jobs.h"
+#include "door/views.h"
 #include "study/studies.h"
 
 namespace athanor {
 namespace {
 
 constexpr Millis kLongestWait{30'000};
+constexpr size_t kLookedAt = 3;  // trials: they all run the same script
 
 // When the jobs of its trials began, of those that did.
 std::map<std::string, int64_t> BeganOf(const DoorContext& context, const StudyRecord& study) {
@@ -33,12 +35,29 @@ std::map<std::string, int64_t> BeganOf(const DoorContext& context, const StudyRe
   return began;
 }
 
+// What the first trials that ended by themselves did not read of what is searched.
+std::vector<UnreadParam> UnreadOf(const DoorContext& context, const StudyRecord& study) {
+  size_t looked = 0;
+  for (const auto& trial : study.trials) {
+    const auto id = JobId::Parse(trial.job);
+    if (trial.state != TrialState::kDone || !id) continue;
+    if (looked++ == kLookedAt) break;
+    const auto job = context.jobs.Find(*id);
+    const auto params = ParseJson(trial.params);
+    if (!job || !params) continue;
+    auto unread = ReadUnread(context, *job);
+    std::erase_if(unread, [&](const UnreadParam& param) { return !params->contains(param.name); });
+    if (!unread.empty()) return unread;
+  }
+  return {};
+}
+
 Studies::Shown Answer(DoorContext& context, const Call& call, bool whole = true) {
   return [&context, call, whole](const Result<StudyRecord>& study) {
     if (!study) return call.Refuse(study.error());
     if (!whole) return call.Json(200, DumpJson(StudyRowView(*study)));
     OnReader(context, call, [&context, call, record = *study] {
-      call.Json(200, DumpJson(StudyView(record, BeganOf(context, record))));
+      call.Json(200, DumpJson(StudyView(record, BeganOf(context, record), UnreadOf(context, record))));
     });
   };
 }

@@ -90,7 +90,8 @@ Json StudyRowView(const StudyRecord& record) {
   return out;
 }
 
-Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began) {
+Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began,
+               const std::vector<UnreadParam>& unread) {
   Json out = StudyRowView(record);
   out["spec"] = ToJson(record.spec);
   // The environment of whoever submitted is the job's business.
@@ -111,6 +112,13 @@ Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& 
   }
   out["importance"] = std::move(importance);
   Json hints = Json::array();
+  if (!unread.empty()) {
+    hints.push_back({{"text", UnreadText(unread) + ": the trials do not differ by " +
+                                  (unread.size() == 1 ? "it" : "them")},
+                     {"next", "ath tune -P, or args: flags in the job file, passes --" +
+                                  unread.front().name + " VALUE to the script"},
+                     {"kind", "unread"}});
+  }
   for (const auto& hint : HintsFor(record)) {
     hints.push_back({{"text", hint.text}, {"next", hint.next}});
   }

@@ -4,8 +4,10 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "base/json.h"
+#include "job/unread.h"
 #include "study/record.h"
 
 namespace athanor {
@@ -13,7 +15,9 @@ namespace athanor {
 // What lists show: state, counts, the best trial.
 Json StudyRowView(const StudyRecord& record);
 // Everything: the spec, every trial, best so far, importance, hints. `began`: when the script of a
-// trial's job first ran (job/shown.h), by the job's id; a trial without it waits.
-Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began);
+// trial's job first ran (job/shown.h), by the job's id; a trial without it waits. `unread`: what its
+// first trials did not read of their parameters (job/unread.h).
+Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began,
+               const std::vector<UnreadParam>& unread);
 
 }  // namespace athanor

@@ -10,11 +10,14 @@
 #include "door/hub.h"
 #include "job/causes.h"
 #include "job/codec.h"
+#include "job/command.h"
 #include "job/shown.h"
 #include "record/jobs/job_summary.h"
 
 namespace athanor {
 namespace {
+
+constexpr size_t kLastEvents = 64;
 
 Json Number(double value) {
   if (std::isnan(value)) return "NaN";
@@ -130,8 +133,31 @@ JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record) {
     numbers.metrics = std::move(*metrics);
   }
   if (auto bytes = context.logs.Bytes(record.id)) numbers.log_bytes = *bytes;
+  numbers.unread = ReadUnread(context, record);
   return numbers;
 }
+
+std::vector<UnreadParam> ReadUnread(const DoorContext& context, const JobRecord& record) {
+  if (record.spec.params.empty()) return {};
+  // The agent says it with the end of an attempt.
+  const uint64_t after = record.event_seq > kLastEvents ? record.event_seq - kLastEvents : 0;
+  const auto last = context.jobs.Events(record.id, after, kLastEvents);
+  return last ? UnreadParams(record, *last) : std::vector<UnreadParam>();
+}
+
+namespace {
+
+// Parameters that the script did not ask for; null: it did, or nobody knows.
+Json UnreadView(const std::vector<UnreadParam>& unread) {
+  if (unread.empty()) return nullptr;
+  Json params = Json::array();
+  for (const auto& param : unread) {
+    params.push_back({{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
+  }
+  return {{"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
+}
+
+}  // namespace
 
 Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
              const JobNumbers& numbers) {
@@ -145,6 +171,8 @@ Json JobView(const DoorContext& context, const JobRecord& record, const LiveStat
   }
   const Cause cause = ShownCause(record, now);
   if (cause != record.cause) out["cause"] = ToJson(cause);
+  out["command_line"] = CommandLine(record.spec);
+  if (Json unread = UnreadView(numbers.unread); !unread.is_null()) out["unread"] = std::move(unread);
   out["cost_micros"] = CostMicros(record);
   if (Json spot = SpotView(record); !spot.is_null()) out["spot"] = std::move(spot);
   if (const auto* row = FindCause(cause.kind)) {

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "door/context.h"
+#include "job/unread.h"
 
 namespace athanor {
 
@@ -19,8 +20,10 @@ Json AcceptedView(const DoorContext& context, const JobRecord& record);
 struct JobNumbers {
   std::vector<SeriesSummary> metrics;
   std::optional<uint64_t> log_bytes;
+  std::vector<UnreadParam> unread;
 };
 JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record);  // on a reader
+std::vector<UnreadParam> ReadUnread(const DoorContext& context, const JobRecord& record);  // the same
 // Everything. `stats` may be null.
 Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
              const JobNumbers& numbers);

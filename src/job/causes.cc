@@ -123,6 +123,13 @@ constexpr CauseRow kCauses[] = {
      "The regular expression of a metric matched none of the first 1,000 lines, or none at all. Group 1 "
      "must capture the number.",
      false, 0},
+    {"params_unread", "ATH-J0230", "parameters that the script did not read",
+     "The job was given a parameter, but the script did not ask for it: it is not in the command, "
+     "the script did not use athanor.params, and it opened none of the files that hold it. It "
+     "probably trained with its own default. `ath run -P`, or `args: flags` in the job file, "
+     "passes parameters as --name value. For programs that are not Python, reads of SM_HP_NAME "
+     "cannot be seen; then it only says that there is no sign of a read.",
+     false, 0},
     {"preempted", "ATH-J0207", "its machine was taken away",
      "The attempt ran on a machine that may be taken away (spot), or was interrupted on purpose "
      "(`ath interrupt`, --preempt-after, --preempt-every). The script got SIGTERM and the grace "

@@ -1,14 +1,19 @@
 #include "job/command.h"
 
 #include <algorithm>
+#include <set>
+
+#include <nlohmann/json.hpp>
 
 #include "base/format.h"
+#include "base/json.h"
 #include "base/text.h"
 
 namespace athanor {
 namespace {
 
 constexpr std::string_view kChannel = "channel.";
+constexpr std::string_view kArgs = "args";
 
 bool IsNameChar(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -90,6 +95,99 @@ std::string QuoteFor(QuoteTracker::Context context, const std::string& value) {
   return quoted;
 }
 
+// Past the end of "${name}" or "$${name}" at `at`; 0 when there is none.
+size_t ReferenceEnd(std::string_view text, size_t at) {
+  const size_t brace = StartsWith(text.substr(at), "$${") ? at + 2 : at + 1;
+  if (text[at] != '$' || brace >= text.size() || text[brace] != '{') return 0;
+  const size_t close = text.find('}', brace);
+  if (close == std::string_view::npos) return 0;
+  return IsReference(text.substr(brace + 1, close - brace - 1)) ? close + 1 : 0;
+}
+
+// The names that the command asks for by ${name}.
+std::set<std::string> ReferencesIn(const JobSpec& spec) {
+  std::set<std::string> names;
+  for (const std::string_view word : spec.command) {
+    for (size_t at = 0; at < word.size(); ++at) {
+      const size_t end = ReferenceEnd(word, at);
+      if (end == 0) continue;
+      if (word[at + 1] != '$') names.emplace(word.substr(at + 2, end - at - 3));
+      at = end - 1;
+    }
+  }
+  return names;
+}
+
+std::string ItemText(const Json& item) {
+  return item.is_string() ? item.get<std::string>() : DumpJson(item);
+}
+
+void AppendFlag(const Param& param, std::vector<std::string>& words) {
+  const std::string flag = "--" + param.name;
+  switch (param.kind) {
+    case Param::Kind::kNull:
+      return;
+    case Param::Kind::kBool:
+      if (ToLower(param.value) == "true") words.push_back(flag);
+      return;
+    case Param::Kind::kJson:
+      if (const auto list = ParseJson(param.value); list && list->is_array()) {
+        words.push_back(flag);
+        for (const auto& item : *list) words.push_back(ItemText(item));
+        return;
+      }
+      break;
+    case Param::Kind::kString:
+    case Param::Kind::kNumber:
+      break;
+  }
+  // argparse takes -1e-5 for an option when it is a word of its own.
+  if (StartsWith(param.value, "-")) {
+    words.push_back(flag + "=" + param.value);
+  } else {
+    words.push_back(flag);
+    words.push_back(param.value);
+  }
+}
+
+bool HasParam(const JobSpec& spec, std::string_view name) {
+  return std::any_of(spec.params.begin(), spec.params.end(),
+                     [&](const Param& param) { return param.name == name; });
+}
+
+// A parameter of that name goes first.
+bool IsFlagsPlace(const JobSpec& spec, std::string_view name) {
+  return name == kArgs && !HasParam(spec, kArgs);
+}
+
+std::vector<std::string> FlagWords(const JobSpec& spec) {
+  std::vector<std::string> words;
+  const auto named = ReferencesIn(spec);
+  for (const auto& param : spec.params) {
+    if (!named.contains(param.name) && !IsPlatformParam(param.name)) AppendFlag(param, words);
+  }
+  return words;
+}
+
+std::string ShellWords(const std::vector<std::string>& words) {
+  std::string line;
+  for (const auto& word : words) line += (line.empty() ? "" : " ") + ShellQuote(word);
+  return line;
+}
+
+// One program with its words: what is appended is that program's.
+bool IsOneCommand(std::string_view text) {
+  QuoteTracker quotes;
+  for (size_t at = 0; at < text.size();) {
+    if (quotes.context() == QuoteTracker::Context::kBare &&
+        std::string_view("|;&<>()`#\n").find(text[at]) != std::string_view::npos) {
+      return false;
+    }
+    at += quotes.Read(text, at);
+  }
+  return quotes.context() == QuoteTracker::Context::kBare;
+}
+
 class Substitution {
  public:
   Substitution(const JobSpec& spec, const ChannelPath& channel_path)
@@ -114,6 +212,13 @@ class Substitution {
         out += whole.substr(1);
         continue;
       }
+      if (IsFlagsPlace(spec_, name)) {
+        if (!spec_.shell || quotes.context() != QuoteTracker::Context::kBare || !quotes.quotable()) {
+          return Fail(Misplaced());
+        }
+        out += ShellWords(FlagWords(spec_));
+        continue;
+      }
       ATHANOR_TRY(const auto value, Lookup(name));
       if (!value) {
         out += whole;
@@ -128,17 +233,8 @@ class Substitution {
   }
 
  private:
-  // Past the end of "${name}" or "$${name}" at `at`; 0 when there is none.
-  static size_t ReferenceEnd(std::string_view text, size_t at) {
-    const size_t brace = StartsWith(text.substr(at), "$${") ? at + 2 : at + 1;
-    if (text[at] != '$' || brace >= text.size() || text[brace] != '{') return 0;
-    const size_t close = text.find('}', brace);
-    if (close == std::string_view::npos) return 0;
-    return IsReference(text.substr(brace + 1, close - brace - 1)) ? close + 1 : 0;
-  }
-
   // nullopt: leave it to the shell.
-  Result<std::optional<std::string>> Lookup(std::string_view name) {
+  Result<std::optional<std::string>> Lookup(std::string_view name) const {
     for (const auto& param : spec_.params) {
       if (param.name == name) return param.value;
     }
@@ -182,20 +278,79 @@ class Substitution {
     return Fail(std::move(error));
   }
 
+  static Error Misplaced() {
+    Error error;
+    error.code = ErrorCode::kInvalid;
+    error.id = "ATH-S0111";
+    error.what = "${args} must be a word of its own";
+    error.why = "it stands for several words: the parameters as flags";
+    error.hint = "run: python train.py ${args}";
+    return error;
+  }
+
   const JobSpec& spec_;
   const ChannelPath& channel_path_;
 };
 
 }  // namespace
 
+bool IsPlatformParam(std::string_view name) {
+  return StartsWith(name, "sagemaker_") || name == "_tuning_objective_metric";
+}
+
+bool PassesFlags(const JobSpec& spec) {
+  return IsFlagsPlace(spec, kArgs) && ReferencesIn(spec).contains(std::string(kArgs));
+}
+
+Status PassFlags(JobSpec& spec) {
+  if (PassesFlags(spec)) return Ok();
+  if (!spec.shell || spec.command.empty()) {
+    spec.command.emplace_back(kFlagsPlace);
+    return Ok();
+  }
+  const auto text = Trim(spec.command.front());
+  if (IsOneCommand(text)) {
+    spec.command.front() = std::string(text) + " " + kFlagsPlace;
+    return Ok();
+  }
+  Error error;
+  error.code = ErrorCode::kInvalid;
+  error.id = "ATH-S0111";
+  error.what = "it is not clear which program gets the parameters";
+  error.why = "the command runs more than one program, or redirects its output";
+  error.hint = "put ${args} where they belong: run: python train.py ${args} | tee log.txt";
+  return Fail(std::move(error));
+}
+
+bool CommandPasses(const JobSpec& spec, const Param& param) {
+  if (PassesFlags(spec) && !IsPlatformParam(param.name)) return true;
+  if (ReferencesIn(spec).contains(param.name)) return true;
+  const auto line = Join(spec.command, " ");
+  return line.find(param.name + "=" + param.value) != line.npos ||
+         line.find(param.name + " " + param.value) != line.npos;
+}
+
 Result<std::vector<std::string>> SubstituteCommand(const JobSpec& spec,
                                                    const ChannelPath& channel_path) {
   Substitution substitution(spec, channel_path);
+  const bool placed = PassesFlags(spec);
   std::vector<std::string> command;
   for (const auto& word : spec.command) {
+    if (placed && !spec.shell && word == kFlagsPlace) {
+      for (auto& flag : FlagWords(spec)) command.push_back(std::move(flag));
+      continue;
+    }
     ATHANOR_TRY(command.emplace_back(), substitution.Apply(word));
   }
   return command;
+}
+
+std::string CommandLine(const JobSpec& spec) {
+  const auto built = SubstituteCommand(spec, [](std::string_view name) {
+    return std::optional("/opt/ml/input/data/" + std::string(name));
+  });
+  const auto& command = built ? *built : spec.command;
+  return spec.shell && command.size() == 1 ? command.front() : ShellWords(command);
 }
 
 }  // namespace athanor

@@ -88,5 +88,72 @@ TEST(Command, RefusesToGuessInsideBackticksAndHereDocuments) {
   EXPECT_TRUE(Substituted(Spec({"echo `id` ${text}"}, true)).has_value());
 }
 
+JobSpec WithFlags(std::vector<std::string> command, bool shell) {
+  auto spec = Spec(std::move(command), shell);
+  spec.params = {{"lr", "0.1", Param::Kind::kNumber},
+                 {"shift", "-1e-5", Param::Kind::kNumber},
+                 {"amp", "true", Param::Kind::kBool},
+                 {"resume", "false", Param::Kind::kBool},
+                 {"none", "", Param::Kind::kNull},
+                 {"layers", "[64,32.5,\"x y\"]", Param::Kind::kJson},
+                 {"text", "it's", Param::Kind::kString},
+                 {"sagemaker_program", "x", Param::Kind::kString}};
+  return spec;
+}
+
+JobSpec Passed(JobSpec spec) {
+  EXPECT_TRUE(PassFlags(spec).ok());
+  EXPECT_TRUE(PassFlags(spec).ok());  // once is enough
+  return spec;
+}
+
+TEST(Command, PassesParametersAsArgparseReadsThem) {
+  const std::vector<std::string> flags = {"--lr", "0.1",  "--shift=-1e-5", "--amp",  "--layers",
+                                          "64",   "32.5", "x y",           "--text", "it's"};
+  auto expected = flags;
+  expected.insert(expected.begin(), {"python", "train.py"});
+  EXPECT_EQ(*Substituted(Passed(WithFlags({"python", "train.py"}, false))), expected);
+  expected = flags;
+  expected.insert(expected.begin(), "p");
+  expected.push_back("last");
+  EXPECT_EQ(*Substituted(WithFlags({"p", "${args}", "last"}, false)), expected);
+  EXPECT_EQ(Substituted(Passed(WithFlags({"python train.py\n"}, true)))->front(),
+            "python train.py --lr 0.1 --shift=-1e-5 --amp --layers 64 32.5 'x y' --text 'it'\\''s'");
+}
+
+TEST(Command, DoesNotPassWhatTheCommandNamesItself) {
+  auto spec = WithFlags({"p", "--rate=${lr}"}, false);
+  spec.params.resize(2);
+  EXPECT_EQ(*Substituted(Passed(spec)), (std::vector<std::string>{"p", "--rate=0.1", "--shift=-1e-5"}));
+  EXPECT_TRUE(CommandPasses(Passed(spec), spec.params[1]));
+  EXPECT_FALSE(CommandPasses(spec, spec.params[1]));
+  spec.params = {{"args", "x", Param::Kind::kString}};  // a parameter of that name goes first
+  spec.command = {"p", "${args}"};
+  EXPECT_EQ(*Substituted(spec), (std::vector<std::string>{"p", "x"}));
+}
+
+TEST(Command, AsksWhichProgramOfAShellCommandGetsTheFlags) {
+  for (const char* text : {"cd x && p", "p | tee log", "p > log", "a\nb", "x=$(id) p", "p # note"}) {
+    auto unclear = WithFlags({text}, true);
+    const auto words = PassFlags(unclear);
+    ASSERT_FALSE(words.ok()) << text;
+    EXPECT_NE(words.error().hint.find("${args}"), std::string::npos);
+  }
+  auto spec = WithFlags({"cd x && p ${args} | tee log"}, true);
+  spec.params.resize(1);
+  EXPECT_EQ(Substituted(spec)->front(), "cd x && p --lr 0.1 | tee log");
+  for (const char* text : {"p \"${args}\"", "p '${args}'"}) {
+    EXPECT_FALSE(Substituted(WithFlags({text}, true)).has_value()) << text;
+  }
+  EXPECT_FALSE(Substituted(WithFlags({"p", "--x=${args}"}, false)).has_value());
+}
+
+TEST(Command, IsShownAsItRuns) {
+  EXPECT_EQ(CommandLine(Spec({"p", "--lr", "${lr}", "${channel.train}"}, false)),
+            "p --lr 0.1 /opt/ml/input/data/train");
+  EXPECT_EQ(CommandLine(Spec({"p ${lr} | tee x"}, true)), "p 0.1 | tee x");
+  EXPECT_EQ(CommandLine(Spec({"p", "${nobody}"}, false)), "p '${nobody}'");
+}
+
 }  // namespace
 }  // namespace athanor

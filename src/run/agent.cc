@@ -24,6 +24,7 @@
 #include "base/held_folder.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "job/unread.h"
 #include "link/attempt_dir.h"
 #include "link/job_dir.h"
 #include "link/plan.h"
@@ -38,6 +39,7 @@
 #include "run/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
 #include "run/outputs.h"
+#include "run/param_reads.h"
 #include "run/preparation.h"
 #include "run/publish.h"
 #include "run/server_guard.h"
@@ -171,6 +173,7 @@ class Agent {
   Millis last_sample_{0};
   std::optional<Millis> script_start_;
   std::string packages_;
+  ParamReads params_;
   Survival survival_;
 
   std::mutex mutex_;
@@ -375,6 +378,7 @@ Status Agent::Launch() {
   ATHANOR_TRY(auto prepared, Prepare(preparation));
   cgroup_ = prepared.cgroup;
   packages_ = prepared.packages;
+  params_.Watch(plan_.spec, Path(attempt_dir::kMl));
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
   // A script that gets no cgroup of its own would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
@@ -570,6 +574,11 @@ int Agent::Finish() {
   ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
+  // A script that broke before it could ask has other worries.
+  const auto unread = exit.code == 0 || ending.stop ? params_.Find(plan_.spec, ml_) : Unread{};
+  if (!unread.names.empty()) {
+    shipper_->Send(NoteFrame{UnreadNote(plan_.spec, unread.names, unread.sure)});
+  }
   shipper_->Send(EndedFrame{exit, cause});
   UploadedFrame uploaded;
   uploaded.packages = packages_;

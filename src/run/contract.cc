@@ -12,6 +12,7 @@
 #include "job/command.h"
 #include "link/job_dir.h"
 #include "run/contract_request.h"
+#include "run/param_reads.h"
 
 namespace athanor {
 namespace {
@@ -49,15 +50,10 @@ Sorted Params(const JobSpec& spec) {
   return all;
 }
 
-// What is meant for the platform and not for the script.
-bool IsPlatforms(std::string_view name) {
-  return StartsWith(name, "sagemaker_") || name == "_tuning_objective_metric";
-}
-
 Sorted HyperParameters(const JobSpec& spec) {
   Sorted all = Sorted::object();
   for (const auto& param : spec.params) {
-    if (!IsPlatforms(param.name)) all[param.name] = ParamValue(param);
+    if (!IsPlatformParam(param.name)) all[param.name] = ParamValue(param);
   }
   return all;
 }
@@ -302,6 +298,14 @@ std::string CaptureDir(const std::string& root) {
   return JoinPath(JoinPath(root, kOwnFolder), kCaptureName);
 }
 
+std::string ParamsFile(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), "params.json");
+}
+
+std::string ParamsDir(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kParamsName);
+}
+
 std::string HostName(const AttemptPlan&) { return "algo-1"; }
 
 std::string SpoolDir(const std::string& root, uint32_t rank) {
@@ -313,7 +317,7 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   for (const char* dir :
        {"/input/config", "/input/data", "/code", "/model", "/output/data", "/output/intermediate",
         "/output/metrics/sagemaker", "/output/profiler", "/output/tensorboard", "/output/tensors",
-        "/checkpoints", "/errors", "/metadata", "/.athanor/bin"}) {
+        "/checkpoints", "/errors", "/metadata", "/.athanor/bin", "/.athanor/params"}) {
     ATHANOR_CHECK_OK(MakeDirs(root + dir, 0755));
   }
   Sorted strings = Sorted::object();
@@ -330,8 +334,10 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   for (const auto& [name, text] : RequestFiles(plan.spec)) {
     ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
   }
-  // The same with their types, for athanor.params.
-  return ReplaceFile(root + "/.athanor/params.json", Params(plan.spec).dump(), 0644);
+  // The same with their types.
+  const auto typed = Params(plan.spec).dump();
+  ATHANOR_CHECK_OK(ReplaceFile(ParamsFile(root), typed, 0644));
+  return ReplaceFile(ParamsDir(root) + "/values.json", typed, 0644);
 }
 
 std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
@@ -357,7 +363,8 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   env["ATHANOR_RANK"] = std::to_string(rank);
   env["ATHANOR_WORLD_SIZE"] = "1";
   env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
-  env["ATHANOR_PARAMS_FILE"] = paths.inside + "/.athanor/params.json";
+  env["ATHANOR_PARAMS_FILE"] = ParamsFile(paths.inside);
+  if (!ParamsToWatch(spec).empty()) env["ATHANOR_PARAMS_DIR"] = ParamsDir(paths.inside);
   env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
   env["ATHANOR_TENSORBOARD_DIR"] = paths.inside + "/output/tensorboard";
   env["ATHANOR_NOTICE_FILE"] = NoticeFile(paths.inside);

@@ -40,12 +40,17 @@ CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths&
 inline constexpr char kOwnFolder[] = ".athanor";
 inline constexpr char kNoticeName[] = "notice.json";
 inline constexpr char kCaptureName[] = "capture";
+inline constexpr char kParamsName[] = "params";
 std::string StacksName(uint32_t rank);
 std::string SpoolName(uint32_t rank);  // of a folder, in two parts
 // For programs that are not Python: JSON {"cause", "deadline_unix_ms"}, there once a stop came.
 std::string NoticeFile(const std::string& root);
 std::string StacksFile(const std::string& root, uint32_t rank);
 std::string CaptureDir(const std::string& root);
+// The parameters with their types, for any program; and a folder of athanor.params alone, with a
+// copy (`values.json`) and its notes of what was asked for (`read`, see run/param_reads.h).
+std::string ParamsFile(const std::string& root);
+std::string ParamsDir(const std::string& root);
 
 std::string HostName(const AttemptPlan& plan);  // "algo-1"
 std::string SpoolDir(const std::string& root, uint32_t rank);

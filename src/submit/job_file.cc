@@ -24,6 +24,7 @@ struct FlagRow {
 };
 
 constexpr FlagRow kFlags[] = {
+    {"--pass", "args", FlagForm::kValue},
     {"--name", "name", FlagForm::kValue},
     {"--experiment", "experiment", FlagForm::kValue},
     {"--run-name", "run_name", FlagForm::kValue},

@@ -97,6 +97,22 @@ TEST(JobFile, ReadsEveryKey) {
   EXPECT_TRUE(CheckSpec(spec).ok());
 }
 
+TEST(JobFile, ArgsPutsTheParametersAtTheEndOfTheCommand) {
+  for (const char* text : {"args: flags\nrun: python train.py\n", "run: python train.py\nargs: flags\n",
+                           "run: python train.py ${args}\nargs: flags\n"}) {
+    const auto spec = ParseJobFile(text, "job.yaml");
+    ASSERT_TRUE(spec.has_value()) << text;
+    EXPECT_EQ(spec->command, std::vector<std::string>{"python train.py ${args}"}) << text;
+  }
+  const auto unclear = ParseJobFile("run: a && b\nargs: flags\n", "job.yaml");
+  ASSERT_FALSE(unclear.has_value());
+  EXPECT_EQ(unclear.error().where, "job.yaml:2:7");
+  const auto nothing = ParseJobFile("args: flags\n", "job.yaml");  // the command may come after --
+  ASSERT_TRUE(nothing.has_value());
+  EXPECT_EQ(CheckSpec(*nothing).error().id, "ATH-S0110");
+  EXPECT_EQ(ParseJobFile("run: a\nargs: words\n", "job.yaml").error().id, "ATH-S0107");
+}
+
 TEST(JobFile, NeedsNoMoreThanACommand) {
   const JobSpec spec = Parsed("run: [python3, train.py, 'a b']\n");
   EXPECT_FALSE(spec.shell);

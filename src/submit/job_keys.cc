@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "job/command.h"
 #include "job/rules.h"
 #include "submit/errors.h"
 #include "submit/spec_check.h"
@@ -275,7 +276,15 @@ Status SetTune(const KeySource& source, JobSpec&, const YamlNode& node) {
   return node.kind == Kind::kMap ? Ok() : WrongKind(source, node, "tune", "a map");
 }
 
+// `run` may come later: until then ${args} is all of the command.
+Status SetArgs(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  std::string how;
+  ATHANOR_CHECK_OK((Value{source, node, "args"}.Choice(how)));
+  return At(source, node.mark, PassFlags(spec));
+}
+
 Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  const bool pass = PassesFlags(spec);
   spec.command.clear();
   spec.shell = node.kind == Kind::kScalar;
   if (spec.shell) {
@@ -285,7 +294,9 @@ Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) 
   } else {
     return WrongKind(source, node, "run", "a text or a list of words");
   }
-  if (!spec.command.empty() && !Trim(spec.command.front()).empty()) return Ok();
+  if (!spec.command.empty() && !Trim(spec.command.front()).empty()) {
+    return pass ? At(source, node.mark, PassFlags(spec)) : Ok();
+  }
   return At(
       source, node.mark,
       Refuse("ATH-S0110", "run is empty", "there is no program to start", "run: python3 train.py"));
@@ -508,7 +519,8 @@ constexpr KeyRow kRows[] = {
      ATHANOR_SET("experiment", Name("experiment name", s.experiment))},
     {"run", KeyType::kCommand,
      "Command to run: a string for `sh -c`, or a list of words used as they are. ${name} is "
-     "replaced by a parameter, ${channel.NAME} by the folder of a data channel.",
+     "replaced by a parameter, ${args} by all of them as flags (see `args`), ${channel.NAME} by the "
+     "folder of a data channel.",
      "python3 train.py --lr ${lr}", "", SetCommand},
     {"run_name", KeyType::kText,
      "Name of the run in the experiment.", "baseline", "",
@@ -517,6 +529,11 @@ constexpr KeyRow kRows[] = {
      "Hyperparameters. The script reads them from the command line, the SDK or "
      "hyperparameters.json.",
      "{lr: 1e-4, epochs: 5}", "", SetParams},
+    {"args", KeyType::kText,
+     "flags: pass the parameters to the command as `--name value`, at its end or where it says "
+     "${args}. A list gives several words, true gives `--name`, false and null give nothing. "
+     "Parameters that the command names as ${name} are not repeated.",
+     "flags", "flags", SetArgs},
     {"env", KeyType::kTextMap,
      "Environment variables for the script.", "{OMP_NUM_THREADS: 1}", "",
      ATHANOR_SET("env", Map(s.env, CheckEnvironmentVariable))},

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "base/unicode.h"
 #include "job/causes.h"
+#include "job/command.h"
 #include "job/object_uri.h"
 #include "job/rules.h"
 #include "submit/errors.h"
@@ -113,7 +114,8 @@ Status CheckEach(std::string_view what, const List& list, Check check) {
 }
 
 Status CheckCommand(const JobSpec& spec) {
-  if (spec.command.empty() || Trim(spec.command.front()).empty()) {
+  if (spec.command.empty() || Trim(spec.command.front()).empty() ||
+      spec.command.front() == kFlagsPlace) {
     return Refuse("ATH-S0110", "the job has no command", "`run` is missing or empty",
                   "ath run -- python3 train.py\nor add  run: python3 train.py  to the job file");
   }

@@ -8,6 +8,7 @@
 
 #include "job/manifest.h"
 #include "job/record.h"
+#include "job/unread.h"
 #include "record/series/series_store.h"
 
 namespace athanor {
@@ -17,6 +18,7 @@ struct RunFacts {
   std::optional<BundleManifest> source;
   std::string packages;  // "name==version" lines
   std::vector<SeriesSummary> metrics;
+  std::vector<UnreadParam> unread;
 };
 
 struct DiffRow {

@@ -1,6 +1,6 @@
 #include "record/jobs/job_summary.h"
 
-#include "base/text.h"
+#include "job/command.h"
 #include "job/shown.h"
 
 namespace athanor {
@@ -15,17 +15,6 @@ std::string Shorten(std::string text, size_t limit) {
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;
   text.resize(limit);
   return text + "…";
-}
-
-std::string CommandLine(const JobSpec& spec) {
-  if (spec.shell && spec.command.size() == 1) return spec.command[0];
-  std::string line;
-  for (const auto& word : spec.command) {
-    if (!line.empty()) line += ' ';
-    line += ShellQuote(word);
-    if (line.size() > kListedCommand) break;
-  }
-  return line;
 }
 
 }  // namespace

@@ -139,6 +139,8 @@ export interface Job {
   ended?: string;
   last_seen?: string;
   cause?: Cause;
+  command_line?: string; // as it ran
+  unread?: { text: string; hint: string; params: { name: string; value: string; mark: string }[] }; // parameters that the script did not read
   attempts?: Attempt[];
   outputs?: Output[];
   price?: { micros_per_hour: number; currency: string; source: string };

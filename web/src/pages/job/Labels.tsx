@@ -5,7 +5,9 @@ import { Icon } from '../../parts/Icon';
 import { api } from '../../state/api';
 import { tellFailure } from '../../state/toast';
 
-export function Labels({ title, rows, run }: { title: string; rows: [string, string][]; run?: string }) {
+interface Props { title: string; rows: [string, string][]; run?: string; marks?: Record<string, string>; note?: string }
+
+export function Labels({ title, rows, run, marks, note }: Props) {
   const [changed, setChanged] = useState<Record<string, string | null>>({});
   const [text, setText] = useState('');
   const all = new Map(rows);
@@ -37,7 +39,7 @@ export function Labels({ title, rows, run }: { title: string; rows: [string, str
           <>
             <dt key={key}>{key}</dt>
             <dd class="mono row" key={`${key}-value`}>
-              <span class="grow">{value || <span class="dim">(empty)</span>}</span>
+              <span class="grow">{value || <span class="dim">(empty)</span>}{marks?.[key] ? <span class="word warn"> {marks[key]}</span> : null}</span>
               {run ? (
                 <button class="button plain small" aria-label={`Remove tag ${key}`} title="Remove" onClick={() => void put(key, null)}>
                   <Icon name="close" />
@@ -47,6 +49,7 @@ export function Labels({ title, rows, run }: { title: string; rows: [string, str
           </>
         ))}
       </dl>
+      {note ? <p class="dim" style={{ marginTop: '8px' }}>{note}</p> : null}
       {run ? (
         <form class="row" style={{ marginTop: '8px' }} onSubmit={add}>
           <input type="text" class="grow" placeholder="name=value" aria-label="New tag" value={text}

@@ -162,7 +162,7 @@ function Facts({ job }: { job: Job }) {
         <dt>Started</dt><dd>{job.started ? <Time at={job.started} exact /> : '–'}</dd>
         <dt>Ended</dt><dd>{job.ended ? <Time at={job.ended} exact /> : '–'}</dd>
         <dt title="From when its script first ran until it ended">Took</dt><dd><Took of={job} /></dd>
-        <dt>Command</dt><dd><code>{spec.command?.join(' ') ?? spec.entry ?? '–'}</code></dd>
+        <dt>Command</dt><dd><code>{job.command_line || spec.entry || '–'}</code></dd>
         {asked ? <><dt>Asked for</dt><dd>{asked}</dd></> : null}
         <dt>Cost</dt>
         <dd>{money(job.cost_micros, job.price?.currency)}
@@ -193,7 +193,8 @@ export function Overview({ job, run }: { job: Job; run?: Run }) {
           <Timeline job={job} />
         </div>
         <div class="stack">
-          <Labels title="Parameters" rows={(job.spec.params ?? []).map((p) => [p.name, p.value])} />
+          <Labels title="Parameters" rows={(job.spec.params ?? []).map((p) => [p.name, p.value])}
+            marks={Object.fromEntries((job.unread?.params ?? []).map((p) => [p.name, p.mark]))} note={job.unread?.hint} />
           <Facts job={job} />
           {run ? <Labels title="Tags" rows={Object.entries(run.tags).filter(([k]) => !k.startsWith('mlflow.'))} run={run.id} /> : null}
           {job.outputs?.length ? (
