@@ -117,7 +117,7 @@ int RemoveChosen(const Common& common, Client& client, const RemoveOptions& opti
   const auto removed = RemoveAll(client, *rows);
   if (!removed) return Refuse(removed.error(), common.json);
   Print(common, *rows, *bytes, false, *removed);
-  if (!common.json) PrintHint("ath gc frees the space of their outputs and sources", common.quiet);
+  if (!common.json) PrintHint("to free the space of their outputs and sources: ath gc", common.quiet);
   if (removed->refused.empty()) return 0;
   const auto& first = removed->refused[0];
   if (common.json) return 1;

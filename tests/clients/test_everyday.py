@@ -15,8 +15,10 @@ import termios
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
 from harness import ATH, Case, until
+from verb_list import all_verbs
 
 LONG = "a-very-long-name-that-somebody-gave-to-a-job-because-it-says-everything-about-it"
 
@@ -342,35 +344,24 @@ class Search(Jobs):
             self.assertIn("params.NAME", wrong.stderr)
 
 
-def verbs_below(*verb):
-    """The commands that `ath VERB --help` lists."""
-    text = subprocess.run([ATH, *verb, "--help"], capture_output=True, text=True, check=True).stdout
-    found = []
-    # Groups of commands come before the options; arguments are indented the same, but in capitals.
-    for line in text.split("\n"):
-        match = re.match(r"  ([a-z][a-z-]*)  +\S", line)
-        if match:
-            found.append(match[1])
-    return found
-
-
 class Suggestions(unittest.TestCase):
     def test_a_misspelt_option_of_any_verb(self):
         tried = 0
-        for verb in verbs_below():
-            for command in [[verb]] + [[verb, below] for below in verbs_below(verb)]:
-                text = subprocess.run([ATH, *command, "--help"], capture_output=True, text=True).stdout
-                for option in set(re.findall(r"(?<!\S)--[a-z][a-z-]{3,}", text.split("Example")[0])):
-                    wrong = option[:3] + option[4:]
-                    if re.search(r"(?<!\S)%s\b" % wrong, text):
-                        continue
-                    out = subprocess.run([ATH, *command, wrong], capture_output=True, text=True,
-                                         stdin=subprocess.DEVNULL)
-                    with self.subTest(command=command, wrong=wrong):
-                        self.assertEqual(out.returncode, 2, out.stderr)
-                        self.assertIn("does not know '%s'" % wrong, out.stderr)
-                        self.assertIn("did you mean --", out.stderr)
-                    tried += 1
+        for command in all_verbs():
+            text = subprocess.run([ATH, *command, "--help"], capture_output=True, text=True).stdout
+            if "COMMAND [OPTIONS]" in text:
+                continue  # it has commands, and no options of its own
+            for option in set(re.findall(r"(?m)^ +(?:-\w, )?(--[a-z][a-z-]{3,})", text)):
+                wrong = option[:4] + option[5:]
+                if re.search(r"(?<!\S)%s\b" % wrong, text):
+                    continue
+                out = subprocess.run([ATH, *command, wrong], capture_output=True, text=True,
+                                     stdin=subprocess.DEVNULL)
+                with self.subTest(command=command, wrong=wrong):
+                    self.assertEqual(out.returncode, 2, out.stderr)
+                    self.assertIn("does not know '%s'" % wrong, out.stderr)
+                    self.assertIn("did you mean --", out.stderr)
+                tried += 1
         self.assertGreater(tried, 100)
 
     def test_the_nearest_is_offered(self):
