@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/text.h"
 #include "cli/client.h"
