@@ -86,7 +86,7 @@ class Jobs(Case):
 
 class Ps(Jobs):
     def test_by_tag(self):
-        self.add("t1", ("true",), "--tag", "team=vision", "--tag", "sweep")
+        self.add("t1", ("true",), "--tag", "team=vision", "--tag", "sweep=1")
         self.add("t2", ("true",), "--tag", "team=speech")
         self.add("t3")
         self.assertEqual(self.names("--tag", "team=vision"), ["t1"])
@@ -297,7 +297,7 @@ class Width(Jobs):
         for name in (LONG, LONG + "-2"):
             self.add(name, ("python3", "w.py", "x" * 200), "-p", "p" * 50 + "=" + "v" * 90,
                      "--experiment", LONG, "--tag", "k=" + LONG)
-        self.server.ath("secret", "set", "A_SECRET_WITH_A_LONG_NAME_" + "X" * 40, input="v", check=0)
+        self.server.ath("secret", "set", "A_SECRET_WITH_A_LONG_NAME_" + "X" * 30, input="long enough", check=0)
         self.server.json("token", "create", "--note", "n" * 100)
         tables = (["ps"], ["ps", "--name", "a-very*"], ["runs"], ["compare", LONG, LONG + "-2"],
                   ["metrics", LONG], ["metrics", LONG, long_metric], ["checkpoints", LONG],
@@ -435,7 +435,7 @@ class Durations(Jobs):
                   ["stop", "--older-than", "{}", "--dry-run"], ["gc", "--dry-run", "--older", "{}"],
                   ["token", "create", "--expires", "{}"])
         for place in places:
-            for form in ("90", "90s", "1h30m", "2d", "250ms", "1.5h"):
+            for form in ("90", "90s", "1h30m", "2d", "90000ms", "1.5h"):
                 with self.subTest(place=place, form=form):
                     self.server.ath(*[word.format(form) for word in place], check=0)
             for form in ("banana", "1h30", "m"):
