@@ -30,6 +30,7 @@ def main():
     pages = [
         whole("docs/errors.md", made("errors")),
         whole("docs/job-file.md", made("job-file")),
+        whole("docs/settings.md", made("settings")),
         part("docs/architecture.md", "compares it with this page.\n\n", "\n\"Stopping\"", made("states")),
     ]
     failed = 0

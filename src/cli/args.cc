@@ -10,6 +10,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
+#include "cli/complete.h"
 #include "cli/help_format.h"
 #include "cli/output.h"
 #include "cli/verb_ui.h"
@@ -33,6 +34,9 @@ struct Values {
   TuneOptions tune;
   RunsOptions runs;
   StopOptions stop;
+  RemoveOptions remove;
+  DuOptions du;
+  MetricsOptions metrics;
   std::string job;
   std::string name;
   std::string text;
@@ -58,6 +62,7 @@ CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
   return verb;
 }
 
+constexpr char kJobsHelp[] = "Job ids or names, @last, or one pattern such as 'lr-*'";
 constexpr char kJobHelp[] = "Job id, the start or end of one, a name, @last or @last-failed";
 
 // Options stand under a heading in help, in the order they were added.
@@ -180,6 +185,18 @@ void AddRun(CLI::App& app, Values& v) {
               "  ath run -d --memory 4GB -- python train.py");
 }
 
+// The options that choose many jobs, the same wherever they can be chosen; `what` is "List only".
+void AddPick(CLI::App* verb, JobPick& pick, const std::string& what, const char* states) {
+  verb->add_option("--state", pick.state, what + " in these states: " + states)->type_name("STATES");
+  verb->add_option("--tag", pick.tags, what + " with this tag. Can be repeated")
+      ->type_name("KEY[=VALUE]")->expected(1)->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  verb->add_option("--experiment", pick.experiment, what + " of this experiment")->type_name("NAME");
+  verb->add_option("--name", pick.name, what + " whose name matches: 'lr-*'")->type_name("PATTERN");
+  verb->add_option("--older-than", pick.older, what + " that ended (or were created) longer ago: 7d")
+      ->type_name("DURATION");
+}
+
 void AddJob(CLI::App* verb, std::string& job) {
   verb->add_option("job", job, kJobHelp)->type_name("JOB")->required();
 }
@@ -188,9 +205,8 @@ void AddLooking(CLI::App& app, Values& v) {
   auto* ps = Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
   ps->add_flag("-a,--all", v.list.all, "List all jobs, not only the newest");
   ps->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
-  ps->add_option("--state", v.list.state, "Only jobs in these states: running,failed")
-      ->type_name("STATES");
-  ps->add_option("--experiment", v.list.experiment, "Only jobs of this experiment")->type_name("NAME");
+  AddPick(ps, v.list.pick, "Only jobs", "running,failed");
+  ps->add_flag("-w,--watch", v.list.watch, "Keep the list up to date until Ctrl-C");
 
   auto* queue = Verb(app, v, "queue", "List waiting jobs in the order they will start, and why they wait",
                      [&v] { return QueueVerb(v.common, v.list); });
@@ -218,10 +234,11 @@ void AddLooking(CLI::App& app, Values& v) {
   AddJob(why, v.job);
 
   auto* metrics = Verb(app, v, "metrics", "Show the metrics of a job",
-                       [&v] { return MetricsVerb(v.common, v.job, v.name, v.flag); });
-  AddJob(metrics, v.job);
-  metrics->add_option("name", v.name, "Print the points of this metric")->type_name("METRIC");
-  metrics->add_flag("--plot", v.flag, "Draw the metric as a chart");
+                       [&v] { return MetricsVerb(v.common, v.metrics); });
+  AddJob(metrics, v.metrics.job);
+  metrics->add_option("name", v.metrics.name, "Print the points of this metric")->type_name("METRIC");
+  metrics->add_flag("--plot", v.metrics.plot, "Draw the metric as a chart");
+  metrics->add_flag("-f,--follow", v.metrics.follow, "Keep printing new points until the job ends");
 
   auto* runs = Verb(app, v, "runs", "List runs with their parameters and metrics",
                     [&v] { return RunsVerb(v.common, v.runs); });
@@ -252,17 +269,13 @@ void AddLooking(CLI::App& app, Values& v) {
 void AddActing(CLI::App& app, Values& v) {
   auto* stop = Verb(app, v, "stop", "Stop jobs: first SIGTERM, then SIGKILL after a grace period",
                     [&v] { return StopVerb(v.common, v.stop); });
-  stop->add_option("jobs", v.stop.jobs, kJobHelp)->type_name("JOB");
-  stop->add_flag("--all", v.stop.all, "Stop all jobs that have not ended");
-  stop->add_option("--state", v.stop.state, "Stop all jobs in these states: queued,running")
-      ->type_name("STATES");
-  stop->add_option("--experiment", v.stop.experiment, "Stop all jobs of this experiment")
-      ->type_name("NAME");
-  stop->add_option("--name", v.stop.name, "Stop all jobs whose name matches: 'lr-*'")
-      ->type_name("PATTERN");
+  stop->add_option("jobs", v.stop.jobs, kJobsHelp)->type_name("JOB");
+  stop->add_flag("--all", v.stop.pick.all, "Stop all jobs that have not ended");
+  AddPick(stop, v.stop.pick, "Stop all jobs", "queued,running");
   stop->add_flag("--now", v.stop.now, "Send SIGKILL at once, also to jobs that are already stopping");
   stop->add_flag("-y,--yes", v.stop.yes, "Do not ask for confirmation");
   stop->add_flag("--dry-run", v.stop.dry_run, "Only print how many jobs would be stopped");
+  stop->footer("Examples:\n  ath stop 'sweep-*'\n  ath stop --tag team=vision --yes");
 
   auto* wait = Verb(app, v, "wait", "Wait until jobs end, and exit with the job's status",
                     [&v] { return WaitVerb(v.common, v.jobs, v.text); });
@@ -353,8 +366,12 @@ void AddActing(CLI::App& app, Values& v) {
   imported->add_flag("-f,--follow", v.imported.follow, "Keep reading new points until Ctrl-C");
 
   auto* rm = Verb(app, v, "rm", "Delete jobs that ended, with their logs and metrics",
-                  [&v] { return RmVerb(v.common, v.jobs); });
-  rm->add_option("jobs", v.jobs, kJobHelp)->type_name("JOB")->required();
+                  [&v] { return RmVerb(v.common, v.remove); });
+  rm->add_option("jobs", v.remove.jobs, kJobsHelp)->type_name("JOB");
+  AddPick(rm, v.remove.pick, "Delete all jobs", "failed,stopped");
+  rm->add_flag("-y,--yes", v.remove.yes, "Do not ask for confirmation");
+  rm->add_flag("--dry-run", v.remove.dry_run, "Only print which jobs would be deleted");
+  rm->footer("Examples:\n  ath rm --state failed --older-than 7d\n  ath rm 'sweep-*' --dry-run");
 }
 
 void TuneFlag(CLI::App* app, Values& v, const char* flag, const char* key, const char* value,
@@ -490,14 +507,11 @@ void AddHelping(CLI::App& app, Values& v) {
                        [&v] { return ExplainVerb(v.common, v.name); });
   explain->add_option("code", v.name, "Error code, such as ATH-J0137")->type_name("CODE")->required();
   Verb(app, v, "schema", "Print the JSON schema of job files", [&v] { return SchemaVerb(v.common); });
-  auto* completion = Verb(app, v, "completion", "Print shell completion for bash, zsh or fish", [&v, &app] {
-    std::vector<std::string> verbs;
-    for (const auto* verb : app.get_subcommands([](CLI::App*) { return true; })) {
-      if (!verb->get_group().empty()) verbs.push_back(verb->get_name());
-    }
-    return CompletionVerb(v.common, v.name, verbs);
-  });
+  auto* completion = Verb(app, v, "completion", "Print shell completion for bash, zsh or fish",
+                          [&v] { return CompletionVerb(v.common, v.name); });
   completion->add_option("shell", v.name, "bash, zsh or fish")->type_name("SHELL")->required();
+  completion->footer("Examples:\n  source <(ath completion bash)\n"
+                     "  ath completion fish | source");
   auto* docs = Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
   docs->add_option("page", v.name)->required();
   docs->group("");
@@ -556,6 +570,11 @@ void AddServer(CLI::App& app, Values& v) {
   restore->add_option("from", v.name, "Folder or file that ath server backup wrote")
       ->type_name("PATH")->required();
 
+  auto* du = Verb(app, v, "du", "Show what uses the disk: jobs, environments, caches",
+                  [&v] { return DuVerb(v.common, v.du); });
+  du->add_flag("-a,--all", v.du.all, "List all jobs, not only the largest");
+  du->add_option("-n,--limit", v.du.limit, "List at most N jobs")->type_name("N");
+
   auto* gc = Verb(app, v, "gc", "Delete files that no job needs any more",
                   [&v] { return GcVerb(v.common, v.flag, v.name); });
   gc->add_flag("--dry-run", v.flag, "Only print what would be deleted");
@@ -601,7 +620,7 @@ void GroupVerbs(CLI::App& app, HelpFormat& help) {
       {"Runs and metrics", {"runs", "compare", "export", "import"}},
       {"Set up",
        {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
-      {"Server and storage", {"serve", "server", "service", "gc", "fsck", "uninstall", "version"}}};
+      {"Server and storage", {"serve", "server", "service", "du", "gc", "fsck", "uninstall", "version"}}};
   std::vector<std::string> order;
   for (const auto& [group, verbs] : kGroups) {
     order.emplace_back(group);
@@ -621,6 +640,20 @@ namespace {
 std::string NameOfVerb(const CLI::App& verb) {
   const auto* parent = verb.get_parent();
   return parent == nullptr ? "ath" : NameOfVerb(*parent) + " " + verb.get_name();
+}
+
+// The first word from `at` on that looks like an option and is none of the verb's.
+std::optional<std::string> UnknownOption(const CLI::App& verb, const std::vector<std::string>& args,
+                                         size_t at) {
+  for (; at < args.size(); ++at) {
+    const std::string word = args[at].substr(0, args[at].find('='));
+    if (!StartsWith(word, "--") || word.size() == 2) continue;
+    const auto* option = verb.get_option_no_throw(word);
+    if (option == nullptr) return word;
+    // Its value may look like one.
+    if (option->get_items_expected_max() != 0 && word == args[at]) ++at;
+  }
+  return std::nullopt;
 }
 
 // The parser's own words say neither which verb it was nor what would be right. `file` is what
@@ -652,6 +685,17 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
     suggest(args[at], names);
     return error;
   }
+  // Before what else is wrong: an argument may only be missing because of it.
+  if (const auto unknown = UnknownOption(*verb, args, at)) {
+    error.what = NameOfVerb(*verb) + " does not know '" + Printable(*unknown) + "'";
+    std::vector<std::string> names;
+    for (const auto* option : verb->get_options()) {
+      if (option->get_group().empty()) continue;
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    suggest(*unknown, names);
+    return error;
+  }
   error.what = NameOfVerb(*verb) + ": " + e.what();
   const std::string words = e.what();
   if (e.get_name() != "ExtrasError" || words.find(": ") == std::string::npos) return error;
@@ -665,12 +709,53 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
     for (auto word = command; word != args.end(); ++word) error.hint += " " + ShellQuote(*word);
     return error;
   }
-  std::vector<std::string> names;
-  for (const auto* option : verb->get_options()) {
-    for (const auto& name : option->get_lnames()) names.push_back("--" + name);
-  }
-  suggest(extra, names);
   return error;
+}
+
+// What an option or argument takes, for completion.
+CompletedOption CompletedOf(const CLI::Option& option) {
+  CompletedOption out;
+  for (const auto& name : option.get_lnames()) out.names.push_back("--" + name);
+  for (const auto& name : option.get_snames()) out.names.push_back("-" + name);
+  if (option.get_items_expected_max() == 0) return out;
+  const std::string type = option.get_type_name();  // "PHASE:{setup,run,all}"
+  out.value = type.substr(0, type.find(':'));
+  if (const size_t open = type.find('{'); open != std::string::npos) {
+    out.words = Split(type.substr(open + 1, type.find('}') - open - 1), ',');
+  }
+  static const std::pair<const char*, std::vector<std::string>> kKnown[] = {
+      {"STATES", {"queued", "placing", "preparing", "running", "uploading", "interrupted",
+                  "completed", "failed", "stopped", "stopping", "interrupting", "unknown"}},
+      {"SHELL", {"bash", "zsh", "fish"}},
+      {"SCOPE", {"read", "submit", "admin"}}};
+  for (const auto& [value, words] : kKnown) {
+    if (out.value == value) out.words = words;
+  }
+  const auto is = [&](const char* name) { return std::ranges::find(out.names, name) != out.names.end(); };
+  if (is("--experiment")) out.value = "EXPERIMENT";
+  if (is("--secret")) out.value = "SECRET";
+  if (is("--strategy")) out.words = {"auto", "bayes", "tpe", "sobol", "random", "grid"};
+  for (const char* file : {"FILE", "DIR", "PATH", "JOB.yaml"}) {
+    if (out.value == file) out.value = "FILE";
+  }
+  if (out.value == "JOB:PATH") out.value = "JOB";
+  if (out.value == "ID") out.value = "TOKEN";
+  return out;
+}
+
+CompletedVerb CompletedOf(const CLI::App& app) {
+  CompletedVerb out;
+  out.name = app.get_name();
+  for (const auto* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    (option->get_positional() ? out.arguments : out.options).push_back(CompletedOf(*option));
+  }
+  for (const auto* below :
+       app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
+    out.verbs.push_back(CompletedOf(*below));
+  }
+  if (out.name == "rm" && app.get_parent()->get_name() == "secret") out.arguments[0].value = "SECRET";
+  return out;
 }
 
 // Every job waits for this role to start: it does not pay for the whole command line.
@@ -758,6 +843,9 @@ int Main(int argc, char** argv) {
   app.footer("Start here:\n  ath run -- python train.py    Run a script as a managed job\n"
              "  ath why @last                 Explain how it went and what to do next\n\n"
              "ath COMMAND --help shows the options of a command.");
+  if (!args.empty() && args.front() == "__complete") {
+    return CompleteVerb(v.common, CompletedOf(app), {argv + 2, argv + argc});
+  }
   // Known before the parser is, so that its own complaints obey it too.
   bool json = std::find(args.begin(), args.end(), "--json") != args.end();
   if (args.empty() && v.run.command.empty()) {

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "cli/errors.h"
+#include "cli/settings.h"
 #include "cli/verbs.h"
 #include "job/state.h"
 #include "submit/job_file.h"
@@ -29,6 +30,7 @@ int DocsVerb(const std::string& page) {
   std::string text = page == "errors"     ? ErrorsPage()
                      : page == "states"   ? StateDiagram()
                      : page == "job-file" ? JobFileReference()
+                     : page == "settings" ? SettingsPage()
                                           : std::string();
   if (text.empty()) return 3;
   std::fputs(text.c_str(), stdout);

@@ -37,6 +37,7 @@ constexpr Row kRows[] = {
     {"ATH-C0013", "not ended yet", "`ath wait --timeout` gave up; the job continues."},
     {"ATH-C0014", "not a duration", "A duration is a number and a unit, largest unit first: 250ms, 90s, 10m, 1h30m, 2d. A number without a unit is in seconds."},
     {"ATH-C0015", "not a size", "A size is a number and a unit: 512 (bytes), 64KB (powers of 1000), 1.5GiB or 2G (powers of 1024)."},
+    {"ATH-C0016", "--yes needed", "`ath stop` and `ath rm` ask before they act on jobs selected by state, tag, name or age. If no one can be asked, as in a script, pass --yes; --dry-run only shows the jobs."},
     {"ATH-C0020", "no job to copy from", "`ath cp` copies from JOB:PATH to a local path. Without a local path, it lists the files."},
     {"ATH-C0021", "the job has no files", "When a script ends, the job keeps what it left: files in the working folder, model/ (athanor.model_dir(), SM_MODEL_DIR) and output/ (athanor.output_dir(), SM_OUTPUT_DATA_DIR). This job left nothing, or has not ended. code/ is its source."},
     {"ATH-C0022", "no such file in a job", "The job did not keep a file or folder with that name. `ath cp JOB:` lists what it kept."},

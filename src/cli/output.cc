@@ -34,19 +34,14 @@ const char* CodeOf(Ink ink) {
   return "";
 }
 
-// Cuts to `width` columns, at a character.
-std::string Cut(const std::string& text, size_t width) {
-  if (DisplayWidth(text) <= width) return text;
-  std::string out;
-  for (size_t i = 0; i < text.size();) {
-    size_t next = i + 1;
-    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
-    std::string grown = out + text.substr(i, next - i);
-    if (DisplayWidth(grown) > width - 1) break;
-    out = std::move(grown);
-    i = next;
-  }
-  return out + "~";
+// Narrower columns say too little to be worth their place.
+constexpr size_t kNarrowest = 6;
+constexpr size_t kGap = 2;
+
+size_t Sum(const std::vector<size_t>& widths) {
+  size_t sum = widths.empty() ? 0 : kGap * (widths.size() - 1);
+  for (const size_t width : widths) sum += width;
+  return sum;
 }
 
 void AppendLines(std::string& out, std::string_view label, std::string_view text) {
@@ -129,7 +124,22 @@ void Table::Add(std::vector<std::string> row, std::vector<Ink> inks) {
   rows_.push_back({std::move(row), std::move(inks)});
 }
 
-std::string Table::Format(const Terminal& terminal) const {
+std::string Shortened(const std::string& text, size_t width, bool ascii) {
+  if (DisplayWidth(text) <= width || width == 0) return text;
+  std::string out;
+  for (size_t i = 0; i < text.size();) {
+    size_t next = i + 1;
+    while (next < text.size() && (static_cast<unsigned char>(text[next]) & 0xc0) == 0x80) ++next;
+    std::string grown = out + text.substr(i, next - i);
+    if (DisplayWidth(grown) > width - 1) break;
+    out = std::move(grown);
+    i = next;
+  }
+  return out + (ascii ? "~" : "…");
+}
+
+// As wide as the cells want, or as the terminal allows; fewer than the columns when some do not fit.
+std::vector<size_t> Table::Widths(const Terminal& terminal) const {
   std::vector<size_t> widths;
   for (const auto& cell : head_) widths.push_back(DisplayWidth(cell));
   for (const auto& row : rows_) {
@@ -137,21 +147,41 @@ std::string Table::Format(const Terminal& terminal) const {
       widths[i] = std::max(widths[i], DisplayWidth(row.cells[i]));
     }
   }
+  if (!terminal.out_tty) return widths;
+  const bool has_id = std::ranges::find(head_, "ID") != head_.end();
+  for (const bool kept_too : {false, true}) {
+    for (size_t over = Sum(widths); over > terminal.columns; --over) {
+      size_t widest = widths.size();
+      for (size_t i = 0; i < widths.size(); ++i) {
+        if (widths[i] <= kNarrowest || (!kept_too && i == 0 && !has_id)) continue;
+        if (widest == widths.size() || widths[i] >= widths[widest]) widest = i;
+      }
+      if (widest == widths.size()) break;
+      --widths[widest];
+    }
+  }
+  // A last narrow column says that there are more.
+  if (Sum(widths) > terminal.columns) {
+    while (widths.size() > 1 && Sum(widths) + kGap + 1 > terminal.columns) widths.pop_back();
+  }
+  return widths;
+}
+
+std::string Table::Format(const Terminal& terminal) const {
+  const auto widths = Widths(terminal);
+  const bool fewer = widths.size() < head_.size();
   std::string out;
   auto line = [&](const std::vector<std::string>& cells, const std::vector<Ink>& inks, bool head) {
-    size_t used = 0;
     std::string text;
-    for (size_t i = 0; i < cells.size(); ++i) {
-      bool last = i + 1 == cells.size();
-      std::string cell = cells[i];
-      size_t room = terminal.columns > used ? terminal.columns - used : 0;
-      if (last && terminal.out_tty) cell = Cut(cell, std::max<size_t>(room, 8));
-      size_t width = DisplayWidth(cell);
+    for (size_t i = 0; i < cells.size() && i < widths.size(); ++i) {
+      const bool last = i + 1 == cells.size();
+      const std::string cell = terminal.out_tty ? Shortened(cells[i], widths[i], terminal.ascii) : cells[i];
+      const size_t width = DisplayWidth(cell);
       Ink ink = head ? Ink::kGrey : (i < inks.size() ? inks[i] : Ink::kPlain);
       text += Paint(terminal, ink, cell);
-      if (!last) text += std::string(widths[i] - std::min(width, widths[i]) + 2, ' ');
-      used += widths[i] + 2;
+      if (!last) text += std::string(widths[i] - std::min(width, widths[i]) + kGap, ' ');
     }
+    if (fewer && cells.size() > widths.size()) text += terminal.ascii ? "~" : "…";
     while (!text.empty() && text.back() == ' ') text.pop_back();
     out += text + "\n";
   };

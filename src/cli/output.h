@@ -31,7 +31,12 @@ std::string FormatError(const Error& error, const Terminal& terminal);
 // A hint for what to type next; on stderr, off with --quiet.
 void PrintHint(const std::string& text, bool quiet);
 
-// Columns padded to their widest cell; the last is cut to the terminal's width.
+// Cuts to `width` columns, at a character, with a mark where something is missing.
+std::string Shortened(const std::string& text, size_t width, bool ascii);
+
+// Columns padded to their widest cell. On a terminal the table fits its width: the widest columns
+// are shortened, and if that is not enough the last ones left out. The first column, which a person
+// types next, is shortened last unless there is an ID to type. Elsewhere nothing is cut.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}
@@ -44,6 +49,8 @@ class Table {
     std::vector<std::string> cells;
     std::vector<Ink> inks;
   };
+  std::vector<size_t> Widths(const Terminal& terminal) const;
+
   std::vector<std::string> head_;
   std::vector<Row> rows_;
 };

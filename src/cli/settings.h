@@ -1,9 +1,5 @@
-// The server's settings, from settings.yaml in its home; all optional.
-//
-//   instances: simulate        # run types that are larger than this machine
-//   webhooks: {allow_private: true}    # rules may tell addresses of the local network
-//   preflight_above: 5.0       # dollars an hour: `ath run` of a dearer type does one first
-//   rates: {cpu_hour: 0.01, gib_hour: 0.001, gpu_hour: 0.5, currency: USD}
+// The server's settings, from settings.yaml in its home; all optional. The table of keys is in
+// settings.cc, and docs/settings.md is made from it.
 #pragma once
 
 #include <cstdint>
@@ -23,6 +19,7 @@ struct Settings {
 };
 
 Result<Settings> ReadSettings(const std::string& path);  // defaults when there is no file
+std::string SettingsPage();  // docs/settings.md
 Result<Catalogue> LoadCatalogue(const std::string& overrides);
 
 }  // namespace athanor

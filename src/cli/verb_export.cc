@@ -147,6 +147,11 @@ Result<uint64_t> ExportFile(Client& client, const ExportOptions& options, const 
 }  // namespace
 
 int ExportVerb(const Common& common, const ExportOptions& options) {
+  if (common.json && options.format == "csv" && options.to.empty()) {
+    return Refuse(Error{ErrorCode::kInvalid, "ath export csv prints CSV and cannot print JSON",
+                        "ath export jsonl " + ShellQuote(options.job), "", "ATH-C0010", ""},
+                  true);
+  }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
   auto to = options.to;

@@ -1,6 +1,4 @@
 // stop: jobs by name, or all that fit.
-#include <unistd.h>
-
 #include <cstdio>
 #include <string>
 
@@ -11,6 +9,7 @@
 #include "base/text.h"
 #include "cli/client.h"
 #include "cli/output.h"
+#include "cli/pages.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
 #include "cli/verbs.h"
@@ -20,6 +19,7 @@ namespace {
 
 // A hundred thousand jobs are stopped in some seconds; on a slow disk in minutes.
 constexpr Millis kLongest = std::chrono::minutes(10);
+constexpr size_t kShown = 20;  // of those that are asked about
 
 int StopNamed(const Common& common, Client& client, const StopOptions& options) {
   int status = 0;
@@ -42,10 +42,13 @@ int StopNamed(const Common& common, Client& client, const StopOptions& options) 
 
 Result<Json> AskMany(Client& client, const StopOptions& options, bool dry_run) {
   Json ask = Json::object();
-  if (options.all) ask["all"] = true;
-  if (!options.state.empty()) ask["state"] = options.state;
-  if (!options.experiment.empty()) ask["experiment"] = options.experiment;
-  if (!options.name.empty()) ask["name"] = options.name;
+  const auto& pick = options.pick;
+  if (pick.all) ask["all"] = true;
+  if (!pick.state.empty()) ask["state"] = pick.state;
+  if (!pick.experiment.empty()) ask["experiment"] = pick.experiment;
+  if (!pick.name.empty()) ask["name"] = pick.name;
+  if (!pick.older.empty()) ask["older"] = pick.older;
+  if (!pick.tags.empty()) ask["tags"] = pick.tags;
   if (options.now) ask["grace_ms"] = 0;
   if (dry_run) ask["dry_run"] = true;
   HttpCall call;
@@ -67,26 +70,28 @@ std::string CountsText(const Json& counts) {
   return text;
 }
 
-// True without asking where nobody can answer.
-bool IsConfirmed(const Json& counts) {
-  if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) return true;
-  std::fprintf(stderr, "Stop %s? [y/N] ", CountsText(counts).c_str());
-  const int answer = std::getchar();
-  for (int c = answer; c != EOF && c != '\n';) c = std::getchar();
-  return answer == 'y' || answer == 'Y';
+// Shows what would be stopped and asks, unless that is nothing.
+Result<bool> Ask(Client& client, const StopOptions& options) {
+  ATHANOR_TRY(const auto counts, AskMany(client, options, true));
+  const auto matched = static_cast<uint64_t>(Number(counts, "matched"));
+  if (matched == 0) return true;
+  ATHANOR_TRY(const auto jobs, FetchJobs(client, QueryOf(options.pick) + "&live=true", kShown));
+  ATHANOR_TRY(const Json rows, ParseJson("[" + jobs.rows + "]"));
+  return IsConfirmed(PreviewText(rows, matched), "Stop " + CountsText(counts) + "?",
+                     "ath stop" + FlagsOf(options.pick));
 }
 
 }  // namespace
 
-int StopVerb(const Common& common, const StopOptions& options) {
-  const bool chosen = options.all || !options.state.empty() || !options.experiment.empty() ||
-                      !options.name.empty();
+int StopVerb(const Common& common, StopOptions options) {
+  TakePattern(options.jobs, options.pick);
+  const bool chosen = options.pick.chooses();
   if (chosen != options.jobs.empty()) {
     return Refuse(Error{ErrorCode::kInvalid,
                         chosen ? "give either jobs or options that select them, not both"
                                : "no jobs given",
-                        "ath stop JOB\nath stop --state queued\nath stop --experiment NAME\n"
-                        "ath stop --name 'lr-*'\nath stop --all",
+                        "ath stop JOB\nath stop 'lr-*'\nath stop --state queued\n"
+                        "ath stop --experiment NAME\nath stop --tag KEY=VALUE\nath stop --all",
                         "", "ATH-C0010", ""},
                   common.json);
   }
@@ -94,9 +99,9 @@ int StopVerb(const Common& common, const StopOptions& options) {
   if (!client) return Refuse(client.error(), common.json);
   if (!chosen) return StopNamed(common, *client, options);
   if (!options.yes && !options.dry_run) {
-    auto counts = AskMany(*client, options, true);
-    if (!counts) return Refuse(counts.error(), common.json);
-    if (Number(*counts, "matched") > 0 && !IsConfirmed(*counts)) {
+    const auto confirmed = Ask(*client, options);
+    if (!confirmed) return Refuse(confirmed.error(), common.json);
+    if (!*confirmed) {
       std::fputs("  nothing was stopped\n", stderr);
       return 1;
     }

@@ -9,10 +9,13 @@
 
 #include "cli/client.h"
 #include "cli/home.h"
+#include "cli/job_pick.h"
 #include "cli/serve.h"
 #include "cli/submission.h"
 
 namespace athanor {
+
+struct CompletedVerb;
 
 struct Common {
   Home home;
@@ -23,20 +26,36 @@ struct Common {
 struct ListOptions {
   bool all = false;
   size_t limit = 20;
-  std::string state;
-  std::string experiment;
+  JobPick pick;
+  bool watch = false;  // until Ctrl-C
 };
 
 // Jobs by name, or all that fit what is given of the rest.
 struct StopOptions {
   std::vector<std::string> jobs;
-  bool all = false;
-  std::string state;
-  std::string experiment;
-  std::string name;  // a pattern of the shell's
+  JobPick pick;
   bool now = false;  // without grace
   bool yes = false;  // without asking
   bool dry_run = false;
+};
+
+struct RemoveOptions {
+  std::vector<std::string> jobs;
+  JobPick pick;
+  bool yes = false;
+  bool dry_run = false;
+};
+
+struct DuOptions {
+  bool all = false;
+  size_t limit = 20;
+};
+
+struct MetricsOptions {
+  std::string job;
+  std::string name;     // empty: all
+  bool plot = false;    // the one metric, or each of them, as a chart
+  bool follow = false;  // points as they come
 };
 
 struct LogOptions {
@@ -101,13 +120,12 @@ int PsVerb(const Common& common, const ListOptions& options);
 int ShowVerb(const Common& common, const std::string& job, bool sagemaker);
 int LogsVerb(const Common& common, const LogOptions& options);
 int WhyVerb(const Common& common, const std::string& job);
-int StopVerb(const Common& common, const StopOptions& options);
+int StopVerb(const Common& common, StopOptions options);
 int QueueVerb(const Common& common, const ListOptions& options);
 int WaitVerb(const Common& common, const std::vector<std::string>& jobs, const std::string& timeout);
 int ImportVerb(const Common& common, const ImportOptions& options);
 int ExportVerb(const Common& common, const ExportOptions& options);
-// `plot`: the one metric, or each of them, as a chart.
-int MetricsVerb(const Common& common, const std::string& job, const std::string& name, bool plot);
+int MetricsVerb(const Common& common, const MetricsOptions& options);
 int RunsVerb(const Common& common, const RunsOptions& options);
 int CompareVerb(const Common& common, const std::vector<std::string>& runs);
 int EventsVerb(const Common& common, const std::string& job, bool follow);
@@ -152,7 +170,9 @@ int TuneExtendVerb(const Common& common, const TuneOptions& options);
 int TuneAddVerb(const Common& common, const TuneOptions& options);
 int TuneExportVerb(const Common& common, const TuneOptions& options);
 int TuneRemoveVerb(const Common& common, const TuneOptions& options);
-int RmVerb(const Common& common, const std::vector<std::string>& jobs);
+int RmVerb(const Common& common, RemoveOptions options);
+// What uses the disk.
+int DuVerb(const Common& common, const DuOptions& options);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);
 int ExecVerb(const Common& common, const std::string& job, const std::vector<std::string>& command);
@@ -171,9 +191,10 @@ int InitVerb(const Common& common, const std::string& file, bool force);
 int CheckVerb(const Common& common);
 int ExplainVerb(const Common& common, const std::string& code);
 int SchemaVerb(const Common& common);
-int CompletionVerb(const Common& common, const std::string& shell,
-                   const std::vector<std::string>& verbs);
-// Pages of docs/ that are made from tables: "errors", "states", "job-file".
+int CompletionVerb(const Common& common, const std::string& shell);
+// What the scripts of CompletionVerb ask for: one candidate a line.
+int CompleteVerb(const Common& common, const CompletedVerb& ath, std::vector<std::string> words);
+// Pages of docs/ that are made from tables: "errors", "states", "job-file", "settings".
 int DocsVerb(const std::string& page);
 
 }  // namespace athanor

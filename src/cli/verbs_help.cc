@@ -1,4 +1,4 @@
-// init, check, completion, explain, schema: helping a person along; most need no server.
+// init, check, explain, schema: helping a person along; most need no server.
 #include <fcntl.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -200,38 +200,6 @@ int ExplainVerb(const Common& common, const std::string& code) {
 int SchemaVerb(const Common& common) {
   const auto schema = JobFileSchema();
   std::printf("%s\n", (common.json ? DumpJson(schema) : DumpJsonPretty(schema)).c_str());
-  return 0;
-}
-
-int CompletionVerb(const Common& common, const std::string& shell,
-                   const std::vector<std::string>& verbs) {
-  std::string script;
-  if (shell == "bash") {
-    script =
-        "_ath() {\n  local cur=${COMP_WORDS[COMP_CWORD]}\n"
-        "  if [ $COMP_CWORD -eq 1 ]; then COMPREPLY=($(compgen -W 'VERBS' -- \"$cur\"));\n"
-        "  elif [[ $cur == -* ]]; then COMPREPLY=($(compgen -W \"$(${COMP_WORDS[0]} "
-        "${COMP_WORDS[1]} --help 2>/dev/null | grep -oE -- '--[a-z-]+')\" -- \"$cur\"));\n"
-        "  else case ${COMP_WORDS[1]} in run|init) COMPREPLY=($(compgen -f -- \"$cur\"));;\n"
-        "    *) COMPREPLY=($(compgen -W \"@last @last-failed $(${COMP_WORDS[0]} ps --json "
-        "2>/dev/null | grep -oE '\"name\":\"[^\"]*\"' | cut -d'\"' -f4 | sort -u)\" -- "
-        "\"$cur\"));;\n"
-        "  esac; fi\n}\ncomplete -F _ath ath athanor\n";
-  } else if (shell == "zsh") {
-    script =
-        "#compdef ath athanor\n_ath() {\n  if (( CURRENT == 2 )); then compadd VERBS\n"
-        "  else compadd @last @last-failed; _files; fi\n}\ncompdef _ath ath athanor\n";
-  } else if (shell == "fish") {
-    script =
-        "for c in ath athanor\n  complete -c $c -n '__fish_use_subcommand' -f -a 'VERBS'\n"
-        "  complete -c $c -n 'not __fish_use_subcommand' -a '@last @last-failed'\nend\n";
-  } else {
-    Error error{ErrorCode::kInvalid, "no completion for " + Printable(shell), "ath completion bash", "bash, zsh and fish are supported", "ATH-C0032", ""};
-    return Refuse(error, common.json);
-  }
-  script = ReplaceAll(std::move(script), "VERBS", Join(verbs, " "));
-  if (common.json) return PrintJson({{"shell", shell}, {"script", script}});
-  std::fputs(script.c_str(), stdout);
   return 0;
 }
 

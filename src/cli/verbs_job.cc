@@ -1,4 +1,4 @@
-// ps, show, why, metrics, events: what is known of jobs.
+// show, why, metrics, events: what is known of jobs.
 #include <cmath>
 #include <cstdio>
 
@@ -10,8 +10,8 @@
 #include "cli/attach.h"
 #include "cli/client.h"
 #include "cli/lost_server.h"
+#include "cli/metrics_follow.h"
 #include "cli/output.h"
-#include "cli/pages.h"
 #include "cli/plot.h"
 #include "cli/reading.h"
 #include "cli/refuse.h"
@@ -29,6 +29,76 @@ std::string GpusText(const Json& placement) {
     devices.push_back(DumpJson(device));
   }
   return devices.empty() ? AutoGpusText(placement) : Join(devices, ",") + " (reserved)";
+}
+
+// "max_runtime 2 h  stop_grace 2 m": what is not as it is for everyone.
+std::string AskedLimits(const Json& spec) {
+  std::vector<std::string> limits;
+  const auto add_span = [&](const Json& from, const char* key, const char* name) {
+    if (Number(from, key) > 0) limits.push_back(name + (" " + HumanDuration(Millis(Number(from, key)))));
+  };
+  const auto given = spec.value("limits", Json::object());
+  add_span(given, "max_runtime_ms", "max_runtime");
+  add_span(given, "stop_grace_ms", "stop_grace");
+  add_span(given, "lost_after_ms", "lost_after");
+  add_span(given, "hang_after_ms", "hang_after");
+  if (Number(given, "log_bytes") > 0) {
+    limits.push_back("log " + HumanBytes(static_cast<uint64_t>(Number(given, "log_bytes"))));
+  }
+  const auto retry = spec.value("retry", Json::object());
+  if (Number(retry, "max") > 0) limits.push_back(fmt::format("retries {}", Number(retry, "max")));
+  return Join(limits, "  ");
+}
+
+std::string ResourcesText(const Json& r) {
+  std::string asked = Text(r, "type");
+  if (Number(r, "cpu_millis") > 0) asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
+  if (Number(r, "memory_bytes") > 0) {
+    asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
+  }
+  if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
+  if (r.value("spot", Json::object()).value("use", false)) asked += " spot";
+  return std::string(Trim(asked));
+}
+
+// What Python and packages it runs with.
+std::string EnvironmentText(Client& client, const Json& job) {
+  const auto given = job["spec"].value("environment", Json::object());
+  std::vector<std::string> words;
+  const auto add = [&](const char* label, const std::string& value) {
+    if (!value.empty()) words.push_back(label + Printable(value));
+  };
+  add("image ", Text(given, "image"));
+  add("python ", Text(given, "python"));
+  add("base ", Text(given, "base"));
+  add("", Text(given, "requirements"));
+  add("", Text(given, "conda"));
+  if (job.contains("packages")) {
+    const auto known = client.Get("/api/v1/jobs/" + Text(job, "id") + "/environment");
+    if (known && !(*known)["packages"].empty()) {
+      words.push_back(Counted((*known)["packages"].size(), "package"));
+    }
+  }
+  return words.empty() ? "of the shell that submitted it" : Join(words, "  ");
+}
+
+// What it was given: the values of variables may be anybody's passwords, and are not shown.
+void ShowAsked(Client& client, const Json& job) {
+  const auto& spec = job["spec"];
+  std::vector<std::string> tags;
+  const auto given_tags = spec.value("tags", Json::object());
+  for (const auto& [key, value] : given_tags.items()) tags.push_back(key + "=" + value.get<std::string>());
+  Field("tags", Printable(Join(tags, "  ")));
+  std::vector<std::string> names;
+  const auto given_env = spec.value("env", Json::object());
+  for (const auto& [key, value] : given_env.items()) names.push_back(key);
+  Field("env", Printable(Join(names, "  ")));
+  names.clear();
+  for (const auto& secret : spec.value("secrets", Json::array())) names.push_back(Text(secret, "name"));
+  Field("secrets", Printable(Join(names, "  ")));
+  Field("resources", ResourcesText(spec.value("resources", Json::object())));
+  Field("limits", AskedLimits(spec));
+  Field("environment", EnvironmentText(client, job));
 }
 
 void ShowAttempts(const Json& job) {
@@ -111,53 +181,6 @@ void ShowSurvival(const Json& job) {
 
 }  // namespace
 
-int PsVerb(const Common& common, const ListOptions& options) {
-  auto client = Client::Connect(common.home);
-  if (!client) return Refuse(client.error(), common.json);
-  std::string filter;
-  std::string again = "ath ps -a";
-  if (!options.state.empty()) {
-    filter += "&state=" + UrlEncode(options.state);
-    again += " --state " + ShellQuote(options.state);
-  }
-  if (!options.experiment.empty()) {
-    filter += "&experiment=" + UrlEncode(options.experiment);
-    again += " --experiment " + ShellQuote(options.experiment);
-  }
-  const auto jobs = FetchJobs(*client, filter, options.all ? kAllPages : options.limit);
-  if (!jobs) return Refuse(jobs.error(), common.json);
-  if (common.json) {
-    std::fputs("{\"jobs\":[", stdout);
-    std::fwrite(jobs->rows.data(), 1, jobs->rows.size(), stdout);
-    std::printf("],\"matched\":%llu}\n", static_cast<unsigned long long>(jobs->matched));
-    return 0;
-  }
-  auto rows = ParseJson("[" + jobs->rows + "]");
-  if (!rows) return Refuse(rows.error(), common.json);
-  auto terminal = DetectTerminal();
-  Table table({"JOB", "ID", "STATE", "CREATED", "TOOK", "COST", "WHAT"});
-  for (const auto& job : *rows) {
-    auto id = Text(job, "id");
-    auto state = Text(job, "shown_state");
-    bool over = state == "Completed";
-    std::string what = Text(job, "command");
-    if (!over && job.contains("cause")) what = Text(job["cause"], "text");
-    table.Add({Printable(Text(job, "name")), id.substr(id.size() - 6), state,
-               Ago(TimeOf(job, "created")), Took(job), HumanMoney(Number(job, "cost_micros")),
-               Printable(what) + (job.value("simulated", false) ? "  (simulated)" : "")},
-              {Ink::kBold, Ink::kGrey, InkOf(state)});
-  }
-  if (table.empty()) {
-    const bool chosen = !options.state.empty() || !options.experiment.empty();
-    std::puts(chosen ? "no matching jobs" : "no jobs yet");
-    PrintHint(chosen ? "ath ps -a" : "ath run -- python train.py", common.quiet);
-    return 0;
-  }
-  std::fputs(table.Format(terminal).c_str(), stdout);
-  SayMore(jobs->shown, jobs->matched, "jobs", again, common.quiet);
-  return 0;
-}
-
 int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
@@ -194,16 +217,7 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
     Field("  unread", Printable(Text((*body)["unread"], "text")) + "; " +
                           Printable(Text((*body)["unread"], "hint")));
   }
-  if (spec.contains("resources")) {
-    const auto& r = spec["resources"];
-    std::string asked = Text(r, "type");
-    if (Number(r, "cpu_millis") > 0) asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
-    if (Number(r, "memory_bytes") > 0) {
-      asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
-    }
-    if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
-    Field("resources", std::string(Trim(asked)));
-  }
+  ShowAsked(*client, *body);
   if (spec.contains("source")) {
     const auto& source = spec["source"];
     std::string line = Counted(static_cast<uint64_t>(Number(source, "files")), "file") + ", " +
@@ -343,10 +357,11 @@ int PlotAll(const Common& common, Client& client, const std::string& job) {
 
 }  // namespace
 
-int MetricsVerb(const Common& common, const std::string& job, const std::string& name,
-                bool plot) {
+int MetricsVerb(const Common& common, const MetricsOptions& options) {
+  const auto& [job, name, plot, follow] = options;
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
+  if (follow) return FollowMetrics(common, *client, job, name);
   if (plot && !common.json) {
     return name.empty() ? PlotAll(common, *client, job) : PlotMetric(common, *client, job, name);
   }
@@ -409,9 +424,11 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     } else {
       auto cause = event.value("cause", Json::object());
       auto id = Text(event, "job");
-      std::printf("%s  %s  %-14s  %-11s  %s\n", Local(TimeOf(event, "at")).c_str(),
-                  id.substr(id.size() - 6).c_str(), Text(event, "name").c_str(),
-                  Text(event, "state").c_str(), Printable(Text(cause, "text")).c_str());
+      const auto line = fmt::format("{}  {}  {:<14}  {:<11}  {}", Local(TimeOf(event, "at")),
+                                    id.substr(id.size() - 6), Text(event, "name"),
+                                    Text(event, "state"), Printable(Text(cause, "text")));
+      const Terminal terminal = DetectTerminal();
+      std::printf("%s\n", (terminal.out_tty ? Shortened(line, terminal.columns, terminal.ascii) : line).c_str());
     }
     std::fflush(stdout);
   };

@@ -99,23 +99,6 @@ int RetryVerb(const Common& common, const std::string& job, const RunOptions& op
   return FollowJob(common, *client, Text(*accepted, "id"), Text(*accepted, "name"));
 }
 
-int RmVerb(const Common& common, const std::vector<std::string>& jobs) {
-  auto client = Client::Connect(common.home);
-  if (!client) return Refuse(client.error(), common.json);
-  int status = 0;
-  for (const auto& job : jobs) {
-    auto body = client->Send("DELETE", "/api/v1/jobs/" + UrlEncode(job), "");
-    if (!body) {
-      status = Refuse(body.error(), common.json);
-    } else if (common.json) {
-      PrintJson(*body);
-    } else {
-      std::printf("removed %s\n", Text(*body, "removed").c_str());
-    }
-  }
-  return status;
-}
-
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
@@ -134,7 +117,7 @@ int DiffVerb(const Common& common, const std::vector<std::string>& jobs) {
     section = Text(row, "section");
     for (const auto& value : row["values"]) {
       auto text = Printable(value.get<std::string>());
-      cells.push_back(text.empty() ? "-" : text.size() > 48 ? text.substr(0, 45) + "..." : text);
+      cells.push_back(text.empty() ? "-" : text);
     }
     table.Add(std::move(cells), {Ink::kGrey, Ink::kBold});
   }

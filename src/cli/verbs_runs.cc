@@ -22,7 +22,6 @@ namespace {
 
 constexpr size_t kShownMetrics = 4;  // when nobody says which
 constexpr size_t kShownParams = 3;
-constexpr size_t kLongestCell = 32;
 
 // "loss" is a metric unless it is one of the run's own attributes; backticks where needed.
 std::string FieldOf(const std::string& name) {
@@ -52,10 +51,6 @@ std::vector<std::string> MostCommon(const Json& runs, const char* member, size_t
   return names;
 }
 
-std::string Cut(std::string text) {
-  return text.size() > kLongestCell ? text.substr(0, kLongestCell - 3) + "..." : text;
-}
-
 std::string MetricIn(const Json& run, const std::string& name) {
   const auto metrics = run.value("metrics", Json::object());
   return metrics.contains(name) ? NumberText(metrics[name]["last"]) : "-";
@@ -63,7 +58,7 @@ std::string MetricIn(const Json& run, const std::string& name) {
 
 std::string LabelIn(const Json& run, const char* member, const std::string& name) {
   const auto labels = run.value(member, Json::object());
-  return labels.contains(name) ? Cut(Printable(labels[name].get<std::string>())) : "-";
+  return labels.contains(name) ? Printable(labels[name].get<std::string>()) : "-";
 }
 
 // What stands behind the value of a parameter that the script did not ask for.
@@ -138,8 +133,8 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   for (const auto& run : runs) {
     const std::string id = Text(run, "id");
     std::vector<std::string> cells = {id.size() > 6 ? id.substr(id.size() - 6) : id,
-                                      Cut(Printable(Text(run, "name"))),
-                                      Cut(Printable(Text(run, "experiment"))),
+                                      Printable(Text(run, "name")),
+                                      Printable(Text(run, "experiment")),
                                       std::string(ShownStatus(Text(run, "status"))),
                                       Ago(TimeOf(run, "created"))};
     for (const auto& [member, key] : columns) {
@@ -175,7 +170,7 @@ int CompareVerb(const Common& common, const std::vector<std::string>& names) {
   }
   if (common.json) return PrintJson(Json{{"runs", runs}});
   std::vector<std::string> head = {"", ""};
-  for (const auto& run : runs) head.push_back(Cut(Printable(Text(run, "name"))));
+  for (const auto& run : runs) head.push_back(Printable(Text(run, "name")));
   Table table(head);
   const auto add = [&](std::string section, const std::string& key,
                        const std::vector<std::string>& values) {
@@ -187,7 +182,7 @@ int CompareVerb(const Common& common, const std::vector<std::string>& names) {
   };
   for (const char* attribute : {"status", "experiment"}) {
     std::vector<std::string> values;
-    for (const auto& run : runs) values.push_back(Cut(Printable(Text(run, attribute))));
+    for (const auto& run : runs) values.push_back(Printable(Text(run, attribute)));
     add("", attribute, values);
   }
   for (const char* member : {"params", "metrics"}) {

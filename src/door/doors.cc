@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/text.h"
 #include "base/unnamed_file.h"
+#include "door/disk_routes.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
 #include "net/content_coding.h"
@@ -66,7 +67,7 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
   for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
-                    RunRoutes, ImportRoutes, SweepRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
+                    RunRoutes, ImportRoutes, SweepRoutes, DiskRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
                     SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
                     QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
                     MlflowRoutes}) {

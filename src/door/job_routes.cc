@@ -1,7 +1,6 @@
 // The native door's jobs: submit, look, stop, retry, remove.
 #include <algorithm>
 #include <optional>
-#include <string_view>
 
 #include <nlohmann/json.hpp>
 
@@ -11,6 +10,7 @@
 #include "door/doors.h"
 #include "door/drafts.h"
 #include "door/hub.h"
+#include "door/job_choice.h"
 #include "door/names.h"
 #include "door/points_body.h"
 #include "door/queries.h"
@@ -73,57 +73,41 @@ void SubmitText(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
 }
 
-// "queued" is Queued.
-std::optional<JobState> StateOf(std::string_view name) {
-  for (const JobState state : kAllStates) {
-    if (ToLower(NameOf(state)) == ToLower(name)) return state;
-  }
-  return std::nullopt;
-}
-
-std::optional<std::string_view> ViewOf(std::string_view name) {
-  for (const auto view : kViews) {
-    if (ToLower(view) == ToLower(name)) return view;
-  }
-  return std::nullopt;
-}
-
 // What a list is asked for.
 struct Listing {
   JobQuery query;
-  std::vector<std::string_view> views;  // of states, which the store does not know
-  bool count = false;                   // how many there are, too
+  JobChoice choice;
+  bool count = false;  // how many there are, too
+
+  // The store alone does not know which.
+  bool picks() const { return !choice.views.empty() || choice.looks_closer(); }
 };
 
 Result<Listing> ListingOf(const Request& request) {
   Listing listing;
   ATHANOR_TRY(const auto limit, WholeNumber(request, "limit"));
   if (limit) listing.query.limit = std::clamp<uint64_t>(*limit, 1, kMostListed);
+  ATHANOR_TRY(listing.choice, ChoiceIn(request));
+  listing.query.states = listing.choice.states;
+  listing.query.experiment = listing.choice.experiment;
   listing.query.live_only = request.Query("live").value_or("") == "true";
-  listing.query.experiment = request.Query("experiment").value_or("");
   listing.count = request.Query("count").value_or("") == "true";
   if (auto before = request.Query("before")) listing.query.before = JobId::Parse(*before);
-  const auto states = request.Query("state");
-  if (!states) return listing;
-  for (const auto& name : Split(*states, ',')) {
-    if (const auto state = StateOf(name)) {
-      listing.query.states.push_back(*state);
-    } else if (const auto view = ViewOf(name)) {
-      listing.views.push_back(*view);
-    } else {
-      return Fail(Error{ErrorCode::kInvalid, "no such state: " + Printable(name),
-                        "Queued, Placing, Preparing, Running, Uploading, Interrupted, "
-                        "Completed, Failed, Stopped, Stopping, Interrupting, Unknown", "",
-                        "ATH-R0011", ""});
-    }
+  if (request.Query("ended").value_or("") != "true") return listing;
+  // For who removes them: what is not over cannot be.
+  auto& states = listing.query.states;
+  if (!listing.choice.views.empty() || !std::ranges::all_of(states, IsTerminal)) {
+    return Fail(Error{ErrorCode::kInvalid, "a job in that state has not ended",
+                      "use one or more of Completed, Failed, Stopped", "", "ATH-R0011", ""});
   }
+  if (states.empty()) states = {JobState::kCompleted, JobState::kFailed, JobState::kStopped};
   return listing;
 }
 
 // A view is of a job that holds room: all of those are asked for...
-JobQuery AllThatMayShow(JobQuery query) {
+JobQuery AllThatMayShow(JobQuery query, bool views) {
   for (const JobState state : kAllStates) {
-    if (HoldsRoom(state)) query.states.push_back(state);
+    if (views && HoldsRoom(state)) query.states.push_back(state);
   }
   query.limit = SIZE_MAX - 1;
   query.before.reset();
@@ -133,15 +117,17 @@ JobQuery AllThatMayShow(JobQuery query) {
 // ...and those are kept that look so now.
 void KeepShown(std::vector<ListedJob>& rows, const Listing& listing) {
   std::erase_if(rows, [&](const ListedJob& row) {
-    return std::ranges::find(listing.query.states, row.job.state) == listing.query.states.end() &&
-           std::ranges::find(listing.views, row.shown) == listing.views.end();
+    const auto& states = listing.query.states;
+    const auto& views = listing.choice.views;
+    return std::ranges::find(states, row.job.state) == states.end() &&
+           std::ranges::find(views, row.shown) == views.end();
   });
 }
 
 // Answers with the rows that fit, and says so when there are more.
 void SendRows(const Call& call, std::vector<ListedJob> rows, const Listing& listing,
               std::optional<uint64_t> matched) {
-  if (!listing.views.empty()) {
+  if (listing.picks()) {
     matched = rows.size();
     if (const auto before = listing.query.before) {
       std::erase_if(rows, [&](const ListedJob& row) { return !(row.job.id < *before); });
@@ -159,21 +145,23 @@ void SendRows(const Call& call, std::vector<ListedJob> rows, const Listing& list
 void List(DoorContext& context, const Call& call) {
   auto asked = ListingOf(call.request);
   if (!asked) return call.Refuse(asked.error());
-  auto wanted = asked->views.empty() ? asked->query : AllThatMayShow(asked->query);
+  auto wanted = asked->picks() ? AllThatMayShow(asked->query, !asked->choice.views.empty())
+                               : asked->query;
   ++wanted.limit;  // whether there are more
   // A hundred thousand rows may be asked for: only what memory knows better is put in on the loop.
   OnReader(context, call, [&context, call, listing = std::move(*asked), wanted] {
     auto found = context.jobs.List(wanted);
     if (!found) return call.Refuse(found.error());
     std::optional<uint64_t> matched;
-    if (listing.count && listing.views.empty()) {
+    if (listing.choice.looks_closer()) KeepChosen(context, listing.choice, *found);
+    if (listing.count && !listing.picks()) {
       const auto counted = context.jobs.CountOf(listing.query);
       if (!counted) return call.Refuse(counted.error());
       matched = *counted;
     }
     context.loop.Post([&context, call, listing, matched, jobs = std::move(*found)]() mutable {
       auto rows = AsShown(context, std::move(jobs));
-      if (!listing.views.empty()) KeepShown(rows, listing);
+      if (!listing.choice.views.empty()) KeepShown(rows, listing);
       OnReader(context, call, [call, listing, matched, rows = std::move(rows)]() mutable {
         SendRows(call, std::move(rows), listing, matched);
       });

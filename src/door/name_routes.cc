@@ -9,6 +9,7 @@
 #include "door/queries.h"
 #include "track/importance.h"
 #include "track/run_names.h"
+#include "track/own_filter.h"
 
 namespace athanor {
 namespace {
@@ -165,7 +166,7 @@ Result<std::vector<JobId>> RunsMeant(const DoorContext& context, const Request& 
   }
   RunQuery query;
   query.limit = kMostCompared;
-  ATHANOR_TRY(query.filter, ParseFilter(request.Query("filter").value_or(""), Searched::kRuns));
+  ATHANOR_TRY(query.filter, ParseOwnFilter(request.Query("filter").value_or("")));
   if (const auto name = request.Query("experiment"); name && !name->empty()) {
     ATHANOR_TRY(const auto experiment, context.runs.ExperimentNamed(*name));
     query.experiments = {experiment.row.id};

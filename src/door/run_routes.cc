@@ -10,6 +10,7 @@
 #include "door/points_body.h"
 #include "door/queries.h"
 #include "door/views.h"
+#include "track/own_filter.h"
 
 namespace athanor {
 namespace {
@@ -103,7 +104,7 @@ Result<RunQuery> QueryOf(const RunBook& book, const Request& request) {
   RunQuery query;
   query.limit = NumberIn(request, "limit", kUsualRuns, kMostRuns);
   query.offset = NumberIn(request, "offset", 0, SIZE_MAX);
-  ATHANOR_TRY(query.filter, ParseFilter(request.Query("filter").value_or(""), Searched::kRuns));
+  ATHANOR_TRY(query.filter, ParseOwnFilter(request.Query("filter").value_or("")));
   std::vector<std::string> order;
   for (const auto& [key, value] : request.query) {
     if (key == "order") order.push_back(value);

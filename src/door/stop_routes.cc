@@ -1,6 +1,4 @@
 // The native door's stop of many jobs at once.
-#include <fnmatch.h>
-
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -13,7 +11,7 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "door/doors.h"
-#include "door/names.h"
+#include "door/job_choice.h"
 #include "door/queries.h"
 #include "job/event.h"
 
@@ -26,34 +24,36 @@ constexpr size_t kAtOnce = 200;
 
 struct Wanted {
   std::vector<std::string> named;
-  std::vector<JobState> states;  // empty: all that are not over
-  std::string experiment;
-  std::string name;  // a pattern of the shell's; empty: any
+  JobChoice choice;  // no states: all that are not over
   bool all = false;
   bool dry_run = false;
   std::optional<Millis> grace;
 
-  bool chooses() const { return all || !states.empty() || !experiment.empty() || !name.empty(); }
+  bool chooses() const { return all || !choice.empty(); }
 };
 
 tl::unexpected<Error> NotUnderstood(std::string what, std::string hint) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""});
 }
 
-Result<std::vector<JobState>> LiveStates(const std::string& text) {
-  std::vector<JobState> states;
-  for (const auto& name : Split(text, ',')) {
-    const auto at = std::ranges::find_if(kAllStates, [&](JobState state) {
-      return !IsTerminal(state) && ToLower(NameOf(state)) == ToLower(name);
-    });
-    if (at == std::end(kAllStates)) {
-      return Fail(Error{ErrorCode::kInvalid, "no state of a job that could be stopped: " + Printable(name),
-                        "Queued, Placing, Preparing, Running, Uploading, Interrupted", "",
-                        "ATH-R0011", ""});
-    }
-    states.push_back(*at);
+Status ChooseLiveStates(const std::string& text, JobChoice& choice) {
+  if (ChooseStates(text, choice) && choice.views.empty() &&
+      std::ranges::none_of(choice.states, IsTerminal)) {
+    return Ok();
   }
-  return states;
+  return Fail(Error{ErrorCode::kInvalid, "no state of a job that could be stopped: " + Printable(text),
+                    "Queued, Placing, Preparing, Running, Uploading, Interrupted", "", "ATH-R0011",
+                    ""});
+}
+
+Status ChooseTags(const Json& tags, JobChoice& choice) {
+  for (const auto& tag : tags) ATHANOR_CHECK_OK(ChooseTag(tag.get<std::string>(), choice));
+  return Ok();
+}
+
+bool AreTexts(const Json& value) {
+  return value.is_array() && value.size() <= kMostNamed &&
+         std::ranges::all_of(value, [](const Json& each) { return each.is_string(); });
 }
 
 Result<Wanted> WantedIn(const std::string& text) {
@@ -63,15 +63,18 @@ Result<Wanted> WantedIn(const std::string& text) {
   for (const auto& [key, value] : body.items()) {
     bool fits = true;
     if (key == "jobs") {
-      fits = value.is_array() && value.size() <= kMostNamed &&
-             std::ranges::all_of(value, [](const Json& job) { return job.is_string(); });
+      fits = AreTexts(value);
       for (size_t i = 0; fits && i < value.size(); ++i) wanted.named.push_back(value[i]);
     } else if (key == "state" && value.is_string()) {
-      ATHANOR_TRY(wanted.states, LiveStates(value.get<std::string>()));
+      ATHANOR_CHECK_OK(ChooseLiveStates(value.get<std::string>(), wanted.choice));
+    } else if (key == "tags" && AreTexts(value)) {
+      ATHANOR_CHECK_OK(ChooseTags(value, wanted.choice));
+    } else if (key == "older" && value.is_string()) {
+      ATHANOR_CHECK_OK(ChooseAge(value.get<std::string>(), wanted.choice));
     } else if (key == "experiment" && value.is_string()) {
-      wanted.experiment = value.get<std::string>();
+      wanted.choice.experiment = value.get<std::string>();
     } else if (key == "name" && value.is_string()) {
-      wanted.name = value.get<std::string>();
+      wanted.choice.name = value.get<std::string>();
     } else if ((key == "all" || key == "dry_run") && value.is_boolean()) {
       (key == "all" ? wanted.all : wanted.dry_run) = value.get<bool>();
     } else if (key == "grace_ms" && value.is_number_unsigned()) {
@@ -88,7 +91,7 @@ Result<Wanted> WantedIn(const std::string& text) {
   }
   if (wanted.named.empty() == !wanted.chooses()) {
     return NotUnderstood("it is not said which jobs to stop",
-                         "jobs by name, or one or more of state, experiment and name, or all");
+                         "jobs by name, or one or more of state, experiment, tags, name and older, or all");
   }
   return wanted;
 }
@@ -129,8 +132,8 @@ class StopMany : public std::enable_shared_from_this<StopMany> {
   // Still: one that waited when it was chosen may run by now.
   bool Fits(const JobRecord& record) const {
     return !IsTerminal(record.state) &&
-           (wanted_.states.empty() ||
-            std::ranges::find(wanted_.states, record.state) != wanted_.states.end());
+           (wanted_.choice.states.empty() ||
+            std::ranges::find(wanted_.choice.states, record.state) != wanted_.choice.states.end());
   }
 
   void Answer() const {
@@ -166,17 +169,14 @@ void Stop(DoorContext& context, const Call& call) {
   OnReader(context, call, [&context, call, wanted = std::move(*wanted)] {
     JobQuery query;
     query.live_only = true;
-    query.states = wanted.states;
-    query.experiment = wanted.experiment;
+    query.states = wanted.choice.states;
+    query.experiment = wanted.choice.experiment;
     query.limit = SIZE_MAX;
     auto found = context.jobs.List(query);
     if (!found) return call.Refuse(found.error());
+    KeepChosen(context, wanted.choice, *found);
     std::vector<JobId> jobs;
-    for (const auto& job : *found) {
-      if (wanted.name.empty() || ::fnmatch(wanted.name.c_str(), job.name.c_str(), 0) == 0) {
-        jobs.push_back(job.id);
-      }
-    }
+    for (const auto& job : *found) jobs.push_back(job.id);
     context.loop.Post([&context, call, wanted, jobs = std::move(jobs)]() mutable {
       std::make_shared<StopMany>(context, call, wanted, std::move(jobs))->Go();
     });

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/ids.h"
 #include "base/text.h"
+#include "track/own_filter.h"
 
 namespace athanor {
 namespace {
@@ -216,9 +217,19 @@ Result<Field> FieldOf(const Token& token, Searched what, bool for_order) {
                              Printable(field.key.substr(0, 200)), Names(names)));
 }
 
+// The whole of a text as a number.
+std::optional<double> NumberOf(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const double value = std::strtod(copy.c_str(), &end);
+  if (copy.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
 class FilterParser {
  public:
-  FilterParser(std::string_view text, Searched what) : lexer_(text), what_(what) {}
+  FilterParser(std::string_view text, Searched what, bool own = false)
+      : lexer_(text), what_(what), own_(own) {}
 
   Result<std::vector<Clause>> Parse() {
     std::vector<Clause> clauses;
@@ -232,6 +243,12 @@ class FilterParser {
         return Invalid(fmt::format("A filter has at most {} clauses", kMostClauses));
       }
       ATHANOR_TRY(auto clause, OneClause());
+      // 1e-3 is 0.001: both sides of a range of one number.
+      if (bare_number_) {
+        clause.comparator = Comparator::kGreaterEqual;
+        clauses.push_back(clause);
+        clause.comparator = Comparator::kLessEqual;
+      }
       clauses.push_back(std::move(clause));
     }
     return clauses;
@@ -256,6 +273,9 @@ class FilterParser {
     if (token_.kind != Token::Kind::kWord && token_.kind != Token::Kind::kQuoted) {
       return BadClause();
     }
+    const bool is_state = own_ && IsWord("STATE");
+    if (own_) UseOwnName();
+    bare_number_ = false;
     ATHANOR_TRY(const Field field, FieldOf(token_, what_, false));
     Clause clause{field.type, field.key, Comparator::kEqual, {}, 0, {}};
     ATHANOR_CHECK_OK(Advance());
@@ -265,15 +285,53 @@ class FilterParser {
     }
     if (clause.comparator == Comparator::kIn || clause.comparator == Comparator::kNotIn) {
       ATHANOR_TRY(clause.list, OneList());
+      if (is_state) {
+        for (auto& state : clause.list) ATHANOR_CHECK_OK(UseStatus(state));
+      }
       return clause;
     }
-    if (field.numeric) {
+    if (field.numeric || IsInequality(clause.comparator)) {
       ATHANOR_TRY(clause.number, OneNumber(field));
     } else {
       ATHANOR_TRY(clause.text, OneText(field));
+      if (is_state) ATHANOR_CHECK_OK(UseStatus(clause.text));
+      const auto number = own_ && token_.kind == Token::Kind::kWord ? NumberOf(clause.text) : std::nullopt;
+      bare_number_ = number && clause.comparator == Comparator::kEqual && IsLabel(field);
+      clause.number = number.value_or(0);
     }
     ATHANOR_CHECK_OK(Advance());
     return clause;
+  }
+
+  static bool IsLabel(const Field& field) {
+    return field.type == FieldType::kParam || field.type == FieldType::kTag;
+  }
+
+  static bool IsInequality(Comparator comparator) {
+    return comparator == Comparator::kLess || comparator == Comparator::kLessEqual ||
+           comparator == Comparator::kGreater || comparator == Comparator::kGreaterEqual;
+  }
+
+  // The words of `ath` and the page for what MLflow calls otherwise.
+  void UseOwnName() {
+    static constexpr std::pair<std::string_view, const char*> kNames[] = {
+        {"STATE", "status"}, {"NAME", "run_name"}, {"USER", "user_id"}, {"ID", "run_id"}};
+    for (const auto& [own, name] : kNames) {
+      if (IsWord(own)) token_.text = name;
+    }
+  }
+
+  static Status UseStatus(std::string& state) {
+    static constexpr std::pair<std::string_view, const char*> kStates[] = {
+        {"queued", "SCHEDULED"}, {"running", "RUNNING"}, {"completed", "FINISHED"},
+        {"failed", "FAILED"},    {"stopped", "KILLED"}};
+    for (const auto& [own, status] : kStates) {
+      if (ToLower(state) != own && ToUpper(state) != status) continue;
+      state = status;
+      return Ok();
+    }
+    return Invalid("No such state: '" + Printable(state.substr(0, 50)) +
+                   "'. States are queued, running, completed, failed and stopped");
   }
 
   Result<Comparator> OneComparator(const Field& field) {
@@ -297,6 +355,7 @@ class FilterParser {
       name += " NULL";
       ATHANOR_CHECK_OK(Advance());
     }
+    if (own_ && name == "==") name = "=";
     static constexpr std::pair<std::string_view, Comparator> kNames[] = {
         {"=", kEqual},    {"!=", kNotEqual}, {"<", kLess},        {"<=", kLessEqual},
         {">", kGreater},  {">=", kGreaterEqual}, {"LIKE", kLike}, {"ILIKE", kILike},
@@ -306,7 +365,8 @@ class FilterParser {
     }
     return Invalid(fmt::format("Invalid comparator '{}' not one of {}",
                                Printable(name.substr(0, 50)),
-                               field.numeric ? "'>', '>=', '!=', '=', '<', '<='"
+                               field.numeric || (own_ && IsLabel(field))
+                                   ? "'>', '>=', '!=', '=', '<', '<='"
                                              : "'!=', '=', 'LIKE', 'ILIKE'"));
   }
 
@@ -320,7 +380,7 @@ class FilterParser {
       case kLessEqual:
       case kGreater:
       case kGreaterEqual:
-        return field.numeric;
+        return field.numeric || (own_ && IsLabel(field));
       case kLike:
       case kILike:
         return !field.numeric;
@@ -347,8 +407,10 @@ class FilterParser {
     const double value = std::strtod(begin, &end);
     if (token_.kind != Token::Kind::kWord || end == begin || *end != '\0') {
       return Invalid(fmt::format("Expected numeric value type for {}. Found {}",
-                                 field.type == FieldType::kMetric ? "metric" : "numeric attribute: "
-                                                                               + field.key,
+                                 field.type == FieldType::kMetric ? "metric"
+                                 : field.type == FieldType::kParam ? "parameter"
+                                 : field.type == FieldType::kTag ? "tag"
+                                                                 : "numeric attribute: " + field.key,
                                  Seen()));
     }
     return value;
@@ -356,6 +418,7 @@ class FilterParser {
 
   Result<std::string> OneText(const Field& field) const {
     if (token_.kind == Token::Kind::kQuoted && token_.raw.front() != '`') return token_.text;
+    if (own_ && token_.kind == Token::Kind::kWord) return token_.text;
     const char* name = field.type == FieldType::kParam ? "parameter"
                        : field.type == FieldType::kTag ? "tag"
                        : field.type == FieldType::kDataset ? "dataset"
@@ -385,6 +448,8 @@ class FilterParser {
   Lexer lexer_;
   Token token_;
   Searched what_;
+  bool own_;
+  bool bare_number_ = false;  // the last clause: a label equals a number without quotes
 };
 
 // The length of the character at the front.
@@ -409,6 +474,25 @@ Result<std::vector<Clause>> ParseFilter(std::string_view text, Searched what) {
   if (text.size() > kMostText) return Invalid("A filter has at most 65536 characters");
   ATHANOR_TRY(auto clauses, FilterParser(text, what).Parse());
   for (auto& clause : clauses) {
+    if (clause.type == FieldType::kAttribute && EndsWith(clause.key, "run_id")) UseHexIds(clause);
+  }
+  return clauses;
+}
+
+Result<std::vector<Clause>> ParseOwnFilter(std::string_view text) {
+  auto clauses = text.size() > kMostText
+                     ? Result<std::vector<Clause>>(Invalid("A filter has at most 65536 characters"))
+                     : FilterParser(text, Searched::kRuns, true).Parse();
+  if (!clauses) {
+    Error error = clauses.error();
+    error.id = "ATH-R0031";
+    error.hint = "conditions joined by AND, such as: params.lr > 0.1 AND state = failed\n"
+                 "fields: metrics.NAME, params.NAME, tags.NAME, state, name, user, id, start_time, "
+                 "end_time\n"
+                 "comparisons: = != < <= > >= LIKE ILIKE, IN ('a', 'b'), IS NULL, IS NOT NULL";
+    return Fail(std::move(error));
+  }
+  for (auto& clause : *clauses) {
     if (clause.type == FieldType::kAttribute && EndsWith(clause.key, "run_id")) UseHexIds(clause);
   }
   return clauses;
@@ -497,11 +581,15 @@ bool Passes(const Clause& clause, std::string_view text) {
       return in == (clause.comparator == Comparator::kIn);
     }
     case Comparator::kIsNotNull: return true;
-    case Comparator::kIsNull:
+    case Comparator::kIsNull: return false;
+    // Of a label that is a number (own_filter.h).
     case Comparator::kLess:
     case Comparator::kLessEqual:
     case Comparator::kGreater:
-    case Comparator::kGreaterEqual: return false;
+    case Comparator::kGreaterEqual: {
+      const auto number = NumberOf(text);
+      return number && Passes(clause, *number);
+    }
   }
   return false;
 }

@@ -1,8 +1,12 @@
 #include "track/filter.h"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 
 #include "base/ids.h"
+
+#include "track/own_filter.h"
 
 namespace athanor {
 namespace {
@@ -102,4 +106,47 @@ TEST(Filter, LikeKnowsAnyTextAndOneCharacter) {
 }
 
 }  // namespace
+TEST(OwnFilter, ComparesParametersAsNumbers) {
+  const auto clauses = ParseOwnFilter("params.lr > 0.1");
+  ASSERT_TRUE(clauses);
+  EXPECT_TRUE(Passes(clauses->front(), "0.5"));
+  EXPECT_TRUE(Passes(clauses->front(), "1e3"));
+  EXPECT_FALSE(Passes(clauses->front(), "0.1"));
+  EXPECT_FALSE(Passes(clauses->front(), "adam"));
+  EXPECT_FALSE(ParseFilter("params.lr > 0.1", Searched::kRuns)) << "MLflow's clients know it is refused";
+}
+
+TEST(OwnFilter, TakesAnyFormOfANumberWithoutQuotesAndTheTextWithThem) {
+  const auto passes = [](std::string_view filter, std::string_view text) {
+    const auto clauses = ParseOwnFilter(filter);
+    return clauses && std::all_of(clauses->begin(), clauses->end(),
+                                  [&](const Clause& clause) { return Passes(clause, text); });
+  };
+  EXPECT_TRUE(passes("param.lr = 0.001", "1e-3"));
+  EXPECT_FALSE(passes("param.lr = '0.001'", "1e-3"));
+  EXPECT_TRUE(passes("tag.team == vision", "vision"));
+  EXPECT_FALSE(passes("tags.team = vision", "speech"));
+}
+
+TEST(OwnFilter, KnowsStatesByTheirShownNames) {
+  const auto clauses = ParseOwnFilter("state = failed AND metric.loss < 1");
+  ASSERT_TRUE(clauses);
+  EXPECT_EQ(clauses->front().key, "status");
+  EXPECT_EQ(clauses->front().text, "FAILED");
+  EXPECT_EQ(ParseOwnFilter("state IN ('Completed', 'stopped')")->front().list,
+            (std::vector<std::string>{"FINISHED", "KILLED"}));
+  const auto wrong = ParseOwnFilter("state = faild");
+  ASSERT_FALSE(wrong);
+  EXPECT_NE(wrong.error().what.find("queued, running, completed, failed and stopped"),
+            std::string::npos);
+}
+
+TEST(OwnFilter, SaysWhatIsAllowed) {
+  for (const char* filter : {"lr > 1", "params.lr", "params.lr ~ 1", "params.lr > x OR a = 1"}) {
+    const auto wrong = ParseOwnFilter(filter);
+    ASSERT_FALSE(wrong) << filter;
+    EXPECT_NE(wrong.error().hint.find("params.NAME"), std::string::npos) << filter;
+  }
+}
+
 }  // namespace athanor

@@ -120,7 +120,7 @@ class Lists(Crowd):
         runs = self.server.ath("runs", "--experiment", "many", "-n", "5", check=0)
         self.assertIn("5 of 2,100 runs; all of them: ath runs --limit 2100 --experiment many",
                       runs.stderr)
-        stopped = self.server.ath("stop", "--experiment", "many", check=0)
+        stopped = self.server.ath("stop", "--experiment", "many", "--yes", check=0)
         self.assertEqual(stopped.stdout, "stopped 2100 jobs\n")
 
 
@@ -164,11 +164,11 @@ class StopMany(Crowd):
         self.assertEqual(self.server.ath("stop", "a", "--all", check=2).stdout, "")
         dry = self.server.ath("stop", "--all", "--dry-run", check=0)
         self.assertEqual(dry.stdout, "would stop 4 jobs (3 waiting, 1 running)\n")
-        self.assertEqual(self.server.ath("stop", "--state", "queued", "--name", "[ab]",
+        self.assertEqual(self.server.ath("stop", "--state", "queued", "--name", "[ab]", "--yes",
                                          check=0).stdout, "stopped 2 jobs\n")
         self.assertEqual(self.server.ath("stop", "--name", "[ab]", check=0).stdout,
                          "no matching jobs\n")
-        self.assertEqual(self.server.json("stop", "--name", "c"),
+        self.assertEqual(self.server.json("stop", "--name", "c", "--yes"),
                          {"matched": 1, "stopped": 1, "stopping": 0})
 
     def answer(self, text, *arguments):
