@@ -109,8 +109,9 @@ constexpr CauseRow kCauses[] = {
      "period. Raise the limit, or save checkpoints and continue with `ath resume`.",
      false, 0},
     {"hung", "ATH-J0203", "made no progress",
-     "The script neither printed, logged nor used CPU for longer than it was allowed to.", false,
-     0},
+     "The script printed nothing, logged nothing and used no CPU for longer than limits.hang "
+     "allows.",
+     false, 0},
     {"server_silent", "ATH-J0204", "stopped itself after the server's silence",
      "The job file sets limits.lost_after, and the job's agent could not reach the server for that "
      "long. Without this limit, an agent never gives up.",
@@ -131,7 +132,7 @@ constexpr CauseRow kCauses[] = {
      "cannot be seen; then it only says that there is no sign of a read.",
      false, 0},
     {"preempted", "ATH-J0207", "its machine was taken away",
-     "The attempt ran on a machine that may be taken away (spot), or was interrupted on purpose "
+     "The machine was taken away: it was spot capacity, or the job was interrupted on purpose "
      "(`ath interrupt`, --preempt-after, --preempt-every). The script got SIGTERM and the grace "
      "time to save; the job resumes as a new attempt from its last complete checkpoint.",
      true, 0},
@@ -144,8 +145,8 @@ constexpr CauseRow kCauses[] = {
      "unless the script called athanor.done().",
      false, 0},
     {"rule_stop", "ATH-J0210", "a rule stopped it",
-     "A rule of the job file fired and its action is to stop. `ath show` has the metric, the step, "
-     "the value and the threshold.",
+     "A rule of the job file fired, and its action is stop. `ath show` prints the metric, the "
+     "step, the value and the threshold.",
      false, 0},
     {"rule_retry", "ATH-J0211", "a rule asked for another attempt",
      "A rule of the job file fired and its action is retry: the job resumes from the last complete "
@@ -175,8 +176,9 @@ constexpr CauseRow kCauses[] = {
      "MLflow: the disk is full, or more than 1 GiB waited. These calls are lost; the script continued.",
      false, 0},
     {"trial_stopped", "ATH-J0214", "its study stopped it",
-     "The job is a trial of a tuning job, which stopped it: by its early-stopping rule, or because "
-     "the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its grace time.",
+     "The job is a trial of a study, and the study stopped it: by its early-stopping rule, or "
+     "because the study ended. `ath tune show STUDY` says which. The script got SIGTERM and its "
+     "grace time.",
      false, 0},
     {"trial_paused", "ATH-J0218", "its study paused it",
      "The job is a trial of a tuning job with `form: promotion`: it reached a rung, and resumes as a "
