@@ -72,7 +72,7 @@ class Gpus(unittest.TestCase):
             self.assertEqual(server.seen(name), sees(0, 1))
             line = "0,1 (all that no other job reserved)"
             self.assertEqual(out.stderr.count("  gpus    " + line + "\n"), 1, out.stderr)
-            self.assertIn("gpus        " + line, server.ath("show", name, check=0).stdout)
+            self.assertIn("    gpus      " + line, server.ath("show", name, check=0).stdout)
         job = server.file("run: python3 train.py\nresources: {gpus: auto}\n")
         server.wait(job)
         self.assertEqual(server.seen(job), sees(0, 1))
@@ -89,7 +89,7 @@ class Gpus(unittest.TestCase):
         self.assertEqual(server.seen(job), sees())
         server.ath("run", "--name", "one", "--gpus", "1", "--", "python3", script, check=0)
         self.assertEqual(server.seen("one"), sees(0))
-        self.assertIn("gpus        0 (reserved)", server.ath("show", "one", check=0).stdout)
+        self.assertIn("    gpus      0 (reserved)", server.ath("show", "one", check=0).stdout)
         # A type has what it has, as on SageMaker.
         server.ath("run", "--name", "typed", "--type", "ml.t3.medium", "--", "python3", script,
                    check=0)
