@@ -676,7 +676,12 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   };
   const auto verbs =
       verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
-  if (!verbs.empty() && verb->get_require_subcommand_min() > 0) {
+  // `ath env` goes without one, but not with a word that is none.
+  const bool only_verbs = verb->get_options([](const CLI::Option* each) {
+                                return each->get_positional();
+                              }).empty() &&
+                          at < args.size() && !StartsWith(args[at], "-");
+  if (!verbs.empty() && (verb->get_require_subcommand_min() > 0 || only_verbs)) {
     error.what = NameOfVerb(*verb) + " needs a command";
     if (at == args.size()) return error;
     error.what = NameOfVerb(*verb) + " has no command '" + Printable(args[at]) + "'";

@@ -11,7 +11,7 @@ import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
-from harness import Server, alive, kill, until
+from harness import Server
 
 SYSTEMD = "/lib/systemd/systemd"
 

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
 import sys
 import unittest
 
@@ -86,8 +85,9 @@ def until_revived(server, killed):
 
 
 def spares(server):
+    """Agents that wait for an attempt; one that has an attempt has its folder there."""
     return [pid for pid, command in harness.processes().items()
-            if command.rstrip().endswith("--wait") and server.home + "/attempts/" in command]
+            if server.home + "/attempts/---" in command]
 
 
 class AutomaticServer(unittest.TestCase):
@@ -123,7 +123,7 @@ class AutomaticServer(unittest.TestCase):
         verbs = [Waiting(self.server, *words) for words in
                  (("wait", job), ("logs", "-f", job), ("events", "-f", "--json"))]
         logs, events = verbs[1:]
-        until(lambda: "line 99\n" in logs.out() and '"started"' in events.out(), "they follow")
+        until(lambda: "line 99\n" in logs.out() and '"script_started"' in events.out(), "they follow")
         kill_server(self.server)
         for verb in verbs[:2]:
             verb.until_said("connected to the server again")
@@ -131,11 +131,13 @@ class AutomaticServer(unittest.TestCase):
             self.server.go("go%d" % part)
         self.assertEqual([verb.status() for verb in verbs[:2]], [0, 0], [v.err() for v in verbs])
         self.assertEqual(logs.out(), LINES)
-        until(lambda: '"completed"' in events.out(), "the end is told of")
+        until(lambda: '"ended"' in events.out(), "the end is told of")
         kill(events.process.pid)
         events.process.wait()
-        names = [json.loads(line)["name"] for line in events.out().splitlines()]
-        self.assertEqual(len(names), len(set(names)), names)
+        told = events.out().splitlines()
+        self.assertEqual(len(told), len(set(told)), told)
+        self.assertEqual([json.loads(line)["name"] for line in told],
+                         [event["name"] for event in self.server.events(job)])
 
     def test_a_wait_with_a_time_limit_keeps_it(self):
         """Red if waiting for a server that stays away knows no end."""
@@ -197,6 +199,7 @@ class AutomaticServer(unittest.TestCase):
     def test_the_revived_server_keeps_its_port(self):
         """Red if a revival takes another port: shells have the old one."""
         self.server.ath("server", "start", check=0)
+        until(lambda: spares(self.server), "a spare agent waits")
         before = record(self.server)["url"]
         until_revived(self.server, kill_server(self.server))
         self.assertEqual(record(self.server)["url"], before)
@@ -221,9 +224,6 @@ class StudyAlone(unittest.TestCase):
                   space: {x: {type: float, low: 0, high: 1}}
             """)
             server.ath("tune", "-d", "job.yaml", check=0)
-            attached = Waiting(server, "wait", "--timeout", "1s", "nobody")  # not a verb that waits
-            attached.status()
-
             def study():
                 with contextlib.suppress(OSError, ValueError):
                     return server.http("GET", "/api/v1/studies/alone", unix=True).json()

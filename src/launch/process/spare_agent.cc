@@ -45,9 +45,13 @@ bool SpareAgent::Give(const std::string& attempt_dir) {
 
 void SpareAgent::KeepOne() {
   std::unique_lock lock(mutex_);
+  bool first = true;
   for (;;) {
     changed_.wait(lock, [&] { return ended_ || wanted_; });
-    if (changed_.wait_for(lock, kPause, [&] { return ended_; })) return;
+    // The first at once: it also notices when its server is killed.
+    const auto pause = first ? std::chrono::milliseconds(0) : kPause;
+    first = false;
+    if (changed_.wait_for(lock, pause, [&] { return ended_; })) return;
     // Where none can be started it is asked for again with the next attempt.
     wanted_ = false;
     lock.unlock();
