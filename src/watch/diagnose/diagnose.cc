@@ -23,6 +23,7 @@ namespace {
 
 constexpr size_t kEvidenceLines = 8;
 constexpr size_t kLastLines = 30;
+constexpr size_t kNearLines = 3;     // at the end, where any words count
 constexpr size_t kMostAfter = 10;   // lines that may follow a traceback that ended the script
 constexpr size_t kMostBetween = 80;  // lines of a launcher's own between a process's and its traceback
 
@@ -60,6 +61,16 @@ bool IsVerdict(std::string_view line) {
        {"error", "fatal", "fail", "abort", "giving up", "gave up", "cannot", "can't", "could not",
         "couldn't", "unable to", "invalid", "missing", "not found", "no such", "refus", "denied",
         "exiting", "unsupported", "stopping", " not ", " no "}) {
+    if (text.find(word) != std::string::npos) return true;
+  }
+  return false;
+}
+
+// Trouble that the program itself says it got over.
+bool IsPassing(std::string_view line) {
+  const std::string text = ToLower(line);
+  for (const std::string_view word : {"retry", "warn", "fallback", "falling back", "ignor", "skipp",
+                                      "continuing", "info", "debug", "trying again"}) {
     if (text.find(word) != std::string::npos) return true;
   }
   return false;
@@ -571,8 +582,9 @@ Cause ByStatus(const EndEvidence& evidence) {
   // could not be said in passing.
   const std::vector<std::string> more = OutsideWords(evidence, kLastLines);
   for (size_t i = more.size(); i-- > 0;) {
-    const bool near = i + kEvidenceLines >= more.size();
-    if (!near && !IsVerdict(more[i])) continue;
+    const bool last = i + 1 == more.size();
+    if (!last && IsPassing(more[i])) continue;
+    if (i + kNearLines < more.size() && !IsVerdict(more[i])) continue;
     if (auto cause = ByLine(more[i], evidence)) {
       if (cause->detail.empty() || cause->detail == more[i]) cause->detail = Join(words, "\n");
       return *cause;

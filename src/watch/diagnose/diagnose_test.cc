@@ -566,6 +566,12 @@ TEST(Diagnose, TheSourceTellsWhetherAnExceptionWasCaught) {
   Expect(Diagnose(evidence), "nonzero_exit", "exit status 1: could not say goodbye", "ath logs", "");
 }
 
+TEST(Diagnose, TroubleInPassingIsNotTheReason) {
+  EndEvidence evidence = Ended(5);
+  evidence.stderr_tail = "Connection refused, retrying\nconnected\nepoch 1\nbudget is used up\n";
+  Expect(Diagnose(evidence), "nonzero_exit", "exit status 5: budget is used up", "ath logs", "");
+}
+
 TEST(Diagnose, ACaptureIsNamed) {
   EndEvidence evidence = Ended(1);
   evidence.captured = true;
