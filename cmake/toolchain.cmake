@@ -25,6 +25,10 @@ add_link_options(-static-libstdc++ -static-libgcc)
 
 add_compile_options(-Wall -Wextra -Wpedantic -Wshadow -Wno-missing-field-initializers
   -Werror=switch-enum -Werror=return-type -Werror=unused-result)
+if(ATHANOR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # It takes a .cc file that a batch includes for a header, which others might include too.
+  add_compile_options(-Wno-subobject-linkage)
+endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   # Asio 1.74 looks for <experimental/coroutine> under clang; libstdc++ has the real one.
   add_compile_definitions(BOOST_ASIO_HAS_CO_AWAIT=1 BOOST_ASIO_HAS_STD_COROUTINE=1)
