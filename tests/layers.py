@@ -54,7 +54,7 @@ def allowed_includes(tree):
 
 # C, C++ and Linux headers; what is not here is a third party's.
 STANDARD_PREFIXES = ("sys/", "linux/", "net/if", "netinet/", "arpa/", "asm/", "bits/")
-STANDARD_C = {"fcntl.h", "unistd.h", "poll.h", "sched.h", "pthread.h", "dirent.h", "pwd.h",
+STANDARD_C = {"fcntl.h", "unistd.h", "poll.h", "sched.h", "pthread.h", "dirent.h", "fts.h", "pwd.h",
               "grp.h", "netdb.h", "spawn.h", "signal.h", "termios.h", "time.h", "dlfcn.h",
               "ifaddrs.h", "libgen.h", "mntent.h", "paths.h", "pty.h", "utime.h", "elf.h",
               "stdint.h", "stddef.h", "stdio.h", "stdlib.h", "string.h", "errno.h", "limits.h",

@@ -15,7 +15,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "job/manifest.h"
-#include "submit/ignore.h"
+#include "base/ignore.h"
 
 namespace athanor {
 namespace {

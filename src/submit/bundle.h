@@ -17,7 +17,7 @@
 #include "base/fd.h"
 #include "base/result.h"
 #include "job/manifest.h"
-#include "submit/ignore.h"
+#include "base/ignore.h"
 
 namespace athanor {
 

@@ -11,109 +11,14 @@
 #include "job/command.h"
 #include "job/rules.h"
 #include "submit/errors.h"
+#include "submit/key_errors.h"
 #include "submit/spec_check.h"
 
 namespace athanor {
 namespace {
 
-// The number as every language reads it: Python knows "inf" but not ".inf".
-std::string NumberText(std::string_view plain) {
-  std::string text = ToLower(plain);
-  if (text.find("inf") == std::string::npos && text.find("nan") == std::string::npos) {
-    return std::string(plain);
-  }
-  return ReplaceAll(text, ".", "");
-}
-
-}  // namespace
-
-Json JsonOf(const YamlNode& node) {
-  switch (node.kind) {
-    case YamlNode::Kind::kNull:
-      return nullptr;
-    case YamlNode::Kind::kSequence: {
-      Json list = Json::array();
-      for (const auto& item : node.items) list.push_back(JsonOf(item));
-      return list;
-    }
-    case YamlNode::Kind::kMap: {
-      Json map = Json::object();
-      for (const auto& entry : node.entries) map[entry.key] = JsonOf(entry.value);
-      return map;
-    }
-    case YamlNode::Kind::kScalar:
-      break;
-  }
-  switch (ScalarKindOf(node)) {
-    case ScalarKind::kNull:
-      return nullptr;
-    case ScalarKind::kBool:
-      return ToLower(node.text) == "true";
-    case ScalarKind::kInt: {
-      int64_t value = 0;
-      const std::string_view digits = std::string_view(node.text).substr(node.text[0] == '+');
-      const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-      if (parsed.ec == std::errc()) return value;
-      return std::strtod(node.text.c_str(), nullptr);
-    }
-    case ScalarKind::kFloat:
-      return std::strtod(NumberText(node.text).c_str(), nullptr);
-    case ScalarKind::kString:
-      break;
-  }
-  return node.text;
-}
-
-namespace {
-
 using Kind = YamlNode::Kind;
 using std::chrono::milliseconds;
-
-std::string_view Describe(const YamlNode& node) {
-  switch (node.kind) {
-    case Kind::kNull:
-      return "nothing";
-    case Kind::kScalar:
-      return "a single value";
-    case Kind::kSequence:
-      return "a list";
-    case Kind::kMap:
-      return "a map";
-  }
-  return "";
-}
-
-// Gives an error the place it lacks.
-Status At(const KeySource& source, YamlMark mark, Status status) {
-  if (status.ok()) return status;
-  Error error = std::move(status).error();
-  if (error.where.empty()) error.where = WhereOf(source.file, mark);
-  return Fail(std::move(error));
-}
-
-Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view key,
-                 std::string_view wanted) {
-  // Names under env, data and the like have no row; the nearest one above has an example.
-  const KeyRow* row = FindKey(key);
-  for (std::string_view above = key; row == nullptr && !above.empty(); row = FindKey(above)) {
-    const size_t cut = above.find_last_of(".[");
-    above = cut == std::string_view::npos ? std::string_view() : above.substr(0, cut);
-  }
-  if (row == nullptr) row = FindKey("run");
-  return At(source, node.mark,
-            Refuse("ATH-S0106", fmt::format("{} must be {}", key, wanted),
-                   node.kind == Kind::kScalar ? "got " + Quoted(node.text)
-                                              : fmt::format("got {}", Describe(node)),
-                   fmt::format("write it like  {}: {}",
-                               row->path.substr(row->path.find_last_of('.') + 1), row->example)));
-}
-
-Status BadValue(const KeySource& source, const YamlNode& node, std::string_view key,
-                const Error& reason) {
-  return At(source, node.mark,
-            Refuse("ATH-S0107", fmt::format("{} is {}", key, reason.what),
-                   "got " + Quoted(node.text), reason.hint));
-}
 
 // A value with its key, as the setters below see it.
 struct Value {
@@ -132,7 +37,7 @@ struct Value {
   }
   Status Name(std::string_view what, std::string& to) const {
     ATHANOR_CHECK_OK(Text(to));
-    return At(source, node.mark, CheckName(what, to));
+    return AtMark(source, node.mark, CheckName(what, to));
   }
   Status Integer(int64_t low, int64_t high, int64_t& to) const {
     if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kInt) {
@@ -144,7 +49,7 @@ struct Value {
     if (failure == std::errc() && end == digits.data() + digits.size() && to >= low && to <= high) {
       return Ok();
     }
-    return At(source, node.mark,
+    return AtMark(source, node.mark,
               Refuse("ATH-S0107", fmt::format("{} is out of range", key),
                      "got " + Quoted(node.text), fmt::format("use {} to {}", low, high)));
   }
@@ -162,7 +67,7 @@ struct Value {
     }
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (!(value >= 0.001) || value > 4096) {
-      return At(source, node.mark,
+      return AtMark(source, node.mark,
                 Refuse("ATH-S0107", fmt::format("{} is out of range", key),
                        "got " + Quoted(node.text), "use 0.001 to 4096"));
     }
@@ -206,7 +111,7 @@ struct Value {
     const auto choices = Split(FindKey(key)->choices, '|');
     if (std::find(choices.begin(), choices.end(), to) != choices.end()) return Ok();
     const auto near = Nearest(to, choices);
-    return At(
+    return AtMark(
         source, node.mark,
         Refuse("ATH-S0107", fmt::format("{} has no such value", key), "got " + Quoted(to),
                near ? fmt::format("did you mean '{}'?", *near) : "one of: " + Join(choices, ", ")));
@@ -225,7 +130,7 @@ struct Value {
       const std::string path = fmt::format("{}.{}", key, Printable(entry.key.substr(0, 64)));
       std::string text;
       ATHANOR_CHECK_OK((Value{source, entry.value, path}.Text(text)));
-      ATHANOR_CHECK_OK(At(source, entry.mark, check(entry.key, text)));
+      ATHANOR_CHECK_OK(AtMark(source, entry.mark, check(entry.key, text)));
       to[entry.key] = std::move(text);
     }
     return Ok();
@@ -265,7 +170,7 @@ Status SetParams(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   if (node.kind != Kind::kMap) return WrongKind(source, node, "params", "a map");
   for (const auto& entry : node.entries) {
     Param param = ParamOf(entry.key, entry.value);
-    ATHANOR_CHECK_OK(At(source, entry.mark, CheckParam(param)));
+    ATHANOR_CHECK_OK(AtMark(source, entry.mark, CheckParam(param)));
     Upsert(spec.params, std::move(param));
   }
   return Ok();
@@ -280,7 +185,7 @@ Status SetTune(const KeySource& source, JobSpec&, const YamlNode& node) {
 Status SetArgs(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   std::string how;
   ATHANOR_CHECK_OK((Value{source, node, "args"}.Choice(how)));
-  return At(source, node.mark, PassFlags(spec));
+  return AtMark(source, node.mark, PassFlags(spec));
 }
 
 Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) {
@@ -295,9 +200,9 @@ Status SetCommand(const KeySource& source, JobSpec& spec, const YamlNode& node) 
     return WrongKind(source, node, "run", "a text or a list of words");
   }
   if (!spec.command.empty() && !Trim(spec.command.front()).empty()) {
-    return pass ? At(source, node.mark, PassFlags(spec)) : Ok();
+    return pass ? AtMark(source, node.mark, PassFlags(spec)) : Ok();
   }
-  return At(
+  return AtMark(
       source, node.mark,
       Refuse("ATH-S0110", "run is empty", "there is no program to start", "run: python3 train.py"));
 }
@@ -313,7 +218,7 @@ Status SetChannels(const KeySource& source, JobSpec& spec, const YamlNode& node)
     } else {
       ATHANOR_CHECK_OK(ReadGroup(source, scratch, "data.*", entry.value));
     }
-    ATHANOR_CHECK_OK(At(source, entry.mark, CheckChannel(scratch.data.back())));
+    ATHANOR_CHECK_OK(AtMark(source, entry.mark, CheckChannel(scratch.data.back())));
     Upsert(spec.data, std::move(scratch.data.back()));
   }
   return Ok();
@@ -326,10 +231,10 @@ Status SetMetrics(const KeySource& source, JobSpec& spec, const YamlNode& node) 
     JobSpec scratch;
     scratch.metrics.emplace_back();
     ATHANOR_CHECK_OK(ReadGroup(source, scratch, "metrics[]", item));
-    ATHANOR_CHECK_OK(At(source, item.mark, CheckMetric(scratch.metrics.back())));
+    ATHANOR_CHECK_OK(AtMark(source, item.mark, CheckMetric(scratch.metrics.back())));
     const auto [first, fresh] = seen.emplace(scratch.metrics.back().name, item.mark);
     if (!fresh) {
-      return At(source, item.mark,
+      return AtMark(source, item.mark,
                 Refuse("ATH-S0112", fmt::format("metric {} is given twice", Quoted(first->first)),
                        fmt::format("first on line {}, again on line {}", first->second.line,
                                    item.mark.line),
@@ -352,7 +257,7 @@ Status SetRules(const KeySource& source, JobSpec& spec, const YamlNode& node) {
       ATHANOR_CHECK_OK(ReadGroup(source, scratch, "rules[]", item));
     }
     if (rule.metric.empty()) rule.metric = "*";
-    ATHANOR_CHECK_OK(At(source, item.mark, CheckRuleOfJob(rule)));
+    ATHANOR_CHECK_OK(AtMark(source, item.mark, CheckRuleOfJob(rule)));
     rule = WithRuleDefaults(std::move(rule));
     spec.rules.push_back(std::move(rule));
   }
@@ -379,7 +284,7 @@ Status SetSecrets(const KeySource& source, JobSpec& spec, const YamlNode& node) 
     } else {
       ATHANOR_CHECK_OK(ReadGroup(source, scratch, "secrets[]", item));
     }
-    ATHANOR_CHECK_OK(At(source, item.mark, CheckSecret(scratch.secrets.back())));
+    ATHANOR_CHECK_OK(AtMark(source, item.mark, CheckSecret(scratch.secrets.back())));
     Upsert(spec.secrets, std::move(scratch.secrets.back()));
   }
   return Ok();
@@ -391,7 +296,7 @@ Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node
   ATHANOR_CHECK_OK((Value{source, node, "environment.index.auth"}.Filled(text)));
   if (!StartsWith(text, kPrefix) || !IsVariableName(text.substr(kPrefix.size()))) {
     // What was written may be the token itself, so it is not repeated.
-    return At(source, node.mark,
+    return AtMark(source, node.mark,
               Refuse("ATH-S0114", "environment.index.auth must name a secret",
                      "its value does not have the form secret:NAME",
                      "ath secret set INDEX_TOKEN\nthen  auth: secret:INDEX_TOKEN"));
@@ -402,7 +307,7 @@ Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node
 
 Status SetType(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   if (node.kind == Kind::kSequence) {
-    return At(source, node.mark,
+    return AtMark(source, node.mark,
               Refuse("ATH-S0108", "a list of types is not available yet", "got a list",
                      "name one type; ath types lists them"));
   }
@@ -486,7 +391,7 @@ Status SetOutputFiles(const KeySource& source, JobSpec& spec, const YamlNode& no
 Status SetPriority(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   int64_t value = 0;
   ATHANOR_CHECK_OK((Value{source, node, "priority"}.Integer(INT32_MIN, INT32_MAX, value)));
-  ATHANOR_CHECK_OK(At(source, node.mark, CheckPriority(value)));
+  ATHANOR_CHECK_OK(AtMark(source, node.mark, CheckPriority(value)));
   spec.priority = static_cast<int32_t>(value);
   return Ok();
 }
@@ -496,7 +401,7 @@ template <class Part, Status (*Check)(const Part&), Part JobSpec::*Member>
 Status SetGroup(const KeySource& source, JobSpec& spec, const YamlNode& node,
                 std::string_view path) {
   ATHANOR_CHECK_OK(ReadGroup(source, spec, path, node));
-  return At(source, node.mark, Check(spec.*Member));
+  return AtMark(source, node.mark, Check(spec.*Member));
 }
 
 #define ATHANOR_SET(path, call) \
@@ -818,80 +723,10 @@ constexpr KeyRow kRows[] = {
 #undef ATHANOR_GROUP
 #undef ATHANOR_PLAIN_GROUP
 
-std::string_view ParentOf(std::string_view path) {
-  const size_t dot = path.find_last_of('.');
-  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
-}
-
-std::string PathOf(std::string_view parent, std::string_view key) {
-  return parent.empty() ? std::string(key) : fmt::format("{}.{}", parent, key);
-}
-
-Status UnknownKey(const KeySource& source, std::string_view parent, const YamlEntry& entry) {
-  const auto known = KeysUnder(parent);
-  std::string hint = "known here: " + Join(known, ", ");
-  if (const auto near = Nearest(entry.key, known)) {
-    hint = fmt::format("did you mean '{}'?", *near);
-  } else {
-    // A key of another place, most often of the right group one level up or down.
-    for (const auto& row : kRows) {
-      if (row.set != nullptr && row.path.substr(row.path.find_last_of('.') + 1) == entry.key) {
-        hint = fmt::format("it belongs elsewhere: {}", row.path);
-        break;
-      }
-    }
-  }
-  return At(source, entry.mark,
-            Refuse("ATH-S0105", "unknown key " + Quoted(entry.key),
-                   parent.empty() ? "no key of a job file has this name"
-                                  : fmt::format("'{}' has no such key", parent),
-                   std::move(hint)));
-}
-
 }  // namespace
 
 std::span<const KeyRow> KeyRows() {
   return kRows;
-}
-
-const KeyRow* FindKey(std::string_view path) {
-  for (const auto& row : kRows) {
-    if (row.path == path) return &row;
-  }
-  return nullptr;
-}
-
-std::vector<std::string> KeysUnder(std::string_view parent) {
-  std::vector<std::string> keys;
-  for (const auto& row : kRows) {
-    if (row.set == nullptr || ParentOf(row.path) != parent) continue;
-    keys.emplace_back(row.path.substr(parent.empty() ? 0 : parent.size() + 1));
-  }
-  return keys;
-}
-
-Status ReadGroup(const KeySource& source, JobSpec& spec, std::string_view parent,
-                 const YamlNode& node) {
-  // `limits:` with everything below it commented out.
-  if (node.kind == Kind::kNull && !parent.empty()) return Ok();
-  if (node.kind != Kind::kMap) {
-    return WrongKind(source, node, parent.empty() ? "a job file" : parent, "a map of keys");
-  }
-  for (const auto& entry : node.entries) {
-    // "*" and "[]" are how rows are written, not keys.
-    const KeyRow* row = entry.key.find_first_of(".*[") == std::string::npos
-                            ? FindKey(PathOf(parent, entry.key))
-                            : nullptr;
-    if (row == nullptr) return UnknownKey(source, parent, entry);
-    if (row->set == nullptr) {
-      return At(source, entry.mark,
-                Refuse("ATH-S0108", fmt::format("'{}' is not available yet", row->path),
-                       "this version cannot do it, so it is not silently ignored",
-                       "remove the key for now"));
-    }
-    ATHANOR_CHECK_OK(row->set(source, spec, entry.value));
-  }
-  return Ok();
 }
 
 }  // namespace athanor

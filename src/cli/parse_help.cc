@@ -1,0 +1,137 @@
+#include "cli/parse_help.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "base/text.h"
+
+namespace athanor {
+namespace {
+
+std::string NameOfVerb(const CLI::App& verb) {
+  const auto* parent = verb.get_parent();
+  return parent == nullptr ? "ath" : NameOfVerb(*parent) + " " + verb.get_name();
+}
+
+// The first word from `at` on that looks like an option and is none of the verb's.
+std::optional<std::string> UnknownOption(const CLI::App& verb, const std::vector<std::string>& args,
+                                         size_t at) {
+  for (; at < args.size(); ++at) {
+    const std::string word = args[at].substr(0, args[at].find('='));
+    if (!StartsWith(word, "--") || word.size() == 2) continue;
+    const auto* option = verb.get_option_no_throw(word);
+    if (option == nullptr) return word;
+    // Its value may look like one.
+    if (option->get_items_expected_max() != 0 && word == args[at]) ++at;
+  }
+  return std::nullopt;
+}
+
+// What an option or argument takes, for completion.
+CompletedOption CompletedOf(const CLI::Option& option) {
+  CompletedOption out;
+  for (const auto& name : option.get_lnames()) out.names.push_back("--" + name);
+  for (const auto& name : option.get_snames()) out.names.push_back("-" + name);
+  if (option.get_items_expected_max() == 0) return out;
+  const std::string type = option.get_type_name();  // "PHASE:{setup,run,all}"
+  out.value = type.substr(0, type.find(':'));
+  if (const size_t open = type.find('{'); open != std::string::npos) {
+    out.words = Split(type.substr(open + 1, type.find('}') - open - 1), ',');
+  }
+  static const std::pair<const char*, std::vector<std::string>> kKnown[] = {
+      {"STATES", {"queued", "placing", "preparing", "running", "uploading", "interrupted",
+                  "completed", "failed", "stopped", "stopping", "interrupting", "unknown"}},
+      {"SHELL", {"bash", "zsh", "fish"}},
+      {"SCOPE", {"read", "submit", "admin"}}};
+  for (const auto& [value, words] : kKnown) {
+    if (out.value == value) out.words = words;
+  }
+  const auto is = [&](const char* name) { return std::ranges::find(out.names, name) != out.names.end(); };
+  if (is("--experiment")) out.value = "EXPERIMENT";
+  if (is("--secret")) out.value = "SECRET";
+  if (is("--strategy")) out.words = {"auto", "bayes", "tpe", "sobol", "random", "grid"};
+  for (const char* file : {"FILE", "DIR", "PATH", "JOB.yaml"}) {
+    if (out.value == file) out.value = "FILE";
+  }
+  if (out.value == "JOB:PATH") out.value = "JOB";
+  if (out.value == "ID") out.value = "TOKEN";
+  return out;
+}
+
+}  // namespace
+
+Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
+                    const std::vector<std::string>& args, const std::string& file) {
+  const CLI::App* verb = &app;
+  size_t at = 0;
+  for (; at < args.size(); ++at) {
+    const auto named = verb->get_subcommands(
+        [&](const CLI::App* each) { return each->get_name() == args[at]; });
+    if (named.empty()) break;
+    verb = named.front();
+  }
+  Error error{ErrorCode::kInvalid, "", NameOfVerb(*verb) + " --help", "", "ATH-C0010", ""};
+  const auto suggest = [&](const std::string& given, const std::vector<std::string>& known) {
+    if (const auto near = Nearest(given, known)) {
+      error.hint = "did you mean " + *near + "?\n" + error.hint;
+    }
+  };
+  const auto verbs =
+      verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
+  // `ath env` goes without one, but not with a word that is none.
+  const bool only_verbs = verb->get_options([](const CLI::Option* each) {
+                                return each->get_positional();
+                              }).empty() &&
+                          at < args.size() && !StartsWith(args[at], "-");
+  if (!verbs.empty() && (verb->get_require_subcommand_min() > 0 || only_verbs)) {
+    error.what = NameOfVerb(*verb) + " needs a command";
+    if (at == args.size()) return error;
+    error.what = NameOfVerb(*verb) + " has no command '" + Printable(args[at]) + "'";
+    std::vector<std::string> names;
+    for (const auto* each : verbs) names.push_back(each->get_name());
+    suggest(args[at], names);
+    return error;
+  }
+  // Before what else is wrong: an argument may only be missing because of it.
+  if (const auto unknown = UnknownOption(*verb, args, at)) {
+    error.what = NameOfVerb(*verb) + " does not know '" + Printable(*unknown) + "'";
+    std::vector<std::string> names;
+    for (const auto* option : verb->get_options()) {
+      if (option->get_group().empty()) continue;
+      for (const auto& name : option->get_lnames()) names.push_back("--" + name);
+    }
+    suggest(*unknown, names);
+    return error;
+  }
+  error.what = NameOfVerb(*verb) + ": " + e.what();
+  const std::string words = e.what();
+  if (e.get_name() != "ExtrasError" || words.find(": ") == std::string::npos) return error;
+  const auto extra = Split(words.substr(words.find(": ") + 2), ' ').front();
+  error.what = NameOfVerb(*verb) + " does not know '" + Printable(extra) + "'";
+  if (const auto command = std::find(args.begin(), args.end(), file);
+      verb->get_name() == "run" && !file.empty() && command != args.end() &&
+      !EndsWith(file, ".yaml") && !EndsWith(file, ".yml")) {
+    error.why = "a command stands after --";
+    error.hint = "ath run --";
+    for (auto word = command; word != args.end(); ++word) error.hint += " " + ShellQuote(*word);
+    return error;
+  }
+  return error;
+}
+
+CompletedVerb CompletedOf(const CLI::App& app) {
+  CompletedVerb out;
+  out.name = app.get_name();
+  for (const auto* option : app.get_options()) {
+    if (option->get_group().empty()) continue;
+    (option->get_positional() ? out.arguments : out.options).push_back(CompletedOf(*option));
+  }
+  for (const auto* below :
+       app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
+    out.verbs.push_back(CompletedOf(*below));
+  }
+  if (out.name == "rm" && app.get_parent()->get_name() == "secret") out.arguments[0].value = "SECRET";
+  return out;
+}
+
+}  // namespace athanor
