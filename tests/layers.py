@@ -59,7 +59,7 @@ STANDARD_C = {"fcntl.h", "unistd.h", "poll.h", "sched.h", "pthread.h", "dirent.h
               "ifaddrs.h", "libgen.h", "mntent.h", "paths.h", "pty.h", "utime.h", "elf.h",
               "stdint.h", "stddef.h", "stdio.h", "stdlib.h", "string.h", "errno.h", "limits.h",
               "features.h", "getopt.h", "langinfo.h", "locale.h", "wchar.h", "cpuid.h",
-              "immintrin.h", "nmmintrin.h", "x86intrin.h", "syscall.h", "ftw.h", "glob.h", "fnmatch.h",
+              "immintrin.h", "nmmintrin.h", "x86intrin.h", "syscall.h", "ftw.h", "fts.h", "glob.h", "fnmatch.h",
               "malloc.h"}
 
 

@@ -10,7 +10,7 @@
 
 #include "base/result.h"
 #include "base/text.h"
-#include "cli/complete.h"
+#include "cli/completed_app.h"
 #include "cli/help_format.h"
 #include "cli/output.h"
 #include "cli/parse_help.h"
@@ -187,14 +187,15 @@ void AddRun(CLI::App& app, Values& v) {
 }
 
 // The options that choose many jobs, the same wherever they can be chosen; `what` is "List only".
-void AddPick(CLI::App* verb, JobPick& pick, const std::string& what, const char* states) {
+void AddPick(CLI::App* verb, JobPick& pick, const std::string& what, const char* states,
+             const char* aged) {
   verb->add_option("--state", pick.state, what + " in these states: " + states)->type_name("STATES");
   verb->add_option("--tag", pick.tags, what + " with this tag. Can be repeated")
       ->type_name("KEY[=VALUE]")->expected(1)->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
   verb->add_option("--experiment", pick.experiment, what + " of this experiment")->type_name("NAME");
   verb->add_option("--name", pick.name, what + " whose name matches: 'lr-*'")->type_name("PATTERN");
-  verb->add_option("--older-than", pick.older, what + " that ended (or were created) longer ago: 7d")
+  verb->add_option("--older-than", pick.older, what + " that " + aged + " longer ago than this: 7d")
       ->type_name("DURATION");
 }
 
@@ -206,7 +207,7 @@ void AddLooking(CLI::App& app, Values& v) {
   auto* ps = Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
   ps->add_flag("-a,--all", v.list.all, "List all jobs, not only the newest");
   ps->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
-  AddPick(ps, v.list.pick, "Only jobs", "running,failed");
+  AddPick(ps, v.list.pick, "Only jobs", "running,failed", "ended (or were created)");
   ps->add_flag("-w,--watch", v.list.watch, "Keep the list up to date until Ctrl-C");
 
   auto* queue = Verb(app, v, "queue", "List waiting jobs in the order they will start, and why they wait",
@@ -272,7 +273,7 @@ void AddActing(CLI::App& app, Values& v) {
                     [&v] { return StopVerb(v.common, v.stop); });
   stop->add_option("jobs", v.stop.jobs, kJobsHelp)->type_name("JOB");
   stop->add_flag("--all", v.stop.pick.all, "Stop all jobs that have not ended");
-  AddPick(stop, v.stop.pick, "Stop all jobs", "queued,running");
+  AddPick(stop, v.stop.pick, "Stop all jobs", "queued,running", "were created");
   stop->add_flag("--now", v.stop.now, "Send SIGKILL at once, also to jobs that are already stopping");
   stop->add_flag("-y,--yes", v.stop.yes, "Do not ask for confirmation");
   stop->add_flag("--dry-run", v.stop.dry_run, "Only print how many jobs would be stopped");
@@ -369,7 +370,7 @@ void AddActing(CLI::App& app, Values& v) {
   auto* rm = Verb(app, v, "rm", "Delete jobs that ended, with their logs and metrics",
                   [&v] { return RmVerb(v.common, v.remove); });
   rm->add_option("jobs", v.remove.jobs, kJobsHelp)->type_name("JOB");
-  AddPick(rm, v.remove.pick, "Delete all jobs", "failed,stopped");
+  AddPick(rm, v.remove.pick, "Delete all jobs", "failed,stopped", "ended");
   rm->add_flag("-y,--yes", v.remove.yes, "Do not ask for confirmation");
   rm->add_flag("--dry-run", v.remove.dry_run, "Only print which jobs would be deleted");
   rm->footer("Examples:\n  ath rm --state failed --older-than 7d\n  ath rm 'sweep-*' --dry-run");

@@ -28,7 +28,7 @@ Result<PackageCheck> CheckPackage(const std::string& program) {
     }
     const std::string path(line.substr(gap + 2));
     ++check.files;
-    const Fd file(::open(JoinPath(prefix, path).c_str(), O_RDONLY | O_CLOEXEC));
+    const UniqueFd file(::open(JoinPath(prefix, path).c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) {
       check.missing.push_back(path);
       continue;

@@ -1,12 +1,10 @@
-// What the parser of the command line knows, for people and for shells: better words for what it refuses,
-// and everything that can be completed. Only args.cc includes this.
+// Better words for what the parser of the command line refuses. Only args.cc includes this.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/result.h"
-#include "cli/complete.h"
 #include "cli/help_format.h"
 
 namespace athanor {
@@ -15,7 +13,5 @@ namespace athanor {
 // it took for the job file of `run`.
 Error Misunderstood(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                     const std::string& file);
-
-CompletedVerb CompletedOf(const CLI::App& app);
 
 }  // namespace athanor

@@ -108,16 +108,16 @@ int ExecVerb(const Common& common, const std::string& job,
     Error error{ErrorCode::kInvalid, "what shall run?", "ath exec " + ShellQuote(job) + " -- bash", "nothing stands after --", "ATH-C0023", ""};
     return Refuse(error, common.json);
   }
+  auto client = Client::Connect(common.home);
+  if (!client) return Refuse(client.error(), common.json);
+  auto target = FindTarget(*client, job);
+  if (!target) return Refuse(target.error(), common.json);
   if (common.json) {
     return Refuse(Error{ErrorCode::kInvalid, "ath exec prints what the command prints and cannot print JSON",
                         "ath exec " + ShellQuote(job) + " -- " + ShellQuote(command.front()), "",
                         "ATH-C0010", ""},
                   true);
   }
-  auto client = Client::Connect(common.home);
-  if (!client) return Refuse(client.error(), common.json);
-  auto target = FindTarget(*client, job);
-  if (!target) return Refuse(target.error(), common.json);
   if (!target->no_secrets.empty()) {
     std::fprintf(stderr, "ath exec: without the job's secrets: %s\n", target->no_secrets.c_str());
   }

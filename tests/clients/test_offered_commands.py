@@ -44,7 +44,7 @@ JOB = """
 WORDS = ((r"\{\{job\}\}|\{job\}|%s|%\.200s|\bJOB\b", "done"), (r"\bSTUDY\b", "search"),
          (r"\bCODE\b", "ATH-J0102"), (r"\bBACKUP\b", "kept-backup"))
 # Commands of which the text says nothing but the verb: it is there, and explains itself.
-MENTIONED = set("""ath checkpoints|ath cp|ath diff|ath exec|ath export mlflow|ath export tb|ath import tb|ath interrupt|ath logs
+MENTIONED = set("""ath checkpoints|ath cp|ath diff|ath exec|ath export csv|ath export mlflow|ath export tb|ath import tb|ath interrupt|ath logs
     ath logs -f|ath replay|ath resume|ath retry|ath rm|ath run|ath run --|ath run --key|ath run --sagemaker|ath show
     ath stop|ath token|ath tune|ath tune --stdio|ath wait|ath wait --timeout|ath why|ath server backup
     ath run --no-preflight ...|ath service""".replace("\n", "|").split("|"))
@@ -115,6 +115,8 @@ FILLED = {
     "ath server backup DIR": "ath server backup backup-3",
     "ath show …": "ath show done",
     "ath stop …": "ath stop {running}",
+    "ath rm --tag KEY=VALUE": "ath rm --tag team=nobody",
+    "ath stop --tag KEY=VALUE": "ath stop --tag team=nobody",
     "ath stop --all": "ath stop --all --yes",
     "ath stop --state queued": "ath stop --state queued --yes",
     "ath token create --aws --scope …": "ath token create --aws --scope submit",
@@ -137,7 +139,7 @@ FILLED = {
 }
 # Those that need no server, or are one; each has a home of its own (a method of this name).
 APART = {
-    "ath serve": "serves", "ath serve --port 0": "serves", "ath serve --address …": "serves",
+    "ath serve": "serves", "ath serve --port 0": "serves", "ath serve --simulate": "serves", "ath serve --address …": "serves",
     "ath serve --mlflow-artifact-root file:///srv/artifacts": "serves",
     "ath server stop": "stops", "ath fsck": "checks", "ath fsck --repair": "checks",
     "ath server restore BACKUP": "restores", "ATHANOR_HOME=/a/new/folder ath server restore BACKUP": "restores",

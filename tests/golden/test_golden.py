@@ -70,7 +70,7 @@ class Normaliser:
                     ("JOB ", "RUN ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ")):
                 line = re.sub(r"(?<=\S)  +", "  ", line)
             # Where the last column is cut depends on the width of the others.
-            line = re.sub(r"(\$0\.00  ).*~$", r"\1<cut>~", line)
+            line = re.sub(r"(\$0\.00  ).*…$", r"\1<cut>…", line)
             lines.append(line.rstrip())
         return "\n".join(lines)
 
@@ -286,7 +286,7 @@ class Looking(Golden):
     def test_terminal(self):
         self.tty("tty_ps", "ps")
         self.tty("tty_ps_no_color", "ps", env={"NO_COLOR": "1"})
-        self.tty("tty_ps_narrow", "ps", columns=50)
+        self.tty("tty_ps_narrow", "ps", columns=60)
         self.tty("tty_show", "show", "good")
         self.tty("tty_why", "why", "bad")
         self.tty("tty_why_ascii", "why", "bad", env={"ATH_ASCII": "1", "NO_COLOR": "1"})
