@@ -90,7 +90,7 @@ TEST_F(FsckTest, AWholeHomeIsCleanAndNotTouched) {
   EXPECT_TRUE(report.clean()) << report.findings.front().what;
   EXPECT_EQ(report.jobs, 1u);
   EXPECT_EQ(report.events, 1u);
-  EXPECT_EQ(report.blobs, 3u);
+  EXPECT_EQ(report.blobs, 5u);
   EXPECT_EQ(report.series, 1u);
   EXPECT_EQ(report.logs, 1u);
   EXPECT_EQ(report.version, ServerMigrations().back().version);
