@@ -6,7 +6,7 @@ export interface Like {
   shell?: boolean;
   params?: { name: string; value: string; kind?: string }[];
   env?: Record<string, string>;
-  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number };
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean };
 }
 
 export const kTemplate = `run: python3 train.py --lr \${lr}
@@ -30,11 +30,11 @@ export function jobText(job: Like): string {
   if (command.length) lines.push(`run: ${job.shell ? JSON.stringify(command[0]) : `[${command.map((word) => JSON.stringify(word)).join(', ')}]`}`);
   map('params', (job.params ?? []).map((one) => [one.name, value(one)]));
   map('env', Object.entries(job.env ?? {}).map(([key, text]) => [key, quoted(text)]));
-  const { type, cpu_millis: cpus, memory_bytes: memory, gpus } = job.resources ?? {};
+  const { type, cpu_millis: cpus, memory_bytes: memory, gpus, no_gpus: none } = job.resources ?? {};
   map('resources', type ? [['type', quoted(type)]] : [
     ...(cpus ? [['cpus', String(cpus / 1000)] as [string, string]] : []),
     ...(memory ? [['memory', `${memory}B`] as [string, string]] : []),
-    ...(gpus ? [['gpus', String(gpus)] as [string, string]] : []),
+    ...(gpus || none ? [['gpus', String(gpus ?? 0)] as [string, string]] : []),
   ]);
   return `${lines.join('\n')}\n`;
 }

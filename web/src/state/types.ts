@@ -50,7 +50,7 @@ export interface Spec {
   inherited?: Record<string, string>;
   source?: { dir?: string; files?: number; bytes?: number; git_commit?: string; git_branch?: string; git_diff?: string; bundle?: string };
   environment?: Record<string, unknown>;
-  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; spot?: { use?: boolean } };
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean; spot?: { use?: boolean } };
   limits?: Record<string, unknown>;
   data?: { name: string; from: string; mode?: string }[];
   tags?: Record<string, string>;
