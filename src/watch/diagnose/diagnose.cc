@@ -177,7 +177,8 @@ std::optional<Traceback> FatalIn(const Tail& tail, const EndEvidence& evidence) 
     const Traceback& one = all[i];
     if (one.told == Told::kIgnored || one.told == Told::kAside) continue;
     const auto after = tail.After(one.end);
-    if (!after.empty()) {
+    // A launcher lists below its traceback who failed.
+    if (!after.empty() && !EndsWith(one.last().type, "ChildFailedError")) {
       const bool top = FromTheTop(one) && one.told == Told::kPlain;
       // Python itself ends with status 1, right after printing it.
       if (!top || code != 1) return std::nullopt;

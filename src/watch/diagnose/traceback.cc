@@ -133,6 +133,7 @@ class Reader {
         ReadBlock();
       } else {
         NoteLink(line);
+        NoteMember(line);
         ++at_;
       }
     }
@@ -168,6 +169,21 @@ class Reader {
   void NoteLink(std::string_view line) {
     if (line.find(kContext) != std::string_view::npos) link_ = PythonError::Link::kDuringHandling;
     if (line.find(kCauseMark) != std::string_view::npos) link_ = PythonError::Link::kDirectCause;
+  }
+
+  // A member of a group that was never raised has no traceback: "    | ValueError: first", below
+  // "+---------------- 1 ----------------".
+  void NoteMember(std::string_view line) {
+    if (!in_group_ || found_.empty() || at_ == 0) return;
+    std::string_view text = Trim(line);
+    PythonError error;
+    if (!TakeWord(text, "| ") || lines_[at_ - 1].find("---------------- ") == std::string::npos ||
+        !ParseError(text, error)) {
+      return;
+    }
+    auto& members = found_.back().members;
+    if (members.size() < kMaxMembers) members.push_back(std::move(error));
+    found_.back().end = at_ + 1;
   }
 
   std::string_view Here() const {
