@@ -49,6 +49,9 @@ struct KeyRow {
   Status (*set)(const KeySource& source, JobSpec& spec, const YamlNode& node);
 };
 
+// A number as every language reads it: Python knows "inf" but not ".inf".
+std::string NumberText(std::string_view plain);
+
 // As JSON: what a plain scalar means is ScalarKindOf's to say.
 Json JsonOf(const YamlNode& node);
 

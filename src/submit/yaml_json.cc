@@ -8,9 +8,7 @@
 #include "submit/job_keys.h"
 
 namespace athanor {
-namespace {
 
-// The number as every language reads it: Python knows "inf" but not ".inf".
 std::string NumberText(std::string_view plain) {
   std::string text = ToLower(plain);
   if (text.find("inf") == std::string::npos && text.find("nan") == std::string::npos) {
@@ -18,8 +16,6 @@ std::string NumberText(std::string_view plain) {
   }
   return ReplaceAll(text, ".", "");
 }
-
-}  // namespace
 
 Json JsonOf(const YamlNode& node) {
   switch (node.kind) {
