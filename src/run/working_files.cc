@@ -13,9 +13,9 @@
 #include "base/files.h"
 #include "base/format.h"
 #include "base/hash.h"
+#include "base/ignore.h"
 #include "base/text.h"
 #include "job/manifest.h"
-#include "submit/ignore.h"
 
 namespace athanor {
 namespace {

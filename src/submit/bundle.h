@@ -15,9 +15,9 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/ignore.h"
 #include "base/result.h"
 #include "job/manifest.h"
-#include "submit/ignore.h"
 
 namespace athanor {
 

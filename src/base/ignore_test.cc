@@ -1,4 +1,4 @@
-#include "submit/ignore.h"
+#include "base/ignore.h"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "submit/ignore.h"
+#include "base/ignore.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view all(reinterpret_cast<const char*>(data), size);
