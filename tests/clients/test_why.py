@@ -86,7 +86,7 @@ class Why(Case):
                 load()
             main()
         """)
-        cause = self.cause(job, "python_exception")
+        cause = self.cause(job, "unreadable_data")
         self.assertIn("JSONDecodeError", cause["text"])
         where = cause["detail"]
         self.assertIn("train.py:4", where)
