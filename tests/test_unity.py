@@ -89,6 +89,12 @@ class Batches(Case):
                          b="namespace n { namespace { struct Row {}; } Row Make() { return {}; } }\n")
         self.assertEqual(self.groups(paths), [["a"], ["b"]])
 
+    def test_a_header_of_one_file_that_declares_what_the_other_means_otherwise(self):
+        """As where a header has a namespace athanor::testing, and a test says testing::Test."""
+        paths = self.put(lib_h="#pragma once\nnamespace n::testing { int Make(); }\n", a='#include "lib.h"\n',
+                         b="namespace n { class Case : public testing::Test {}; }\n")
+        self.assertEqual(self.groups(paths), [["a"], ["b"]])
+
     def test_members_and_qualified_names_do_not_count(self):
         paths = self.put(a="namespace { int Size() { return 1; } }\n", b="int B(Text t) { return t.Size() + std::Size(t); }\n")
         self.assertEqual(self.groups(paths), [["a", "b"]])

@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "door/doors.h"
 #include "door/queries.h"
-#include "door/views.h"
 #include "track/diff.h"
 
 namespace athanor {
@@ -28,7 +27,6 @@ RunFacts FactsOf(const DoorContext& context, const JobRecord& record) {
   if (!facts.record.packages.empty()) facts.packages = text(facts.record.packages);
   auto metrics = context.series.Summaries(facts.record.id, ResumesOf(facts.record));
   if (metrics) facts.metrics = std::move(*metrics);
-  facts.unread = ReadUnread(context, facts.record);
   return facts;
 }
 

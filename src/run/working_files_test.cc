@@ -16,7 +16,7 @@
 namespace athanor {
 namespace {
 
-class WorkingFilesTest : public testing::Test {
+class WorkingFilesTest : public ::testing::Test {
  protected:
   WorkingFilesTest() : blobs_(BlobStore::Open(dir_ / "blobs").value()) {
     EXPECT_TRUE(MakeDirs(dir_ / "code").ok());

@@ -14,7 +14,6 @@ using Facts = std::map<std::string, std::string>;
 Facts Params(const RunFacts& run) {
   Facts facts;
   for (const auto& param : run.record.spec.params) facts[param.name] = param.value;
-  for (const auto& param : run.unread) facts[param.name] += " (" + UnreadMark(param.sure) + ")";
   return facts;
 }
 

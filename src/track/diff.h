@@ -8,7 +8,6 @@
 
 #include "job/manifest.h"
 #include "job/record.h"
-#include "job/unread.h"
 #include "record/series/series_store.h"
 
 namespace athanor {
@@ -18,7 +17,6 @@ struct RunFacts {
   std::optional<BundleManifest> source;
   std::string packages;  // "name==version" lines
   std::vector<SeriesSummary> metrics;
-  std::vector<UnreadParam> unread;
 };
 
 struct DiffRow {

@@ -389,7 +389,7 @@ class Completion(Jobs):
         self.add("done-one", ("true",), "--experiment", "exp-a")
         self.server.script("plan.yaml", "run: echo")
         self.assertIn("completion", self.complete("ath", "comp"))
-        self.assertEqual(self.complete("ath", "server", "st"), ["status", "stop"])
+        self.assertEqual(self.complete("ath", "server", "st"), ["start", "status", "stop"])
         self.assertIn("--older-than", self.complete("ath", "rm", "--o"))
         self.assertIn("--memory", self.complete("ath", "run", "--mem"))
         self.assertEqual(self.complete("ath", "ps", "--state", "fai"), ["failed"])

@@ -62,8 +62,9 @@ VERBS = {
     "secret set": (["secret", "set", "NAME"], None),
     "secret ls": (["secret", "ls"], None),
     "secret rm": (["secret", "rm", "NAME"], ["secret", "rm", "NOBODY"]),
-    "env": (None, ["env"]),
+    "env": (["env"], ["env", "azure"]),
     "env aws": (["env", "aws"], None),
+    "env mlflow": (["env", "mlflow"], None),
     "token": (None, ["token"]),
     "token create": (["token", "create"], ["token", "create", "--expires", "soon"]),
     "token ls": (["token", "ls"], None),
@@ -73,10 +74,16 @@ VERBS = {
     "explain": (["explain", "ATH-J0102"], ["explain", "ATH-X"]),
     "serve": (None, ["serve", "--port", "0"]),  # one runs already
     "server": (None, ["server"]),
+    "server start": (["server", "start"], None),
     "server status": (["server", "status"], None),
     "server stop": (None, ["server", "stop", "--timeout", "soon"]),
     "server backup": (["server", "backup", "kept"], ["server", "backup", "kept"]),
     "server restore": (None, ["server", "restore", "nowhere"]),
+    "service": (None, ["service"]),
+    "service install": (["service", "install", "--print"], ["service", "install", "--nosuch"]),
+    "service status": (["service", "status"], None),
+    "service remove": (None, ["service", "remove", "--nosuch"]),  # it would change this machine
+    "uninstall": (["uninstall", "--dry-run"], ["uninstall", "--nosuch"]),
     "du": (["du"], None),
     "gc": (["gc", "--dry-run"], ["gc", "--older", "soon"]),
     "fsck": (None, ["fsck"]),  # the server runs

@@ -44,7 +44,7 @@ JOB = """
 WORDS = ((r"\{\{job\}\}|\{job\}|%s|%\.200s|\bJOB\b", "done"), (r"\bSTUDY\b", "search"),
          (r"\bCODE\b", "ATH-J0102"), (r"\bBACKUP\b", "kept-backup"))
 # Commands of which the text says nothing but the verb: it is there, and explains itself.
-MENTIONED = set("""ath checkpoints|ath cp|ath diff|ath exec|ath export csv|ath export mlflow|ath export tb|ath import tb|ath interrupt|ath logs
+MENTIONED = set("""ath cp|ath diff|ath exec|ath export csv|ath export mlflow|ath export tb|ath import tb|ath interrupt|ath logs
     ath logs -f|ath replay|ath resume|ath retry|ath rm|ath run|ath run --|ath run --key|ath run --sagemaker|ath show
     ath stop|ath token|ath tune|ath tune --stdio|ath wait|ath wait --timeout|ath why|ath server backup
     ath run --no-preflight ...|ath service""".replace("\n", "|").split("|"))
@@ -55,13 +55,15 @@ FILLED = {
     "ath checkpoints …": "ath checkpoints done",
     "ath cp JOB:model/ .": "ath cp done:model/ .",
     "ath cp @last:": "ath cp done:",
+    "ath cp @last:model/ .": "ath cp done:model/ .",
     "ath cp @last:model.pt .": "ath cp done:model.pt .",
     "ath cp …": "ath cp done:model/ copied",
     "ath diff %s %s": "ath diff done other",
     "ath diff A B": "ath diff done other",
     "ath env …": "ath env mlflow",
     "ath events …": "ath events done",
-    "ath exec JOB -- bash": "ath exec {running} -- bash",
+    "ath exec @last -- bash": "ath exec {running} -- bash",
+    "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]": "ath exec {running} -- true",
     "ath exec …": "ath exec {running} -- true",
     "ath explain …": "ath explain ATH-J0102",
     "ath export tb …": "ath export tb done -o exported",
@@ -97,6 +99,8 @@ FILLED = {
     "ath rm JOB": "ath rm {fresh}",
     "ath rm {}": "ath rm {fresh}",
     "ath run -- CMD": "ath run -- true",
+    "ath run [OPTIONS] -- COMMAND [ARGS...]": "ath run -- true",
+    "ath run [OPTIONS] JOB.yaml": "ath run job.yaml",
     "ath run -- COMMAND": "ath run -- true",
     "ath run -- python3 …": "ath run -- python3 train.py",
     "ath run --experiment NAME …": "ath run --experiment tries -- true",

@@ -100,8 +100,6 @@ class Unread(Case):
         self.assertNotIn("not read", other.stderr)
         self.assertRegex(self.server.ath("compare", "left", "right", check=0).stdout,
                          r"lr +0.9 \(not read by the script\) +0.8\n")
-        self.assertRegex(self.server.ath("diff", "left", "right", check=0).stdout,
-                         r"lr +0.9 \(not read by the script\) +0.8\n")
 
     def test_what_python_asks_for_one_by_one(self):
         for text in ("import athanor; athanor.params.lr", "import athanor; athanor.params.get('lr', 1)",

@@ -179,7 +179,7 @@ class Copy(Case):
         self.assertIn("keep.py", self.tree())
 
     def test_what_is_not_there(self):
-        for source, code in (("kept:model/nothing", 3), ("kept:other/x", 2), ("kept", 2),
+        for source, code in (("kept:model/nothing", 3), ("kept:other/x", 3), ("kept", 2),
                              ("nobody:model/", 3), ("kept:model/../../etc/passwd", 2),
                              ("kept:model//etc/passwd", 2)):
             out = self.server.ath("cp", source, self.to)

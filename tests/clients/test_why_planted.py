@@ -65,6 +65,9 @@ class Planted(Case):
             for line in cause["hint"].splitlines():
                 self.assertNotIn("{job}", line, name)
                 first = line.split()[0] if line.split() else ""
+                if first in ("echo", "chmod", "sed"):  # what the next line needs
+                    subprocess.run(["sh", "-c", line], cwd=self.folders[name], check=True)
+                    continue
                 if first != "ath":
                     # A command inside a sentence would not be seen as one.
                     self.assertNotRegex(line.partition("#")[0], r"(?<![-\w/])ath [a-z]+ ", (name, line))

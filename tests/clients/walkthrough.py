@@ -64,6 +64,7 @@ def plain(line):
     line = re.sub(NUMBER, "0", line)
     line = re.sub(r"0 ?%s( 0 ?%s)*" % (UNIT, UNIT), "0 U", line)
     line = re.sub(r"0-0-0(T0:0:0Z?)?|0:0:0", "0", line)
+    line = re.sub(r" - ", " 0 U ", line)  # a time that is not known yet
     return re.sub(r"\s+", " ", line).strip()
 
 

@@ -111,7 +111,8 @@ class Keep(unittest.TestCase):
             record = server.wait(job)
             self.assertEqual(record["state"], "Completed",
                              (record.get("cause"), server.logs(job)[-500:]))
-            self.assertEqual(self.said(job, "left"), [2])
+            # More than once if a kill hit right after the last save.
+            self.assertEqual(set(self.said(job, "left")), {2})
             newest = server.checkpoints(job)
             self.assertEqual(newest[0]["step"], SAVES)
             self.assertLessEqual(len(newest), 2)
