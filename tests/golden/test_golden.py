@@ -529,7 +529,8 @@ class Complete(unittest.TestCase):
             with open(os.path.join(SCREENS, name)) as file:
                 text += file.read()
         has_verb("run")
-        for verb in has_verb.known - {"check", "schema", "completion"}:
+        # What these print depends on the machine; test_everyday.py and test_leaving.py have the last three.
+        for verb in has_verb.known - {"check", "schema", "completion", "du", "service", "uninstall"}:
             self.assertRegex(text, r"\$ ath %s(?! --help)" % verb)
 
 
