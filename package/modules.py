@@ -16,7 +16,7 @@ def pybind(cache):
     folder = os.path.join(cache, PYBIND)
     if not os.path.isdir(folder):
         subprocess.run(["/usr/bin/python3", "-m", "pip", "install", "-q", "--disable-pip-version-check",
-                        "--target", folder, PYBIND], check=True)
+                        "--root-user-action=ignore", "--target", folder, PYBIND], check=True)
     return os.path.join(folder, "pybind11", "include")
 
 

@@ -102,7 +102,7 @@ int _dl_find_object(void* pc, struct dl_find_object* result) noexcept {
     struct dl_find_object* result;
   } search = {reinterpret_cast<uintptr_t>(pc), result};
   const auto look = [](struct dl_phdr_info* info, size_t, void* data) -> int {
-    auto& search = *static_cast<Search*>(data);
+    auto& wanted = *static_cast<Search*>(data);
     uintptr_t low = UINTPTR_MAX;
     uintptr_t high = 0;
     const ElfW(Phdr)* tables = nullptr;
@@ -116,11 +116,11 @@ int _dl_find_object(void* pc, struct dl_find_object* result) noexcept {
         tables = &header;
       }
     }
-    if (search.pc < low || search.pc >= high || tables == nullptr) return 0;
-    std::memset(search.result, 0, sizeof *search.result);
-    search.result->dlfo_map_start = reinterpret_cast<void*>(low);
-    search.result->dlfo_map_end = reinterpret_cast<void*>(high);
-    search.result->dlfo_eh_frame = reinterpret_cast<void*>(info->dlpi_addr + tables->p_vaddr);
+    if (wanted.pc < low || wanted.pc >= high || tables == nullptr) return 0;
+    std::memset(wanted.result, 0, sizeof *wanted.result);
+    wanted.result->dlfo_map_start = reinterpret_cast<void*>(low);
+    wanted.result->dlfo_map_end = reinterpret_cast<void*>(high);
+    wanted.result->dlfo_eh_frame = reinterpret_cast<void*>(info->dlpi_addr + tables->p_vaddr);
     return 1;
   };
   return ::dl_iterate_phdr(look, &search) == 1 ? 0 : -1;
