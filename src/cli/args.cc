@@ -673,9 +673,10 @@ void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
       continue;
     }
     if (EndsWith(word, ".yaml") || EndsWith(word, ".yml")) return;
-    // One word alone may be a job file of any name, or a slip of the finger.
+    // One word alone may be a job file of any name, or a slip of the finger; so may one before an option.
     const char* path = std::getenv("PATH");
-    if (i + 1 == args.size() && FindProgram(word, path ? path : "").empty()) return;
+    const bool alone = i + 1 == args.size() || StartsWith(args[i + 1], "-");
+    if (alone && FindProgram(word, path ? path : "").empty()) return;
     command.assign(args.begin() + static_cast<ptrdiff_t>(i), args.end());
     args.resize(i);
     return;

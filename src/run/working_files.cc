@@ -20,12 +20,13 @@
 namespace athanor {
 namespace {
 
-// Not the defaults of the source, which also leave out what trackers write (lightning_logs/).
+// Not the defaults of the source, which also leave out what trackers write (lightning_logs/). Event
+// files are kept with the run's metrics, with secrets taken out (event_keeper.h).
 constexpr std::string_view kNoise[] = {
     ".git",          ".hg",           ".svn",       ".venv/",
     "venv/",         "__pycache__/",  "*.pyc",      "node_modules/",
     ".DS_Store",     ".mypy_cache/",  ".tox/",      ".ipynb_checkpoints/",
-    ".ruff_cache/",  ".pytest_cache/"};
+    ".ruff_cache/",  ".pytest_cache/", "*.tfevents.*"};
 constexpr size_t kToldFiles = 10;
 
 struct Candidate {

@@ -132,6 +132,8 @@ class Names(Case):
         for reference in ("../../etc/passwd", "/etc/passwd", "..", ".", "%2e%2e", "a\nb", "*",
                           "x" * 65536, "01jzzzzzzzzzzzzzzzzzzzzzzz", "'--", "\u202e"):
             for verb in (["show"], ["logs"], ["why"], ["metrics"], ["events"], ["stop"]):
+                if (verb, reference) == (["stop"], "*"):
+                    continue  # a pattern
                 out = self.server.ath(*verb, reference, "--json")
                 self.assertIn(out.returncode, (2, 3), (verb, reference[:30], out.stdout[:300]))
                 self.assertLess(len(out.stdout), 5000)
