@@ -13,7 +13,6 @@ import harness
 import venvs
 import walkthrough
 
-ADDRESS = "$(ath server status --json | /usr/bin/python3 -c 'import json,sys; print(json.load(sys.stdin)[\"url\"])')"
 FOLDER = os.path.join(harness.TREE, "docs", "tutorials")
 
 
@@ -30,13 +29,8 @@ def pages():
         "first-job": lambda: dict(fails={"ath run --name broken -- python3 train.py --lr fast": 2}),
         "sagemaker": lambda: dict(instead=prepared(
             venvs.locked("sagemaker-2"), "pip install 'sagemaker<3'")),
-        "mlflow": lambda: dict(instead={
-            **prepared(venvs.venv("mlflow-skinny==3.15.1"), "pip install mlflow-skinny"),
-            # Another server may have the usual port here.
-            "export MLFLOW_TRACKING_URI=http://127.0.0.1:7070":
-                "export MLFLOW_TRACKING_URI=" + ADDRESS,
-            "MLFLOW_TRACKING_URI=http://127.0.0.1:7070 python3 best.py":
-                "MLFLOW_TRACKING_URI=%s python3 best.py" % ADDRESS}),
+        "mlflow": lambda: dict(instead=prepared(
+            venvs.venv("mlflow-skinny==3.15.1"), "pip install mlflow-skinny")),
         "tuning": dict,
         "spot": dict,
     }
