@@ -352,7 +352,9 @@ class Reader {
 }  // namespace
 
 bool IsUserFile(std::string_view file) {
-  for (const std::string_view part : {"/site-packages/", "/dist-packages/"}) {
+  // The last two are ours: what a job's interpreter loads at its start, and the athanor package.
+  for (const std::string_view part :
+       {"/site-packages/", "/dist-packages/", "/python/site/sitecustomize.py", "/python/athanor/"}) {
     if (file.find(part) != std::string_view::npos) return false;
   }
   for (const std::string_view part : {"/lib/python", "/lib64/python"}) {

@@ -100,6 +100,8 @@ TEST(Traceback, KnowsWhoseFileItIs) {
   EXPECT_TRUE(IsUserFile("<string>"));
   EXPECT_TRUE(IsUserFile("/home/a/lib/pythonic/x.py"));
   EXPECT_FALSE(IsUserFile("/usr/lib/python3.11/json/decoder.py"));
+  EXPECT_FALSE(IsUserFile("/usr/lib/athanor/python/site/sitecustomize.py"));
+  EXPECT_FALSE(IsUserFile("/usr/lib/athanor/python/athanor/__init__.py"));
   EXPECT_FALSE(IsUserFile("/usr/lib/python3/dist-packages/torch/nn/a.py"));
   EXPECT_FALSE(IsUserFile("/x/venv/lib/python3.12/site-packages/torch/a.py"));
   EXPECT_FALSE(IsUserFile("<frozen runpy>"));
