@@ -96,7 +96,7 @@ std::string HelpFormat::Options(const CLI::App* app) const {
     at->second.emplace_back(OptionName(option), option->get_description());
   }
   // What every command has stands at the end.
-  std::ranges::stable_partition(groups, [](const auto& each) { return each.first != "Output"; });
+  std::stable_partition(groups.begin(), groups.end(), [](const auto& each) { return each.first != "Output"; });
   std::string out;
   for (const auto& [group, rows] : groups) out += Section(group, rows);
   return out;
