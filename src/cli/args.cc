@@ -624,7 +624,9 @@ void GroupVerbs(CLI::App& app, HelpFormat& help) {
        {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
       {"Server and storage", {"serve", "server", "service", "du", "gc", "fsck", "uninstall", "version"}}};
   std::vector<std::string> order;
-  for (const auto& [group, verbs] : kGroups) {
+  for (const auto& each_group : kGroups) {
+    const char* group = each_group.first;
+    const auto& verbs = each_group.second;  // not a binding: a lambda captures it
     order.emplace_back(group);
     for (auto* verb : app.get_subcommands([&](CLI::App* each) {
            return std::ranges::find(verbs, each->get_name()) != verbs.end();
