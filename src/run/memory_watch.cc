@@ -205,6 +205,8 @@ uint64_t MemoryWatch::MostNow(const std::vector<Process>& processes) const {
 MemoryWatch::Seen MemoryWatch::Look(int root) {
   const int64_t began = MonotonicUs();
   auto processes = List(root);
+  // What one of them has, all have at least: the peak is never below it, also where nothing is counted.
+  for (const auto& process : processes) peak_ = std::max(peak_, process.bytes);
   uint64_t used = Sum(processes);
   if (used <= limit_) {
     peak_ = std::max(peak_, used);
