@@ -125,17 +125,7 @@ class Outputs:
         what `ath cp JOB:PATH` takes: "model/weights.pt", "output/".
         """
         os.makedirs(folder, exist_ok=True)
-        try:
-            _call(["cp", "%s:%s" % (self._run.id, path), folder, "--json"])
-        except LaunchError as error:
-            if path or error.code != "ATH-C0021":
-                raise
-            # An `ath` that copies one output at a time.
-            for output in self.list():
-                top = output["name"].partition(".tar")[0]
-                to = os.path.join(folder, top)
-                os.makedirs(to, exist_ok=True)
-                _call(["cp", "%s:%s/" % (self._run.id, top), to, "--json"])
+        _call(["cp", "%s:%s" % (self._run.id, path), folder, "--json"])
         return folder
 
 
