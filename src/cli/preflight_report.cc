@@ -101,7 +101,7 @@ PreflightCheck Checkpoint(const JobSpec& real, const PreflightFacts& facts) {
   return {"checkpoint", Verdict::kOk, text, ""};
 }
 
-PreflightCheck Memory(const PreflightFacts& facts) {
+PreflightCheck MemoryCheck(const PreflightFacts& facts) {
   if (facts.memory_peak == 0) return {"memory", Verdict::kWarn, "was not measured", "ath check"};
   std::string text = "peak " + HumanBytes(facts.memory_peak);
   if (facts.memory_limit == 0) return {"memory", Verdict::kOk, text + ", no limit", ""};
@@ -146,7 +146,7 @@ std::vector<PreflightCheck> JudgePreflight(const JobSpec& real, const PreflightF
   checks.push_back(Metrics(real, facts));
   if (auto rules = Rules(real, facts)) checks.push_back(std::move(*rules));
   checks.push_back(Checkpoint(real, facts));
-  checks.push_back(Memory(facts));
+  checks.push_back(MemoryCheck(facts));
   return checks;
 }
 

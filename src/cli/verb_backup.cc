@@ -28,7 +28,7 @@
 namespace athanor {
 namespace {
 
-constexpr Millis kLongest{24 * 3600 * 1000};  // a backup says nothing until it is done
+constexpr Millis kLongestBackup{24 * 3600 * 1000};  // a backup says nothing until it is done
 constexpr char kUnfinished[] = ".athanor-restoring";
 
 std::string Absolute(const std::string& path) {
@@ -50,7 +50,7 @@ Result<Json> BackupByServer(Client& client, const std::string& target) {
   call.target = "/api/v1/server/backup";
   call.headers.Add("Content-Type", "application/json");
   call.body = DumpJson(Json{{"to", target}});
-  call.read_timeout = kLongest;
+  call.read_timeout = kLongestBackup;
   ATHANOR_TRY(auto reply, client.Do(std::move(call)));
   return ParseJson(reply.body);
 }

@@ -15,7 +15,7 @@
 namespace athanor {
 namespace {
 
-constexpr Millis kLongest{24 * 3600 * 1000};  // it says nothing until it is done
+constexpr Millis kLongestSweep{24 * 3600 * 1000};  // it says nothing until it is done
 
 }  // namespace
 
@@ -26,7 +26,7 @@ int GcVerb(const Common& common, bool dry_run, const std::string& older) {
   call.method = "POST";
   call.target = std::string("/api/v1/gc?dry_run=") + (dry_run ? "true" : "false");
   if (!older.empty()) call.target += "&older=" + UrlEncode(older);
-  call.read_timeout = kLongest;
+  call.read_timeout = kLongestSweep;
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
   auto swept = ParseJson(reply->body);

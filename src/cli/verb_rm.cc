@@ -19,7 +19,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kAtOnce = 500;
-constexpr Millis kLongest = std::chrono::minutes(10);
+constexpr Millis kLongestRemoval = std::chrono::minutes(10);
 
 int RemoveNamed(const Common& common, Client& client, const std::vector<std::string>& jobs) {
   int status = 0;
@@ -42,7 +42,7 @@ Result<Json> Call(Client& client, const char* method, const std::string& target,
   call.target = target;
   if (!body.empty()) call.headers.Add("Content-Type", "application/json");
   call.body = std::move(body);
-  call.read_timeout = kLongest;
+  call.read_timeout = kLongestRemoval;
   ATHANOR_TRY(const auto reply, client.Do(std::move(call)));
   return ParseJson(reply.body);
 }

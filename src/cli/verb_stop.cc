@@ -18,7 +18,7 @@ namespace athanor {
 namespace {
 
 // A hundred thousand jobs are stopped in some seconds; on a slow disk in minutes.
-constexpr Millis kLongest = std::chrono::minutes(10);
+constexpr Millis kLongestStop = std::chrono::minutes(10);
 constexpr size_t kShown = 20;  // of those that are asked about
 
 int StopNamed(const Common& common, Client& client, const StopOptions& options) {
@@ -56,7 +56,7 @@ Result<Json> AskMany(Client& client, const StopOptions& options, bool dry_run) {
   call.target = "/api/v1/stop";
   call.headers.Add("Content-Type", "application/json");
   call.body = DumpJson(ask);
-  call.read_timeout = kLongest;
+  call.read_timeout = kLongestStop;
   ATHANOR_TRY(const auto reply, client.Do(std::move(call)));
   return ParseJson(reply.body);
 }

@@ -142,7 +142,7 @@ void SendRows(const Call& call, std::vector<ListedJob> rows, const Listing& list
   call.Json(200, body + "}");
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListJobs(DoorContext& context, const Call& call) {
   auto asked = ListingOf(call.request);
   if (!asked) return call.Refuse(asked.error());
   auto wanted = asked->picks() ? AllThatMayShow(asked->query, !asked->choice.views.empty())
@@ -293,7 +293,7 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
   return {
       {"POST", "/api/v1/jobs", "jobs.submit", bind(Submit)},
       {"POST", "/api/v1/jobfile", "jobs.text", bind(SubmitText)},
-      {"GET", "/api/v1/jobs", "jobs.list", bind(List)},
+      {"GET", "/api/v1/jobs", "jobs.list", bind(ListJobs)},
       {"GET", "/api/v1/jobs/{job}", "jobs.show", bind(Show)},
       {"DELETE", "/api/v1/jobs/{job}", "jobs.remove", bind(Remove)},
       {"GET", "/api/v1/jobs/{job}/events", "jobs.events", bind(Events)},

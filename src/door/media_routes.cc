@@ -186,7 +186,7 @@ void SendEmbeddings(const Call& call, const std::string& folder, size_t most) {
   call.Json(200, std::move(body));
 }
 
-void List(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
+void ListMedia(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
   OnReader(context, call, [&context, call, book] {
     const auto run = ResolveRun(context, call.captures["run"]);
     if (!run) return call.Refuse(run.error());
@@ -296,7 +296,7 @@ std::vector<DoorRoute> MediaRoutes(DoorContext& context) {
     return [&context, book, handler](const Call& call) { handler(context, book, call); };
   };
   return {
-      {"GET", "/api/v1/runs/{run}/media", "runs.media", bind(List)},
+      {"GET", "/api/v1/runs/{run}/media", "runs.media", bind(ListMedia)},
       {"GET", "/api/v1/runs/{run}/media/{kind}/{name...}", "runs.mediaitems", bind(Items)},
       {"GET", "/api/v1/runs/{run}/mediabytes/{key}", "runs.mediabytes", bind(Bytes)},
   };

@@ -68,7 +68,7 @@ Error Plain(Error error) {
   return error;
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListStoredObjects(DoorContext& context, const Call& call) {
   auto uri = Named(context, call, MayRead);
   if (!uri) return;
   OnDisk(context, call, [&context, call, uri = *uri] {
@@ -148,13 +148,13 @@ void Put(DoorContext& context, const Call& call) {
 std::vector<DoorRoute> ObjectRoutes(DoorContext& context) {
   return {
       {"GET", "/agent/v1/objects", "agent.objects",
-       [&context](const Call& call) { List(context, call); }},
+       [&context](const Call& call) { ListStoredObjects(context, call); }},
       {"GET", "/agent/v1/object", "agent.object",
        [&context](const Call& call) { Get(context, call); }},
       {"PUT", "/agent/v1/object", "agent.put",
        [&context](const Call& call) { Put(context, call); }},
       {"GET", "/api/v1/objects", "objects.list",
-       [&context](const Call& call) { List(context, call); }},
+       [&context](const Call& call) { ListStoredObjects(context, call); }},
       {"GET", "/api/v1/object", "objects.get",
        [&context](const Call& call) { Get(context, call); }},
   };

@@ -33,7 +33,7 @@ struct Change {
   std::optional<std::string> name;
 };
 
-Result<std::string> TextOf(const Json& value, const std::string& what, size_t most) {
+Result<std::string> ShortText(const Json& value, const std::string& what, size_t most) {
   if (!value.is_string()) return Wrong(what + " must be a text");
   return CutTo(value.get<std::string>(), most);
 }
@@ -44,9 +44,9 @@ Result<Change> ReadChange(const std::string& body) {
   Change change;
   for (const auto& [key, value] : json.items()) {
     if (key == "name") {
-      ATHANOR_TRY(change.name, TextOf(value, "name", kMostTagChars));
+      ATHANOR_TRY(change.name, ShortText(value, "name", kMostTagChars));
     } else if (key == "note") {
-      ATHANOR_TRY(const auto note, TextOf(value, "note", kMostTagChars));
+      ATHANOR_TRY(const auto note, ShortText(value, "note", kMostTagChars));
       change.set.emplace_back(kNote, note);
     } else if (key == "tags") {
       if (!value.is_object()) return Wrong("tags must be an object");
@@ -57,7 +57,7 @@ Result<Change> ReadChange(const std::string& body) {
           change.removed.push_back(tag);
           continue;
         }
-        ATHANOR_TRY(const auto kept, TextOf(text, "the value of a tag", kMostTagChars));
+        ATHANOR_TRY(const auto kept, ShortText(text, "the value of a tag", kMostTagChars));
         change.set.emplace_back(tag, kept);
       }
     } else {

@@ -37,7 +37,7 @@ Result<UniqueFd> OpenPlace(const ArtifactPlace& place, int flags) {
   return OpenBeneath(root.get(), place.path, flags);
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListRunFiles(DoorContext& context, const Call& call) {
   OnReader(context, call, [&context, call] {
     const auto run = ResolveRun(context, call.captures["run"]);
     if (!run) return call.Refuse(run.error());
@@ -97,7 +97,7 @@ void File(DoorContext& context, const Call& call) {
 std::vector<DoorRoute> RunFileRoutes(DoorContext& context) {
   return {
       {"GET", "/api/v1/runs/{run}/artifacts", "runs.artifacts",
-       [&context](const Call& call) { List(context, call); }},
+       [&context](const Call& call) { ListRunFiles(context, call); }},
       {"GET", "/api/v1/runs/{run}/artifacts/{path...}", "runs.artifact",
        [&context](const Call& call) { File(context, call); }, true},
   };

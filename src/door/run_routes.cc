@@ -130,7 +130,7 @@ Error AsNative(Error error) {
   return error;
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListRuns(DoorContext& context, const Call& call) {
   OnReader(context, call, [&context, call] {
     const RunBook& book = context.runs;
     const auto query = QueryOf(book, call.request);
@@ -211,7 +211,7 @@ Result<JobId> ResolveRun(const DoorContext& context, const std::string& referenc
 
 std::vector<DoorRoute> RunRoutes(DoorContext& context) {
   return {
-      {"GET", "/api/v1/runs", "runs.list", [&context](const Call& call) { List(context, call); }},
+      {"GET", "/api/v1/runs", "runs.list", [&context](const Call& call) { ListRuns(context, call); }},
       {"GET", "/api/v1/runs/{run}", "runs.show",
        [&context](const Call& call) { Show(context, call); }},
       {"GET", "/api/v1/runs/{run}/metrics/{name...}", "runs.points",

@@ -43,7 +43,7 @@ Json GitView(const DoorContext& context, const SourceSpec& source) {
   return git;
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListSource(DoorContext& context, const Call& call) {
   const auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   OnReader(context, call, [&context, call, record = *record] {
@@ -115,7 +115,7 @@ std::vector<DoorRoute> SourceRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"GET", "/api/v1/jobs/{job}/source", "jobs.source", bind(List)},
+      {"GET", "/api/v1/jobs/{job}/source", "jobs.source", bind(ListSource)},
       {"GET", "/api/v1/jobs/{job}/source/{path...}", "jobs.sourcefile", bind(File)},
       {"GET", "/api/v1/jobs/{job}/environment", "jobs.environment", bind(Environment)},
   };

@@ -89,7 +89,7 @@ void Create(DoorContext& context, const Call& call) {
                           });
 }
 
-void List(DoorContext& context, const Call& call) {
+void ListStudies(DoorContext& context, const Call& call) {
   context.studies->List([call](const Result<std::vector<StudyRecord>>& all) {
     if (!all) return call.Refuse(all.error());
     Json rows = Json::array();
@@ -140,7 +140,7 @@ std::vector<DoorRoute> StudyRoutes(DoorContext& context) {
   };
   return {
       {"POST", "/api/v1/studies", "studies.create", bind(Create)},
-      {"GET", "/api/v1/studies", "studies.list", bind(List)},
+      {"GET", "/api/v1/studies", "studies.list", bind(ListStudies)},
       {"GET", "/api/v1/studies/{study}", "studies.show", bind(Show)},
       {"DELETE", "/api/v1/studies/{study}", "studies.remove", bind(Remove)},
       {"POST", "/api/v1/studies/{study}/stop", "studies.stop", bind(Stop)},

@@ -14,7 +14,7 @@ Json ParamsOf(const TrialRecord& trial) {
   return params ? std::move(*params) : Json::object();
 }
 
-std::string_view ShownState(const TrialRecord& trial) {
+std::string_view StateShown(const TrialRecord& trial) {
   if (!trial.stopping || IsOver(trial.state)) return NameOf(trial.state);
   return trial.cause.kind == kTrialPaused ? "pausing" : "stopping";
 }
@@ -22,8 +22,8 @@ std::string_view ShownState(const TrialRecord& trial) {
 Json TrialView(const StudyRecord& record, const TrialRecord& trial) {
   Json out = {{"trial", trial.number},
               {"name", record.spec.name + "-" + std::to_string(trial.number)},
-              {"state", ShownState(trial)},
-              {"shown_state", ShownState(trial)},
+              {"state", StateShown(trial)},
+              {"shown_state", StateShown(trial)},
               {"params", ParamsOf(trial)}};
   if (!trial.job.empty()) out["job"] = trial.job;
   if (trial.value) out["value"] = *trial.value;

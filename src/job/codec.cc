@@ -34,7 +34,7 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
                      std::same_as<T, OutputSpec> || std::same_as<T, LeftFile> ||
                      std::same_as<T, LeftOut>);
 
-constexpr std::string_view kKinds[] = {"string", "number", "bool", "null", "json"};
+constexpr std::string_view kParamKinds[] = {"string", "number", "bool", "null", "json"};
 
 // Writes members; what is empty, and a group that is all default, is left out, so that stored records stay small.
 class Writer {
@@ -67,7 +67,7 @@ class Writer {
     } else if constexpr (std::same_as<T, JobState>) {
       return Json(std::string(NameOf(field)));
     } else if constexpr (std::same_as<T, Param::Kind>) {
-      return Json(std::string(kKinds[static_cast<int>(field)]));
+      return Json(std::string(kParamKinds[static_cast<int>(field)]));
     } else if constexpr (std::same_as<T, std::chrono::milliseconds>) {
       return Json(field.count());
     } else {
@@ -140,8 +140,8 @@ class Reader {
       if (state) field = *state;
       return state.has_value();
     } else if constexpr (std::same_as<T, Param::Kind>) {
-      for (size_t i = 0; i < std::size(kKinds); ++i) {
-        if (value == kKinds[i]) {
+      for (size_t i = 0; i < std::size(kParamKinds); ++i) {
+        if (value == kParamKinds[i]) {
           field = static_cast<Param::Kind>(i);
           return true;
         }

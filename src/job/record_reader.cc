@@ -18,7 +18,7 @@ namespace {
 class TextReader;
 
 template <class T>
-concept Noun = std::is_class_v<T> && requires(TextReader& reader, T& x) { Fields(reader, x); };
+concept ReadNoun = std::is_class_v<T> && requires(TextReader& reader, T& x) { Fields(reader, x); };
 
 // Reads members in the order of the field table, each there or left out. Whatever else it meets
 // ends the reading: there is one other reader, which takes its time.
@@ -157,7 +157,7 @@ class TextReader {
     } else if constexpr (std::same_as<T, std::string>) {
       return Text(field);
     } else {
-      static_assert(Noun<T>, "a field of a new kind: say here how it is read");
+      static_assert(ReadNoun<T>, "a field of a new kind: say here how it is read");
       return Object(field);
     }
   }

@@ -25,7 +25,7 @@
 namespace athanor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 
 constexpr uint64_t kWake = 0;      // in place of a watch's number
 constexpr int kMostEvents = 64;    // taken at once
@@ -79,7 +79,7 @@ struct Loop::Impl {
   void RunTimers();
   void Wait();
 
-  void AddTimer(TimerId id, Clock::time_point when, Task task) {
+  void AddTimer(TimerId id, Steady::time_point when, Task task) {
     due.emplace(id, when);
     timers.emplace(std::pair(when, id), std::move(task));
   }
@@ -103,8 +103,8 @@ struct Loop::Impl {
   bool asleep = false;      // under mutex: it waits, and was not woken yet
 
   // The loop's thread only.
-  std::map<std::pair<Clock::time_point, TimerId>, Task> timers;
-  std::unordered_map<TimerId, Clock::time_point> due;  // when each of `timers` is
+  std::map<std::pair<Steady::time_point, TimerId>, Task> timers;
+  std::unordered_map<TimerId, Steady::time_point> due;  // when each of `timers` is
   std::unordered_map<uint64_t, Watch*> watches;
   uint64_t next_watch = kWake + 1;
   std::vector<SignalWatch> signals;
@@ -234,7 +234,7 @@ void Loop::Impl::RunPosted() {
 
 void Loop::Impl::RunTimers() {
   if (timers.empty()) return;
-  const auto now = Clock::now();
+  const auto now = Steady::now();
   while (!stopped && !timers.empty() && timers.begin()->first.first <= now) {
     auto next = timers.extract(timers.begin());
     due.erase(next.key().second);
@@ -246,7 +246,7 @@ void Loop::Impl::RunTimers() {
 void Loop::Impl::Wait() {
   int pause = -1;
   if (!timers.empty()) {
-    const auto left = timers.begin()->first.first - Clock::now();
+    const auto left = timers.begin()->first.first - Steady::now();
     const auto whole = std::chrono::ceil<std::chrono::milliseconds>(left).count();
     pause = static_cast<int>(std::clamp<int64_t>(whole, 0, 60'000));
   }
@@ -330,7 +330,7 @@ void Loop::Post(Task task) {
 
 Executor::TimerId Loop::After(std::chrono::milliseconds delay, Task task) {
   const TimerId id = impl_->next_timer++;
-  const auto when = Clock::now() + delay;
+  const auto when = Steady::now() + delay;
   if (InLoopThread()) {
     impl_->AddTimer(id, when, std::move(task));
   } else {

@@ -27,7 +27,7 @@ namespace {
 constexpr Millis kLookEvery{1'000};
 constexpr int kLookShare = 50;        // a look may take one part in so many of the time
 constexpr Millis kSettleEvery{5'000};
-constexpr size_t kMaxFiles = 2'000;
+constexpr size_t kMostEventFiles = 2'000;
 constexpr size_t kMaxEntries = 100'000;  // of one look
 constexpr int kMaxDepth = 16;
 constexpr uint64_t kLongest = 64u << 20;  // no scalar is in a longer record
@@ -202,8 +202,8 @@ void EventFiles::Look() {
 
 void EventFiles::Follow(const std::string& path) {
   if (path.find_first_of("\t\n") != std::string::npos) return;
-  if (files_.size() >= kMaxFiles) {
-    return Problem("many", fmt::format("more than {} event files: the others are not read", kMaxFiles));
+  if (files_.size() >= kMostEventFiles) {
+    return Problem("many", fmt::format("more than {} event files: the others are not read", kMostEventFiles));
   }
   auto root = options_.root.Open();
   if (!root) return;

@@ -8,7 +8,7 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kKind = "athanor-exit";
-constexpr int kVersion = 1;
+constexpr int kExitVersion = 1;
 
 // One table per struct: what is written is what is read.
 template <class T>
@@ -128,7 +128,7 @@ Status ReadRank(const KvEntry& e, RankExit& rank, bool& known) {
 }  // namespace
 
 Result<std::string> SerializeExit(const ExitRecord& record) {
-  KvWriter writer(kKind, kVersion);
+  KvWriter writer(kKind, kExitVersion);
   Write(writer, record, kNumbers);
   Write(writer, record, kFlags);
   Write(writer, record.cgroup, kCgroupNumbers);
@@ -153,7 +153,7 @@ Result<std::string> SerializeExit(const ExitRecord& record) {
 }
 
 Result<ExitRecord> ParseExit(std::string_view bytes) {
-  ATHANOR_TRY(const auto entries, ParseKv(kKind, kVersion, bytes));
+  ATHANOR_TRY(const auto entries, ParseKv(kKind, kExitVersion, bytes));
   ExitRecord record;
   for (const auto& e : entries) {
     if (e.key == "rank") {

@@ -149,7 +149,7 @@ void JobPeers::Found(pid_t holder) {
 }
 
 void JobPeers::Look() {
-  auto asked = std::make_shared<std::vector<Waiting>>(std::exchange(waiting_, {}));
+  auto asked = std::make_shared<std::vector<Asker>>(std::exchange(waiting_, {}));
   looking_ = pool_.Submit([this, asked, recent = recent_] {
     std::map<uint32_t, std::vector<uint64_t>> by_uid;
     for (const auto& one : *asked) by_uid[one.uid].push_back(one.inode);

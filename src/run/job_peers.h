@@ -50,7 +50,7 @@ class JobPeers {
   void Judge(const Peer& peer, std::function<void(bool outside)> done);
 
  private:
-  struct Waiting {
+  struct Asker {
     uint64_t inode = 0;
     uint32_t uid = 0;
     std::function<void(bool outside)> done;
@@ -61,7 +61,7 @@ class JobPeers {
   Executor& executor_;
   Pool& pool_;
   std::string attempts_dir_;
-  std::vector<Waiting> waiting_;
+  std::vector<Asker> waiting_;
   std::vector<pid_t> recent_;  // who held a socket lately: most who call once call again
   bool looking_ = false;
 };

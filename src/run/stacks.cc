@@ -23,7 +23,7 @@
 namespace athanor {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using Steady = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
 constexpr int kSignal = SIGURG;  // as in python/site/sitecustomize.py
@@ -161,7 +161,7 @@ class StacksFile {
 class Taker {
  public:
   Taker(milliseconds timeout, const std::string& proc)
-      : proc_(proc), deadline_(Clock::now() + timeout) {}
+      : proc_(proc), deadline_(Steady::now() + timeout) {}
 
   // Nothing when the process is gone.
   std::optional<ProcessStack> Take(int pid, StacksFile& file) {
@@ -201,7 +201,7 @@ class Taker {
       note = "Python was not asked: the process is stopped";
     } else if (file.unanswered != 0) {
       note = fmt::format("Python was not asked: process {} has not answered yet", file.unanswered);
-    } else if (Clock::now() >= deadline_) {
+    } else if (Steady::now() >= deadline_) {
       note = "Python was not asked: the time was up";
     } else if (Pending(pid)) {
       file.unanswered = pid;
@@ -221,11 +221,11 @@ class Taker {
 
   // Until it has written and nothing more came for a while.
   void Await(int64_t before, int pid, StacksFile& file) const {
-    const auto end = std::min(deadline_, Clock::now() + kMostEach);
+    const auto end = std::min(deadline_, Steady::now() + kMostEach);
     int64_t size = before;
-    auto grown = Clock::now();
-    while (Clock::now() < end) {
-      const auto now = Clock::now();
+    auto grown = Steady::now();
+    while (Steady::now() < end) {
+      const auto now = Steady::now();
       if (const int64_t seen = file.Size(); seen != size) {
         size = seen;
         grown = now;
@@ -239,7 +239,7 @@ class Taker {
   }
 
   const std::string proc_;
-  const Clock::time_point deadline_;
+  const Steady::time_point deadline_;
 };
 
 // The thread that matters of one process: the one that took the signal, which is the

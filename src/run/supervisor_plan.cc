@@ -10,7 +10,7 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kKind = "athanor-plan";
-constexpr int kVersion = 1;
+constexpr int kPlanVersion = 1;
 constexpr size_t kMaxRanks = 1024;
 
 constexpr struct {
@@ -219,7 +219,7 @@ Status CheckPlan(const SupervisorPlan& plan) {
 
 Result<std::string> SerializePlan(const SupervisorPlan& plan) {
   ATHANOR_CHECK_OK(CheckPlan(plan));
-  KvWriter writer(kKind, kVersion);
+  KvWriter writer(kKind, kPlanVersion);
   writer.Text("hostname", plan.hostname);
   for (const auto& path : plan.hide) writer.Text("hide", path);
   for (const auto& mount : plan.mounts) {
@@ -256,7 +256,7 @@ Result<std::string> SerializePlan(const SupervisorPlan& plan) {
 }
 
 Result<SupervisorPlan> ParsePlan(std::string_view bytes) {
-  ATHANOR_TRY(const auto entries, ParseKv(kKind, kVersion, bytes));
+  ATHANOR_TRY(const auto entries, ParseKv(kKind, kPlanVersion, bytes));
   PlanReader reader;
   for (const auto& entry : entries) ATHANOR_CHECK_OK(reader.Apply(entry));
   ATHANOR_CHECK_OK(CheckPlan(reader.plan_));

@@ -10,13 +10,13 @@
 namespace athanor {
 namespace {
 
-using Kind = StudyEvent::Kind;
+using EventKind = StudyEvent::Kind;
 
 constexpr size_t kLeastForConvergence = 20;
 
 StudyEvent Finish(StudyState as, std::string kind, std::string text, std::string hint, WallTime now) {
   StudyEvent event;
-  event.kind = Kind::kFinishing;
+  event.kind = EventKind::kFinishing;
   event.at = now;
   event.finish = as;
   event.cause = {std::move(kind), std::move(text), std::move(hint), ""};
@@ -124,7 +124,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
       if (trial.state != TrialState::kAsked || plan.event) continue;
       // It has no job, so there is nothing to wait for.
       StudyEvent dropped;
-      dropped.kind = Kind::kEnded;
+      dropped.kind = EventKind::kEnded;
       dropped.at = now;
       dropped.trial = trial.number;
       dropped.outcome = TrialState::kStopped;
@@ -135,7 +135,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
     }
     if (record.Live() == 0) {
       StudyEvent finished;
-      finished.kind = Kind::kFinished;
+      finished.kind = EventKind::kFinished;
       finished.at = now;
       plan.event = std::move(finished);
     }
@@ -147,7 +147,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   if (promotable && live < record.spec.parallel &&
       record.Find(*promotable)->state == TrialState::kPaused) {
     StudyEvent promoted;
-    promoted.kind = Kind::kPromoted;
+    promoted.kind = EventKind::kPromoted;
     promoted.at = now;
     promoted.trial = *promotable;
     plan.event = std::move(promoted);
@@ -168,7 +168,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
 StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& end, WallTime now) {
   const auto* trial = record.Find(number);
   StudyEvent event;
-  event.kind = Kind::kEnded;
+  event.kind = EventKind::kEnded;
   event.at = now;
   event.trial = number;
   event.cause = end.cause;
@@ -181,7 +181,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
   }
   const auto* cause = FindCause(end.cause.kind);
   if (end.state == JobState::kFailed && cause && cause->infrastructure) {
-    event.kind = Kind::kLost;
+    event.kind = EventKind::kLost;
     event.value.reset();
     return event;
   }
@@ -193,7 +193,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
       event.outcome = TrialState::kDone;
       return event;
     }
-    event.kind = record.state == StudyState::kRunning ? Kind::kPaused : Kind::kEnded;
+    event.kind = record.state == StudyState::kRunning ? EventKind::kPaused : EventKind::kEnded;
     event.outcome = TrialState::kStopped;
     event.cause = trial->cause;
     return event;
@@ -225,7 +225,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 }
 
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended) {
-  if (ended.kind != Kind::kEnded || ended.cause.kind != "no_objective") return false;
+  if (ended.kind != EventKind::kEnded || ended.cause.kind != "no_objective") return false;
   return std::none_of(record.trials.begin(), record.trials.end(),
                       [](const TrialRecord& trial) { return trial.value.has_value(); });
 }
@@ -332,11 +332,11 @@ void Referee::Ended(int64_t trial, TrialState outcome, std::optional<double> val
 }
 
 void Referee::Replay(const StudyEvent& event) {
-  if (event.kind == Kind::kReported) {
+  if (event.kind == EventKind::kReported) {
     for (const auto& point : event.points) (void)Report(event.trial, point);
-  } else if (event.kind == Kind::kEnded) {
+  } else if (event.kind == EventKind::kEnded) {
     Ended(event.trial, event.outcome, event.value);
-  } else if (event.kind == Kind::kPromoted) {
+  } else if (event.kind == EventKind::kPromoted) {
     // The same reports came before, so it is the same trial.
     (void)(spec_.early.rule == EarlyStopSpec::Rule::kAsha ? parts_->asha.Promote()
                                                           : parts_->hyperband.Promote());

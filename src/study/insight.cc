@@ -17,15 +17,15 @@ constexpr size_t kLeastTrials = 8;
 constexpr double kEdge = 0.02;  // of a range
 constexpr size_t kLeastForConverging = 20;
 
-struct Row {
+struct TrialRow {
   tune::Assignment values;
   tune::Point point;
   double loss = 0;  // lower is better
 };
 
 // Finished trials that fit the space, the best first.
-std::vector<Row> RowsOf(const StudyRecord& record, const tune::Space& space) {
-  std::vector<Row> rows;
+std::vector<TrialRow> RowsOf(const StudyRecord& record, const tune::Space& space) {
+  std::vector<TrialRow> rows;
   for (const auto& trial : record.trials) {
     if (trial.state != TrialState::kDone || !trial.value) continue;
     auto params = ParseJson(trial.params);
@@ -35,7 +35,7 @@ std::vector<Row> RowsOf(const StudyRecord& record, const tune::Space& space) {
     auto point = space.Encode(*values);
     rows.push_back({std::move(*values), std::move(point), record.spec.maximize ? -*trial.value : *trial.value});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.loss < b.loss; });
+  std::stable_sort(rows.begin(), rows.end(), [](const TrialRow& a, const TrialRow& b) { return a.loss < b.loss; });
   return rows;
 }
 
@@ -44,7 +44,7 @@ Result<tune::Space> SpaceOf(const StudyRecord& record) {
   return tune::Space::Parse(json);
 }
 
-std::string Shown(double value) { return fmt::format("{:.4g}", value); }
+std::string Rounded(double value) { return fmt::format("{:.4g}", value); }
 
 // The command that searches beyond the edge: ten times as far on a log scale, else half as far again.
 std::string Widened(const std::string& study, const tune::Parameter& parameter, bool below) {
@@ -57,10 +57,10 @@ std::string Widened(const std::string& study, const tune::Parameter& parameter, 
     below ? low -= more : high += more;
   }
   return fmt::format("ath tune extend {} --range {}", ShellQuote(study),
-                     ShellQuote(fmt::format("{}={}..{}", parameter.name, Shown(low), Shown(high))));
+                     ShellQuote(fmt::format("{}={}..{}", parameter.name, Rounded(low), Rounded(high))));
 }
 
-void EdgeHints(const std::string& study, const tune::Space& space, const Row& best,
+void EdgeHints(const std::string& study, const tune::Space& space, const TrialRow& best,
                std::vector<StudyHint>& hints) {
   for (size_t i = 0; i < space.size(); ++i) {
     const auto& parameter = space.parameters()[i];
@@ -74,7 +74,7 @@ void EdgeHints(const std::string& study, const tune::Space& space, const Row& be
     const bool high = whole ? value >= parameter.high : at >= 1 - kEdge;
     if (!low && !high) continue;
     hints.push_back({fmt::format("the best trial has {} = {}, at the {} edge of its range", parameter.name,
-                                 Shown(value), low ? "low" : "high"),
+                                 Rounded(value), low ? "low" : "high"),
                      Widened(study, parameter, low)});
   }
 }

@@ -23,7 +23,7 @@ tl::unexpected<Error> Bad(std::string key, std::string what, std::string why, st
                     "ATH-T0011", std::move(key)});
 }
 
-std::string Shown(const Json& value) {
+std::string SeenText(const Json& value) {
   auto text = DumpJson(value);
   if (text.size() > 60) text = text.substr(0, 57) + "...";
   return "got " + Printable(text);
@@ -53,7 +53,7 @@ class Members {
   Status Text(const char* key, std::string& to, bool told = true) {
     const auto* value = Find(key, told);
     if (!value) return Ok();
-    if (!value->is_string()) return Bad(key, where_ + key + " must be a text", Shown(*value), "");
+    if (!value->is_string()) return Bad(key, where_ + key + " must be a text", SeenText(*value), "");
     to = value->get<std::string>();
     return Ok();
   }
@@ -71,7 +71,7 @@ class Members {
     if (!whole || number < low || number > high) {
       return Bad(key, where_ + key + " must be a whole number from " + std::to_string(low) + " to " +
                      std::to_string(high),
-                 Shown(*value), "");
+                 SeenText(*value), "");
     }
     to = number;
     return Ok();
@@ -80,7 +80,7 @@ class Members {
     const auto* value = Find(key);
     if (!value) return Ok();
     if (!value->is_number() || !std::isfinite(value->get<double>())) {
-      return Bad(key, where_ + key + " must be a number", Shown(*value), "");
+      return Bad(key, where_ + key + " must be a number", SeenText(*value), "");
     }
     to = value->get<double>();
     return Ok();
@@ -88,7 +88,7 @@ class Members {
   Status Flag(const char* key, bool& to) {
     const auto* value = Find(key);
     if (!value) return Ok();
-    if (!value->is_boolean()) return Bad(key, where_ + key + " must be true or false", Shown(*value), "");
+    if (!value->is_boolean()) return Bad(key, where_ + key + " must be true or false", SeenText(*value), "");
     to = value->get<bool>();
     return Ok();
   }
@@ -146,7 +146,7 @@ Result<std::string> ReadSpace(const Json* space) {
       list.push_back(std::move(parameter));
     }
   } else {
-    return Bad("", "space must be a map of parameters", Shown(*space), kHint);
+    return Bad("", "space must be a map of parameters", SeenText(*space), kHint);
   }
   ATHANOR_CHECK_OK(tune::Space::Parse(list));
   return DumpJson(list);
@@ -154,7 +154,7 @@ Result<std::string> ReadSpace(const Json* space) {
 
 Status ReadBudget(const Json* budget, StudySpec& spec) {
   if (!budget) return Ok();
-  if (!budget->is_object()) return Bad("", "budget must be a map", Shown(*budget), "budget: {time: 2h}");
+  if (!budget->is_object()) return Bad("", "budget must be a map", SeenText(*budget), "budget: {time: 2h}");
   Members members(*budget, "budget.");
   std::optional<double> money;
   ATHANOR_CHECK_OK(members.Number("money", money));
@@ -178,7 +178,7 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   Json object = early->is_string() ? Json({{"rule", *early}}) : *early;
   constexpr char kHint[] = "early_stopping: {rule: asha, first: 1, last: 81}\nearly_stopping: median";
   constexpr char kForms[] = "early_stopping: {rule: asha, first: 1, last: 81, form: promotion}";
-  if (!object.is_object()) return Bad("", "early_stopping must be a rule", Shown(*early), kHint);
+  if (!object.is_object()) return Bad("", "early_stopping must be a rule", SeenText(*early), kHint);
   Members members(object, "early_stopping.");
   std::string rule;
   ATHANOR_CHECK_OK(members.Text("rule", rule));
@@ -228,7 +228,7 @@ Status ReadWarmStart(const Json* warm, StudySpec& spec) {
   const Json list = warm->is_string() ? Json::array({*warm}) : *warm;
   for (const auto& each : list) {
     if (!each.is_string() || spec.warm_start.size() >= 100) {
-      return Bad("", "warm_start must name studies", Shown(*warm), "warm_start: [digits]");
+      return Bad("", "warm_start must name studies", SeenText(*warm), "warm_start: [digits]");
     }
     spec.warm_start.push_back(each.get<std::string>());
   }
@@ -254,7 +254,7 @@ std::string_view NameOf(EarlyStopSpec::Rule rule) {
 }
 
 Result<StudySpec> StudySpecFromJson(const Json& json) {
-  if (!json.is_object()) return Bad("", "a study must be a map", Shown(json), "see docs/tuning.md");
+  if (!json.is_object()) return Bad("", "a study must be a map", SeenText(json), "see docs/tuning.md");
   StudySpec spec;
   Members members(json, "");
   ATHANOR_CHECK_OK(members.Text("name", spec.name));
@@ -329,7 +329,7 @@ Json ToJson(const StudySpec& spec) {
 }
 
 Status ChangeStudySpec(StudySpec& spec, const Json& changes) {
-  if (!changes.is_object()) return Bad("", "changes must be a map", Shown(changes), "");
+  if (!changes.is_object()) return Bad("", "changes must be a map", SeenText(changes), "");
   StudySpec changed = spec;
   Members members(changes, "");
   ATHANOR_CHECK_OK(members.Whole("max_trials", 1, kMostTrials, changed.max_trials));

@@ -14,8 +14,6 @@
 namespace athanor {
 namespace {
 
-using Kind = StudyEvent::Kind;
-
 constexpr Millis kTick{1'000};
 constexpr Millis kRetry{2'000};
 
@@ -23,7 +21,7 @@ tl::unexpected<Error> Conflict(std::string what, std::string hint) {
   return Fail(Error{ErrorCode::kConflict, std::move(what), std::move(hint), "", "ATH-T0012", ""});
 }
 
-StudyEvent EventOf(Kind kind, WallTime now, int64_t trial = 0) {
+StudyEvent EventOf(StudyEvent::Kind kind, WallTime now, int64_t trial = 0) {
   StudyEvent event;
   event.kind = kind;
   event.at = now;
@@ -110,7 +108,7 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
       // It may have been submitted by the life before, which did not get to note it.
       ATHANOR_TRY(const auto job, parts_.trials.FindKey(OrderOf(open->record, trial)));
       if (!job) continue;
-      auto submitted = EventOf(Kind::kSubmitted, parts_.clock.Wall(), trial.number);
+      auto submitted = EventOf(StudyEvent::Kind::kSubmitted, parts_.clock.Wall(), trial.number);
       submitted.job = job->ToString();
       ATHANOR_CHECK_OK(Record(*open, std::move(submitted)));
     }
@@ -150,7 +148,7 @@ Result<Studies::Created> Studies::DoCreate(StudySpec spec, const std::string& ke
   // A seed of its own, so that two studies do not try the same; shown, so that it can be repeated.
   if (!spec.seed) spec.seed = row.id.value.bytes[15] | (uint64_t{row.id.value.bytes[14]} << 8);
   const auto now = parts_.clock.Wall();
-  std::vector<StudyEvent> events = {EventOf(Kind::kCreated, now)};
+  std::vector<StudyEvent> events = {EventOf(StudyEvent::Kind::kCreated, now)};
   std::vector<StudyRecord> parents;
   for (auto& parent : spec.warm_start) {
     ATHANOR_TRY(const auto found, Find(parent));
@@ -248,7 +246,7 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
       ATHANOR_TRY(auto* open, ForChange(reference, false));
       const auto id = open->record.id;
       if (open->record.state == StudyState::kRunning) {
-        auto event = EventOf(Kind::kFinishing, parts_.clock.Wall());
+        auto event = EventOf(StudyEvent::Kind::kFinishing, parts_.clock.Wall());
         event.finish = StudyState::kStopped;
         event.cause = {"user_stop", "stopped by " + who,
                        "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N", ""};
@@ -272,7 +270,7 @@ void Studies::Extend(std::string reference, Json changes, Shown done) {
       if (open->record.state == StudyState::kFinishing) {
         return Conflict("the study is just ending", "wait for its trials: ath tune show " + ShellQuote(tried.name));
       }
-      auto event = EventOf(Kind::kChanged, parts_.clock.Wall());
+      auto event = EventOf(StudyEvent::Kind::kChanged, parts_.clock.Wall());
       event.changes = DumpJson(changes);
       ATHANOR_CHECK_OK(Record(*open, std::move(event)));
       if (changes.contains("ranges")) ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
@@ -293,7 +291,7 @@ void Studies::Add(std::string reference, Json params, Shown done) {
         return Conflict("the study is just ending", "ath tune show " + ShellQuote(open->record.spec.name));
       }
       ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
-      auto event = EventOf(Kind::kAsked, parts_.clock.Wall(),
+      auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
                            static_cast<int64_t>(open->record.trials.size()) + 1);
       event.search_id = search_id;
       event.params = DumpJson(params);
@@ -325,7 +323,7 @@ void Studies::Remove(std::string reference, Shown done) {
 
 Status Studies::Record(Open& open, StudyEvent event) {
   ATHANOR_CHECK_OK(Apply(open.record, event));
-  if (event.kind == Kind::kEnded || event.kind == Kind::kPromoted) open.referee.Replay(event);
+  if (event.kind == StudyEvent::Kind::kEnded || event.kind == StudyEvent::Kind::kPromoted) open.referee.Replay(event);
   open.lines.push_back(WriteEvent(event));
   return Ok();
 }
@@ -353,7 +351,7 @@ Status Studies::StepOnce(Open& open, bool& more) {
   auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
   // An order on its way will come back with its job, which is then stopped like the others.
-  if (plan.event && plan.event->kind == Kind::kEnded && open.submitting.contains(plan.event->trial)) {
+  if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded && open.submitting.contains(plan.event->trial)) {
     more = false;
     plan.event.reset();
   }
@@ -370,10 +368,10 @@ Status Studies::AskFor(Open& open, int64_t count) {
     // A space that is used up gives its best trial again: nothing new is learnt from it.
     if ((!asked && asked.error().code == ErrorCode::kExhausted) || (asked && asked->repeated)) {
       if (asked) ATHANOR_CHECK_OK(open.session->Tell(asked->id, std::nullopt));
-      return Record(open, EventOf(Kind::kExhausted, parts_.clock.Wall()));
+      return Record(open, EventOf(StudyEvent::Kind::kExhausted, parts_.clock.Wall()));
     }
     if (!asked) return Fail(asked.error());
-    auto event = EventOf(Kind::kAsked, parts_.clock.Wall(),
+    auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
                          static_cast<int64_t>(open.record.trials.size()) + 1);
     event.search_id = asked->id;
     event.params = DumpJson(open.session->space().ToJson(asked->values));
@@ -425,7 +423,7 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
         });
       }
       if (open.record.state == StudyState::kRunning) {
-        auto event = EventOf(Kind::kFinishing, parts_.clock.Wall());
+        auto event = EventOf(StudyEvent::Kind::kFinishing, parts_.clock.Wall());
         event.finish = StudyState::kFailed;
         event.cause = {"trial_refused",
                        fmt::format("trial {} was refused: {}", order.trial, job.error().what),
@@ -434,7 +432,7 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
       }
       return Step(open);
     }
-    auto event = EventOf(Kind::kSubmitted, parts_.clock.Wall(), order.trial);
+    auto event = EventOf(StudyEvent::Kind::kSubmitted, parts_.clock.Wall(), order.trial);
     event.job = job->ToString();
     if (auto kept = Record(open, std::move(event)); !kept) return GiveUp(order.study, kept.error());
     const Whose whose{order.study, order.trial, open.referee.looks(), false};
@@ -500,7 +498,7 @@ Status Studies::LookAt(Open& open, int64_t number) {
 Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   if (trial.stopping) return Ok();
   const auto last = trial.curve.empty() ? INT64_MIN : trial.curve.back().step;
-  auto event = EventOf(Kind::kReported, parts_.clock.Wall(), trial.number);
+  auto event = EventOf(StudyEvent::Kind::kReported, parts_.clock.Wall(), trial.number);
   std::optional<Cause> cause;
   for (const auto& point : sight.points) {
     if (point.step <= last) continue;
@@ -513,7 +511,7 @@ Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSig
   const auto number = trial.number;
   ATHANOR_CHECK_OK(Record(open, std::move(event)));
   if (!cause || IsTerminal(sight.state)) return Ok();
-  auto stop = EventOf(Kind::kStopping, parts_.clock.Wall(), number);
+  auto stop = EventOf(StudyEvent::Kind::kStopping, parts_.clock.Wall(), number);
   stop.cause = std::move(*cause);
   return Record(open, std::move(stop));
 }
@@ -542,7 +540,7 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   ATHANOR_CHECK_OK(Record(open, event));
   if (!never || open.record.state != StudyState::kRunning) return Ok();
   const auto words = job ? parts_.trials.Listen(*job) : LastWords{};
-  auto failed = EventOf(Kind::kFinishing, now);
+  auto failed = EventOf(StudyEvent::Kind::kFinishing, now);
   failed.finish = StudyState::kFailed;
   const auto& metric = open.record.spec.metric;
   failed.cause = {"no_objective",

@@ -7,17 +7,17 @@
 namespace athanor {
 namespace {
 
-using Kind = YamlNode::Kind;
+using NodeKind = YamlNode::Kind;
 
 std::string_view Describe(const YamlNode& node) {
   switch (node.kind) {
-    case Kind::kNull:
+    case NodeKind::kNull:
       return "nothing";
-    case Kind::kScalar:
+    case NodeKind::kScalar:
       return "a single value";
-    case Kind::kSequence:
+    case NodeKind::kSequence:
       return "a list";
-    case Kind::kMap:
+    case NodeKind::kMap:
       return "a map";
   }
   return "";
@@ -43,7 +43,7 @@ Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view
   if (row == nullptr) row = FindKey("run");
   return AtMark(source, node.mark,
             Refuse("ATH-S0106", fmt::format("{} must be {}", key, wanted),
-                   node.kind == Kind::kScalar ? "got " + Quoted(node.text)
+                   node.kind == NodeKind::kScalar ? "got " + Quoted(node.text)
                                               : fmt::format("got {}", Describe(node)),
                    fmt::format("write it like  {}: {}",
                                row->path.substr(row->path.find_last_of('.') + 1), row->example)));

@@ -8,8 +8,6 @@
 namespace athanor {
 namespace {
 
-using Kind = YamlNode::Kind;
-
 std::string_view ParentOf(std::string_view path) {
   const size_t dot = path.find_last_of('.');
   return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
@@ -61,8 +59,8 @@ std::vector<std::string> KeysUnder(std::string_view parent) {
 Status ReadGroup(const KeySource& source, JobSpec& spec, std::string_view parent,
                  const YamlNode& node) {
   // `limits:` with everything below it commented out.
-  if (node.kind == Kind::kNull && !parent.empty()) return Ok();
-  if (node.kind != Kind::kMap) {
+  if (node.kind == YamlNode::Kind::kNull && !parent.empty()) return Ok();
+  if (node.kind != YamlNode::Kind::kMap) {
     return WrongKind(source, node, parent.empty() ? "a job file" : parent, "a map of keys");
   }
   for (const auto& entry : node.entries) {

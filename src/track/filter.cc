@@ -43,7 +43,7 @@ class Lexer {
  public:
   explicit Lexer(std::string_view text) : left_(text) {}
 
-  Result<Token> Next() {
+  Result<Token> NextToken() {
     left_ = Trim(left_);
     Token token;
     if (left_.empty()) return token;
@@ -256,7 +256,7 @@ class FilterParser {
 
  private:
   Status Advance() {
-    ATHANOR_TRY(token_, lexer_.Next());
+    ATHANOR_TRY(token_, lexer_.NextToken());
     return Ok();
   }
 
@@ -501,19 +501,19 @@ Result<std::vector<Clause>> ParseOwnFilter(std::string_view text) {
 Result<OrderBy> ParseOrderBy(std::string_view text, Searched what) {
   if (text.size() > kMostText) return Invalid("An order_by clause has at most 65536 characters");
   Lexer lexer(text);
-  ATHANOR_TRY(const Token name, lexer.Next());
+  ATHANOR_TRY(const Token name, lexer.NextToken());
   const auto bad = [&] {
     return Invalid(fmt::format("Invalid order_by clause '{}'", Printable(text.substr(0, 200))));
   };
   if (name.kind != Token::Kind::kWord && name.kind != Token::Kind::kQuoted) return bad();
   ATHANOR_TRY(const Field field, FieldOf(name, what, true));
   OrderBy order{field.type, field.key, true};
-  ATHANOR_TRY(const Token way, lexer.Next());
+  ATHANOR_TRY(const Token way, lexer.NextToken());
   if (way.kind == Token::Kind::kEnd) return order;
   const std::string upper = ToUpper(way.text);
   if (way.kind != Token::Kind::kWord || (upper != "ASC" && upper != "DESC")) return bad();
   order.ascending = upper == "ASC";
-  ATHANOR_TRY(const Token end, lexer.Next());
+  ATHANOR_TRY(const Token end, lexer.NextToken());
   if (end.kind != Token::Kind::kEnd) return bad();
   return order;
 }

@@ -11,7 +11,7 @@ namespace {
 constexpr size_t kMostColumns = 16;
 constexpr uint64_t kMissing = 0x7FF8'0000'0000'4E4Full;  // a NaN that no metric has in a column
 
-double ValueOf(const RunEntry& run, uint32_t metric) {
+double MetricOf(const RunEntry& run, uint32_t metric) {
   const RunMetric* found = FindMetric(run, metric);
   if (found == nullptr) return std::bit_cast<double>(kMissing);
   return std::isnan(found->last) ? std::numeric_limits<double>::quiet_NaN() : found->last;
@@ -30,7 +30,7 @@ bool RunTable::IsMissing(double value) { return std::bit_cast<uint64_t>(value) =
 void RunTable::Add(RunEntry& run) {
   run.place = static_cast<uint32_t>(runs_.size());
   for (auto& column : columns_) {
-    if (column.values.size() == runs_.size()) column.values.push_back(ValueOf(run, column.metric));
+    if (column.values.size() == runs_.size()) column.values.push_back(MetricOf(run, column.metric));
   }
   runs_.push_back(&run);
   experiments_.push_back(0);
@@ -50,7 +50,7 @@ void RunTable::Update(const RunEntry& run) {
 
 void RunTable::UpdateMetrics(const RunEntry& run) {
   for (auto& column : columns_) {
-    if (run.place < column.values.size()) column.values[run.place] = ValueOf(run, column.metric);
+    if (run.place < column.values.size()) column.values[run.place] = MetricOf(run, column.metric);
   }
 }
 
@@ -101,7 +101,7 @@ bool RunTable::FillColumn(uint32_t metric, size_t most) {
   const size_t from = at->values.size();
   const size_t to = from + std::min(most, runs_.size() - from);
   for (size_t place = from; place < to; ++place) {
-    at->values.push_back(ValueOf(*runs_[place], metric));
+    at->values.push_back(MetricOf(*runs_[place], metric));
   }
   return to < runs_.size();
 }

@@ -8,7 +8,7 @@
 namespace athanor::tune {
 namespace {
 
-tl::unexpected<Error> Bad(ErrorCode code, std::string what, std::string hint) {
+tl::unexpected<Error> BadTrial(ErrorCode code, std::string what, std::string hint) {
   return Fail(Error{code, std::move(what), std::move(hint), "", "ATH-T0002", ""});
 }
 
@@ -27,7 +27,7 @@ void History::Add(int64_t id, Assignment values) {
 
 Status History::Asked(int64_t id, Assignment values) {
   if (id < 0 || id > (int64_t{1} << 53) || by_id_.count(id)) {
-    return Bad(ErrorCode::kConflict, fmt::format("trial {} cannot be asked for again", id),
+    return BadTrial(ErrorCode::kConflict, fmt::format("trial {} cannot be asked for again", id),
                "take the next free id");
   }
   Add(id, std::move(values));
@@ -38,7 +38,7 @@ Status History::Asked(int64_t id, Assignment values) {
 Result<Trial*> History::Open(int64_t id) {
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) {
-    return Bad(ErrorCode::kNotFound, fmt::format("no trial has the id {}", id),
+    return BadTrial(ErrorCode::kNotFound, fmt::format("no trial has the id {}", id),
                "tell the id that ask gave; null for a trial made elsewhere");
   }
   return &trials_[found->second];
@@ -49,7 +49,7 @@ Status History::Told(int64_t id, double value) {
   ATHANOR_TRY(auto* trial, Open(id));
   if (trial->state != Trial::State::kRunning) {
     if (trial->state == Trial::State::kDone && trial->value == value) return Ok();
-    return Bad(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
+    return BadTrial(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
                "tell a trial once; ask for a new one to measure again");
   }
   trial->state = Trial::State::kDone;
@@ -62,7 +62,7 @@ Status History::Failed(int64_t id) {
   ATHANOR_TRY(auto* trial, Open(id));
   if (trial->state == Trial::State::kFailed) return Ok();
   if (trial->state == Trial::State::kDone) {
-    return Bad(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
+    return BadTrial(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
                "tell a trial once; ask for a new one to measure again");
   }
   trial->state = Trial::State::kFailed;

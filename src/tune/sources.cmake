@@ -1,5 +1,5 @@
-# What the room is made of and how it is compiled; also for the Python module, which compiles it
-# anew with the few files of base it needs.
+# What the room and the Python modules are made of, and how they are compiled. Read by CMake here and
+# in python/, and by python/native_modules.py, so it only has plain `set(NAME words)`.
 #
 # The same bytes everywhere: no contraction, no shortcuts. Always optimised, also in a debug build,
 # where a fit would take twenty times as long.
@@ -10,10 +10,6 @@ set(tune_sources
 set(tune_options -O3 -ffp-contract=off -fno-math-errno -Wno-psabi)
 set(tune_avx2_options -mavx2 -mno-fma)
 
-set(tune_module_sources "")
-foreach(source ${tune_sources})
-  list(APPEND tune_module_sources ${CMAKE_SOURCE_DIR}/src/tune/${source})
-endforeach()
-foreach(source crc32c format json result text unicode)
-  list(APPEND tune_module_sources ${CMAKE_SOURCE_DIR}/src/base/${source}.cc)
-endforeach()
+# What the Python modules need of base: athanor.tune, and the writer of metrics.
+set(tune_base_sources crc32c.cc format.cc json.cc result.cc text.cc unicode.cc)
+set(core_base_sources crc32c.cc)

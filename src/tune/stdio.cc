@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kLongest = 16 << 20;
 
-tl::unexpected<Error> Bad(std::string what, std::string hint) {
+tl::unexpected<Error> BadRequest(std::string what, std::string hint) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-T0006", ""});
 }
 
@@ -35,7 +35,7 @@ StdioProtocol::~StdioProtocol() = default;
 
 std::string StdioProtocol::Answer(std::string_view line) {
   if (line.size() > kLongest) {
-    return DumpJson(ErrorAnswer(Bad("the line is too long", "at most 16 MiB").value()));
+    return DumpJson(ErrorAnswer(BadRequest("the line is too long", "at most 16 MiB").value()));
   }
   auto request = ParseJson(line);
   if (!request) return DumpJson(ErrorAnswer(request.error()));
@@ -46,14 +46,14 @@ std::string StdioProtocol::Answer(std::string_view line) {
 
 Result<Json> StdioProtocol::Handle(const Json& request) {
   const std::string hint = "op is one of init, ask, tell, running, best, quit";
-  if (!request.is_object()) return Bad("a request must be an object", hint);
+  if (!request.is_object()) return BadRequest("a request must be an object", hint);
   const auto op = TextIn(request, "op");
   if (op == "init") return Init(request);
   if (op != "ask" && op != "tell" && op != "running" && op != "best") {
-    return Bad("no such op: " + (op.empty() ? "(none)" : Printable(op)), hint);
+    return BadRequest("no such op: " + (op.empty() ? "(none)" : Printable(op)), hint);
   }
   if (!session_ || resumed_) {
-    return Bad("there is no search yet", "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
+    return BadRequest("there is no search yet", "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
   }
   if (op == "ask") {
     ATHANOR_TRY(auto asked, session_->Ask());
@@ -80,7 +80,7 @@ Result<Json> StdioProtocol::Init(const Json& request) {
   SessionOptions options;
   if (const auto seed = request.find("seed"); seed != request.end()) {
     if (!seed->is_number_unsigned()) {
-      return Bad("the seed is not a whole number from 0 on", "\"seed\": 7");
+      return BadRequest("the seed is not a whole number from 0 on", "\"seed\": 7");
     }
     options.settings.seed = seed->get<uint64_t>();
   }
@@ -89,7 +89,7 @@ Result<Json> StdioProtocol::Init(const Json& request) {
   }
   const auto goal = request.contains("goal") ? TextIn(request, "goal") : "minimize";
   if (goal != "minimize" && goal != "maximize") {
-    return Bad("no such goal", "\"goal\": \"minimize\" or \"maximize\"");
+    return BadRequest("no such goal", "\"goal\": \"minimize\" or \"maximize\"");
   }
   options.maximize = goal == "maximize";
   const Json space = request.contains("space") ? request["space"] : Json();
@@ -123,7 +123,7 @@ Result<Json> StdioProtocol::Init(const Json& request) {
 Result<Json> StdioProtocol::Tell(const Json& request) {
   const auto value = request.find("value");
   const std::string hint = "{\"op\": \"tell\", \"id\": 0, \"value\": 0.31}; null: failed";
-  if (value == request.end()) return Bad("a tell has no value", hint);
+  if (value == request.end()) return BadRequest("a tell has no value", hint);
   std::optional<double> number;
   if (value->is_number()) {
     number = value->get<double>();
@@ -131,20 +131,20 @@ Result<Json> StdioProtocol::Tell(const Json& request) {
     // How NaN and the infinities are written where JSON has no word for them.
     const auto text = value->get<std::string>();
     if (text != "NaN" && text != "Infinity" && text != "-Infinity") {
-      return Bad("the value is not a number", hint);
+      return BadRequest("the value is not a number", hint);
     }
   } else if (!value->is_null()) {
-    return Bad("the value is not a number", hint);
+    return BadRequest("the value is not a number", hint);
   }
   const auto id = request.find("id");
   if (id == request.end() || id->is_null()) {
     if (!request.contains("params")) {
-      return Bad("a trial made elsewhere needs its params", "\"params\": {...}");
+      return BadRequest("a trial made elsewhere needs its params", "\"params\": {...}");
     }
     ATHANOR_TRY(auto made, session_->Import(request["params"], number));
     return Json{{"ok", true}, {"id", made}};
   }
-  if (!id->is_number_integer()) return Bad("the id is not a whole number", hint);
+  if (!id->is_number_integer()) return BadRequest("the id is not a whole number", hint);
   ATHANOR_CHECK_OK(session_->Tell(id->get<int64_t>(), number));
   return Json{{"ok", true}};
 }

@@ -9,11 +9,11 @@
 namespace athanor::tune {
 namespace {
 
-struct Row {
+struct NamedStrategy {
   Strategy strategy;
   std::string_view name;
 };
-constexpr Row kRows[] = {{Strategy::kAutomatic, "auto"}, {Strategy::kRandom, "random"},
+constexpr NamedStrategy kRows[] = {{Strategy::kAutomatic, "auto"}, {Strategy::kRandom, "random"},
                          {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
                          {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
 

@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kEveryAttempt = std::numeric_limits<uint32_t>::max();
 
 template <class T>
-bool Next(std::string_view& text, T& number, bool last) {
+bool TakeNumber(std::string_view& text, T& number, bool last) {
   if (text.empty() || text.front() == '-') return false;
   const char* end = text.data() + text.size();
   const auto [at, error] = std::from_chars(text.data(), end, number);
@@ -34,8 +34,8 @@ std::string LogPosition::ToString() const {
 
 std::optional<LogPosition> LogPosition::Parse(std::string_view text) {
   LogPosition position;
-  if (!Next(text, position.entry, false) || !Next(text, position.number, false) ||
-      !Next(text, position.from, false) || !Next(text, position.floor_ms, true)) {
+  if (!TakeNumber(text, position.entry, false) || !TakeNumber(text, position.number, false) ||
+      !TakeNumber(text, position.from, false) || !TakeNumber(text, position.floor_ms, true)) {
     return std::nullopt;
   }
   if (position.from > position.entry || position.from < FirstOfBlock(position.entry)) {

@@ -15,7 +15,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostStreams = 50;  // a page
-constexpr size_t kLongestName = 512;
+constexpr size_t kLongestLogName = 512;
 constexpr std::string_view kGroupArn = ":log-group:";
 
 std::string GroupArn() {
@@ -24,8 +24,8 @@ std::string GroupArn() {
 
 CloudWatchReply DescribeLogGroups(const CloudWatchSources& /*sources*/, const Json& request) {
   Members members(request, kInvalidLogs);
-  const std::string prefix = members.Text("logGroupNamePrefix", kLongestName);
-  const std::string part = members.Text("logGroupNamePattern", kLongestName);
+  const std::string prefix = members.Text("logGroupNamePrefix", kLongestLogName);
+  const std::string part = members.Text("logGroupNamePattern", kLongestLogName);
   members.Number("limit", 1, 50);
   if (!prefix.empty() && !part.empty()) {
     members.Fault({400, kInvalidLogs,
@@ -66,7 +66,7 @@ tl::expected<StreamsAsked, AwsError> ReadStreamsAsked(const Json& request) {
   Members members(request, kInvalidLogs);
   if (auto group = CheckLogGroup(members)) return tl::unexpected(*group);
   StreamsAsked asked;
-  asked.prefix = members.Text("logStreamNamePrefix", kLongestName);
+  asked.prefix = members.Text("logStreamNamePrefix", kLongestLogName);
   const std::string order = members.Text("orderBy");
   asked.by_time = order == "LastEventTime";
   if (!order.empty() && !asked.by_time && order != "LogStreamName") {
@@ -164,7 +164,7 @@ CloudWatchReply DescribeLogStreams(const CloudWatchSources& sources, const Json&
 }  // namespace
 
 std::optional<AwsError> CheckLogGroup(Members& members) {
-  std::string group = members.Text("logGroupName", kLongestName);
+  std::string group = members.Text("logGroupName", kLongestLogName);
   std::string identifier = members.Text("logGroupIdentifier", 2048);
   if (members.fault()) return members.fault();
   if (!group.empty() && !identifier.empty()) {

@@ -20,7 +20,7 @@ constexpr char kInvalid[] = "ValidationError";
 constexpr char kBadValue[] = "InvalidParameterValue";
 constexpr char kBadCombination[] = "InvalidParameterCombination";
 constexpr std::string_view kDimension = "TrainingJobName";
-constexpr size_t kLongestName = 255;
+constexpr size_t kLongestMetricName = 255;
 constexpr int64_t kMostPoints = 100'800;  // of one answer
 constexpr size_t kMostListed = 500;
 constexpr size_t kMostJobsLookedAt = 500;
@@ -46,7 +46,7 @@ std::vector<Dimension> ReadDimensions(Members& members, bool values_needed) {
   if (!list) return dimensions;
   for (size_t i = 0; i < list->size(); ++i) {
     auto inner = members.In((*list)[i], fmt::format("dimensions.{}.member", i + 1));
-    Dimension dimension{inner.RequiredText("Name", kLongestName), inner.Text("Value", 1024),
+    Dimension dimension{inner.RequiredText("Name", kLongestMetricName), inner.Text("Value", 1024),
                         inner.Has("Value")};
     if (values_needed && !dimension.has_value) inner.Missing("Value");
     members.Adopt(inner);
@@ -57,7 +57,7 @@ std::vector<Dimension> ReadDimensions(Members& members, bool values_needed) {
 
 MetricName ReadMetric(Members& members) {
   MetricName metric;
-  metric.space = members.RequiredText("Namespace", kLongestName);
+  metric.space = members.RequiredText("Namespace", kLongestMetricName);
   metric.name = members.RequiredText("MetricName", 1024);
   const auto dimensions = ReadDimensions(members, true);
   if (dimensions.size() == 1 && dimensions[0].name == kDimension) metric.job = dimensions[0].value;
@@ -167,7 +167,7 @@ struct DataQuery {
 
 DataQuery ReadQuery(Members& members) {
   DataQuery query;
-  query.id = members.RequiredText("Id", kLongestName);
+  query.id = members.RequiredText("Id", kLongestMetricName);
   query.label = members.Text("Label");
   query.returned = members.Flag("ReturnData", true);
   if (members.Has("Expression")) {
@@ -290,7 +290,7 @@ tl::expected<ListAsked, AwsError> ReadListAsked(const CloudWatchSources& sources
                                                 const Json& request) {
   Members members(request, kInvalid);
   ListAsked asked;
-  asked.space = members.Text("Namespace", kLongestName);
+  asked.space = members.Text("Namespace", kLongestMetricName);
   asked.name = members.Text("MetricName", 1024);
   for (const auto& dimension : ReadDimensions(members, false)) {
     if (dimension.name != kDimension) asked.foreign = true;

@@ -191,7 +191,7 @@ struct Listed {
 };
 
 // What is in a folder, by name; nothing when it is a file, or not there.
-Result<std::vector<Listed>> List(const ArtifactPlace& place) {
+Result<std::vector<Listed>> ListArtifacts(const ArtifactPlace& place) {
   std::vector<Listed> all;
   const std::string& path = place.path;
   ATHANOR_TRY(auto dir, Root(place.root));
@@ -238,7 +238,7 @@ std::string ListText(const std::vector<Listed>& all, const std::string& prefix,
 }
 
 void ListFolder(DoorContext& context, const Call& call) {
-  auto listed = List(Own(context, WithoutDots(call.request.Query("path").value_or(""))));
+  auto listed = ListArtifacts(Own(context, WithoutDots(call.request.Query("path").value_or(""))));
   if (!listed) return call.responder.Send(MlflowError(listed.error()));
   call.Json(200, ListText(*listed, "", ""));
 }
@@ -296,7 +296,7 @@ Result<std::string> UriOfVersion(const Mlflow& mlflow, const ModelVersion& versi
 Result<Answer> ListAt(const Mlflow& mlflow, const std::string& uri, const std::string& asked) {
   const std::string path = WithoutDots(asked);
   ATHANOR_TRY(const auto place, PlaceIn(mlflow.context, uri, path));
-  ATHANOR_TRY(const auto listed, List(place));
+  ATHANOR_TRY(const auto listed, ListArtifacts(place));
   return Answer{ListText(listed, path, uri), {}};
 }
 
@@ -339,7 +339,7 @@ Result<Answer> NoSignedDownload(Mlflow&, const Fields&, const Call&) {
                     "Presigned download is not supported for the current artifact repository");
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kArtifactCalls[] = {
     {"GET", "/2.0/mlflow/artifacts/list", "artifacts.list", Access::kRead, ListRun, true},
     {"POST", "/2.0/mlflow/artifacts/presigned-upload-url", "artifacts.presigned_upload",
      Access::kSubmit, NoSignedUpload},
@@ -407,7 +407,7 @@ Result<ArtifactPlace> AskedUpload(const Mlflow& mlflow, const Call& call) {
 
 }  // namespace
 
-std::span<const MlflowCall> ArtifactCalls() { return kCalls; }
+std::span<const MlflowCall> ArtifactCalls() { return kArtifactCalls; }
 
 std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
   std::vector<DoorRoute> routes;

@@ -269,7 +269,7 @@ Result<Answer> SearchDatasets(Mlflow& mlflow, const Fields& fields, const Call&)
   return answer;
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kExperimentCalls[] = {
     {"POST", "/2.0/mlflow/experiments/create", "experiments.create", Access::kSubmit, Create},
     {"POST", "/2.0/mlflow/experiments/search", "experiments.search", Access::kRead, Search},
     {"GET", "/2.0/mlflow/experiments/search", "experiments.search_get", Access::kRead, Search},
@@ -289,6 +289,6 @@ constexpr MlflowCall kCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> ExperimentCalls() { return kCalls; }
+std::span<const MlflowCall> ExperimentCalls() { return kExperimentCalls; }
 
 }  // namespace athanor

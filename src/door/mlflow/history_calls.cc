@@ -374,7 +374,7 @@ std::optional<Result<Answer>> IntervalAtHand(Mlflow& mlflow, const Call& call) {
   }
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kHistoryCalls[] = {
     {"GET", "/2.0/mlflow/metrics/get-history", "metrics.history", Access::kRead, History, true},
     {"GET", "/2.0/mlflow/metrics/get-history-bulk", "metrics.history_bulk", Access::kRead,
      HistoryBulk, true},
@@ -385,7 +385,7 @@ constexpr MlflowCall kCalls[] = {
 }  // namespace
 
 std::span<const MlflowCall> HistoryCalls() {
-  return kCalls;
+  return kHistoryCalls;
 }
 
 }  // namespace athanor

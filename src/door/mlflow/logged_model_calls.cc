@@ -147,7 +147,7 @@ Result<Answer> LogParams(Mlflow& mlflow, const Fields& fields, const Call& call)
   return Answer{"{}", std::move(batch)};
 }
 
-std::string TextOf(const LoggedModel& model, std::string_view key) {
+std::string AttributeOf(const LoggedModel& model, std::string_view key) {
   if (key == "name") return model.row.name;
   if (key == "model_id") return model.row.id;
   if (key == "model_type") return model.row.type;
@@ -216,7 +216,7 @@ bool PassesOne(const LoggedModel& model, const Clause& clause,
       if (clause.key == "last_updated_timestamp") {
         return Passes(clause, static_cast<double>(model.row.updated_ms));
       }
-      return Passes(clause, TextOf(model, clause.key));
+      return Passes(clause, AttributeOf(model, clause.key));
     case FieldType::kMetric: return HasMetric(model, datasets, &clause);
     case FieldType::kDataset: return false;
   }
@@ -252,7 +252,7 @@ int Compare(const LoggedModel& a, const LoggedModel& b, const Order& order) {
   }
   if (order.key == "creation_timestamp") return by(a.row.created_ms, b.row.created_ms);
   if (order.key == "last_updated_timestamp") return by(a.row.updated_ms, b.row.updated_ms);
-  return by(TextOf(a, order.key), TextOf(b, order.key));
+  return by(AttributeOf(a, order.key), AttributeOf(b, order.key));
 }
 
 Result<std::vector<Order>> OrderOf(const Fields& fields) {
@@ -333,7 +333,7 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kLoggedModelCalls[] = {
     {"POST", "/2.0/mlflow/logged-models", "logged.create", Access::kSubmit, Create},
     {"POST", "/2.0/mlflow/logged-models/search", "logged.search", Access::kRead, Search},
     {"GET", "/2.0/mlflow/logged-models/{id}", "logged.get", Access::kRead, Get},
@@ -348,6 +348,6 @@ constexpr MlflowCall kCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> LoggedModelCalls() { return kCalls; }
+std::span<const MlflowCall> LoggedModelCalls() { return kLoggedModelCalls; }
 
 }  // namespace athanor

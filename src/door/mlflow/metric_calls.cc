@@ -245,7 +245,7 @@ std::optional<Result<Answer>> LogPlainBatch(Mlflow& mlflow, const Call& call) {
   return KeepBatch(mlflow, *id, *fields, {std::move(plain->metrics), {}}, call);
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kMetricCalls[] = {
     {"POST", "/2.0/mlflow/runs/log-metric", "runs.log_metric", Access::kSubmit, LogMetric, false,
      LogPlainMetric},
     {"POST", "/2.0/mlflow/runs/log-batch", "runs.log_batch", Access::kSubmit, LogBatch, false,
@@ -255,7 +255,7 @@ constexpr MlflowCall kCalls[] = {
 }  // namespace
 
 std::span<const MlflowCall> MetricCalls() {
-  return kCalls;
+  return kMetricCalls;
 }
 
 }  // namespace athanor

@@ -503,7 +503,7 @@ Result<Answer> SearchVersions(Mlflow& mlflow, const Fields& fields, const Call&)
   return answer;
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kModelCalls[] = {
     {"POST", "/2.0/mlflow/registered-models/create", "models.create", Access::kSubmit, Create},
     {"POST", "/2.0/mlflow/registered-models/rename", "models.rename", Access::kSubmit, Rename},
     {"PATCH", "/2.0/mlflow/registered-models/update", "models.update", Access::kSubmit, Update},
@@ -541,6 +541,6 @@ constexpr MlflowCall kCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> ModelCalls() { return kCalls; }
+std::span<const MlflowCall> ModelCalls() { return kModelCalls; }
 
 }  // namespace athanor

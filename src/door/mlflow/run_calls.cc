@@ -325,7 +325,7 @@ Result<Answer> Search(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-constexpr MlflowCall kCalls[] = {
+constexpr MlflowCall kRunCalls[] = {
     {"POST", "/2.0/mlflow/runs/create", "runs.create", Access::kSubmit, Create},
     {"POST", "/2.0/mlflow/runs/update", "runs.update", Access::kSubmit, Update},
     {"POST", "/2.0/mlflow/runs/delete", "runs.delete", Access::kSubmit, Delete},
@@ -358,6 +358,6 @@ Result<ViewType> ReadView(const Fields& fields, std::string_view name) {
   return InvalidValue(name, *value, "It must be ACTIVE_ONLY, DELETED_ONLY or ALL.");
 }
 
-std::span<const MlflowCall> RunCalls() { return kCalls; }
+std::span<const MlflowCall> RunCalls() { return kRunCalls; }
 
 }  // namespace athanor

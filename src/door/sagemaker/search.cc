@@ -23,7 +23,7 @@ std::optional<double> AsNumber(const std::string& text) {
   return value;
 }
 
-std::string TextOf(const Json& value) {
+std::string ComparedText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
@@ -40,7 +40,7 @@ std::optional<std::string> ValueOf(const Json& view, const std::string& name) {
   }
   if (head == "Metrics") {
     for (const auto& metric : view.value("FinalMetricDataList", Json::array())) {
-      if (metric.value("MetricName", "") == rest) return TextOf(metric["Value"]);
+      if (metric.value("MetricName", "") == rest) return ComparedText(metric["Value"]);
     }
     return std::nullopt;
   }
@@ -49,7 +49,7 @@ std::optional<std::string> ValueOf(const Json& view, const std::string& name) {
     if (!at->is_object() || !at->contains(part)) return std::nullopt;
     at = &(*at)[part];
   }
-  return at->is_structured() ? std::optional<std::string>() : TextOf(*at);
+  return at->is_structured() ? std::optional<std::string>() : ComparedText(*at);
 }
 
 bool Holds(const SearchFilter& filter, const Json& view) {

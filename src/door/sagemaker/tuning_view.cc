@@ -26,7 +26,7 @@ void AddBothResources(Json& definition) {
   }
 }
 
-Json RequestOf(const StudyRecord& record) {
+Json TuningRequest(const StudyRecord& record) {
   auto kept = ParseJson(record.spec.request);
   return kept && kept->contains("tuning") ? (*kept)["tuning"] : Json::object();
 }
@@ -133,7 +133,7 @@ Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial, const
 }
 
 Json DescribeTuningView(const StudyRecord& record, const std::string& region, const JobRecord* best) {
-  Json view = RequestOf(record);
+  Json view = TuningRequest(record);
   view.erase("Tags");
   view["HyperParameterTuningJobName"] = record.spec.name;
   view["HyperParameterTuningJobArn"] = TuningJobArn(region, record.spec.name);

@@ -19,7 +19,7 @@ constexpr uint64_t kMostTable = 256 << 20;
 constexpr size_t kMostLabel = 200;
 
 // The texts of a field `name: "value"` on one line, as text_format and the writers put it.
-std::string ValueOf(std::string_view line, std::string_view name) {
+std::string FieldValue(std::string_view line, std::string_view name) {
   const auto bare = Trim(line);
   if (!StartsWith(bare, name) || bare.size() <= name.size() || bare[name.size()] != ':') return "";
   const auto from = bare.find('"');
@@ -73,7 +73,7 @@ bool Numbers(std::string_view line, std::vector<double>& out) {
   }
 }
 
-std::vector<std::string_view> Lines(std::string_view text) {
+std::vector<std::string_view> LinesOf(std::string_view text) {
   std::vector<std::string_view> lines;
   while (!text.empty()) lines.push_back(TakeLine(text));
   return lines;
@@ -133,23 +133,23 @@ std::vector<Embedding> ReadProjectorConfig(std::string_view text) {
   while (!text.empty()) {
     const auto line = TakeLine(text);
     if (StartsWith(Trim(line), "embeddings")) finish();
-    if (auto value = ValueOf(line, "tensor_name"); !value.empty()) name = std::move(value);
-    if (auto value = ValueOf(line, "tensor_path"); !value.empty()) now.tensor_path = std::move(value);
-    if (auto value = ValueOf(line, "metadata_path"); !value.empty()) now.metadata_path = std::move(value);
+    if (auto value = FieldValue(line, "tensor_name"); !value.empty()) name = std::move(value);
+    if (auto value = FieldValue(line, "tensor_path"); !value.empty()) now.tensor_path = std::move(value);
+    if (auto value = FieldValue(line, "metadata_path"); !value.empty()) now.metadata_path = std::move(value);
   }
   finish();
   return all;
 }
 
 EmbeddingRows ReadVectors(std::string_view table, std::string_view labels, size_t most) {
-  const auto lines = Lines(table);
+  const auto lines = LinesOf(table);
   EmbeddingRows out;
   std::vector<double> row;
   if (lines.empty() || !Numbers(lines[0], row)) return out;
   out.dimensions = row.size();
   out.rows = lines.size();
   const size_t taken = std::min(lines.size(), std::max<size_t>(1, most / out.dimensions));
-  auto names = Lines(labels);
+  auto names = LinesOf(labels);
   // Several columns have a line of titles before them.
   if (names.size() == lines.size() + 1) names.erase(names.begin());
   for (size_t i = 0; i < taken; ++i) {

@@ -21,6 +21,11 @@ class Statement;
 struct ArtifactSum;
 struct Migration;
 
+// Hints of several parts.
+inline constexpr char kRestore[] =
+    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
+inline constexpr char kRepair[] = "ath fsck --repair";
+
 class Checker {
  public:
   Checker(const StoreLayout& layout, const FsckOptions& options)

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view kMark = "athanor-checkpoint ";
 constexpr size_t kManifestLimit = 64u << 20;
-constexpr char kRepair[] = "ath fsck --repair    puts it aside: an older one is used then";
+constexpr char kPutAside[] = "ath fsck --repair    puts it aside: an older one is used then";
 
 bool IsFolder(const std::string& path) {
   struct stat info {};
@@ -66,7 +66,7 @@ void Checker::CheckManifestFile(const std::string& path, const std::vector<std::
   Finding& finding = Add("checkpoint",
                          manifest ? "checkpoint " + manifest->info.id + " is not whole"
                                   : "the listing of a checkpoint cannot be read",
-                         why, kRepair, path);
+                         why, kPutAside, path);
   if (options_.repair) Settle(finding, PutAside(path));
 }
 

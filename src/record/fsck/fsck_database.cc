@@ -14,9 +14,6 @@ namespace athanor {
 namespace {
 
 constexpr int kMostProblems = 20;  // of SQLite's own; the first ones say enough
-constexpr char kRestore[] =
-    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
-constexpr char kRepair[] = "ath fsck --repair";
 
 Status EachRow(Connection& connection, std::string_view sql,
                const std::function<void(const Statement&)>& visit) {

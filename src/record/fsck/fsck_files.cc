@@ -22,9 +22,6 @@ namespace athanor {
 namespace {
 
 constexpr size_t kIndexBlock = 4096;
-constexpr char kRestore[] =
-    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
-constexpr char kRepair[] = "ath fsck --repair";
 
 // The names in a folder; none when it is not there.
 Result<std::vector<std::string>> NamesIn(const std::string& folder) {

@@ -16,8 +16,6 @@
 namespace athanor {
 namespace {
 
-constexpr char kRestore[] =
-    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
 constexpr size_t kSumsLimit = size_t{1} << 30;
 constexpr int kDeepest = 64;  // folders of event files
 

@@ -16,10 +16,6 @@
 namespace athanor {
 namespace {
 
-constexpr char kRestore[] =
-    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
-constexpr char kRepair[] = "ath fsck --repair";
-
 struct NamedFile {
   uint64_t size = 0;
   std::string by;

@@ -14,8 +14,6 @@ namespace {
 constexpr size_t kMostPages = 20;  // told one by one
 constexpr char kRebuild[] =
     "ath fsck --repair    makes the file anew from its tables: nothing is lost";
-constexpr char kRestore[] =
-    "ath server restore BACKUP    (with ATHANOR_HOME set to an empty folder)";
 
 // Which table or index each broken page is part of, as far as its own tree leads to it: the first
 // of each tree. `free`: every tree is whole, so that the pages belong to none. `tables_whole`: they

@@ -38,9 +38,9 @@ Status EachRow(Connection& connection, std::string_view sql,
 Value Number(bool value) { return int64_t{value}; }
 Value Number(LabelKind kind) { return static_cast<int64_t>(kind); }
 
-class Writer {
+class RowWriter {
  public:
-  explicit Writer(Connection& connection) : db_(connection) {}
+  explicit RowWriter(Connection& connection) : db_(connection) {}
 
   Status operator()(const ExperimentRow& x) {
     return Run(db_,
@@ -145,13 +145,13 @@ class Writer {
 };
 
 template <class Rows>
-Status WriteAllOf(Writer& write, const Rows& rows) {
+Status WriteAllOf(RowWriter& write, const Rows& rows) {
   for (const auto& row : rows) ATHANOR_CHECK_OK(write(row));
   return Ok();
 }
 
-Status Write(Connection& connection, const RunBatch& batch) {
-  Writer write(connection);
+Status WriteBatch(Connection& connection, const RunBatch& batch) {
+  RowWriter write(connection);
   for (const JobId run : batch.runs_gone) ATHANOR_CHECK_OK(write.DropRun(run));
   for (const auto& [name, version] : batch.versions_gone) {
     ATHANOR_CHECK_OK(write.DropVersion(name, version));
@@ -251,7 +251,7 @@ Status LoadModelsInto(Connection& connection, RunBatch& all) {
 
 Status RunStore::Commit(const std::vector<const RunBatch*>& batches) {
   return database_.Write([&](Connection& connection) -> Status {
-    for (const auto* batch : batches) ATHANOR_CHECK_OK(Write(connection, *batch));
+    for (const auto* batch : batches) ATHANOR_CHECK_OK(WriteBatch(connection, *batch));
     return Ok();
   });
 }

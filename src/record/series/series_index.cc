@@ -11,7 +11,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little);
 
-class Writer {
+class IndexWriter {
  public:
   template <class T>
   void operator()(const T& value) {
@@ -133,7 +133,7 @@ void PassSummary(Stream& pass, State& state) {
   pass(state.first_step);
 }
 
-void Write(Writer& write, const SeriesIndex::Series& series) {
+void WriteSeries(IndexWriter& write, const SeriesIndex::Series& series) {
   write(series.name);
   write(static_cast<uint32_t>(series.ids.size()));
   for (const uint32_t id : series.ids) write(id);
@@ -175,7 +175,7 @@ SeriesIndex::Series ReadSeries(Reader& read) {
 }  // namespace
 
 std::string EncodeIndex(const SeriesIndex& index) {
-  Writer write;
+  IndexWriter write;
   for (const uint8_t byte : index.job.value.bytes) write(byte);
   write(index.length);
   write(index.tail_crc);
@@ -193,7 +193,7 @@ std::string EncodeIndex(const SeriesIndex& index) {
     write(step);
   }
   write(static_cast<uint32_t>(index.series.size()));
-  for (const auto& series : index.series) Write(write, series);
+  for (const auto& series : index.series) WriteSeries(write, series);
   std::string bytes(kIndexMark);
   const uint32_t crc = Crc32c(write.out);
   bytes.append(reinterpret_cast<const char*>(&crc), sizeof(crc));

@@ -23,7 +23,7 @@ bool Follows(const Spot& last, const Spot& next) {
   return !last.step || *next.step > *last.step;
 }
 
-SeriesPoint PointOf(const SeriesChunk& chunk, const Spot& spot) {
+SeriesPoint SpotPoint(const SeriesChunk& chunk, const Spot& spot) {
   return {spot.step, spot.wall_ns, spot.value, chunk.attempt, chunk.rank, false, chunk.guessed};
 }
 
@@ -262,19 +262,19 @@ std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
   for (size_t i = 0; i < whole.size(); ++i) {
     const SeriesChunk& chunk = whole[i];
     if (chunk.has_extremes) {
-      part.Add(PointOf(chunk, chunk.min));
-      part.Add(PointOf(chunk, chunk.max));
+      part.Add(SpotPoint(chunk, chunk.min));
+      part.Add(SpotPoint(chunk, chunk.max));
     }
-    if (chunk.has_odd) part.Add(PointOf(chunk, chunk.odd));
+    if (chunk.has_odd) part.Add(SpotPoint(chunk, chunk.odd));
     if ((i + 1) % each == 0) part.Flush(found);
-    if (!first || InOrder(PointOf(chunk, chunk.first), PointOf(*first, first->first))) {
+    if (!first || InOrder(SpotPoint(chunk, chunk.first), SpotPoint(*first, first->first))) {
       first = &chunk;
     }
-    if (!last || InOrder(PointOf(*last, last->last), PointOf(chunk, chunk.last))) last = &chunk;
+    if (!last || InOrder(SpotPoint(*last, last->last), SpotPoint(chunk, chunk.last))) last = &chunk;
   }
   part.Flush(found);
-  if (first) found.insert(found.begin(), PointOf(*first, first->first));
-  if (last) found.push_back(PointOf(*last, last->last));
+  if (first) found.insert(found.begin(), SpotPoint(*first, first->first));
+  if (last) found.push_back(SpotPoint(*last, last->last));
   // Mostly in order: attempts come one after the other, and all chunks are of one kind.
   if (!std::is_sorted(found.begin(), found.end(), InOrder)) {
     std::sort(found.begin(), found.end(), InOrder);

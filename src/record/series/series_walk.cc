@@ -26,7 +26,7 @@ uint64_t Ordered(double value) {
 
 // By attempt, the greatest step that is not abandoned: below the first step of every later attempt,
 // and not beyond where one resumed.
-std::map<uint32_t, std::optional<int64_t>> HighestSteps(const std::vector<SeriesChunk>& chunks,
+std::map<uint32_t, std::optional<int64_t>> HighestWalked(const std::vector<SeriesChunk>& chunks,
                                                         const Resumes& resumes) {
   std::map<uint32_t, int64_t> first;
   std::map<uint32_t, std::optional<int64_t>> highest;
@@ -89,7 +89,7 @@ SeriesWalk::SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order,
     speakers = &speaking;
   }
   stepless_ = HaveNoSteps(*speakers);
-  if (!stepless_) highest_ = HighestSteps(*speakers, resumes);
+  if (!stepless_) highest_ = HighestWalked(*speakers, resumes);
   extents_.reserve(speakers->size());
   for (const auto& chunk : *speakers) extents_.push_back(ExtentOf(chunk));
   const auto below = [](const Extent& a, const Extent& b) { return a.least < b.least; };

@@ -12,14 +12,14 @@
 namespace athanor {
 namespace {
 
-struct Rule {
+struct InstallRule {
   const char* pattern;  // group 1: the requirement
   const char* why;      // {} is group 1
   const char* hint;
 };
 
 // In order of how much they tell; the first rule that matches any line wins.
-constexpr Rule kRules[] = {
+constexpr InstallRule kRules[] = {
     {R"(Invalid requirement: '?([^'(]+?)'?(?:: .*| \(from.*)?$)", "'{}' is not a requirement",
      "correct that line of the requirements file"},
     {R"(Could not open requirements file: .*?'([^']+)')", "the requirements file {} is not there",
@@ -91,7 +91,7 @@ InstallProblem ReadInstallLog(std::string_view log) {
       return problem;
     }
   }
-  for (const Rule& rule : kRules) {
+  for (const InstallRule& rule : kRules) {
     RE2::Options options;
     options.set_log_errors(false);
     const RE2 regex(rule.pattern, options);

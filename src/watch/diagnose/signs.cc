@@ -303,7 +303,7 @@ bool Names(std::string_view types, std::string_view type) {
   return false;
 }
 
-bool Found(const RE2* pattern, std::string_view text) {
+bool FoundIn(const RE2* pattern, std::string_view text) {
   return pattern == nullptr ||
          RE2::PartialMatch(re2::StringPiece(text.data(), text.size()), *pattern);
 }
@@ -320,7 +320,7 @@ std::optional<SignFound> SignOfError(std::string_view type, std::string_view mes
   for (size_t i = 0; i < std::size(kSigns); ++i) {
     const Sign& sign = kSigns[i];
     if (sign.status != 0 || (!sign.types.empty() && !Names(sign.types, type))) continue;
-    if (!Found(patterns[i].get(), message)) continue;
+    if (!FoundIn(patterns[i].get(), message)) continue;
     return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
@@ -331,7 +331,7 @@ std::optional<SignFound> SignOfLine(std::string_view line, int status) {
   for (size_t i = 0; i < std::size(kSigns); ++i) {
     const Sign& sign = kSigns[i];
     if (!sign.types.empty() || (sign.status != 0 && sign.status != status)) continue;
-    if (!Found(patterns[i].get(), line)) continue;
+    if (!FoundIn(patterns[i].get(), line)) continue;
     return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
