@@ -7,6 +7,7 @@ import os
 import subprocess
 import tempfile
 import unittest
+import unittest.mock
 
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 LOADER = importlib.machinery.SourceFileLoader("unity_batches", os.path.join(TREE, "tools", "unity_batches"))
@@ -55,11 +56,14 @@ class Names(Case):
             Row::Row() : inside(0) {}
             // int Commented() {}
             const char* kText = "int Quoted() { return 1; }";
+            template <class T> concept Noun = requires(T& x, int& v) { Fields(x, v); };
+            static_assert(sizeof(int) == 4, "four");
             } // namespace
+            const Row* Found(int id) { return nullptr; }
             static int Hidden() { return 1; }
             int Shown() { return Hidden(); }
             }"""), {"Row", "Colour", "kRed", "kGreen", "Shape", "kMost", "kLeast", "kTable", "Rows", "Make", "Twice",
-                    "Quick", "kText", "Hidden"})
+                    "Quick", "kText", "Noun", "Hidden"})
 
 
 class Batches(Case):
@@ -123,6 +127,27 @@ class Refreshing(Case):
         unity.refresh(folder)
         self.assertGreater(os.stat(stamp).st_mtime, 1)
         self.assertEqual(sorted(os.listdir(os.path.join(folder, "room"))), ["batch_0.cc", "batch_1.cc", "call.json"])
+
+    def test_reads_only_what_changed(self):
+        paths = self.put(lib_h="namespace n { int One(); }\n", a='#include "lib.h"\n', b="int Two() { return 2; }\n")
+        folder = os.path.join(self.root, "unity")
+        room = os.path.join(folder, "room")
+        unity.write(room, self.root, 1000, paths)
+        with open(os.path.join(folder, "stamp"), "w"):
+            unity.refresh(folder)
+
+        def read():
+            seen = []
+            with unittest.mock.patch.object(unity.Text, "scan", lambda *_: seen.append(1)):
+                unity.refresh(folder)
+            return len(seen)
+        self.assertEqual(read(), 0)
+        self.put(lib_h="namespace n { int Two(); }\n")
+        os.utime(os.path.join(self.root, "lib.h"), (5, 5))
+        unity.refresh(folder)
+        with open(os.path.join(room, "batch_0.cc")) as file:
+            self.assertNotIn("b.cc", file.read())
+        self.assertEqual(read(), 0)
 
 
 if __name__ == "__main__":
