@@ -44,6 +44,7 @@ std::string SystemctlFor(const std::string& mark, const std::string& verb) {
   return std::string("systemctl ") + (user ? "--user " : "") + verb + " " + mark.substr(slash + 1);
 }
 
+// package/*.service are the same units, for packages.
 std::string UnitText(const ServiceUnit& unit, const std::string& name) {
   std::string text =
       "# Written by `ath service install`; `ath service remove` deletes it.\n"
@@ -62,10 +63,12 @@ std::string UnitText(const ServiceUnit& unit, const std::string& name) {
           MarkOf(unit.system, name) + "\n" +
           "Restart=on-failure\n"
           "RestartSec=1\n"
-          "# Jobs have processes of their own, which go on while the server restarts.\n"
+          "# Jobs continue when the server restarts.\n"
           "KillMode=process\n"
           "# A job that runs out of memory does not stop the server.\n"
           "OOMPolicy=continue\n"
+          "# So that the server can limit the memory and CPUs of jobs.\n"
+          "Delegate=yes\n"
           "\n[Install]\n"
           "WantedBy=" + std::string(unit.system ? "multi-user.target" : "default.target") + "\n";
   return text;

@@ -31,6 +31,11 @@ def url(server):
     return server.json("server", "status")["url"]
 
 
+def settings(unit):
+    """The settings of a unit file as {key: value}."""
+    return dict(line.split("=", 1) for line in unit.splitlines() if "=" in line and not line.startswith("#"))
+
+
 class Port(unittest.TestCase):
     def setUp(self):
         self.server = Server(start=False)
@@ -146,6 +151,23 @@ class Service(unittest.TestCase):
             self.assertEqual(unit["text"],
                              self.server.ath("service", "install", "--print", *flags, check=0).stdout)
         self.assertFalse(os.path.exists(self.server.socket), "only printing starts nothing")
+
+    def test_the_packaged_units_say_the_same(self):
+        """Red if one of the two forms of a unit gets a setting that the other one lacks. Only the packaged
+        service of the machine has a user of its own; its home is where systemd makes it."""
+        for flags, name, own in (((), "athanor.user.service", set()),
+                                 (("--system",), "athanor.service", {"User", "StateDirectory", "Documentation"})):
+            with self.subTest(name):
+                ours = settings(self.server.json("service", "install", "--print", *flags)["text"])
+                with open(os.path.join(harness.TREE, "package", name)) as file:
+                    packaged = settings(file.read())
+                for key in ("Environment", "ExecStart"):  # of this home and this program
+                    ours.pop(key)
+                self.assertIn("ath serve --service %s/athanor.service" % ("system" if flags else "user"),
+                              packaged.pop("ExecStart"))
+                packaged.pop("Environment", None)
+                self.assertEqual(own, {key for key in packaged if key not in ours})
+                self.assertEqual(ours, {key: value for key, value in packaged.items() if key not in own})
 
     def test_without_systemd_it_says_what_to_do(self):
         empty = tempfile.mkdtemp(dir=self.server.root)
