@@ -2,8 +2,12 @@
 
 import os
 import subprocess
+import sys
 
 import sysroot
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "python"))
+import native_modules  # noqa: E402
 
 # Others use the pure-Python writer, and have no athanor.tune.
 PYTHONS = [("3.9", "bullseye"), ("3.11", "bookworm"), ("3.13", "trixie")]
@@ -29,8 +33,7 @@ class Builder:
     def compile(self, source, options, suffix=""):
         name = os.path.relpath(source, self.tree).replace("/", "_") + suffix + ".o"
         path = os.path.join(self.objects, name)
-        subprocess.run(["ccache", "g++", "-std=c++20", "-DNDEBUG", "-fPIC", "-fvisibility=hidden",
-                        "-I" + os.path.join(self.tree, "src"), *options, "-c", source, "-o", path], check=True)
+        subprocess.run(["ccache", "g++", *native_modules.FLAGS, *options, "-c", source, "-o", path], check=True)
         return path
 
     def link(self, objects, output):
@@ -52,25 +55,14 @@ class Builder:
 
     def build(self):
         """The paths of all modules."""
-        base = os.path.join(self.tree, "src", "base")
-        tune = os.path.join(self.tree, "src", "tune")
         old = self.compile(os.path.join(self.tree, "package", "old_glibc.cc"), ["-O2"])
-        crc = self.compile(os.path.join(base, "crc32c.cc"), ["-O2"])
-        # As src/tune/sources.cmake has it: the same results on every machine.
-        exact = ["-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi"]
-        search = [self.compile(os.path.join(tune, name),
-                               exact + (["-mavx2", "-mno-fma"] if name == "lanes_avx2.cc" else []))
-                  for name in sorted(os.listdir(tune))
-                  if name.endswith(".cc") and not name.endswith(("_test.cc", "_fuzz.cc"))]
-        search += [self.compile(os.path.join(base, name + ".cc"), exact, "-tune")
-                   for name in ("crc32c", "format", "json", "result", "text", "unicode")]
         made = []
-        for python, suite in PYTHONS:
-            include = self.headers(python, suite)
-            tag = "cpython-%s-x86_64-linux-gnu.so" % python.replace(".", "")
-            sources = os.path.join(self.tree, "python", "src")
-            for name, options, objects in (("core", ["-O2"], [crc]), ("tune", exact, search)):
-                module = self.compile(os.path.join(sources, name + ".cc"), options + include, "-" + python)
-                made.append(os.path.join(self.out, "_%s.%s" % (name, tag)))
+        for name, files in native_modules.modules().items():
+            # The first is compiled for each version, the others know nothing of Python.
+            own, options = files[0]
+            objects = [self.compile(path, each, name) for path, each in files[1:]]
+            for python, suite in PYTHONS:
+                module = self.compile(own, options + self.headers(python, suite), "-" + python)
+                made.append(os.path.join(self.out, "%s.cpython-%s-x86_64-linux-gnu.so" % (name, python.replace(".", ""))))
                 self.link([module, *objects, old], made[-1])
         return made

@@ -15,6 +15,8 @@ import sysconfig
 import tempfile
 import zipfile
 
+import native_modules
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 NAME, VERSION = "athanor", "0.1.0"
 INFO = "%s-%s.dist-info" % (NAME, VERSION)
@@ -22,7 +24,7 @@ EPOCH = (1980, 1, 1, 0, 0, 0)  # the same sources give the same wheel
 
 
 def _include_dirs():
-    dirs = [os.path.join(HERE, os.pardir, "src"), sysconfig.get_paths()["include"]]
+    dirs = [sysconfig.get_paths()["include"]]
     try:
         import pybind11
         dirs.append(pybind11.get_include())
@@ -31,51 +33,21 @@ def _include_dirs():
     return dirs
 
 
-def _compile_core(folder):
-    """The path of the native core, or None."""
-    output = os.path.join(folder, "_core" + sysconfig.get_config_var("EXT_SUFFIX"))
-    compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
-    command = shlex.split(compiler) + [
-        "-std=c++20", "-O2", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden",
-        *("-I" + path for path in _include_dirs()),
-        os.path.join(HERE, "src", "core.cc"),
-        os.path.join(HERE, os.pardir, "src", "base", "crc32c.cc"), "-o", output, "-Wl,-s"]
-    try:
-        subprocess.run(command, check=True, stdin=subprocess.DEVNULL)
-    except (OSError, subprocess.CalledProcessError) as error:
-        print("the native core was not built (%s); the package will use pure Python" % error,
-              file=sys.stderr)
-        return None
-    return output
-
-
-def _compile_tune(folder):
-    """The path of the native search, or None: athanor.tune is then missing."""
-    source = os.path.join(HERE, os.pardir, "src")
-    room = os.path.join(source, "tune")
-    output = os.path.join(folder, "_tune" + sysconfig.get_config_var("EXT_SUFFIX"))
+def _compile(name, folder, without):
+    """The path of a native module, or None; `without` says what the package then does."""
+    output = os.path.join(folder, name + sysconfig.get_config_var("EXT_SUFFIX"))
     compiler = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
-    # As src/tune/sources.cmake has it: the same bytes on every machine.
-    options = ["-std=c++20", "-O3", "-ffp-contract=off", "-fno-math-errno", "-Wno-psabi",
-               "-DNDEBUG", "-fPIC", "-fvisibility=hidden",
-               *("-I" + path for path in _include_dirs())]
+    flags = [*native_modules.FLAGS, *("-I" + path for path in _include_dirs())]
     try:
-        files = [os.path.join(room, name) for name in sorted(os.listdir(room))
-                 if name.endswith(".cc") and not name.endswith(("_test.cc", "_fuzz.cc"))]
-        files += [os.path.join(source, "base", name + ".cc")
-                  for name in ("crc32c", "format", "json", "result", "text", "unicode")]
-        files.append(os.path.join(HERE, "src", "tune.cc"))
         objects = []
-        for number, path in enumerate(files):
-            objects.append(os.path.join(folder, "tune-%d.o" % number))
-            wide = ["-mavx2", "-mno-fma"] if path.endswith("lanes_avx2.cc") else []
-            subprocess.run([*compiler, *options, *wide, "-c", path, "-o", objects[-1]],
+        for path, options in native_modules.modules()[name]:
+            objects.append(os.path.join(folder, "%s-%d.o" % (name, len(objects))))
+            subprocess.run([*compiler, *flags, *options, "-c", path, "-o", objects[-1]],
                            check=True, stdin=subprocess.DEVNULL)
         subprocess.run([*compiler, "-shared", *objects, "-o", output, "-Wl,-s"], check=True,
                        stdin=subprocess.DEVNULL)
     except (OSError, subprocess.CalledProcessError) as error:
-        print("the native search was not built (%s); athanor.tune will be missing" % error,
-              file=sys.stderr)
+        print("%s was not built (%s); %s" % (name, error, without), file=sys.stderr)
         return None
     return output
 
@@ -123,8 +95,9 @@ def _read(path):
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     with tempfile.TemporaryDirectory() as folder:
-        core = _compile_core(folder)
-        cores = [path for path in (core, _compile_tune(folder) if core else None) if path]
+        core = _compile("_core", folder, "the package will use pure Python")
+        tune = _compile("_tune", folder, "athanor.tune will be missing") if core else None
+        cores = [path for path in (core, tune) if path]
         tag = _tag(core is not None)
         name = "%s-%s-%s.whl" % (NAME, VERSION, tag)
         wheel = _Wheel(os.path.join(wheel_directory, name))
