@@ -69,7 +69,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     Level& level = levels_.back();
     auto& members = level.value->get_ref<Json::object_t&>();
     if (IsDuplicate(level, members, name)) {
-      return Refuse(fmt::format("key \"{}\" stands twice in one object", Printable(name)));
+      return Refuse(fmt::format("key \"{}\" appears twice in one object", Printable(name)));
     }
     // The map's own emplace searches all members each time, which makes an
     // object of n keys cost n^2; the duplicate check above has done that work.

@@ -513,6 +513,7 @@ void AddHelping(CLI::App& app, Values& v) {
                           [&v] { return CompletionVerb(v.common, v.name); });
   completion->add_option("shell", v.name, "bash, zsh or fish")->type_name("SHELL")->required();
   completion->footer("Examples:\n  source <(ath completion bash)\n"
+                     "  source <(ath completion zsh)      After compinit\n"
                      "  ath completion fish | source");
   auto* docs = Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
   docs->add_option("page", v.name)->required();

@@ -76,6 +76,8 @@ std::string HelpFormat::Usage(const CLI::App* app, const std::string& name) cons
       [](const CLI::App* each) { return !each->get_group().empty(); });
   if (!commands.empty() && app->get_require_subcommand_min() > 0) return out + " COMMAND [OPTIONS]\n";
   out += " [OPTIONS]";
+  const bool takes_words = !app->get_options([](const CLI::Option* each) { return each->get_positional(); }).empty();
+  if (!commands.empty() && !takes_words) out += " [COMMAND]";
   for (const auto* argument :
        app->get_options([](const CLI::Option* each) { return each->get_positional(); })) {
     std::string word = NameOf(argument);

@@ -80,7 +80,7 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   if (const auto command = std::find(args.begin(), args.end(), file);
       verb->get_name() == "run" && !file.empty() && command != args.end() &&
       !EndsWith(file, ".yaml") && !EndsWith(file, ".yml")) {
-    error.why = "a command stands after --";
+    error.why = "a command goes after --";
     error.hint = "ath run --";
     for (auto word = command; word != args.end(); ++word) error.hint += " " + ShellQuote(*word);
     return error;

@@ -68,7 +68,7 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
       if (!EndsWith(options.file, end)) continue;
       return Fail(Error{ErrorCode::kInvalid,
                         Printable(options.file) + " is a script, not a job file", std::string("ath run -- ") + program + " " + ShellQuote(options.file),
-                        "a command stands after --", "ATH-S0100", ""});
+                        "a command goes after --", "ATH-S0100", ""});
     }
     auto text = ReadFile(options.file, 16 << 20);
     if (!text) {

@@ -39,7 +39,8 @@ _ath() {
   done
   (( ${#found} )) && compadd -a found
 }
-compdef _ath ath athanor
+# In a folder of fpath, this file is the function.
+if [[ $funcstack[1] == _ath ]]; then _ath; else compdef _ath ath athanor; fi
 )";
 constexpr char kFish[] = R"(function __ath_complete
   set -l words (commandline -opc) (commandline -ct)

@@ -105,7 +105,7 @@ Status Enter(int64_t pid) {
 int ExecVerb(const Common& common, const std::string& job,
              const std::vector<std::string>& command) {
   if (command.empty()) {
-    Error error{ErrorCode::kInvalid, "what shall run?", "ath exec " + ShellQuote(job) + " -- bash", "nothing stands after --", "ATH-C0023", ""};
+    Error error{ErrorCode::kInvalid, "no command to run", "ath exec " + ShellQuote(job) + " -- bash", "there is nothing after --", "ATH-C0023", ""};
     return Refuse(error, common.json);
   }
   auto client = Client::Connect(common.home);

@@ -272,7 +272,7 @@ class Substitution {
     Error error;
     error.code = ErrorCode::kInvalid;
     error.id = "ATH-S0111";
-    error.what = fmt::format("${{{}}} cannot be quoted where it stands", Printable(name));
+    error.what = fmt::format("${{{}}} cannot be quoted there", Printable(name));
     error.why = "the command has a here-document or `...` before it";
     error.hint = "use $(...) instead of `...`, or put the command in a script";
     return Fail(std::move(error));
@@ -283,7 +283,7 @@ class Substitution {
     error.code = ErrorCode::kInvalid;
     error.id = "ATH-S0111";
     error.what = "${args} must be a word of its own";
-    error.why = "it stands for several words: the parameters as flags";
+    error.why = "it becomes several words: the parameters as flags";
     error.hint = "run: python train.py ${args}";
     return error;
   }

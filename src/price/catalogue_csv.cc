@@ -134,7 +134,7 @@ class Reader {
       return Refuse("a type's name is 1 to 63 of a-z 0-9 . - _", cells[0]);
     }
     if (const auto [it, fresh] = lines_.emplace(type.name, line_); !fresh) {
-      return Refuse(fmt::format("{} stands twice; first in line {}", type.name, it->second), "");
+      return Refuse(fmt::format("{} appears twice; first in line {}", type.name, it->second), "");
     }
     const auto cpus = ParseMicros(cells[1], kMaxCpus);
     if (!cpus || *cpus == 0 || *cpus % 1'000 != 0) {

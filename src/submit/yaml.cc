@@ -188,7 +188,7 @@ class TreeBuilder final : public YAML::EventHandler {
     const Frame& frame = frames_.back();
     if (frame.node.kind == YamlNode::Kind::kMap && !frame.has_key) {
       throw Refusal{MakeError(file_, mark, "ATH-S0102", "a key must be a plain word",
-                              "a list or map stands where a key is expected",
+                              "there is a list or map where a key is expected",
                               "quote the value if it starts with '[' or '{'")};
     }
   }
@@ -217,7 +217,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
     if (node.text.empty()) {
       throw Refusal{MakeError(file_, place, "ATH-S0102", "a key is missing",
-                              "nothing stands before the ':'",
+                              "there is nothing before the ':'",
                               "write the key, as in  name: value")};
     }
     if (node.text == "<<" && !node.quoted) {

@@ -7,11 +7,14 @@ import os
 import pty
 import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+import threading
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -413,14 +416,98 @@ class Completion(Jobs):
             self.assertEqual(out.stdout, "@last\n@last-failed\n")
             self.assertFalse(os.path.exists(other.socket))
 
-    def test_scripts_of_other_shells_parse(self):
-        for shell in ("zsh", "fish"):
-            path = "/usr/bin/" + shell
-            if not os.path.exists(path):
-                continue  # nothing to try it with
-            script = self.server.ath("completion", shell, check=0).stdout
-            subprocess.run([path, "-n", "-c", script] if shell == "zsh" else [path, "-n"],
-                           input=script, text=True, check=True)
+    def environment(self):
+        found = dict(self.server.environment, HOME=self.server.work, TERM="dumb")
+        found["PATH"] = os.path.dirname(ATH) + ":" + found["PATH"]
+        return found
+
+    @unittest.skipUnless(shutil.which("fish"), "needs fish")
+    def test_fish(self):
+        self.add("done-one", ("true",))
+        self.server.script("plan.yaml", "run: echo")
+
+        def complete(line):
+            """What fish offers at the end of the line."""
+            out = subprocess.run(["fish", "-c", "ath completion fish | source; complete -C $argv[1]", line],
+                                 env=self.environment(), cwd=self.server.work, stdin=subprocess.DEVNULL,
+                                 capture_output=True, text=True, check=True)
+            self.assertEqual(out.stderr, "")
+            return [row.split("\t")[0] for row in out.stdout.splitlines()]
+        self.assertLessEqual({"run", "ps", "show"}, set(complete("ath ")))
+        self.assertEqual(complete("ath server st"), ["start", "status", "stop"])
+        self.assertIn("--memory", complete("ath run --mem"))
+        self.assertEqual(complete("ath ps --state failed,que"), ["failed,queued"])
+        self.assertEqual(complete("ath show done-"), ["done-one"])
+        self.assertEqual(complete("ath run pl"), ["plan.yaml"])
+        self.assertEqual(complete("ath nothing x"), [])
+
+    @unittest.skipUnless(shutil.which("zsh"), "needs zsh")
+    def test_zsh(self):
+        self.add("done-one", ("true",))
+        self.server.script("plan.yaml", "run: echo")
+        functions = os.path.join(self.server.root, "functions")
+        os.makedirs(functions)
+        with open(os.path.join(functions, "_ath"), "w") as file:
+            file.write(self.server.ath("completion", "zsh", check=0).stdout)
+        for loading in ("compinit -D -u; source <(ath completion zsh)", "fpath+=(%s); compinit -D -u" % functions):
+            with self.subTest(loading):
+                self.assertLessEqual({"run", "ps", "show"}, set(self.zsh(loading, "ath ")[0]))
+                self.assertEqual(self.zsh(loading, "ath server st")[0], ["start", "status", "stop"])
+                self.assertIn("--memory", self.zsh(loading, "ath run --mem")[0])
+                self.assertEqual(self.zsh(loading, "ath ps --state failed,que"),
+                                 (["failed,queued"], "ath ps --state failed,queued "))
+                self.assertEqual(self.zsh(loading, "ath show done-"), (["done-one"], "ath show done-one "))
+                self.assertEqual(self.zsh(loading, "ath run pl")[1], "ath run plan.yaml ")
+                self.assertEqual(self.zsh(loading, "ath nothing x"), ([], "ath nothing x"))
+
+    def zsh(self, loading, line):
+        """(what `ath` offers at the end of the line, the line after Tab), in an interactive zsh."""
+        with tempfile.TemporaryDirectory(dir=self.server.root) as folder:
+            hits, after = os.path.join(folder, "hits"), os.path.join(folder, "after")
+            script = """
+                PS1=; unsetopt beep; autoload -Uz compinit; %s
+                compadd() {
+                  if [[ ${funcstack[2]} == _ath ]]; then
+                    local -a hits; builtin compadd -A hits "$@"; print -rl -- $hits >>%s
+                  fi
+                  builtin compadd "$@"
+                }
+                tab() { zle complete-word; print -r -- "$BUFFER" >%s.new; mv %s.new %s; exit }
+                zle -N tab; bindkey '^I' tab; print ready >%s/ready
+                """ % (loading, hits, after, after, after, folder)
+            with open(os.path.join(folder, ".zshrc"), "w") as file:
+                file.write(script)
+            ours, theirs = pty.openpty()
+            shell = subprocess.Popen(["zsh", "-i"], env=dict(self.environment(), ZDOTDIR=folder),
+                                     cwd=self.server.work, stdin=theirs, stdout=theirs, stderr=theirs,
+                                     start_new_session=True)
+            os.close(theirs)
+            drain = threading.Thread(target=drained, args=(ours,))
+            drain.start()
+            try:
+                until(lambda: os.path.exists(os.path.join(folder, "ready")), "zsh is ready")
+                os.write(ours, line.encode() + b"\t")
+                until(lambda: os.path.exists(after), "zsh completed")
+            finally:
+                shell.kill()
+                shell.wait()
+                drain.join()
+                os.close(ours)
+            found = []
+            if os.path.exists(hits):
+                with open(hits) as file:
+                    found = [word for word in file.read().split("\n") if word]
+            with open(after) as file:
+                return found, file.read().rstrip("\n")
+
+
+def drained(terminal):
+    """Reads until nobody has the other end: a shell waits when its terminal is full."""
+    try:
+        while os.read(terminal, 4096):
+            pass
+    except OSError:
+        pass
 
 
 class Durations(Jobs):

@@ -86,6 +86,7 @@ FILLED = {
     "ath retry {{job}} --requirements {}": "ath retry done --requirements requirements.txt",
     "ath retry {{job}} -e {}=VALUE": "ath retry done -e DATA_DIR=value",
     "ath retry {{job}} -e PYTHONPATH={}": "ath retry done -e PYTHONPATH=src",
+    "ath retry {job} -p NAME=VALUE": "ath retry done -p lr=0.2",
     "ath retry {{job}} -s {}": "ath retry done -s API_TOKEN",
     # Offered only where there is a GPU.
     "ath retry {job} --gpus 1": "ath retry done --gpus 0",
