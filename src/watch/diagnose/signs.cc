@@ -46,8 +46,7 @@ constexpr std::string_view kHubToken =
     "ath secret set HF_TOKEN   # an account that may read the repository\nath retry {job} -s HF_TOKEN";
 constexpr std::string_view kArguments =
     "ath show {job}   # the command and its parameters\n"
-    "ath retry {job} -p NAME=VALUE   # with the corrected parameter\n"
-    "ath run -- COMMAND   # with the corrected command";
+    "ath retry {job} -p NAME=VALUE   # with the corrected parameter, or run the corrected command";
 constexpr std::string_view kCheckpoint =
     "the checkpoint was saved by a model of another shape: use the code it was saved with, or start "
     "without it\nath show {job}   # the source, the parameters and the data of this job";
