@@ -88,7 +88,7 @@ struct ChannelSpec {
   std::string name;
   std::string from;  // a path of this machine, or s3://bucket/prefix of the object store
   std::string mode = "file";  // file: copied before the start; shared: used in place
-  bool manifest = false;      // `from` is an object that lists objects, like SageMaker's ManifestFile
+  bool manifest = false;      // `from` is an object that lists objects (a ManifestFile)
   bool operator==(const ChannelSpec&) const = default;
 };
 
@@ -164,7 +164,7 @@ struct JobSpec {
   std::string entry;  // the script inside the source, when one could be told
   std::vector<Param> params;
   std::map<std::string, std::string> env;        // asked for by the user
-  std::map<std::string, std::string> inherited;  // PATH and similar variables of the submitting shell
+  std::map<std::string, std::string> inherited;  // PATH and similar, of the submitting shell
   SourceSpec source;
   EnvironmentSpec environment;
   ResourceSpec resources;
