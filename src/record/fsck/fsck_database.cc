@@ -108,7 +108,7 @@ void Checker::CheckColumns(const JobRecord& record, const Statement& row) {
   number(11, "attempts", static_cast<int64_t>(record.attempts.size()));
   number(12, "simulated", record.simulated ? 1 : 0);
   if (wrong.empty()) return;
-  // The birth is part of the row's key and of its place in lists: not ours to change.
+  // The creation time is part of the row's key and of its position in lists: we must not change it.
   const bool mendable = wrong.front() != "created" || wrong.size() > 1;
   Add("job", fmt::format("the list does not say of job {} what its record does", NameOfJob(record)),
       "columns: " + Join(wrong, ", "), mendable ? kRepair : kRestore, layout_.database());
@@ -171,7 +171,7 @@ Status Checker::CheckJobs(Database& database) {
   return read;
 }
 
-// Those that are no jobs have series of their own. A store of before has none.
+// Runs that are not jobs have their own series. An older store has none.
 Status Checker::ReadRuns(Database& database) {
   return database.Read([&](Connection& connection) -> Status {
     bool there = false;
@@ -234,7 +234,7 @@ Status Checker::CheckOutbox(Database& database) {
         [&](const Statement& row) {
           const auto job = JobId::Parse(row.Text(2));
           const auto attempt = AttemptId::Parse(row.Text(3));
-          // Its folder may be there until the effect has been performed.
+          // Its folder may exist until the effect has been performed.
           if (attempt) live_attempts_.insert(*attempt);
           if (!jobs_known_ || (job && jobs_.contains(*job))) return;
           Add("outbox", fmt::format("an effect is kept for job {}, which is gone",
@@ -277,7 +277,7 @@ Status Checker::CheckSecrets(Database& database) {
                    [&](const Statement& row) { kept = static_cast<uint64_t>(row.Int(0)); });
   }));
   if (kept == 0) return Ok();
-  // With secrets there, opening makes no key: it says what is wrong with the one there is.
+  // If there are secrets, opening makes no key: it reports what is wrong with the existing one.
   auto secrets = SecretStore::Open(database, layout_.secret_key());
   if (!secrets) {
     Add("secret", secrets.error().what, secrets.error().why,

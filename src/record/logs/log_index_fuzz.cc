@@ -20,7 +20,7 @@ void Check(bool good) {
   if (!good) std::abort();
 }
 
-// Rights the checksums of entries, so that their fields are reached.
+// Corrects the checksums of entries, so that their fields are reached.
 std::string WithChecksums(std::string bytes) {
   for (size_t at = 0; at + 40 <= bytes.size(); at += 40) {
     const uint32_t check = athanor::Crc32c(std::string_view(bytes).substr(at, 37));
