@@ -38,8 +38,8 @@ Status WriteStatus(const std::string& path) {
 }
 
 int TakeSignals() {
-  // Signals are read from a descriptor; whatever else may come is blocked, so
-  // that nothing but SIGKILL ends this process early.
+  // Signals are read from a descriptor; all others are blocked, so that only SIGKILL can end this
+  // process early.
   sigset_t all;
   sigfillset(&all);
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);
