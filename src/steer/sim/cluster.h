@@ -3,7 +3,7 @@
 // batch with the held time first; an agent that died is followed by one that finds the script
 // again; silence of the server changes nothing unless the job asked for it.
 //
-// What the hosts know is the truth that the checker compares the records with.
+// What the hosts know is the truth with which the checker compares the records.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace athanor::sim {
 
-// What the script of a job does, whatever attempt runs it.
+// What the script of a job does, in every attempt.
 struct ScriptPlan {
   Millis work{30'000};
   Millis checkpoint_every{0};  // 0: it saves nothing
@@ -51,7 +51,7 @@ struct HostAttempt {
   std::optional<Millis> notice;
   int64_t saved_ms = -1;
   uint32_t saves = 0;
-  std::optional<Cause> prepare_failed;  // kept before it is said; a next agent says it again
+  std::optional<Cause> prepare_failed;  // stored before it is reported; a next agent reports it again
   uint32_t script_life = 0;  // rises when the script's timers become void
 
   bool agent = false;
@@ -71,7 +71,7 @@ struct HostAttempt {
 class Cluster {
  public:
   Cluster(World& world, size_t hosts);
-  // Before anything runs. `began` hears of every agent and every script that starts.
+  // Before anything runs. `began` is called for every agent and every script that starts.
   void Connect(SimServer& server, std::function<void(const HostAttempt&)> began);
 
   FakeBackend& backend() { return backend_; }
