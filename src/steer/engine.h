@@ -144,7 +144,7 @@ class Engine {
   // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
   std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
   std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
-  std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without those already reported
+  std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without reported ones
   std::set<AttemptId> armed_;              // a deliberate interruption is scheduled for it
   Millis plan_cost_{0};
   bool committing_ = false;

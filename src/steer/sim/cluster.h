@@ -51,7 +51,7 @@ struct HostAttempt {
   std::optional<Millis> notice;
   int64_t saved_ms = -1;
   uint32_t saves = 0;
-  std::optional<Cause> prepare_failed;  // stored before it is reported; a next agent reports it again
+  std::optional<Cause> prepare_failed;  // stored before it is reported, perhaps twice
   uint32_t script_life = 0;  // rises when the script's timers become void
 
   bool agent = false;
