@@ -1,4 +1,4 @@
-// The log:PATTERN words of retry.on that a text holds. Pure.
+// The log:PATTERN entries of retry.on that a text contains. Pure.
 #pragma once
 
 #include <string>
