@@ -15,7 +15,7 @@ void Put64(std::string& out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(value >> 8 * i));
 }
 
-// Takes bytes off the front; what is not there is an end.
+// Takes bytes off the front; if there are too few, it fails.
 class Taker {
  public:
   explicit Taker(std::string_view bytes) : rest_(bytes) {}
