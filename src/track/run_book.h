@@ -52,7 +52,7 @@ struct RunQuery {
   ViewType view = ViewType::kActive;
   std::vector<Clause> filter;
   std::vector<OrderBy> order;  // then: newest first, then by id
-  bool any_order = false;      // for callers that need all of them: `limit` and what follows are ignored
+  bool any_order = false;      // to get all of them: `limit` and what follows are ignored
   std::optional<RunPlace> after;  // starts after it; then at `offset`
   size_t offset = 0;
   size_t limit = 1000;
