@@ -1,5 +1,5 @@
-// The one stream of a browser: jobs and runs as they change. What is told is encoded once for
-// all who listen, so that a listener costs its connection and little more.
+// The one stream of a browser: jobs and runs as they change. News is encoded once for all
+// listeners, so that a listener costs its connection and little more.
 #include <algorithm>
 #include <list>
 #include <memory>
@@ -17,7 +17,7 @@
 namespace athanor {
 namespace {
 
-constexpr Millis kStatesAfter{50};     // changes that come together are told together
+constexpr Millis kStatesAfter{50};     // changes that come together are sent together
 constexpr Millis kNumbersEvery{1000};
 constexpr Millis kCommentEvery{15'000};
 constexpr size_t kMostBehind = 64 << 10;  // bytes that one listener may have waiting
@@ -107,7 +107,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
     for (const auto& reader : readers) {
       if (reader->behind) continue;
       if (reader->stream.backlog() > kMostBehind) {
-        // It misses what comes until its network has taken the rest, and is told so.
+        // It misses news until its network has accepted the rest, and is told so.
         reader->behind = true;
         reader->stream.OnDrained([weak = weak_from_this(), reader] {
           reader->behind = false;

@@ -1,5 +1,5 @@
-// The native door's interruptions: take a job's machine away, look at its checkpoints, go on
-// from one of them.
+// The native door's interruptions: take a job's machine away, list its checkpoints, continue from
+// one of them.
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -107,7 +107,7 @@ void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
     draft->parent = record.id.ToString();
     draft->resume_job = record.id.ToString();
     draft->resume_from = checkpoint;
-    draft->same_as.clear();  // it goes on; it does not repeat
+    draft->same_as.clear();  // it continues; it does not repeat
   }
   Enter(context, std::move(draft), call);
 }

@@ -68,7 +68,7 @@ Result<FilterPattern> FilterPattern::Parse(std::string_view text) {
     terms->push_back(std::move(term));
     rest = Trim(rest);
   }
-  // As AWS documents it: beside other terms those with a question mark do not count.
+  // As AWS documents it: next to other terms, those with a question mark do not count.
   if (!pattern.all_.empty() || !pattern.none_.empty()) pattern.any_.clear();
   return pattern;
 }

@@ -1,4 +1,4 @@
-// The page itself: its files from the program, and how a browser becomes somebody.
+// The page itself: its files from the program, and how a browser gets a session.
 #include <array>
 #include <memory>
 
