@@ -34,7 +34,7 @@ TEST(Ulid, KnownTextsHaveKnownBits) {
   const auto id = Ulid::Parse("01ARYZ6S41TSV4RRFFQ69G5FAV");
   ASSERT_TRUE(id);
   EXPECT_EQ(id->ToHex().substr(0, 12), "01563df36481");
-  // Letters that are easily misread stand for the digits they look like.
+  // Letters that are easily misread count as the digits they look like.
   EXPECT_EQ(Ulid::Parse("0LARYZ6S4ITSV4RRFFQ69G5FAV"), id);
   EXPECT_EQ(Ulid::Parse("O1ARYZ6S41TSV4RRFFQ69G5FAV"), id);
 }
