@@ -20,7 +20,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kShownMetrics = 4;  // when nobody says which
+constexpr size_t kShownMetrics = 4;  // if none is given
 constexpr size_t kShownParams = 3;
 
 // "loss" is a metric unless it is one of the run's own attributes; backticks where needed.

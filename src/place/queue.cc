@@ -211,7 +211,7 @@ class Planner {
   std::vector<Hold> holds_;
   std::vector<RunningJob> started_;
   std::vector<Decision> decisions_;
-  std::vector<size_t> sharing_;  // placed, and to see the GPUs that nobody reserved
+  std::vector<size_t> sharing_;  // placed, and to see the GPUs that no job reserved
   std::vector<size_t> blocked_;  // in line order; the first is the head
 
   Room head_need_;

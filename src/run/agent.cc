@@ -602,7 +602,7 @@ int Agent::Leave(const Cause& cause) {
   Wake();
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
-  mlflow_.reset();  // nobody tells it of a fence any more
+  mlflow_.reset();  // it is not told about a fence any more
   return 0;
 }
 

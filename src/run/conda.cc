@@ -29,7 +29,7 @@ Result<Tool> FindTool(const EnvironmentOptions& options) {
                    ""});
 }
 
-// Records are <name>-<version>-<build>.json; pip's own packages are found as ever.
+// Records are <name>-<version>-<build>.json; pip's own packages are found as usual.
 std::string CondaPackages(const std::string& dir) {
   std::string text;
   const auto records = ListDir(JoinPath(dir, "conda-meta"));

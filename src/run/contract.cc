@@ -232,7 +232,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_USER_ARGS"] = UserArgs(spec, paths).dump();
   env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
   env["SM_MODULE_NAME"] = ModuleName(spec);
-  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework's stands between
+  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework is in between
   env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
   env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";

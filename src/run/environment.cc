@@ -80,7 +80,7 @@ class Venv {
     out.cached = !found.built;
     out.variables["PATH"] = found.dir + "/bin:" + PathOf(options_.base);
     out.variables["VIRTUAL_ENV"] = found.dir;
-    // What the system has, not what a user installed beside it.
+    // What the system has, not what a user installed in addition.
     if (over_system()) out.variables["PYTHONNOUSERSITE"] = "1";
     // Python treats an empty one as unset.
     if (options_.base.contains("PYTHONHOME")) out.variables["PYTHONHOME"] = "";

@@ -74,7 +74,7 @@ class Finder {
   }
 
   std::vector<std::string> found;
-  std::vector<std::string> configs;  // of embeddings, which lie beside event files
+  std::vector<std::string> configs;  // of embeddings, which are next to event files
 
  private:
   static bool Skipped(const std::string& name, int depth) {

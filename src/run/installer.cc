@@ -28,8 +28,8 @@ std::string HostOf(const std::string& url) {
   return authority.substr(0, authority.rfind(':'));
 }
 
-// Pythons before 3.11 take a word as it stands, later ones also quoted; a word is
-// quoted only if it must be.
+// Pythons before 3.11 read a word literally, later ones also quoted; a word is quoted only if it
+// must be.
 Result<std::string> NetrcWord(const std::string& word) {
   const bool control =
       std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20; });

@@ -411,7 +411,7 @@ class Preparer {
   ContractPaths paths_;
   CheckpointPlace place_;
   uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
-  std::string code_dir_;  // where the source lies outside
+  std::string code_dir_;  // the path of the source outside
   Prepared out_;
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;

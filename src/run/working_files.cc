@@ -67,7 +67,7 @@ class Patterns {
 // Deleted in an overlay.
 bool IsWhiteout(const struct stat& info) { return S_ISCHR(info.st_mode) && info.st_rdev == 0; }
 
-// "Permission denied" of "open runs/x: Permission denied": the name stands beside it.
+// "Permission denied" of "open runs/x: Permission denied": the name is shown next to it.
 std::string Unreadable(const Error& error) {
   const size_t colon = error.what.rfind(": ");
   return "it cannot be read: " +

@@ -43,7 +43,7 @@ class HashCache {
   struct Row {
     std::string_view path;
     std::string_view sha256;
-    std::string_view whole;  // as it stands in the file
+    std::string_view whole;  // as it is in the file
     FileStamp stamp;
   };
   static bool ParseRow(std::string_view text, Row& row);

@@ -116,7 +116,7 @@ class Looks {
     try {
       helper_ = std::thread([this] { Help(); });
     } catch (const std::system_error&) {
-      files_ = 0;  // no thread to be had: this one does it alone
+      files_ = 0;  // no thread available: this one does it alone
     }
   }
 

@@ -21,7 +21,7 @@ struct Token {
   enum class Kind { kWord, kQuoted, kOperator, kEnd };
   Kind kind = Kind::kEnd;
   std::string text;  // without quotes; of a word whose key was quoted: with the key unquoted
-  std::string raw;   // as it stands in the filter
+  std::string raw;   // as it is in the filter
   size_t prefix = 0;  // of a word with a quoted key: the length of "type."; else 0
 };
 

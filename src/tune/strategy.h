@@ -3,7 +3,7 @@
 // any x86-64 machine: resuming is replaying.
 //
 // Strategies: random; sobol (a scrambled low-discrepancy sequence); grid (every combination of
-// levels once, failed ones once more at the end); bayes (a warped Gaussian process, log expected
+// levels once, failed ones again at the end); bayes (a warped Gaussian process, log expected
 // improvement, running trials fantasised, failures learnt); tpe (a multivariate tree of Parzen
 // estimators, for many dimensions or trials); automatic, which takes bayes up to kBayesTrials
 // trials and kBayesDimensions dimensions and tpe beyond.

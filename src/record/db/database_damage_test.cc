@@ -223,7 +223,7 @@ TEST(DatabaseDamage, WhatIsNotOnTheBrokenPageIsReadAndWrittenAsBefore) {
   EXPECT_TRUE(Insert(**database, 5000, 5010).ok());
 }
 
-// By another connection, which stays beside the one of the test.
+// By another connection, which stays open next to the test's own.
 void TakeLogIn(const std::string& path) {
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, CheckedVfsName()),

@@ -1,5 +1,5 @@
-// Any bytes as a log's index beside two streams: every stored byte is read
-// exactly once, in its stream's order, and a second opening has nothing to repair.
+// Any bytes as the index of a log with two streams: every stored byte is read exactly once, in its
+// stream's order, and a second opening has nothing to repair.
 #include <cstdint>
 #include <cstdlib>
 #include <map>

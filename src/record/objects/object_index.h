@@ -131,7 +131,7 @@ class ObjectIndex {
   std::deque<Turn*> turns_;       // GUARDED_BY(turns_mutex_)
   bool leading_ = false;          // GUARDED_BY(turns_mutex_)
   std::condition_variable asked_;
-  size_t begun_ = 0;              // turns that nobody waits for yet; GUARDED_BY(turns_mutex_)
+  size_t begun_ = 0;              // turns without a waiter yet; GUARDED_BY(turns_mutex_)
   bool ending_ = false;           // GUARDED_BY(turns_mutex_)
   std::vector<Doomed> doomed_;    // of the batch; only its leader uses it
 

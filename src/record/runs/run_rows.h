@@ -46,8 +46,8 @@ enum class LabelKind : uint8_t {
   kVersionTag,         // owner: VersionOwner
   kLoggedTag,          // owner: the logged model's id
   kLoggedParam,
-  kModelNote,          // of ours, not shown; owner: the model's name
-  kVersionNote,        // of ours, not shown; owner: VersionOwner
+  kModelNote,          // internal, not shown; owner: the model's name
+  kVersionNote,        // internal, not shown; owner: VersionOwner
 };
 
 struct Label {

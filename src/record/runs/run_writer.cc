@@ -14,7 +14,7 @@ namespace athanor {
 namespace {
 
 constexpr std::chrono::milliseconds kSoon{50};
-constexpr size_t kFew = 64;  // batches that nobody waits for, in one transaction
+constexpr size_t kFew = 64;  // batches without a waiter, in one transaction
 constexpr size_t kMany = 128;
 
 }  // namespace
@@ -38,7 +38,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   const std::function<void()> on_loss;
   const RowsOf rows_of;
   std::vector<Waiting> next;
-  std::deque<JobId> later;             // nobody waits for them; all before a Write go with it
+  std::deque<JobId> later;             // nothing waits for them; all before a Write are written with it
   std::map<JobId, bool> whole;            // of each in `later`
   bool writing = false;
   bool soon = false;  // a timer will call Trickle

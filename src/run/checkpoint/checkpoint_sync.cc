@@ -385,7 +385,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
     return Trouble(std::move(kept).error());
   }
   CheckpointManifest manifest = ManifestOfPending();
-  if (manifest.files == committed_files_) {  // touched, or written anew with the same bytes
+  if (manifest.files == committed_files_) {  // touched, or written again with the same bytes
     committed_ = std::move(pending_->files);
     pending_.reset();
     return std::nullopt;

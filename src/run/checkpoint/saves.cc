@@ -15,7 +15,7 @@ constexpr size_t kRemembered = 7;
 
 struct NumberAt {
   std::string word;  // letters before it, lower case
-  bool apart;        // something stands between word and number, or there is no word
+  bool apart;        // something is between word and number, or there is no word
   bool last;         // nothing but an extension comes behind it in its component
   int64_t value;
 };

@@ -244,7 +244,7 @@ void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
   if (!taken) responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE", "the agent is stopping"));
 }
 
-// What stands behind the '#' of a link, "/experiments/4/runs/RUN", a browser takes along.
+// The browser keeps what follows the '#' of a link, "/experiments/4/runs/RUN".
 Response MlflowProxy::Impl::ToPage() const {
   if (options.page.empty()) {
     return Refusal(404, "ENDPOINT_NOT_FOUND", "the server of this job has no page: `ath ui`");

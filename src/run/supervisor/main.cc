@@ -21,7 +21,7 @@
 namespace athanor::supervisor {
 namespace {
 
-// Must come before /proc is mounted anew: the old one knows us by our outer pid.
+// Must come before /proc is mounted again: the old one knows us by our outer pid.
 Status WriteStatus(const std::string& path) {
   ProcessInfo self;
   ATHANOR_TRY(const std::string stat, ReadWhole("/proc/self/stat", 4096));

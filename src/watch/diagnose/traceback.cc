@@ -272,7 +272,7 @@ class Reader {
     }
   }
 
-  // IPython's: the type stands before the header, the error at the end.
+  // IPython's: the type is before the header, the error at the end.
   void ReadNotebook(std::string_view type) {
     begin_ = at_++;
     prefix_.clear();

@@ -23,7 +23,7 @@ std::string Base64Core(std::string_view value, size_t skipped) {
   return all.substr(first, last - first);
 }
 
-// `safe` beside letters, digits and -_.~ stays as it is; blanks become `blank`.
+// `safe`, like letters, digits and -_.~, stays as it is; blanks become `blank`.
 std::string Escape(std::string_view value, std::string_view safe, std::string_view blank,
                    bool upper) {
   std::string text;
