@@ -28,7 +28,7 @@ bool IsLetter(char c) {
 }
 
 // Removes "12" or "1.5" from the front. No sign, no exponent: neither a size nor a duration has
-// one. Empty when there is no digit or it cannot be exact.
+// one. Empty if there is no digit or it cannot be exact.
 std::optional<double> TakeNumber(std::string_view& text) {
   size_t end = 0;
   size_t digits = 0;

@@ -394,7 +394,7 @@ class Server {
     plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
   }
 
-  // How often this kind of machine is lost: measured here, else assumed, and said so.
+  // How often this kind of machine is lost: measured here, otherwise assumed, and marked as such.
   void AddLossRate(const JobRecord& record, AttemptPlan& plan) const {
     const auto& attempt = *record.current();
     auto known = losses_->Of(plan.instance_type, attempt.spot);

@@ -378,7 +378,7 @@ Result<PreflightOutcome> Preflight::Run() {
     return check.verdict == Verdict::kFail;
   });
   Report(checks, EstimateRun(facts_), outcome.passed);
-  std::fflush(stdout);  // before what is said about it
+  std::fflush(stdout);  // before what is reported about it
   if (outcome.passed) {
     // Newest first: a job that was gone on from cannot go before.
     for (auto id = jobs_.rbegin(); id != jobs_.rend(); ++id) {

@@ -23,7 +23,7 @@ constexpr Millis kCommentEvery{15'000};
 constexpr size_t kMostBehind = 64 << 10;  // bytes that one listener may have waiting
 constexpr size_t kMostJobs = 500;         // in one turn; beyond, a page reads its list again
 constexpr size_t kMostMetrics = 1000;     // in one frame
-constexpr size_t kMostRuns = 256;         // of which it is known what was told
+constexpr size_t kMostRuns = 256;         // for which it is known what was sent
 
 class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
  public:
@@ -244,7 +244,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
   DoorContext& context_;
   LiveNews news_;
   std::list<std::shared_ptr<Reader>> readers_;  // shared with what waits for their network
-  std::map<JobId, Counts> counts_;              // of what was told
+  std::map<JobId, Counts> counts_;              // of what was sent
   bool reading_ = false;                        // summaries; their frames go out in order
   Millis numbers_at_{0};
   std::optional<Millis> turn_at_;

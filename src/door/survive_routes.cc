@@ -112,7 +112,7 @@ void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
   Enter(context, std::move(draft), call);
 }
 
-// A terminal state has no way out: going on is a new job with the old one's checkpoint.
+// A terminal state is final: continuing means a new job with the old one's checkpoint.
 void Resume(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());

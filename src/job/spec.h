@@ -161,7 +161,7 @@ struct JobSpec {
   std::string run;  // display name inside the experiment; empty means the name
   std::vector<std::string> command;  // argv; with `shell`, one string for sh -c
   bool shell = false;
-  std::string entry;  // the script inside the source, when one could be told
+  std::string entry;  // the script inside the source, if it is known
   std::vector<Param> params;
   std::map<std::string, std::string> env;        // asked for by the user
   std::map<std::string, std::string> inherited;  // PATH and similar, of the submitting shell

@@ -28,8 +28,8 @@ Cause UnreadNote(const JobSpec& spec, const std::vector<std::string>& names, boo
 // What such a note, among the last events of the job, says about the newest attempt that ended.
 std::vector<UnreadParam> UnreadParams(const JobRecord& record, const std::vector<StoredEvent>& last);
 
-// "lr=0.9, wd=0.1 were not read by the script", or, when that is not sure, "there is no sign that the
-// script read lr=0.9 ...". Not for an empty list.
+// "lr=0.9, wd=0.1 were not read by the script", or, if that is not certain, "there is no sign that
+// the script read lr=0.9 ...". Not for an empty list.
 std::string UnreadText(const std::vector<UnreadParam>& params);
 // The same for one parameter, to show next to its value: "not read by the script".
 std::string UnreadMark(bool sure);

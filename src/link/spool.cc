@@ -161,7 +161,7 @@ Result<SpoolSegments> SpoolSegments::Open(UniqueFd dir, Options options) {
   segments.dir_fd_ = std::move(dir);
   segments.options_ = options;
   ATHANOR_CHECK_OK(segments.Adopt());
-  (void)segments.TopUp();  // said again by the first Poll
+  (void)segments.TopUp();  // reported again by the first Poll
   return segments;
 }
 

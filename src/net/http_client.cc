@@ -138,7 +138,7 @@ struct HttpClient::Impl {
     HttpReply reply;
     bool head_seen = false;
     bool any_byte = false;
-    Status sink;  // what the body's destination said
+    Status sink;  // the result of the body's destination
 
     explicit Conversation(const HttpCall& the_call)
         : call(the_call), parser(the_call.method == "HEAD") {}

@@ -42,7 +42,7 @@ struct SigV4Error {
 
 // How the body is covered by the signature.
 enum class SigV4Payload {
-  kNone,                      // nothing said: services other than S3 sign the body's sha256
+  kNone,                      // not given: services other than S3 sign the body's sha256
   kSha256,                    // that digest, in SigV4Claim::payload
   kUnsigned,
   kSignedChunks,              // aws-chunked, each chunk signed

@@ -44,7 +44,7 @@ struct WaitingJob {
   WallTime not_before;     // back-off; 0: none
   Millis hold_limit{0};    // it gives its room back this long after being placed: set-up, time
                            // limit and stop grace together; 0: unknown
-  uint32_t overtaken = 0;  // as the last Decision on it said
+  uint32_t overtaken = 0;  // from the last Decision about it
 };
 
 struct RunningJob {

@@ -19,7 +19,7 @@ struct Shortage {
 };
 
 std::string Of(std::string_view need, std::string free, std::string_view all) {
-  // "1.5 CPUs" of "2 CPUs": the unit is said once, by the need.
+  // "1.5 CPUs" of "2 CPUs": the unit is shown once, with the need.
   free.resize(free.find(' '));
   return fmt::format("needs {}; {} of {} free", need, free, all.substr(0, all.find(' ')));
 }

@@ -141,7 +141,7 @@ class Agent {
   void Watch();       // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
-  std::optional<int64_t> StopGrace();  // of the stop that it was told of
+  std::optional<int64_t> StopGrace();  // of the stop that it knows about
   void Wake();
   int WatchTimeout() const;
   void CheckLimits();

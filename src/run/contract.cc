@@ -86,7 +86,7 @@ Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
   const auto command = SubstituteCommand(spec, [&paths](std::string_view name) {
     return std::optional(paths.inside + "/input/data/" + std::string(name));
   });
-  if (!command) return args;  // said when the script is started
+  if (!command) return args;  // reported when the script is started
   for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
     args.push_back((*command)[at]);
   }

@@ -230,7 +230,7 @@ void Survival::Hung(const Hang& hang) {
 
 void Survival::KeepLast(bool clean) {
   if (!sync_) return;
-  shipper_->CatchUp(kLastNotes);  // a save that was told of just before the end
+  shipper_->CatchUp(kLastNotes);  // a save that was reported just before the end
   auto kept = sync_->FinalSync(clean);
   if (!kept) {
     shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +

@@ -128,7 +128,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
       dropped.at = now;
       dropped.trial = trial.number;
       dropped.outcome = TrialState::kStopped;
-      dropped.value = trial.value;  // of a trial that was to go on
+      dropped.value = trial.value;  // of a trial that was to continue
       dropped.step = trial.step;
       dropped.cause = {"study_over", "the study ended before it began", "", ""};
       plan.event = std::move(dropped);

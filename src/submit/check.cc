@@ -270,7 +270,7 @@ std::vector<std::string> SimpleWords(const JobSpec& spec) {
   if (!spec.shell) return spec.command;
   if (spec.command.empty()) return {};
   const std::string_view text = Trim(spec.command.front());
-  // '$' stays: "train.py --lr ${lr}" is still simple; words with it are not looked at.
+  // '$' stays: "train.py --lr ${lr}" is still simple; words with it are not checked.
   if (text.find_first_of("\n;&|<>()`\"'\\*?[#~") != std::string_view::npos) return {};
   std::vector<std::string> words;
   for (auto& word : Split(ReplaceAll(std::string(text), "\t", " "), ' ')) {

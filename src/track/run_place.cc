@@ -56,7 +56,7 @@ bool TakeValue(Taker& from, RunPlace::Value& value) {
   value.number = std::bit_cast<double>(number);
   value.text = text;
   value.is_text = is_text != 0;
-  // A value that is no number would be in no order with others.
+  // A value that is not a number could not be ordered with others.
   return value.rank != SortValue::Rank::kValue || !std::isnan(value.number);
 }
 

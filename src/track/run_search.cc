@@ -91,8 +91,8 @@ class RunBook::Finder {
     if (moves_ != table.moves()) return false;
     FindKeys();
     const size_t end = at_ + std::min(most, size_ - at_);
-    // Runs are added as they begin, and mostly asked for newest first: from the end, so that most are
-    // seen to be behind the page at once.
+    // Runs are added as they begin, and mostly asked for newest first: from the end, so that most
+    // are known at once to come after the page.
     upwards_ = by_start_ && query_.order[0].ascending;
     if (!SeePlain(end)) {
       for (; at_ < end; ++at_) See(PlaceAt(at_));

@@ -9,7 +9,7 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kLevels = 5;  // a grid takes of a range when it is not told
+constexpr size_t kLevels = 5;  // values that a grid takes of a range by default
 
 double Stretched(const Parameter& p, double u) {
   if (p.kind == Kind::kConstant) return 0;

@@ -19,7 +19,7 @@ tl::unexpected<Error> Wrong(std::string what) {
   return Fail(ErrorCode::kInvalid, "Invalid filter pattern: " + std::move(what));
 }
 
-// A quoted phrase at the start of `rest`, which is moved behind it.
+// A quoted phrase at the start of `rest`, which is moved past it.
 Result<std::string> TakePhrase(std::string_view& rest) {
   std::string phrase;
   for (size_t i = 1; i < rest.size(); ++i) {

@@ -37,7 +37,7 @@ struct LogPage {
   LogPosition before;            // right before the first of them
   LogPosition after;             // where the next page begins
   size_t bytes = 0;              // as counted for `want.bytes`
-  size_t read = 0;               // bytes of the store, behind the start
+  size_t read = 0;               // bytes of the store, after the start
   bool more = false;             // stopped by a limit, not by the end
 };
 

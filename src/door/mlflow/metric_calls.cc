@@ -99,7 +99,7 @@ struct ModelNote {
   ModelMetric metric;
 };
 
-// A metric may be said to be of a model, too, on some data set (MLflow 3).
+// A metric may also belong to a model, on some data set (MLflow 3).
 Status AddNote(const Mlflow& mlflow, const Json& metric, const Point& point, JobId run,
                std::vector<ModelNote>& notes) {
   const auto text = [&metric](const char* name) {

@@ -61,7 +61,7 @@ class ShapeCheck {
   std::string mistyped_;
 };
 
-// "ResourceConfig" -> "resourceConfig", behind `path` and a dot unless that is empty.
+// "ResourceConfig" -> "resourceConfig", after `path` and a dot unless that is empty.
 std::string Below(std::string_view path, std::string_view key);
 std::string Member(std::string_view path, size_t index);  // from 0: "path.1.member"
 

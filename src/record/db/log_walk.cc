@@ -15,7 +15,7 @@ constexpr uint32_t kVersion = 3007000;
 constexpr size_t kSummedOfHeader = 24;
 constexpr size_t kSummedOfFrame = 8;
 constexpr size_t kUsualPage = 4096;
-constexpr int kMostLooks = 64;  // for a flipped bit: behind real damage there may be many frames
+constexpr int kMostLooks = 64;  // for a flipped bit: after real damage there may be many frames
 constexpr size_t kBlockBytes = 1 << 20;
 
 uint32_t BigAt(std::string_view bytes, size_t at) {

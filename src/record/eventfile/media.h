@@ -20,7 +20,7 @@ namespace athanor {
 
 struct MediaSeries {
   std::string kind;  // histogram, image, audio, text, pr_curve, graph, hparams or tensor
-  std::string name;  // the tag, behind its sub-run: "val/confusion"
+  std::string name;  // the tag, after its sub-run: "val/confusion"
   uint64_t count = 0;
   int64_t last_step = 0;
 };

@@ -32,7 +32,7 @@ struct ScalarColumn {
 struct LoadedFile {
   std::string name;
   uint64_t bytes = 0;
-  uint64_t torn = 0;  // bytes of a tail that is no whole record
+  uint64_t torn = 0;  // bytes of a tail that is not a complete record
   std::vector<EventDamage> damage;
 };
 

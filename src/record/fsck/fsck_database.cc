@@ -78,7 +78,7 @@ Status Checker::CheckIntegrity(Database& database) {
     std::map<std::string, uint64_t> strays;
     ATHANOR_CHECK_OK(EachRow(connection, "PRAGMA foreign_key_check",
                              [&](const Statement& row) { ++strays[std::string(row.Text(0))]; }));
-    strays.erase("outbox");  // each is told by CheckOutbox
+    strays.erase("outbox");  // CheckOutbox reports each of them
     for (const auto& [table, count] : strays) {
       Add("database", fmt::format("{} rows of table {} belong to no job", count, table),
           "PRAGMA foreign_key_check", kRestore, layout_.database());
@@ -195,7 +195,7 @@ Status Checker::CheckEvents(Database& database) {
         [&](const Statement& row) {
           const auto job = JobId::Parse(row.Text(0));
           report_.events += static_cast<uint64_t>(row.Int(1));
-          if (!job || !event_seq_.contains(*job)) return;  // told as a stray row
+          if (!job || !event_seq_.contains(*job)) return;  // reported as a stray row
           seen.insert(*job);
           const auto told = static_cast<int64_t>(event_seq_[*job]);
           if (row.Int(2) != 1 || row.Int(3) != row.Int(1) || row.Int(3) != told) {

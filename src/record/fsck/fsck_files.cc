@@ -65,7 +65,7 @@ void Checker::NameBundle(const std::string& sha256, const std::string& what) {
   NameBlob(sha256, std::nullopt, what);
   const std::string path = fmt::format("{}/{}/{}", layout_.blobs(), sha256.substr(0, 2), sha256);
   const auto text = ReadFile(path, kManifestTextLimit);
-  if (!text) return;  // told with the blobs
+  if (!text) return;  // reported with the blobs
   auto manifest = ReadManifest(*text);
   if (!manifest) {
     Add("blob", "the listing of " + what + " cannot be read", manifest.error().what,

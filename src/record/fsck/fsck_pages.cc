@@ -11,7 +11,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kMostPages = 20;  // told one by one
+constexpr size_t kMostPages = 20;  // reported one by one
 constexpr char kRebuild[] =
     "ath fsck --repair    makes the file anew from its tables: nothing is lost";
 constexpr char kRestore[] =

@@ -52,7 +52,7 @@ struct LogEntry {
   int64_t wall_ms = 0;
   std::string bytes;     // ends at a line end unless the line was still open when shipped
   bool damaged = false;  // damaged: these are the bytes that the disk has now
-  LogCursor after{};     // right behind this entry
+  LogCursor after{};     // just after this entry
 };
 
 class LogStore {

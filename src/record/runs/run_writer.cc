@@ -38,7 +38,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   const std::function<void()> on_loss;
   const RowsOf rows_of;
   std::vector<Waiting> next;
-  std::deque<JobId> later;             // nothing waits for them; all before a Write are written with it
+  std::deque<JobId> later;             // nothing waits for them; written with the next Write
   std::map<JobId, bool> whole;            // of each in `later`
   bool writing = false;
   bool soon = false;  // a timer will call Trickle

@@ -214,7 +214,7 @@ void CallSpool::Done(uint64_t seq) {
     waiting_ -= std::min(waiting_, next - file.read);
     file.read = next;
   }
-  // Numbers go on from the state, so an emptied file needs no successor.
+  // Numbers continue from the state, so an emptied file needs no successor.
   const bool emptied = files_.size() == 1 && file.read == file.size;
   if (emptied && file.size >= limits_.file_bytes / 8 && ::ftruncate(file.fd.get(), 0) == 0) {
     file.size = file.read = 0;

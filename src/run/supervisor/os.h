@@ -38,7 +38,7 @@ class RecordFile {
   std::string path_;
   std::string name_;
   UniqueFd dir_;
-  UniqueFd reserved_;  // open temporary with disk behind it; used up by Replace
+  UniqueFd reserved_;  // open temporary with allocated disk space; used up by Replace
 };
 
 }  // namespace athanor::supervisor

@@ -1,5 +1,5 @@
-// Starts one rank: fork, cgroups, streams, limits, user, exec. A failure
-// before or in exec is told apart from a script that ran and failed.
+// Starts one rank: fork, cgroups, streams, limits, user, exec. A failure before or in exec is
+// distinguished from a script that ran and failed.
 #pragma once
 
 #include <sys/types.h>

@@ -28,7 +28,7 @@ struct ScriptPlan {
   Millis checkpoint_every{0};  // 0: it saves nothing
   std::vector<Cause> failures;  // how its first attempts end, when they get that far
   std::optional<Firing> rule;  // fires half-way, with this action
-  Cause rule_stop;             // what the agent stops itself with then; kind empty: goes on
+  Cause rule_stop;             // what the agent stops itself with then; kind empty: continues
   bool prepare_fails = false;
   bool ignores_notice = false;
   bool says_done = false;  // athanor.done() on a notice
@@ -43,7 +43,7 @@ struct HostAttempt {
   Script script = Script::kNone;
   Millis first_agent{0};  // the held time counts from here
   std::optional<Millis> left;  // its last agent left, was ended, or died with the host
-  std::optional<int64_t> final_word_held;  // when its last report was first said
+  std::optional<int64_t> final_word_held;  // when its last report was first sent
   ExitInfo exit;
   Cause cause;
   std::optional<Millis> started;

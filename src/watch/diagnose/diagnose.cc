@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kEvidenceLines = 8;
 constexpr size_t kLastLines = 30;
-constexpr size_t kNearLines = 3;     // at the end, where any words count
+constexpr size_t kNearLines = 3;     // at the end, where any text counts
 constexpr size_t kMostAfter = 10;   // lines that may follow a traceback that ended the script
 constexpr size_t kMostBetween = 80;  // lines of a launcher's own between a process's and its traceback
 
@@ -86,7 +86,7 @@ struct Tail {
       : lines(PlainLines(text)), tracebacks(ParseTracebacks(text)), aside(lines.size(), false) {
     for (const Traceback& one : tracebacks) {
       if (one.told != Told::kIgnored && one.told != Told::kAside) continue;
-      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with who told it
+      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with its reporter
       for (size_t i = begin; i < one.end; ++i) aside[i] = true;
     }
   }
@@ -195,7 +195,7 @@ std::optional<Traceback> FatalIn(const Tail& tail, const EndEvidence& evidence) 
     }
     return one;
   }
-  // Threads and child processes, when nothing else was said after them.
+  // Threads and child processes, if nothing else was printed after them.
   for (size_t i = all.size(); i-- > 0;) {
     if (all[i].told == Told::kAside && tail.After(all[i].end).empty()) return all[i];
   }

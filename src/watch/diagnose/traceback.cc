@@ -340,7 +340,7 @@ class Reader {
   const std::vector<std::string> lines_;
   size_t at_ = 0;
   size_t begin_ = 0;     // of the block being read
-  size_t rest_end_ = 0;  // behind its message's further lines
+  size_t rest_end_ = 0;  // after the further lines of its message
   std::string prefix_;
   bool group_ = false;     // the block being read is a group's own
   bool member_ = false;    // ... or one of its members

@@ -44,8 +44,8 @@ struct Traceback {
   std::vector<PythonError> members;  // of an exception group
   Told told = Told::kPlain;
   size_t begin = 0;        // its first line in PlainLines(log)
-  size_t end = 0;          // behind its last line there
-  size_t lines_after = 0;  // not empty ones behind it in the log, up to the end
+  size_t end = 0;          // after its last line there
+  size_t lines_after = 0;  // non-empty ones after it in the log, up to the end
 
   const PythonError& last() const { return chain.back(); }
   // The frames that lead to the cause: the worker's own if the last error only carried it over from

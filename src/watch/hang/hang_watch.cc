@@ -70,7 +70,7 @@ void HangWatch::SeeStep(std::optional<int64_t> step) {
   // A step that went back (a resume, the next epoch) only shows where it continues.
   if (step_ && *step > *step_ && watched_ > step_at_) {
     const auto took = static_cast<double>((watched_ - step_at_).count());
-    // As unsigned: from the least to the greatest int64 is no overflow.
+    // As unsigned: from the least to the greatest int64 does not overflow.
     const uint64_t steps = static_cast<uint64_t>(*step) - static_cast<uint64_t>(*step_);
     step_ms_.push_back(took / static_cast<double>(steps));
     report_ms_.push_back(took);

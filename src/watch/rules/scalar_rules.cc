@@ -19,7 +19,7 @@ struct Known {
   uint64_t points = 0;
   uint32_t run = 0;            // points in a row for which the condition was true
   std::optional<double> best;  // of values or of medians
-  uint32_t since_best = 0;     // points behind the best
+  uint32_t since_best = 0;     // points since the best
 };
 
 struct Entry {

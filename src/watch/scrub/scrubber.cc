@@ -120,7 +120,8 @@ std::string_view Scrubber::Feed(std::string_view bytes) {
   }
   const size_t open = patterns_->OpenEnd(text);
   const std::string_view shown = Pass(text, open);
-  // covered_ counts from the begin of what is held now; text may be a view of work_, not of held_.
+  // covered_ counts from the beginning of what is held now; text may be a view of work_, not of
+  // held_.
   held_.assign(text.substr(open));
   return shown;
 }

@@ -84,7 +84,7 @@ class Scrubber {
 
   std::shared_ptr<const SecretPatterns> patterns_;
   std::string held_;
-  size_t covered_ = 0;  // bytes at the begin of held_ that a marker stands for already
+  size_t covered_ = 0;  // bytes at the beginning of held_ that a marker already replaces
   std::string work_;
   std::string out_;
   uint64_t replaced_ = 0;
