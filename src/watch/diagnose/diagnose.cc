@@ -86,7 +86,7 @@ struct Tail {
       : lines(PlainLines(text)), tracebacks(ParseTracebacks(text)), aside(lines.size(), false) {
     for (const Traceback& one : tracebacks) {
       if (one.told != Told::kIgnored && one.told != Told::kAside) continue;
-      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with its reporter
+      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with the line before it
       for (size_t i = begin; i < one.end; ++i) aside[i] = true;
     }
   }
