@@ -198,7 +198,7 @@ def compiled(source, *libraries):
 
 @contextlib.contextmanager
 def scratch():
-    """A folder on the disk where the server's own would lie."""
+    """A folder on the disk where the server's own would be."""
     folder = tempfile.mkdtemp(prefix="athanor-bench-")
     try:
         yield folder
@@ -232,7 +232,7 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class Server:
-    """A server on an empty store in a folder of its own; a context manager."""
+    """A server on an empty store in its own folder; a context manager."""
 
     def __init__(self):
         self.root = tempfile.mkdtemp(prefix="athanor-bench-")

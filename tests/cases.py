@@ -21,7 +21,7 @@ MOST_DEATHS = 5  # of one binary or file; what is behind the last one is not run
 
 
 def run(command, log, timeout=3600, env=None, cwd=TREE):
-    """Runs a command with its output in a log of its own; its status, -1 for a time-out."""
+    """Runs a command with its output in its own log; returns its status, -1 for a timeout."""
     with open(log, "wb") as file:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file,
                                    stderr=subprocess.STDOUT, cwd=cwd,
@@ -157,7 +157,7 @@ def gtest_result(log):
     with open(log, errors="replace") as file:
         text = file.read()
     result = GtestResult([], [], [], None, False)
-    # Printed at a line's start, but after whatever a case left there without an end of line.
+    # Printed at the start of a line, but after what a case left there without a line end.
     ends = re.compile(r"\[ (RUN     | {6}OK| FAILED | SKIPPED) \] (\S+?)(?:, where .*)? ?(?:\(\d+ ms\))?$",
                       re.M)
     began = None
@@ -185,7 +185,7 @@ def gtest_alone(binary, case, log, **more):
 
 
 def of_case(text, case):
-    """The lines of a log that a GoogleTest case printed; all lines if it has none of its own."""
+    """The lines of a log that a GoogleTest case printed; all lines if there are none of it."""
     found = re.search(r"^\[ RUN      \] %s\n.*?^\[  FAILED  \]" % re.escape(case), text,
                       re.S | re.M)
     return (found.group(0) if found else text).splitlines()

@@ -1,4 +1,4 @@
-"""For plain pytest: what stands beside a test file can be imported, as when it is run by itself."""
+"""For plain pytest: files next to a test file can be imported, as when it is run alone."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the tests outside C++ share: a real server in a folder of its own, the real `ath`, and
+"""What the tests outside C++ share: a real server in its own folder, the real `ath`, and
 waiting by asking again until a deadline. Standard library only.
 
 The program under test lies in $ATHANOR_BUILD (default: build/ of this tree).
@@ -43,7 +43,7 @@ def until(condition, what, patience=None, longest_nap=0.1):
 
 
 def has_verb(verb):
-    """Whether `ath --help` lists the verb: none stands there before it works."""
+    """Whether `ath --help` lists the verb: none is listed before it works."""
     if not has_verb.known:
         text = subprocess.run([ATH, "--help"], stdout=subprocess.PIPE, text=True).stdout
         for line in text.partition("Everyday commands:")[2].partition("Options:")[0].splitlines():

@@ -83,7 +83,7 @@ def check_includes(tree):
             target = name.split("/")[0]
             if kind == '"':
                 if "/" not in name or target not in LEVEL:
-                    # A file generated beside the build, or a path that is not from src/.
+                    # A file generated in the build, or a path that is not from src/.
                     breaches.append('%s: includes "%s"; name it from src/, as "room/file.h"'
                                     % (path, name))
                     continue

@@ -1,4 +1,4 @@
-"""Runs the unittest cases of one file and writes what came of them as JSON, anew after each case,
+"""Runs the unittest cases of one file and writes their results as JSON, again after each case,
 so that a file that is killed in the middle still says what passed and which case was running.
 
     run_suite.py FILE RESULT [NAME...]

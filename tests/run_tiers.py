@@ -194,7 +194,7 @@ def show(tier):
 
 
 def run_again(tiers):
-    """Runs what failed once more, one at a time, now that nothing else runs here. Moves what
+    """Runs what failed again, one at a time, now that nothing else runs here. Moves what
     passes to the flaky ones, which it returns: (name, the first log, the second log)."""
     failures = [(tier, failure) for tier in tiers for failure in tier.failed if failure.again]
     if not failures or len(failures) > MOST_AGAIN:

@@ -1,4 +1,4 @@
-"""./test --stress N CASE…: runs chosen cases N times, several at once, beside a load, so that what
+"""./test --stress N CASE…: runs chosen cases N times, several at once, under load, so that what
 fails once in a hundred runs on a busy machine fails while somebody looks."""
 
 import concurrent.futures

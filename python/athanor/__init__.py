@@ -39,7 +39,7 @@ def in_job():
 
 
 def _start(spool):
-    """The telemetry functions: native, else pure Python."""
+    """The telemetry functions: native, otherwise pure Python."""
     if _os.environ.get("ATHANOR_PURE", "") in ("", "0"):
         try:
             from . import _core
@@ -86,7 +86,7 @@ def _start_or_nothing():
             from ._stop import open_control
             return _start(spool) + open_control(spool)
         except Exception:
-            pass  # a broken interpreter or file system: training goes on without us
+            pass  # a broken interpreter or file system: training continues without us
 
     def should_stop(step=None):
         """Whether to save and end now (no job here: never)."""
@@ -112,7 +112,7 @@ def stats():
 
 
 def __getattr__(name):
-    # What a training step does not need is imported when it is asked for.
+    # What a training step does not need is imported on demand.
     if name == "params":
         from ._job import load_params
         value = load_params()

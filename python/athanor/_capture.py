@@ -31,7 +31,7 @@ class _TooBig(Exception):
 
 
 class _Copier:
-    """Copies of tensors and arrays, on the CPU; containers are rebuilt, the rest is shared."""
+    """Copies tensors and arrays to the CPU; containers are rebuilt, everything else is shared."""
 
     def __init__(self, most=None):
         self.bytes = 0
@@ -117,7 +117,7 @@ def _number(name, default):
 
 
 class Capture:
-    """athanor.capture. Outside a job, and without ATHANOR_CAPTURE_DIR, it keeps nothing."""
+    """athanor.capture. Outside a job, and without ATHANOR_CAPTURE_DIR, it stores nothing."""
 
     def __init__(self, folder, requests=None, mark=None):
         self.error = None  # the last one of its own, which never reaches the script
@@ -195,7 +195,7 @@ class Capture:
         self._versions.remember()
         self._model, self._optimizer = model, optimizer
         self._ring.append(entry)
-        # Before the oldest goes: the step that made someone ask is more likely to be there.
+        # Before the oldest is dropped: the step that caused the request is more likely to be there.
         self._answer()
         while (len(self._ring) > self._most_steps
                or sum(kept["bytes"] for kept in self._ring) > self._most_bytes):

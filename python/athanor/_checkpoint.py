@@ -1,4 +1,4 @@
-"""Checkpoints: when to save, and saving so that a file is whole or not there."""
+"""Checkpoints: when to save, and how to save so that a file is complete or absent."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from time import monotonic, perf_counter_ns
 from . import _term
 from ._job import checkpoint_dir, rank
 
-TEMPORARY = ".~tmp-"  # a save under way; the agent passes over what begins with .~
+TEMPORARY = ".~tmp-"  # a save in progress; the agent skips names that begin with .~
 _PATTERN = "step-{step}"
 _EVERY_MS = 600_000
 _NO_ANSWER = object()
@@ -125,12 +125,12 @@ _cleaned = set()
 
 
 def _mine():
-    # Ranks of one host may have process ids of their own each.
+    # Ranks of one host may each have their own process ids.
     return "%s%s-%d-" % (TEMPORARY, os.uname().nodename, rank())
 
 
 def temporary_path(folder, name):
-    """Tells whose it is, so that leftovers of the dead can be told from saves under way.
+    """Says whose it is, so that leftovers of dead processes differ from saves in progress.
 
     With a dot that is not its first letter: torch.save() wants a name before the last one.
     """
@@ -172,7 +172,7 @@ def _file_name(step, name):
 
 
 def _what_was_written(temporary):
-    """(path, suffix): numpy.save and others put an ending of their own behind the path."""
+    """(path, suffix): numpy.save and others append their own suffix to the path."""
     if os.path.lexists(temporary):
         return temporary, ""
     folder, base = os.path.split(temporary)
@@ -207,14 +207,14 @@ def _kept():
 
 
 def _prune(folder, step, name):
-    """Removes checkpoints of before this step that `checkpoints.keep` does not ask for."""
+    """Removes checkpoints from before this step that `checkpoints.keep` does not keep."""
     keep = _kept()
     if not keep:
         return
     try:
         older = sorted(pair for pair in _steps(os.listdir(folder), name) if pair[0] < step)
     except OSError:
-        return  # a file system that does not answer: training goes on
+        return  # a file system that does not answer: training continues
     for _, entry in older[:max(0, len(older) - (keep - 1))]:
         remove(os.path.join(folder, entry))
 
@@ -223,7 +223,7 @@ def make_checkpoint(record, saved):
     """checkpoint(), which tells `record` (the spool) and `saved` (the clock) of each save."""
 
     def checkpoint(step, save_fn, name=None):
-        """Save so that the checkpoint is whole or not there; returns its path.
+        """Save so that the checkpoint is complete or absent; returns its path.
 
         save_fn(path) writes one file, or makes a folder, at a temporary path beside the final
         one. The name is "step-<step>" with the ending of `name`, where {step} stands for the step:

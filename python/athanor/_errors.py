@@ -1,4 +1,4 @@
-"""What the package raises when Athanor says no: what happened, why, and what to do next."""
+"""What the package raises when Athanor refuses: what happened, why, and what to do next."""
 
 import json
 import re

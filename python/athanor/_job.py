@@ -1,4 +1,4 @@
-"""What a script may ask about its job. Not telemetry: a wrong question raises."""
+"""What a script can ask about its job. Not telemetry: a wrong name raises."""
 
 import os
 
@@ -78,7 +78,7 @@ def load_params():
     path = os.environ.get("ATHANOR_PARAMS_FILE")
     if not path:
         return Params()
-    # A copy of the file: to open that one would count as reading all of it.
+    # A copy of the file: opening the original would count as reading all of it.
     folder = os.environ.get("ATHANOR_PARAMS_DIR")
     if folder:
         path = folder + "/values.json"

@@ -1,4 +1,4 @@
-"""How a job or a run looks in a notebook, and keeps looking while it goes on."""
+"""How a job or a run looks in a notebook, also while it continues."""
 
 import html
 

@@ -1,4 +1,4 @@
-"""The spool writer in pure Python: used where the native core could not be built.
+"""The spool writer in pure Python: used if the native core could not be built.
 
 Writes exactly the bytes of src/link/spool_writer.h; the format is described in
 src/link/spool_layout.h, and a test compares the two byte for byte.
@@ -34,7 +34,7 @@ _STUCK = 1000
 
 
 def _to_float(value):
-    """A float, or None for what is not a number."""
+    """A float, or None if it is not a number."""
     if isinstance(value, (str, bytes, bytearray)):
         return None  # float() would parse them, which hides mistakes
     try:
@@ -132,7 +132,7 @@ class Claimer:
             if segment is not None:
                 return segment
         if len(serials) < _TRIES_AT_ONCE:
-            self.seen = 0  # a claimer that died half-way leaves a low one free
+            self.seen = 0  # a process that died while claiming leaves a low one free
         return None
 
 
@@ -196,14 +196,14 @@ def open_spool(directory):
                 take(claimed)
                 if capacity >= size:
                     return True
-                close()  # a segment too small for one record is of no use
+                close()  # a segment that is too small for one record is useless
             last_try = now
         pending += 1
         dropped += 1
         return False
 
     def append_named(name, flags, step, now, value):
-        """Under the lock: defines `name` and puts the point behind it."""
+        """Under the lock: defines `name` and puts the point after it."""
         nonlocal used, apart, names, bad
         try:
             text = name.encode()
@@ -353,7 +353,7 @@ def open_spool(directory):
             bad += 1
 
     def checkpoint(*args):
-        """Say that a checkpoint is whole on disk."""
+        """Say that a checkpoint is complete on disk."""
         nonlocal bad
         try:
             step, save_ns = map(_to_int, args)

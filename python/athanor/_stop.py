@@ -122,7 +122,7 @@ def open_control(directory):
         try:
             if words is None and not find():
                 return _NO_REQUESTS
-            # Each number stands for itself: no seqlock.
+            # Each number is independent: no seqlock.
             return longs[_EVERY], words[_CHECKPOINT_NOW], words[_CAPTURE_NOW]
         except Exception:
             return _NO_REQUESTS

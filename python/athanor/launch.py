@@ -30,7 +30,7 @@ class JobFailed(AthanorError):
 
 
 def find_ath():
-    """ATHANOR_BIN, then the PATH, then the build this package lies in."""
+    """ATHANOR_BIN, then the PATH, then the build that contains this package."""
     named = os.environ.get("ATHANOR_BIN")
     if named:
         return named
@@ -109,7 +109,7 @@ def _number(value):
 
 
 class Outputs:
-    """What a job kept: its model, its output, and the files it left."""
+    """What a job stored: its model, its output, and the files it left."""
 
     def __init__(self, run):
         self._run = run
@@ -168,7 +168,7 @@ class Run:
 
     @property
     def outputs(self):
-        """What the job kept: .list() and .download(folder)."""
+        """What the job stored: .list() and .download(folder)."""
         return Outputs(self)
 
     def display(self):
@@ -185,7 +185,7 @@ class Run:
                 piece = process.stdout.read1(1 << 16)
                 if not piece:
                     break
-                # A notebook has a stdout of its own, which no child process writes to.
+                # A notebook has its own stdout, which child processes do not write to.
                 sys.stdout.write(piece.decode("utf-8", "replace"))
                 sys.stdout.flush()
         finally:

@@ -3,9 +3,9 @@
     python -m athanor.replay [--pdb] [--step N] FOLDER train.py [arguments]
     python -m athanor.replay --module FOLDER package.train [arguments]
 
-The script runs as ever until it calls athanor.capture() for the first time. That call puts the
+The script runs normally until it calls athanor.capture() for the first time. That call puts the
 captured weights into the model and the optimizer, sets the random state and returns the captured
-batch; the next one ends the process. So a loop of this form replays as it is:
+batch; the next one ends the process. So a loop of this form replays without changes:
 
     for step, batch in enumerate(loader):
         batch = athanor.capture(step, batch=batch, model=model, optimizer=optimizer)

@@ -25,7 +25,7 @@ from . import _events as ev
 _SCALAR, _TENSOR, _BLOB = 1, 2, 3  # DataClass
 _lock = threading.Lock()
 _made = 0
-_open = set()  # files that were not closed; a writer that is merely forgotten loses nothing
+_open = set()  # files that were not closed; a writer that is only forgotten loses nothing
 
 
 def _default_dir():

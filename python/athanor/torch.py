@@ -30,7 +30,7 @@ _STRIDE, _M1, _M2 = 0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB
 
 
 def _mix(x):
-    """A number of 64 bits, each bit of which depends on all of x."""
+    """A 64-bit number; each bit depends on all of x."""
     x = (x ^ (x >> 30)) * _M1 & _MASK
     x = (x ^ (x >> 27)) * _M2 & _MASK
     return x ^ (x >> 31)
@@ -164,7 +164,7 @@ class ResumableSampler(_Sampler):
         self.consumed = max(self.consumed, (epoch + 1) * self.length)
 
     def set_epoch(self, epoch):
-        """Goes to the start of another epoch. Nothing if this is the epoch, where it stands."""
+        """Goes to the start of another epoch. Does nothing if this is the current epoch."""
         if epoch != self.epoch:
             self.consumed = epoch * self.length
 

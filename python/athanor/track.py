@@ -1,4 +1,4 @@
-"""athanor.init(): a script that no job runs tracks its metrics at the local server.
+"""athanor.init(): a script outside a job tracks its metrics at the local server.
 
     run = athanor.init(experiment="cifar10", params={"lr": 0.1})
     athanor.log(loss=loss, step=step)
@@ -33,7 +33,7 @@ _PAUSES = (0.2, 0.5, 1.0, 2.0, 5.0)
 
 
 class _Refused(Exception):
-    """The server said no: sending it again would not help."""
+    """The server refused: sending it again would not help."""
 
 
 class _Socket(http.client.HTTPConnection):
@@ -150,7 +150,7 @@ def frames(points):
 
 
 class TrackedRun:
-    """A run of a script that is no job. `id` is known once the server has it."""
+    """A run of a script outside a job. `id` is known once the server has it."""
 
     def __init__(self, name, experiment, params, tags):
         self.id = None
@@ -269,7 +269,7 @@ class TrackedRun:
                 print("athanor: this run is not tracked any more: %s" % refused, file=sys.stderr)
                 self._ending = "failed"
                 self._over.set()
-            except Exception as error:  # no server yet, a full disk, anything: the script goes on
+            except Exception as error:  # no server yet, a full disk, anything: the script continues
                 self._problem = str(error) or type(error).__name__
                 if tries == 0:
                     self._start_server()

@@ -46,7 +46,7 @@ class Exhausted(TuneError):
 class Trial(NamedTuple):
     id: int
     params: dict
-    repeated: bool = False  # the space is used up: this is the best trial once more
+    repeated: bool = False  # the space is used up: this is the best trial again
 
 
 class Best(NamedTuple):
@@ -137,12 +137,12 @@ class Search:
         self._open.pop(number, None)
 
     def add(self, params, value):
-        """A trial made elsewhere; its parameters may lie outside the ranges. Its id."""
+        """A trial made elsewhere; its parameters may be outside the ranges. Returns its id."""
         return self._call({"op": "tell", "id": None, "params": params,
                            "value": _number(value)})["id"]
 
     def add_running(self, params):
-        """A trial that somebody else has begun, to be told by the id this returns."""
+        """A trial that someone else has started; tell its result by the id that this returns."""
         number = self._call({"op": "running", "params": params})["id"]
         self._open[number] = Trial(number, params)
         return number
@@ -160,7 +160,7 @@ def _number(value):
 
 
 def __getattr__(name):
-    # Optuna is only imported for those who want it.
+    # Optuna is imported only if it is used.
     if name == "OptunaSampler":
         from ._optuna import OptunaSampler
         return OptunaSampler

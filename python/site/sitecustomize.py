@@ -38,7 +38,7 @@ def _register():
     # of a rank write to it; forked children share the descriptor, other programs do not get it.
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
-        # Not chained: there is nobody before us to call, and a chained handler would not let
+        # Not chained: there is no handler before ours, and a chained handler would not let
         # the system calls it interrupts start again.
         faulthandler.register(_signal.SIGURG, file=fd, all_threads=True, chain=False)
     except BaseException:

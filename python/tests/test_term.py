@@ -1,4 +1,4 @@
-"""SIGTERM and the package: who looks is not ended by it, everybody else is."""
+"""SIGTERM and the package: it does not end a script that checks for stops; it ends all others."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-// What reading and writing share is in archive_stream; here is what may be done
+// The code that reading and writing share is in archive_stream; this file decides what may be done
 // with a member.
 #include "base/archive.h"
 
@@ -30,7 +30,7 @@ tl::unexpected<Error> InMember(std::string_view name, Error error) {
   return Fail(std::move(error));
 }
 
-// The parent folder of a checked name, for the calls that work on a last part.
+// The parent folder of a checked name, for calls that work on the last part.
 Result<UniqueFd> OpenParent(int dir_fd, const std::string& name) {
   if (name.find('/') != std::string::npos) {
     return OpenBeneath(dir_fd, DirName(name), O_PATH | O_DIRECTORY);
@@ -55,7 +55,7 @@ class Extractor {
         return RefuseMember(member.name, name_ok.error().why);
       }
       if (auto done = Place(member); !done.ok()) {
-        // Refusals already say which member; what the system said does not.
+        // Refusals already name the member; errors of the system do not.
         if (StartsWith(done.error().what, "archive")) return done;
         return InMember(member.name, std::move(done).error());
       }
@@ -79,7 +79,7 @@ class Extractor {
     return RefuseMember(member.name, "it is a device, a FIFO or another special file");
   }
 
-  // The parent of a member, with nothing but a folder left in the member's place.
+  // The parent of a member. Only a folder may be left at the member's path.
   Result<UniqueFd> MakeRoom(const TarMember& member) {
     ATHANOR_CHECK_OK(MakeParentsBeneath(dir_fd_, member.name, 0755));
     ATHANOR_TRY(UniqueFd parent, OpenParent(dir_fd_, member.name));
@@ -91,7 +91,7 @@ class Extractor {
 
   Status PlaceFile(const TarMember& member) {
     ATHANOR_TRY(const UniqueFd parent, MakeRoom(member));
-    // O_EXCL: what is written is a file of our making, never one reached by a link.
+    // O_EXCL: we write to a file that we created, never to one reached through a link.
     ATHANOR_TRY(const UniqueFd file, OpenBeneath(parent.get(), BaseName(member.name),
                                                  O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW));
     ATHANOR_CHECK_OK(reader_.CopyToFile(file.get()));
@@ -100,7 +100,7 @@ class Extractor {
     if (::fchmod(file.get(), (member.mode & 0777) | 0600) != 0 || ::fstat(file.get(), &info) != 0) {
       return FailErrno("set mode", errno);
     }
-    // A time the file system cannot hold is no reason to fail.
+    // If the file system cannot store a time, that is no reason to fail.
     (void)::futimens(file.get(), times);
     files_.emplace(info.st_dev, info.st_ino);
     return Ok();
@@ -181,7 +181,7 @@ class Packer {
       left_out_->push_back(name);
       return Ok();
     }
-    // Only looking a member up can say so, and that comes before its header is written.
+    // Only the lookup of a member can return this, and it comes before the header is written.
     if (may_vanish_ && added.error().code == ErrorCode::kNotFound) return Ok();
     if (StartsWith(added.error().what, "archive")) return added;
     return InMember(name, std::move(added).error());
@@ -219,7 +219,7 @@ class Packer {
       return Write(std::move(member), -1);
     }
     if (!S_ISREG(info.st_mode)) return RefuseMember(name, "it is a special file");
-    // O_NONBLOCK: should a FIFO have taken the file's place, opening must not hang.
+    // O_NONBLOCK: if a FIFO replaced the file, opening it must not hang.
     ATHANOR_TRY(const UniqueFd file, OpenBeneath(parent.get(), last, O_RDONLY | O_NONBLOCK));
     if (::fstat(file.get(), &info) != 0) return FailErrno("look at", errno);
     if (!S_ISREG(info.st_mode)) return RefuseMember(name, "it is a special file");
@@ -287,7 +287,7 @@ Result<std::vector<std::string>> NamesBelow(int dir_fd) {
     for (const auto& entry : entries) {
       std::string name = JoinPath(folder, entry);
       struct stat info {};
-      // What is gone again since the listing was never there.
+      // What was removed since the listing is treated as if it had never been there.
       if (::fstatat(at, entry.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) continue;
       if (S_ISDIR(info.st_mode) && CheckRelativeName(name).ok()) folders.push_back(name);
       names.push_back(std::move(name));

@@ -1,4 +1,4 @@
-// Whatever the bytes say, nothing may appear outside the folder extracted into.
+// For any bytes, nothing may appear outside the target folder.
 #include <sys/mman.h>
 #include <sys/stat.h>
 
@@ -15,7 +15,8 @@
 
 namespace {
 
-// Nearly every mutation breaks a header's checksum, and then no more is tried: put it right.
+// Nearly every mutation breaks the checksum of a header, and the rest is then never reached:
+// correct it.
 void MendChecksums(std::string& bytes) {
   for (size_t at = 0; at + 512 <= bytes.size(); at += 512) {
     if (bytes.compare(at + 257, 5, "ustar") != 0) continue;

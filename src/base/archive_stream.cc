@@ -12,9 +12,9 @@
 #include "base/files.h"
 #include "base/text.h"
 
-// libarchive's pax writer calls this one function of an object file that drags in
-// every format it can write, and with them libxml2, liblzma, bzip2 and nettle.
-// It is called for members that are no file, folder or link; we write none.
+// libarchive's pax writer calls this one function of an object file that pulls in every format it
+// can write, and with them libxml2, liblzma, bzip2 and nettle. It is called for members that are
+// not files, folders or links; we write none.
 extern "C" void __archive_write_entry_filetype_unsupported(archive* writer, archive_entry*,
                                                            const char* format) {
   archive_set_error(writer, EINVAL, "%s: unsupported type of member", format);
@@ -48,7 +48,7 @@ tl::unexpected<Error> OverLimit(std::string_view name, std::string why) {
   return Fail(std::move(error));
 }
 
-// "./a/b/" is "a/b"; what remains is judged by the caller.
+// "./a/b/" is "a/b"; the caller judges the rest.
 std::string TidyName(std::string_view name) {
   while (StartsWith(name, "./")) {
     name.remove_prefix(2);
@@ -164,7 +164,7 @@ struct TarReader::State {
       if (got != ARCHIVE_OK) return Damaged();
       ATHANOR_CHECK_OK(CheckRatio());
       if (size == 0) continue;
-      // The limits were applied to the size in the header: no byte may lie beyond it.
+      // The limits were applied to the size in the header: no byte may be beyond it.
       const auto start = static_cast<uint64_t>(std::max<la_int64_t>(offset, 0));
       if (start > member.size || size > member.size - start) {
         return OverLimit(member.name, "it holds more than its header says");
@@ -220,7 +220,7 @@ const TarMember& TarReader::member() const {
 Status TarReader::CopyToFile(int fd) {
   ATHANOR_CHECK_OK(state_->ForEachPiece(
       [fd](std::string_view bytes, uint64_t offset) { return WriteAt(fd, bytes, offset); }));
-  // A hole at the end has no piece of its own.
+  // A hole at the end has no piece.
   if (::ftruncate(fd, static_cast<off_t>(state_->member.size)) != 0) {
     return FailErrno("set size", errno);
   }
@@ -296,8 +296,8 @@ struct TarWriter::State {
 
 TarWriter::TarWriter(std::unique_ptr<State> state) : state_(std::move(state)) {}
 TarWriter::~TarWriter() {
-  // Freeing an open writer ends the archive as if it were whole; nothing of that
-  // may reach the file. (archive_write_fail would do, but leaks the buffer.)
+  // Freeing an open writer ends the archive as if it were complete; none of that may reach the
+  // file. (archive_write_fail would work, but leaks the buffer.)
   state_->abandoned = true;
   state_->handle.reset();
 }
@@ -349,7 +349,7 @@ Status TarWriter::Add(const TarMember& member, int file_fd) {
       return Fail(ErrorCode::kBug, "archive: a member that cannot be written");
   }
   const int wrote = archive_write_header(state_->handle.get(), entry);
-  // A warning: the name is no text of the locale, so it is stored as bytes.
+  // A warning: the name is not text of the locale, so it is stored as bytes.
   if (wrote != ARCHIVE_OK && wrote != ARCHIVE_WARN) return state_->Failed();
   if (file_fd < 0) return Ok();
   return state_->CopyFrom(file_fd, member.size);

@@ -1,7 +1,6 @@
-// The part of base/archive that knows libarchive: members read from and written
-// to a descriptor, within limits. Decides nothing about where a member may go:
-// what comes from outside goes through archive.cc. Who packs members that are no
-// tree of files (record/backup) writes them with TarWriter.
+// The part of base/archive that knows libarchive: members read from and written to a descriptor,
+// within limits. It does not decide where a member may go: archives from outside go through
+// archive.cc. Code that packs members that are not a tree of files (record/backup) uses TarWriter.
 #pragma once
 
 #include <memory>
@@ -20,7 +19,7 @@ class TarReader {
   TarReader(const TarReader&) = delete;
   TarReader& operator=(const TarReader&) = delete;
 
-  // The next member, or false at the end. Counts it against every limit first.
+  // The next member, or false at the end. Checks it against every limit first.
   Result<bool> Next();
   const TarMember& member() const;
   // The content of the current regular file; holes stay holes.
@@ -42,9 +41,9 @@ class TarWriter {
   TarWriter(const TarWriter&) = delete;
   TarWriter& operator=(const TarWriter&) = delete;
 
-  // `file_fd` gives the `member.size` bytes of a regular file; -1 for the rest.
+  // `file_fd` gives the `member.size` bytes of a regular file; -1 for other members.
   Status Add(const TarMember& member, int file_fd);
-  // Writes the end of the archive. Without it the archive is cut short.
+  // Writes the end of the archive. Without this call the archive is incomplete.
   Status Close();
 
  private:

@@ -108,7 +108,7 @@ TEST_P(PackAndExtract, GivesTheTreeBack) {
   ASSERT_EQ(stat((to / "large").c_str(), &after), 0);
   EXPECT_EQ(before.st_mtim.tv_sec, after.st_mtim.tv_sec);
 
-  // GNU tar, the other reader our archives meet, sees the same tree.
+  // GNU tar, the other program that reads our archives, sees the same tree.
   const TestDir by_tar;
   ASSERT_TRUE(ReplaceFile(by_tar / "t", BytesOf(tar)).ok());
   ASSERT_TRUE(MakeDirs(by_tar / "x").ok());

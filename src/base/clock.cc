@@ -31,7 +31,7 @@ std::string Rfc3339(WallTime time) {
     fraction += 1000;
     seconds -= 1;
   }
-  // Not gmtime and fmt: a list of ten thousand jobs has thirty thousand times.
+  // We do not use gmtime and fmt: a list of ten thousand jobs has thirty thousand times.
   const int64_t days = seconds >= 0 ? seconds / 86'400 : -((86'399 - seconds) / 86'400);
   const auto second = static_cast<unsigned>(seconds - days * 86'400);
   constexpr int64_t kMostDays = 2'932'896;  // 9999-12-31

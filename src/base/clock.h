@@ -1,5 +1,5 @@
-// Clocks are arguments, never globals. Wall time is for people; limits, leases
-// and cost use the monotonic one.
+// Clocks are arguments, never globals. Wall time is for people; limits, leases and cost use the
+// monotonic clock.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ class SystemClock final : public Clock {
   Millis Monotonic() const override;
 };
 
-// Moves only when told to.
+// Moves only when a test moves it.
 class FakeClock final : public Clock {
  public:
   WallTime Wall() const override { return wall_; }

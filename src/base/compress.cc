@@ -8,14 +8,14 @@
 namespace athanor {
 namespace {
 
-constexpr int kGzipWindow = 15 + 16;  // 16: with gzip's head and sum, not zlib's
+constexpr int kGzipWindow = 15 + 16;  // 16: with gzip's header and checksum, not zlib's
 constexpr int kGzipMemory = 8;        // zlib's usual
 
 }  // namespace
 
 std::string Gzip(std::string_view bytes) {
   z_stream stream{};
-  // Only memory that is missing makes these fail; then nothing goes on.
+  // These fail only if memory runs out, and then nothing works.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kGzipMemory,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::bad_alloc();

@@ -1,5 +1,5 @@
-// A text made smaller in one go, as gzip or zstd have it, at their quickest: for what is sent once
-// and thrown away. Archives are base/archive.h's.
+// Compresses a text in one call, with gzip or zstd at their fastest level: for data that is sent
+// once and thrown away. For archives see base/archive.h.
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ uint32_t Crc32cPortable(std::string_view bytes, uint32_t before) {
   for (; i + kSlices <= bytes.size(); i += kSlices) {
     uint32_t next = 0;
     for (size_t k = 0; k < kSlices; ++k) {
-      // The first four bytes of the group meet the running value.
+      // The first four bytes of the group are combined with the running value.
       const uint32_t index = byte(i + k) ^ (k < 4 ? crc >> (8 * k) & 0xFF : 0);
       next ^= kTables[kSlices - 1 - k][index];
     }

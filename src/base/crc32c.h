@@ -6,12 +6,12 @@
 
 namespace athanor {
 
-// Of `bytes`, or of `before`'s bytes followed by these. Uses the processor's
-// instruction where there is one.
+// Of `bytes`, or of the bytes of `before` followed by these. Uses the processor's instruction if
+// there is one.
 uint32_t Crc32c(std::string_view bytes, uint32_t before = 0);
 // The same by table only; what Crc32c falls back to.
 uint32_t Crc32cPortable(std::string_view bytes, uint32_t before = 0);
-// How TFRecord files store it, so that a CRC of bytes which hold CRCs stays strong.
+// How TFRecord files store it, so that a CRC of bytes that contain CRCs stays strong.
 uint32_t MaskedCrc32c(std::string_view bytes);
 
 }  // namespace athanor

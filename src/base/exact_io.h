@@ -1,4 +1,5 @@
-// All of some bytes at a place of a file, however many calls the kernel makes of it.
+// Reads or writes all of the given bytes at an offset of a file, in as many system calls as it
+// takes.
 #pragma once
 
 #include <cstddef>
@@ -8,9 +9,10 @@
 
 namespace athanor {
 
-// False: it could not be read, or the file ends before.
+// False: it could not be read, or the file is too short.
 bool ReadExactly(int fd, void* to, size_t size, uint64_t offset);
-// `what` names it in an error: "write to the spool". What was written before one stays.
+// `what` names the action in an error: "write to the spool". Bytes that were written before the
+// error stay.
 Status WriteExactly(int fd, const void* from, size_t size, uint64_t offset, const char* what);
 
 }  // namespace athanor

@@ -80,14 +80,14 @@ Status Replace(const std::string& path, std::string_view bytes, mode_t mode, boo
   return Ok();
 }
 
-// Removes what is below one folder. Descriptors and stack are bounded however
-// deep the tree: past kMaxDepth a sub-folder is moved up into the top one.
+// Removes what is below one folder. Descriptors and stack are bounded for any depth of the tree:
+// past kMaxDepth a sub-folder is moved up into the top one.
 class TreeRemover {
  public:
   TreeRemover(int top_fd, std::string shown) : top_fd_(top_fd), shown_(std::move(shown)) {}
 
   Status Run() {
-    // Folders that were moved up show in the next round.
+    // Folders that were moved up appear in the next round.
     do {
       moved_ = false;
       ATHANOR_CHECK_OK(Empty(top_fd_, 0));
@@ -124,7 +124,8 @@ class TreeRemover {
     return Ok();
   }
 
-  // A folder its owner may not enter (chmod 000, read-only package trees) is opened up first.
+  // A folder that its owner may not enter (chmod 000, read-only package trees) gets the needed
+  // permissions first.
   static UniqueFd OpenChild(int dir_fd, const std::string& name) {
     constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     UniqueFd child(::openat(dir_fd, name.c_str(), kFlags));
@@ -150,7 +151,8 @@ Result<std::string> ReadAll(int fd, size_t limit) {
   std::string bytes;
   struct stat info {};
   size_t step = 16 * 1024;
-  // One byte over the known size, so that the read that finds the end needs no growth.
+  // One byte over the known size, so that the read that finds the end does not have to grow the
+  // buffer.
   if (::fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0) {
     step = std::min<size_t>(static_cast<size_t>(info.st_size), 64u << 20) + 1;
   }
@@ -209,7 +211,7 @@ Status MakeDirs(const std::string& path, mode_t mode) {
     end = std::min(path.find('/', end), path.size());
     const std::string part = path.substr(0, end);
     if (::mkdir(part.c_str(), mode) != 0 && errno != EEXIST) {
-      // A read-only or foreign parent may refuse although the folder is there.
+      // A read-only or foreign parent may refuse this although the folder exists.
       const int why = errno;
       struct stat info {};
       if (::stat(part.c_str(), &info) != 0) return FailErrno("make folder " + Shown(part), why);

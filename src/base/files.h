@@ -21,23 +21,23 @@ namespace athanor {
 Result<std::string> ReadFile(const std::string& path, size_t limit = SIZE_MAX);
 Result<std::string> ReadAll(int fd, size_t limit = SIZE_MAX);
 Status WriteAll(int fd, std::string_view bytes);
-// Write to a temporary beside `path`, fsync, rename, fsync the folder: after a
-// crash the file is the old one or the new one, whole.
+// Writes to a temporary file next to `path`, fsyncs, renames, fsyncs the folder: after a crash, the
+// file is completely the old one or completely the new one.
 Status WriteFileAtomic(const std::string& path, std::string_view bytes, mode_t mode = 0600);
-// The same without the fsyncs: whole, but possibly gone after a power cut.
+// The same without the fsyncs: complete, but possibly gone after a power cut.
 Status ReplaceFile(const std::string& path, std::string_view bytes, mode_t mode = 0600);
 
 Status MakeDirs(const std::string& path, mode_t mode = 0700);
 Status RemoveTree(const std::string& path);  // succeeds when there is nothing to remove
 bool Exists(const std::string& path);
 Result<std::vector<std::string>> ListDir(const std::string& path);  // names, sorted
-Result<std::vector<std::string>> ListDirAt(int dir_fd);             // the same of an open folder
+Result<std::vector<std::string>> ListDirAt(int dir_fd);             // the same for an open folder
 Result<uint64_t> FreeBytes(const std::string& path);
 
 // Names that may be used beneath a directory: relative, no "." or "..", no
 // empty component, no NUL, no backslash, at most 4,096 bytes, 255 a component.
 Status CheckRelativeName(std::string_view name);
-// The same, but a backslash is a character as any other: enough where the kernel resolves it.
+// The same, but a backslash is an ordinary character: safe where the kernel resolves the name.
 Status CheckNameBeneath(std::string_view name);
 Result<UniqueFd> OpenDir(const std::string& path);
 // openat2(RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS).

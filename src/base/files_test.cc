@@ -41,7 +41,7 @@ TEST(Files, ReadFileHonoursItsLimitAndNamesThePath) {
   EXPECT_EQ(over.error().code, ErrorCode::kInvalid);
   EXPECT_NE(over.error().what.find(dir / "f"), std::string::npos);
   EXPECT_EQ(ReadFile(dir / "missing").error().code, ErrorCode::kNotFound);
-  // Files of /proc say that they have no bytes.
+  // Files of /proc report a size of 0.
   EXPECT_FALSE(ReadFile("/proc/self/stat")->empty());
   ASSERT_TRUE(ReplaceFile(dir / "empty", "").ok());
   EXPECT_EQ(ReadFile(dir / "empty", 0), "");
@@ -128,7 +128,7 @@ TEST(Files, OpenBeneathRefusesEveryWayOut) {
     EXPECT_EQ(OpenBeneath(root->get(), bad, O_RDONLY).error().code, ErrorCode::kInvalid) << bad;
   }
   EXPECT_EQ(OpenBeneath(root->get(), "none", O_RDONLY).error().code, ErrorCode::kNotFound);
-  // No separator here: a name as any other, and none that leads up.
+  // Not a separator here: an ordinary name, which does not lead to a parent.
   ASSERT_TRUE(OpenBeneath(root->get(), "..\\up", O_WRONLY | O_CREAT | O_EXCL, 0644));
   EXPECT_TRUE(Exists(dir / "..\\up"));
   ASSERT_TRUE(OpenBeneath(root->get(), "in/new", O_WRONLY | O_CREAT | O_EXCL, 0644));

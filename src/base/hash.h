@@ -1,4 +1,4 @@
-// SHA-256, for content names and for what is compared but never shown.
+// SHA-256, for names by content and for values that are compared but never shown.
 #pragma once
 
 #include <memory>

@@ -31,7 +31,7 @@ class HeldFolderTest : public testing::Test {
 TEST_F(HeldFolderTest, OpensWhatIsThereNow) {
   EXPECT_TRUE(held_.Open());
   EXPECT_TRUE((held_ / "model").Open());
-  // A script may well make its folder anew.
+  // A script may well create its folder again.
   ASSERT_TRUE(RemoveTree(dir_ / "attempt/ml/model").ok());
   EXPECT_EQ(CodeOf(held_ / "model"), ErrorCode::kNotFound);
   ASSERT_TRUE(MakeDirs(dir_ / "attempt/ml/model/new").ok());
@@ -51,7 +51,7 @@ TEST_F(HeldFolderTest, FollowsNoLinkWhateverPartOfTheNameBecomesOne) {
   EXPECT_EQ(ListDir(dir_ / "server").value(), std::vector<std::string>{"key"});
 }
 
-// Planted bug: keeping the place by name.
+// Planted bug: keeping the parent by name.
 TEST_F(HeldFolderTest, StaysWithItsPlaceWhenThatIsRenamedAndReplaced) {
   ASSERT_EQ(std::rename((dir_ / "attempt").c_str(), (dir_ / "away").c_str()), 0);
   ASSERT_TRUE(MakeDirs(dir_ / "elsewhere/ml/other").ok());

@@ -1,12 +1,13 @@
-// Ids rise within a process (base/ids.h); with this they rise across restarts, too.
+// Ids increase within a process (base/ids.h). With this, they also increase across restarts.
 #pragma once
 
 #include "base/ids.h"
 
 namespace athanor {
 
-// From now on new ids are above `id`. Who keeps ids says so when it starts, lest a clock that was
-// set back meanwhile makes new ones older than those it has. Safe from any thread.
+// From now on, new ids are greater than `id`. Code that stores ids calls this when it starts.
+// Otherwise, if the clock was set back, new ids could be older than stored ones. Safe from any
+// thread.
 void KeepIdsAbove(const Ulid& id);
 
 }  // namespace athanor

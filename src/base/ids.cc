@@ -23,7 +23,7 @@ void FillRandom(void* out, size_t size) {
     const ssize_t got = getrandom(at, size, 0);
     if (got < 0) {
       if (errno == EINTR) continue;
-      // Without randomness ids and tokens would repeat; there is no safe way on.
+      // Without randomness, ids and tokens would repeat; it is not safe to continue.
       std::abort();
     }
     at += got;

@@ -1,5 +1,5 @@
-// 128-bit ULIDs: 48 bits of milliseconds, 80 random; sortable by birth. Shown
-// as 26 Crockford base-32 digits; MLflow sees the same bits as 32 hex digits.
+// 128-bit ULIDs: 48 bits of milliseconds, 80 random; sortable by creation time. Shown as 26
+// Crockford base-32 digits; MLflow sees the same bits as 32 hex digits.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ struct Ulid {
   std::array<uint8_t, 16> bytes{};
 
   bool operator==(const Ulid&) const = default;
-  // As bytes are compared, but without a call for each step of a search in a map.
+  // The same order as comparing bytes, but without a call for each step of a search in a map.
   std::strong_ordering operator<=>(const Ulid& other) const {
     const uint64_t mine = Half(0), theirs = other.Half(0);
     return mine != theirs ? mine <=> theirs : Half(8) <=> other.Half(8);
@@ -35,12 +35,12 @@ struct Ulid {
   }
 };
 
-// Makes ids that rise strictly within one process. Safe from any thread.
+// Makes ids that strictly increase within one process. Safe from any thread.
 Ulid NewUlid(int64_t unix_ms);
 Ulid NewUlid();  // now, by the system clock
 std::string RandomHex(size_t bytes);  // from the kernel
 
-// A type per noun, so that a job id is never passed where an attempt id is meant.
+// One type per noun, so that a job id cannot be passed where an attempt id is meant.
 template <class Tag>
 struct Id {
   Ulid value;

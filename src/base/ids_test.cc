@@ -34,7 +34,7 @@ TEST(Ulid, KnownTextsHaveKnownBits) {
   const auto id = Ulid::Parse("01ARYZ6S41TSV4RRFFQ69G5FAV");
   ASSERT_TRUE(id);
   EXPECT_EQ(id->ToHex().substr(0, 12), "01563df36481");
-  // Letters that are easily misread stand for the digits they look like.
+  // Letters that are easily misread count as the digits they look like.
   EXPECT_EQ(Ulid::Parse("0LARYZ6S4ITSV4RRFFQ69G5FAV"), id);
   EXPECT_EQ(Ulid::Parse("O1ARYZ6S41TSV4RRFFQ69G5FAV"), id);
 }
@@ -76,7 +76,7 @@ TEST(Ulid, ThreadsNeverShareAnId) {
 }
 
 TEST(Ulid, AForkedChildMakesOtherIdsThanItsParent) {
-  // In the future, so that both go on from the state they share.
+  // In the future, so that both continue from the state that they share.
   constexpr int64_t kLater = 3'000'000'000'000;
   (void)NewUlid(kLater);
   int ends[2];
@@ -112,7 +112,7 @@ TEST(Id, IsItsOwnType) {
   EXPECT_TRUE(First{}.is_zero());
 }
 
-// Red without KeepIdsAbove: an id of a time long gone is below the one that is kept.
+// Red without KeepIdsAbove: an id of an old time is below the stored one.
 TEST(Ulid, RisesAboveWhatWasKeptBeforeTheClockWasSetBack) {
   const Ulid kept = NewUlid(4'000'000'000'000);  // in 2096
   KeepIdsAbove(kept);

@@ -14,7 +14,7 @@ constexpr std::string_view kDefaults =
     ".mypy_cache/\n.pytest_cache/\n.ruff_cache/\n.tox/\n.DS_Store\nmlruns/\nwandb/\n"
     "lightning_logs/\n";
 
-// Trailing spaces go, unless a backslash keeps them.
+// Trailing spaces are removed, unless a backslash keeps them.
 std::string_view WithoutTrailingSpaces(std::string_view line) {
   size_t end = 0;
   for (size_t at = 0; at < line.size(); ++at) {
@@ -29,7 +29,7 @@ std::string_view WithoutTrailingSpaces(std::string_view line) {
   return line.substr(0, end);
 }
 
-// "": it lies at the top.
+// "": it is at the top.
 std::string_view FolderOf(std::string_view path) {
   const size_t slash = path.find_last_of('/');
   return slash == std::string_view::npos ? std::string_view() : path.substr(0, slash);
@@ -107,9 +107,9 @@ bool IgnorePattern::Compile(std::string_view pattern) {
   return true;
 }
 
-// Two or more stars that fill a whole path component cross slashes; any others do not.
-// Git compares what stands before the first wildcard apart, and then takes what is left
-// for the whole pattern: in "ab**/c" the stars count as the start of a component.
+// Two or more stars that fill a whole path component cross slashes; any others do not. Git compares
+// the part before the first wildcard separately, and then treats the rest as the whole pattern: in
+// "ab**/c" the stars count as the start of a component.
 void IgnorePattern::CompileStars(std::string_view pattern, size_t& at) {
   const size_t start = at;
   while (at < pattern.size() && pattern[at] == '*') ++at;
@@ -138,7 +138,7 @@ bool IgnorePattern::CompileClass(std::string_view pattern, size_t& at) {
   const bool negated = peek(p) == '!' || peek(p) == '^';
   if (negated) ++p;
   unsigned char previous = 0;  // may start a range
-  // A bracket that comes first stands for itself.
+  // A bracket that comes first is literal.
   for (bool first = true; first || peek(p) != ']'; first = false, ++p) {
     unsigned char c = peek(p);
     if (c == 0) return false;
@@ -202,7 +202,7 @@ bool IgnorePattern::Accepts(const Token& token, unsigned char byte) const {
   return false;
 }
 
-// All ways through the pattern at once, so that no pattern takes exponential time.
+// Follows all paths through the pattern at once, so that no pattern takes exponential time.
 bool IgnorePattern::Run(std::string_view text) const {
   std::vector<char> now(tokens_.size() + 1, 0);
   std::vector<char> next(tokens_.size() + 1, 0);

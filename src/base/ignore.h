@@ -1,8 +1,7 @@
-// Ignore rules as git reads them: nested files, negation, `**`, a trailing slash
-// for folders only, anchored patterns, character classes. Four layers, a higher
-// one overriding all of a lower one: defaults, .gitignore, .athanorignore, and the
-// job file's own patterns. Matching takes time linear in pattern times path,
-// whatever the pattern.
+// Ignore rules as git reads them: nested files, negation, `**`, a trailing slash for folders only,
+// anchored patterns, character classes. Four layers, a higher one overriding all of a lower one:
+// defaults, .gitignore, .athanorignore, and the job file's own patterns. Matching takes at most
+// time proportional to pattern length times path length, for every pattern.
 #pragma once
 
 #include <array>
@@ -15,9 +14,9 @@
 
 namespace athanor {
 
-inline constexpr size_t kIgnoreFileLimit = 1 << 20;  // bytes of one that are read
+inline constexpr size_t kIgnoreFileLimit = 1 << 20;  // bytes that are read of one file
 
-// What decided, for messages: "data/.gitignore", line 3, "*.bin".
+// The rule that decided, for messages: "data/.gitignore", line 3, "*.bin".
 struct IgnoreVerdict {
   bool ignored = false;
   std::string source;  // empty: no rule matched
@@ -27,14 +26,15 @@ struct IgnoreVerdict {
 
 class IgnorePattern {
  public:
-  // One line of an ignore file. A line that can never match gives a pattern that never does.
+  // One line of an ignore file. A line that can never match gives a pattern that never matches.
   explicit IgnorePattern(std::string_view line);
 
   bool is_blank() const { return blank_; }  // empty or a comment
   bool is_negated() const { return negated_; }
-  // False: it matches nothing that lies in `folder` itself (relative, a '/' at its end, or "").
+  // False: it matches nothing that is directly in `folder` (relative, with a '/' at its end, or
+  // "").
   bool CanMatchIn(std::string_view folder) const;
-  bool is_for_names() const { return name_only_; }  // looks at the last component alone
+  bool is_for_names() const { return name_only_; }  // looks only at the last component
   // `path` is relative to the folder of the ignore file; no slash at either end.
   bool Matches(std::string_view path, bool is_dir) const;
 
@@ -60,7 +60,7 @@ class IgnorePattern {
   bool never_ = false;
   bool plain_ = false;  // no wildcard: text_ is compared
   std::string text_;
-  // What every match begins and ends with; most names are refused by these alone.
+  // Every match begins and ends with these; most names are refused by these alone.
   std::string head_;
   std::string tail_;
   std::vector<Token> tokens_;
@@ -71,14 +71,14 @@ class IgnoreRules {
  public:
   enum class Layer { kDefault, kGit, kAthanor, kExtra };
 
-  // Paths asked about are beneath `prefix`, a folder relative to the outermost one
-  // that has rules (the top of the git repository); "" when they are the same.
+  // Paths asked about are beneath `prefix`, a folder relative to the outermost one that has rules
+  // (the top of the git repository); "" if they are the same.
   explicit IgnoreRules(std::string prefix);
   IgnoreRules() : IgnoreRules("") {}
 
   // The rules of an ignore file in `folder` (relative to the outermost one).
   void Add(Layer layer, std::string_view folder, std::string_view text, std::string_view source);
-  // .git, __pycache__, virtual environments and the like.
+  // .git, __pycache__, virtual environments and similar.
   void AddDefaults();
 
   struct Rule {
@@ -88,8 +88,8 @@ class IgnoreRules {
     uint32_t line;
   };
 
-  // Those of the rules that can decide on an entry of one folder, gathered once for all
-  // its entries. Good until the next Add.
+  // The rules that can decide about entries of one folder, collected once for all its entries.
+  // Valid until the next Add.
   class InFolder {
    public:
     // nullptr: no rule matches.
@@ -103,15 +103,15 @@ class IgnoreRules {
     friend class IgnoreRules;
     struct Candidate {
       const Rule* rule;
-      std::string below;  // from the rule's folder to this one, with a '/' at its end
+      std::string below;  // from the rule's folder to this one, ending with '/'
     };
-    std::vector<Candidate> candidates_;  // what decides first, first
+    std::vector<Candidate> candidates_;  // in order of precedence
   };
   InFolder For(std::string_view folder) const;
 
-  // The verdict on one entry whose parents are kept.
+  // The verdict for one entry whose parents are kept.
   IgnoreVerdict OnEntry(std::string_view path, bool is_dir) const;
-  // The same when nothing is known of its parents: in an ignored folder all is ignored.
+  // The same if nothing is known about its parents: everything in an ignored folder is ignored.
   IgnoreVerdict OnPath(std::string_view path, bool is_dir) const;
 
   const std::string& prefix() const { return prefix_; }

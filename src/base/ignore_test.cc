@@ -50,7 +50,7 @@ TEST(IgnorePattern, MatchesAsGitDocumentsIt) {
 TEST(IgnorePattern, TakesNoLongerForPatternsThatBacktrack) {
   std::string stars;
   for (int i = 0; i < 200; ++i) stars += "*a";
-  // With backtracking this would not end.
+  // With backtracking this would never end.
   EXPECT_FALSE(IgnorePattern(stars + "b").Matches(std::string(3000, 'a'), false));
   std::string folders = "/";
   for (int i = 0; i < 100; ++i) folders += "**/a/";

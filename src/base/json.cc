@@ -15,10 +15,10 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMaxDepth = 64;
-// Below this many keys a linear look is faster than a set.
+// Below this many keys a linear search is faster than a set.
 constexpr size_t kLinearKeys = 16;
 
-// Counts what the parser has read, so that our own refusals have a place too.
+// Counts what the parser has read, so that our own errors have a position too.
 class CountingIterator {
  public:
   using iterator_category = std::input_iterator_tag;

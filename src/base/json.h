@@ -15,8 +15,8 @@ using Json = nlohmann::ordered_json;
 
 // kInvalid with line and column. Depth is limited to 64, duplicate keys refused.
 Result<Json> ParseJson(std::string_view text);
-// Compact; NaN and infinities become the strings "NaN", "Infinity", "-Infinity";
-// invalid UTF-8 is replaced rather than thrown on.
+// Compact; NaN and infinities become the strings "NaN", "Infinity", "-Infinity"; invalid UTF-8 is
+// replaced instead of throwing.
 std::string DumpJson(const Json& value);
 std::string DumpJsonPretty(const Json& value);
 

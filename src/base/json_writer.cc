@@ -23,7 +23,7 @@ bool IsPlain(char c) {
   return byte >= 0x20 && byte < 0x80 && c != '"' && c != '\\';
 }
 
-// Whether all eight characters at `text` are plain, looked at together.
+// Whether all eight characters at `text` are plain, checked together.
 bool ArePlain(const char* text) {
   constexpr uint64_t kOnes = 0x0101'0101'0101'0101ull;
   constexpr uint64_t kHigh = 0x80 * kOnes;
@@ -115,7 +115,7 @@ void JsonWriter::Double(double value) {
   const auto end = std::to_chars(digits, digits + sizeof(digits), value).ptr;
   const std::string_view text(digits, static_cast<size_t>(end - digits));
   out_ += text;
-  // A reader that knows integers from floats must see a float.
+  // A reader that distinguishes integers from floats must see a float.
   if (text.find_first_of(".e") == std::string_view::npos) out_ += ".0";
 }
 

@@ -1,10 +1,9 @@
-// JsonWriter appends JSON text to a string, for documents that are large and of a known
-// shape: lists of runs, histories. No tree is built. What is written is as DumpJson would
-// write it: NaN and infinities as the strings "NaN", "Infinity", "-Infinity", invalid
-// UTF-8 replaced.
+// JsonWriter appends JSON text to a string, for documents that are large and of a known shape:
+// lists of runs, histories. No tree is built. The output is the same as that of DumpJson: NaN and
+// infinities as the strings "NaN", "Infinity", "-Infinity", invalid UTF-8 replaced.
 //
-// Begin and End calls must pair, and every value in an object follows a Key: that is the
-// caller's part, and not checked.
+// Begin and End calls must match, and every value in an object must follow a Key. The caller is
+// responsible for that; it is not checked.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +25,7 @@ class JsonWriter {
   void Int(int64_t value);
   void Double(double value);
   void Bool(bool value);
-  void Raw(std::string_view json);  // a whole value, as it is
+  void Raw(std::string_view json);  // a complete value, copied as it is
 
   void Text(std::string_view name, std::string_view text) {
     Key(name);
@@ -44,13 +43,13 @@ class JsonWriter {
  private:
   void Open(char bracket);
   void Close(char bracket);
-  void Next();  // the comma before a value, if one is due
+  void Next();  // the comma before a value, if needed
 
   std::string& out_;
   bool due_ = false;
 };
 
-// `text` with quotes, as JsonWriter writes it.
+// `text` in quotes, as JsonWriter writes it.
 void AppendJsonText(std::string& out, std::string_view text);
 
 }  // namespace athanor

@@ -38,7 +38,7 @@ TEST(JsonWriter, WritesWhatTheParserReads) {
   EXPECT_EQ((*parsed)["low"], "-Infinity");
 }
 
-// Planted bug: a character missed when eight are looked at together.
+// Planted bug: a character missed when eight are checked together.
 TEST(JsonWriter, EscapesEveryCharacterAtEveryPlace) {
   for (int c = 1; c < 0x80; ++c) {
     for (size_t at = 0; at < 20; ++at) {

@@ -1,7 +1,7 @@
-// What the program says about itself, one JSON object a line:
+// The program's own log, one JSON object per line:
 //   {"time":"...","level":"info","message":"listening","port":"7070"}
-// A Logger is handed to whoever speaks; there is no global one. Logs of jobs are
-// not its business, and no secret may be passed to it.
+// A Logger is passed to the code that uses it; there is no global one. It is not for the logs of
+// jobs, and no secret may be passed to it.
 //
 // Threads: Log is safe from any thread; a line is one write. What cannot be
 // written is dropped, since a full disk must not stop the server.
@@ -28,7 +28,7 @@ class Logger {
  public:
   using Fields = std::initializer_list<std::pair<std::string_view, std::string>>;
 
-  // Borrows `fd` and `clock`. The level is that of the environment's ATHANOR_LOG.
+  // Borrows `fd` and `clock`. The level comes from the environment variable ATHANOR_LOG.
   Logger(int fd, const Clock& clock);
   Logger(int fd, const Clock& clock, LogLevel least);
   Logger(const Logger&) = delete;

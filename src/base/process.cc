@@ -82,7 +82,7 @@ Status CheckWords(const std::vector<std::string>& argv,
   if (argv.empty() || argv[0].empty()) {
     return Fail(ErrorCode::kInvalid, "start a program: no program is named");
   }
-  // The kernel would see such a word cut short.
+  // The kernel would see such a word cut off.
   const auto has_nul = [](const std::string& word) { return word.find('\0') != std::string::npos; };
   if (std::any_of(argv.begin(), argv.end(), has_nul) ||
       (environment && std::any_of(environment->begin(), environment->end(), has_nul))) {
@@ -92,8 +92,8 @@ Status CheckWords(const std::vector<std::string>& argv,
   return Ok();
 }
 
-// A file in memory rather than a pipe: a program that never reads its input can
-// neither block us nor send us SIGPIPE.
+// A file in memory instead of a pipe: a program that never reads its input can neither block us nor
+// cause SIGPIPE.
 Result<UniqueFd> InputOf(const std::string& text) {
   if (text.empty()) {
     UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -140,7 +140,7 @@ Result<UniqueFd> PidfdOf(pid_t pid) {
   return pidfd;
 }
 
-// Waits for one started command and gathers what it says.
+// Waits for one started command and collects its output.
 class Gatherer {
  public:
   Gatherer(const CommandOptions& options, pid_t pid, UniqueFd pidfd)
@@ -161,7 +161,7 @@ class Gatherer {
       ended = polled[0].revents != 0;
       for (auto& stream : streams_) Drain(stream);
     }
-    // What was written before the end is in the pipe by now.
+    // Everything written before the end is in the pipe by now.
     for (auto& stream : streams_) Drain(stream);
     return Reap();
   }
@@ -185,7 +185,7 @@ class Gatherer {
       result_.cancelled = options_.cancelled();
     }
     if (!killed()) return;
-    // The group exists until the leader is reaped, so this cannot hit a stranger.
+    // The group exists until the leader is reaped, so this cannot hit an unrelated process.
     ::kill(-pid_, SIGKILL);
     // The leader may have moved itself to another group.
     ::kill(pid_, SIGKILL);
@@ -202,7 +202,7 @@ class Gatherer {
     return static_cast<int>(wait);
   }
 
-  // Bounded, so that a program which prints without end still meets its time limit.
+  // Bounded, so that the time limit also applies to a program that prints without end.
   void Drain(Stream& stream) {
     for (int round = 0; stream.fd && round < 16; ++round) {
       const ssize_t got = ::read(stream.fd.get(), buffer_.data(), buffer_.size());
@@ -254,7 +254,7 @@ struct ProcStat {
 
 Result<ProcStat> ReadStat(pid_t pid) {
   auto text = ReadFile("/proc/" + std::to_string(pid) + "/stat", 64 * 1024);
-  // A process that ends while its file is open reads as ESRCH.
+  // Reading the file of a process that has ended in the meantime gives ESRCH.
   if (!text) {
     return Fail(ErrorCode::kNotFound, "there is no process " + std::to_string(pid));
   }
@@ -341,7 +341,7 @@ bool IsAlive(const ProcessIdentity& identity) {
 
 Result<UniqueFd> OpenPidfd(const ProcessIdentity& identity) {
   ATHANOR_TRY(UniqueFd pidfd, PidfdOf(identity.pid));
-  // Asked after opening: from here on the descriptor cannot come to mean another process.
+  // Checked after opening: from here on, the descriptor cannot refer to another process.
   ATHANOR_TRY(const ProcessIdentity now, IdentityOf(identity.pid));
   if (now != identity) {
     return Fail(ErrorCode::kNotFound,

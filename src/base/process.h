@@ -1,8 +1,7 @@
-// Processes: run a command and wait for it, start one that outlives us, and know
-// one again later. No shell is ever involved: argv is what the program gets, and
-// argv[0] is looked up in our PATH when it has no slash. Every child starts with
-// default dispositions of signals 1 to 31, an empty signal mask and no descriptor of ours
-// beyond those named here.
+// Processes: run a command and wait for it, start one that outlives us, and recognise one later. No
+// shell is involved: argv is what the program gets, and argv[0] is looked up in our PATH if it has
+// no slash. Every child starts with the default handling of signals 1 to 31, an empty signal mask
+// and none of our descriptors except those named here.
 //
 // Threads: everything here is safe from any thread. RunCommand blocks its caller,
 // so the control thread never calls it. A program that waits for any child
@@ -29,16 +28,16 @@ struct CommandOptions {
   std::optional<std::vector<std::string>> environment;  // "NAME=value"; unset: ours
   std::string stdin_text;
   std::chrono::milliseconds timeout{0};  // 0: none
-  // Asked about ten times a second, on the caller's thread; true ends the command.
+  // Called about ten times per second, on the caller's thread; true ends the command.
   std::function<bool()> cancelled;
-  size_t output_limit = 16u << 20;       // of each text; what comes after is read and dropped
-  bool separate_stderr = false;          // else stderr is part of `output`, in order
-  // Sees every byte of stdout and stderr as it comes, whatever the limit.
+  size_t output_limit = 16u << 20;       // of each text; the rest is read and dropped
+  bool separate_stderr = false;          // otherwise stderr is part of `output`, in order
+  // Gets every byte of stdout and stderr as it arrives, regardless of the limit.
   std::function<void(std::string_view)> on_output;
 };
 
 struct CommandResult {
-  int exit_code = -1;  // -1 when a signal ended it
+  int exit_code = -1;  // -1 if a signal ended it
   int signal = 0;
   std::string output;
   std::string error_output;  // only with separate_stderr
@@ -49,10 +48,10 @@ struct CommandResult {
   bool ok() const { return exit_code == 0 && !timed_out && !cancelled; }
 };
 
-// kNotFound, kDenied: the program cannot be started. A program that fails, is
-// killed or is too slow is a CommandResult. When the time is up, or it is cancelled,
-// its whole process group gets SIGKILL. Returns when the program itself has ended: children that it
-// left behind with our pipe are not waited for.
+// kNotFound, kDenied: the program cannot be started. A program that fails, is killed or is too slow
+// is a CommandResult. If the time is up, or the command is cancelled, its whole process group gets
+// SIGKILL. Returns when the program itself has ended; it does not wait for children that still hold
+// our pipe.
 Result<CommandResult> RunCommand(const std::vector<std::string>& argv,
                                  const CommandOptions& options = {});
 
@@ -68,20 +67,20 @@ struct DetachedOptions {
 // it (ReapIfEnded) or leaves it to init by ending first.
 Result<pid_t> SpawnDetached(const std::vector<std::string>& argv, int log_fd,
                             const DetachedOptions& options = {});
-// True when `child` had ended and is now gone from the process table.
+// True if `child` had ended and is now removed from the process table.
 bool ReapIfEnded(pid_t child);
 
-// A pid names a process only together with when that process started, in clock
-// ticks since boot. Not unique across reboots.
+// A pid identifies a process only together with the time when that process started, in clock ticks
+// since boot. Not unique across reboots.
 struct ProcessIdentity {
   pid_t pid = 0;
   uint64_t start_time = 0;
   bool operator==(const ProcessIdentity&) const = default;
 };
 
-Result<ProcessIdentity> IdentityOf(pid_t pid);  // kNotFound when there is none
+Result<ProcessIdentity> IdentityOf(pid_t pid);  // kNotFound if there is none
 bool IsAlive(const ProcessIdentity& identity);  // a zombie is not alive
-// kNotFound when that process is gone, also when its pid belongs to another now.
+// kNotFound if that process is gone, even if its pid belongs to another process now.
 Result<UniqueFd> OpenPidfd(const ProcessIdentity& identity);
 Status SendSignal(int pidfd, int signal);
 

@@ -61,7 +61,7 @@ TEST(RunCommand, PassesInputDirectoryAndEnvironment) {
       RunCommand({"/bin/sh", "-c", "pwd; echo $ONLY; echo \"[$HOME]\"; wc -c"}, options);
   ASSERT_TRUE(result);
   EXPECT_EQ(result->output, dir.path() + "\nthis\n[]\n300001\n");
-  // A program that reads none of its input harms nobody.
+  // A program that reads none of its input does no harm.
   EXPECT_TRUE(RunCommand({"true"}, options)->ok());
 }
 
@@ -87,7 +87,7 @@ TEST(RunCommand, ReportsTheSignalThatEndedIt) {
 TEST(RunCommand, KillsTheWholeGroupWhenTheTimeIsUp) {
   CommandOptions options;
   options.timeout = milliseconds(200);
-  // The child of the shell would go on for an hour; it says who it is.
+  // The shell's child would run for an hour; it prints its pid.
   const auto result =
       RunCommand({"/bin/sh", "-c", "trap '' TERM; sleep 3600 & echo $!; wait"}, options);
   ASSERT_TRUE(result);
@@ -176,7 +176,7 @@ TEST(RunCommand, ChildrenStartWithACleanSlate) {
   EXPECT_NE(status->output.find("SigBlk:\t0000000000000000"), std::string::npos);
   const size_t ignored = status->output.find("SigIgn:\t");
   ASSERT_NE(ignored, std::string::npos);
-  // Only 1 to 31: the two signals that glibc keeps to itself are left ignored by its spawn.
+  // Only 1 to 31: glibc's spawn leaves the two signals that it reserves ignored.
   EXPECT_EQ(std::stoull(status->output.substr(ignored + 8, 16), nullptr, 16) & 0x7FFFFFFF, 0u);
   ASSERT_TRUE(fds);
   EXPECT_EQ(fds->output, "0\n1\n2\n3\n") << "3 is the folder that ls itself opened";
@@ -198,7 +198,7 @@ TEST(RunCommand, ManyAtOnceDoNotMixTheirOutput) {
 TEST(SpawnDetached, StartsANewSessionWithOnlyTheGivenDescriptors) {
   const TestDir dir;
   const UniqueFd log(open((dir / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  // A high number: the shell opens low ones of its own.
+  // A high number, because the shell opens low ones itself.
   const UniqueFd null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   const UniqueFd leaked(fcntl(null.get(), F_DUPFD, 200));
   ASSERT_TRUE(ReplaceFile(dir / "passed", "from three").ok());

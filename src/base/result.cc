@@ -7,7 +7,8 @@
 namespace athanor {
 namespace {
 
-// Exit statuses below 64 leave the script's own codes room to be told apart in JSON.
+// Exit statuses are small numbers, which leaves room for the script's own codes; JSON output tells
+// the two apart.
 constexpr ErrorRow kRows[] = {
     {ErrorCode::kInvalid, "invalid", 400, 2, false},
     {ErrorCode::kNotFound, "not_found", 404, 3, false},

@@ -1,7 +1,6 @@
-// Result<T> and Status carry a value or an Error; both are nodiscard, and no
-// exception crosses a folder. The code of an Error decides behaviour (HTTP
-// status, exit status, retry: see ErrorTable); the texts are for a person:
-// what happened, why (the value seen), and what to type next.
+// Result<T> and Status carry a value or an Error; both are nodiscard, and no exception leaves a
+// room. The code of an Error decides behaviour (HTTP status, exit status, retry: see ErrorTable);
+// the texts are for a person: what happened, why (the value seen), and what to type next.
 #pragma once
 
 #include <string>
@@ -15,7 +14,7 @@ namespace athanor {
 enum class ErrorCode {
   kInvalid,      // the caller's input is wrong; retrying will not help
   kNotFound,
-  kConflict,     // the state of things forbids it (same key, other payload)
+  kConflict,     // the current state forbids it (same key, other payload)
   kDenied,
   kExhausted,    // no room now: quota, disk, memory, descriptors
   kUnavailable,  // the other side did not answer; nothing is known to have happened
@@ -56,12 +55,12 @@ inline Status Ok() { return {}; }
 // return Fail(ErrorCode::kInvalid, "no such type", "ath types");
 tl::unexpected<Error> Fail(ErrorCode code, std::string what, std::string hint = {});
 tl::unexpected<Error> Fail(Error error);
-// The same from errno: "open /x: No space left on device"; ENOSPC and EDQUOT are
-// kExhausted, ENOENT kNotFound, EACCES and EPERM kDenied, the rest `otherwise`.
+// The same from errno: "open /x: No space left on device"; ENOSPC and EDQUOT are kExhausted, ENOENT
+// kNotFound, EACCES and EPERM kDenied, all others `otherwise`.
 tl::unexpected<Error> FailErrno(std::string what, int error_number,
                                 ErrorCode otherwise = ErrorCode::kUnavailable);
 
-// One table maps a code to how the outside sees it.
+// One table maps a code to its effects for callers.
 struct ErrorRow {
   ErrorCode code;
   std::string_view name;  // "invalid"

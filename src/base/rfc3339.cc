@@ -6,7 +6,7 @@
 namespace athanor {
 namespace {
 
-// A number of exactly `digits` digits and the character behind it, off the front of `text`.
+// Takes a number of exactly `digits` digits and the character after it off the front of `text`.
 bool Take(std::string_view& text, size_t digits, char behind, int& number) {
   if (text.size() < digits) return false;
   for (const char c : text.substr(0, digits)) {
@@ -45,7 +45,7 @@ std::optional<WallTime> ParseRfc3339(std::string_view text) {
   tm.tm_mon -= 1;
   std::tm made = tm;
   const auto seconds = static_cast<int64_t>(::timegm(&made));
-  // timegm takes the 31st of February for the 3rd of March.
+  // timegm accepts the 31st of February as the 3rd of March.
   if (made.tm_mon != tm.tm_mon || made.tm_mday != tm.tm_mday || made.tm_hour != tm.tm_hour ||
       made.tm_min != tm.tm_min || made.tm_sec != tm.tm_sec) {
     return std::nullopt;

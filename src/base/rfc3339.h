@@ -1,4 +1,4 @@
-// The times of Rfc3339() (base/clock.h) read back.
+// Reads the times that Rfc3339() (base/clock.h) writes.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace athanor {
 
-// "2026-11-15T20:25:53.120Z", with any number of digits in the fraction or none; only UTC, and
-// only times that exist. Beyond milliseconds is cut off.
+// "2026-11-15T20:25:53.120Z", with any number of digits in the fraction or none; only UTC, and only
+// times that exist. Digits beyond milliseconds are cut off.
 std::optional<WallTime> ParseRfc3339(std::string_view text);
 
 }  // namespace athanor

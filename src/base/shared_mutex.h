@@ -1,6 +1,6 @@
-// A std::shared_mutex in which whoever wants to write waits for those that read now, and not for
-// those that come later: with many readers, one after the other, a writer would never get its turn.
-// A thread that reads must not lock it again.
+// A std::shared_mutex in which a writer waits only for the threads that are reading now, not for
+// later ones. Otherwise, with many readers one after the other, a writer would never get its turn.
+// A thread that is reading must not lock it again.
 #pragma once
 
 #include <pthread.h>

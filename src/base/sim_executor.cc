@@ -27,11 +27,11 @@ bool SimExecutor::RunOne() {
   if (tasks_.empty()) return false;
   auto first = tasks_.begin();
   const auto [due, id] = first->first;
-  // Taken out before it runs: the task may post, or cancel itself.
+  // Removed before it runs: the task may post, or cancel itself.
   const Task task = std::move(first->second);
   tasks_.erase(first);
   due_.erase(id);
-  // A test may have moved the clock past the task on its own.
+  // A test may have moved the clock past the task itself.
   if (due > clock_.Monotonic()) clock_.Advance(due - clock_.Monotonic());
   task();
   return true;

@@ -28,9 +28,9 @@ class SimExecutor final : public Executor {
 
   // The next task, if any, with the clock moved to its time.
   bool RunOne();
-  // Until nothing is left or `most` tasks have run; says how many did.
+  // Until nothing is left or `most` tasks have run; returns how many ran.
   size_t RunUntilIdle(size_t most = SIZE_MAX);
-  // Everything due within `span`; the clock then stands exactly at its end.
+  // Runs everything that is due within `span`; the clock is then exactly at its end.
   size_t RunFor(std::chrono::milliseconds span);
 
   FakeClock& clock() { return clock_; }

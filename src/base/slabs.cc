@@ -11,7 +11,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kSlabBytes = 256 << 10;  // and aligned to it: a node's slab is in its address
+constexpr size_t kSlabBytes = 256 << 10;  // and aligned to it: an address gives its slab
 
 constexpr size_t kFewSlabs = 8;
 
@@ -24,10 +24,10 @@ constexpr size_t RoundUp(size_t bytes) {
 
 struct Slabs::Slab {
   size_t node_bytes;
-  size_t fresh_at = RoundUp(sizeof(Slab));  // offset of the first place that never was taken
-  void* freed = nullptr;  // places that were given back, each with the next one's address in it
+  size_t fresh_at = RoundUp(sizeof(Slab));  // offset of the first slot that was never used
+  void* freed = nullptr;  // slots that were freed, each with the address of the next one
   size_t used = 0;
-  Slab* before = nullptr;  // among those with room
+  Slab* before = nullptr;  // among those with a free slot
   Slab* next = nullptr;
 
   bool full() const { return freed == nullptr && fresh_at + node_bytes > kSlabBytes; }
@@ -57,8 +57,8 @@ Slabs::Slab* Slabs::Map(size_t node_bytes) {
   return new (reinterpret_cast<void*>(at)) Slab{node_bytes};
 }
 
-// Where there are many slabs already this one will be filled, too: to be given its pages in one call
-// is cheaper than to ask for them one by one. An older kernel does not know the call.
+// If there are many slabs already, this one will be filled, too. Getting its pages in one call is
+// cheaper than faulting them in one by one. Older kernels do not know the call.
 void Slabs::Populate([[maybe_unused]] Slab* slab) {
 #ifdef MADV_POPULATE_WRITE
   (void)::madvise(slab, kSlabBytes, MADV_POPULATE_WRITE);
@@ -103,8 +103,9 @@ void Slabs::Give(void* node) {
   if (slab->full()) Link(slab);
   *static_cast<void**>(node) = slab->freed;
   slab->freed = node;
-  ASAN_POISON_MEMORY_REGION(node, slab->node_bytes);  // so that a use after this is seen as ever
-  // The last one with room stays, else one job that comes and goes would map a slab each time.
+  ASAN_POISON_MEMORY_REGION(node, slab->node_bytes);  // so that a use after this is detected
+  // The last slab with room stays. Otherwise, one job that comes and goes would map a slab each
+  // time.
   if (--slab->used > 0 || (slab == roomy_ && slab->next == nullptr)) return;
   Unlink(slab);
   Unmap(slab);

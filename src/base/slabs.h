@@ -1,6 +1,6 @@
-// Slabs keep large nodes of one size apart from the heap. Ten thousand records that come and go
-// leave a heap full of holes, each beside something small that stays; a slab goes back to the
-// system with its last node. For maps that grow and shrink by much:
+// Slabs keep large nodes of one size outside the heap. Ten thousand records that come and go leave
+// a heap full of holes, each next to something small that stays. A slab is returned to the system
+// with its last node. For maps that grow and shrink a lot:
 //
 //   SlabMap<JobId, JobRecord> live;
 //
@@ -22,11 +22,11 @@ class Slabs {
   Slabs(const Slabs&) = delete;
   Slabs& operator=(const Slabs&) = delete;
 
-  // Room for one node; all of these slabs' nodes have the same size, at most 64 KiB.
+  // Memory for one node. All nodes of these slabs have the same size, at most 64 KiB.
   void* Take(size_t bytes);
   void Give(void* node);
 
-  size_t count() const { return count_; }  // of slabs that the system gave
+  size_t count() const { return count_; }  // of slabs that the system gave us
 
  private:
   struct Slab;
@@ -36,7 +36,7 @@ class Slabs {
   void Link(Slab* slab);
   void Unlink(Slab* slab);
 
-  Slab* roomy_ = nullptr;  // those with a free place
+  Slab* roomy_ = nullptr;  // slabs with a free slot
   size_t count_ = 0;
 };
 

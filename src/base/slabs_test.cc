@@ -9,7 +9,7 @@
 namespace athanor {
 namespace {
 
-using Large = std::array<uint64_t, 250>;  // 128 and a few of them in a slab
+using Large = std::array<uint64_t, 250>;  // a little more than 128 of them fit in a slab
 
 uint64_t Seed() {
   const char* given = std::getenv("ATHANOR_SEED");
@@ -48,8 +48,8 @@ TEST(Slabs, MapsMoveWithTheirSlabs) {
   EXPECT_EQ(other.size(), 1u);
 }
 
-// Planted bugs that turn it red: a full slab is not put back among those with room; a freed place
-// is given twice.
+// Planted bugs that turn it red: a full slab is not put back into the list of slabs with room; a
+// freed slot is given out twice.
 TEST(SlabsHistory, EveryNodeKeepsWhatWasPutThere) {
   const uint64_t seed = Seed();
   SCOPED_TRACE("ATHANOR_SEED=" + std::to_string(seed));

@@ -1,4 +1,4 @@
-// The parts of the room that need only a few lines of test each.
+// The parts of this room that need only a few lines of tests each.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/fs.h>

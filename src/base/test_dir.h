@@ -1,4 +1,4 @@
-// For tests only: a fresh folder that goes away with its object.
+// For tests only: a new folder that is removed with its object.
 #pragma once
 
 #include <cstdlib>

@@ -27,8 +27,8 @@ bool IsLetter(char c) {
   return IsAlnum(c) && !IsDigit(c);
 }
 
-// Takes "12" or "1.5" off the front. No sign, no exponent: neither a size nor a
-// duration has one. Empty when there is no digit or it cannot be exact.
+// Removes "12" or "1.5" from the front. No sign, no exponent: neither a size nor a duration has
+// one. Empty if there is no digit or it cannot be exact.
 std::optional<double> TakeNumber(std::string_view& text) {
   size_t end = 0;
   size_t digits = 0;
@@ -99,7 +99,7 @@ int HexValue(char c) {
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// Edit distance in which swapping two neighbours counts once.
+// Edit distance in which swapping two neighbours counts as one edit.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> before_last(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);
@@ -198,7 +198,7 @@ Result<std::chrono::milliseconds> ParseDuration(std::string_view text) {
     if (!number) return refuse();
     const std::string_view unit = TakeLetters(rest);
     const auto scale = MillisOfUnit(unit);
-    // Units fall from left to right, and a bare number stands alone: "1h30" is not guessed at.
+    // Units must be in descending order, and a bare number must be alone: "1h30" is not guessed.
     if (!scale || *scale >= smallest_unit) return refuse();
     if (unit.empty() && smallest_unit != HUGE_VAL) return refuse();
     smallest_unit = *scale;
@@ -214,7 +214,7 @@ Result<uint64_t> ParseBytes(std::string_view text) {
     return Refuse("ATH-C0015", "not a size", text, "write it like 512, 64KB, 1.5GiB or 2G");
   };
   std::string_view rest = Trim(text);
-  // Plain counts stay exact beyond 2^53.
+  // Plain numbers stay exact beyond 2^53.
   if (!rest.empty() && std::all_of(rest.begin(), rest.end(), IsDigit)) {
     uint64_t bytes = 0;
     for (const char c : rest) {
@@ -251,7 +251,7 @@ std::string HumanBytes(uint64_t bytes) {
 std::string HumanDuration(std::chrono::milliseconds duration) {
   const int64_t ms = duration.count();
   if (ms < 0) {
-    // Unsigned negation also holds for the smallest value.
+    // Unsigned negation also works for the smallest value.
     const uint64_t size = 0 - static_cast<uint64_t>(ms);
     return "-" + HumanDuration(std::chrono::milliseconds(
                      static_cast<int64_t>(std::min<uint64_t>(size, INT64_MAX))));
@@ -265,7 +265,7 @@ std::string HumanDuration(std::chrono::milliseconds duration) {
   };
   if (ms < 1000) return fmt::format("{} ms", ms);
   const int64_t seconds = ms / 1000;
-  // Cut, not rounded: it never says a minute before it is over.
+  // Cut off, not rounded: it never shows a minute before the minute is over.
   if (seconds < 10) return fmt::format("{} s", static_cast<double>(ms / 100) / 10);
   if (seconds < 60) return fmt::format("{} s", seconds);
   const int64_t minutes = seconds / 60;
@@ -285,7 +285,7 @@ std::optional<std::string> Nearest(std::string_view word,
   for (const auto& candidate : candidates) {
     if (candidate.size() > kLongest) continue;
     const size_t distance = Distance(lower, ToLower(candidate));
-    // A word of which nothing remains is no suggestion.
+    // A word of which nothing is left is no suggestion.
     if (distance < best_distance && distance < candidate.size()) {
       best = &candidate;
       best_distance = distance;
@@ -426,7 +426,7 @@ size_t DisplayWidth(std::string_view text) {
   size_t width = 0;
   while (!text.empty()) {
     const size_t length = Utf8Length(text);
-    // A terminal shows one replacement sign for a byte it cannot read.
+    // A terminal shows one replacement character for a byte that it cannot decode.
     width += length == 0 ? 1 : static_cast<size_t>(CodePointWidth(Utf8Decode(text, length)));
     text.remove_prefix(std::max<size_t>(length, 1));
   }

@@ -1,4 +1,4 @@
-// Small text work that more than one room needs.
+// Small text functions that more than one room needs.
 #pragma once
 
 #include <chrono>
@@ -29,21 +29,21 @@ std::string HumanBytes(uint64_t bytes);  // "1.2 MiB"
 // "320 ms", "4.2 s", "41 s", "1 m 02 s", "2 h", "3 d 4 h"; as web/src/lib/format.ts does.
 std::string HumanDuration(std::chrono::milliseconds duration);
 
-// The candidate nearest to `word`, or of which it is a part (trials: max_trials), to suggest.
+// The candidate nearest to `word`, or one that contains it (trials: max_trials), as a suggestion.
 std::optional<std::string> Nearest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 
-// For a POSIX shell: 'it'\''s'; left alone when no quoting is needed.
+// Quoted for a POSIX shell: 'it'\''s'; unchanged if no quoting is needed.
 std::string ShellQuote(std::string_view word);
-// Control characters and invalid UTF-8 become \xNN, so that a name cannot drive a terminal.
+// Control characters and invalid UTF-8 become \xNN, so that a name cannot control a terminal.
 std::string Printable(std::string_view text);
 bool IsUtf8(std::string_view text);
 std::string Base64(std::string_view bytes);
 std::optional<std::string> FromBase64(std::string_view text);
-std::string UrlEncode(std::string_view text);          // everything but A-Z a-z 0-9 - _ . ~
+std::string UrlEncode(std::string_view text);          // everything except A-Z a-z 0-9 - _ . ~
 std::optional<std::string> UrlDecode(std::string_view text);  // exactly once
 std::string Hex(std::string_view bytes);
-// Columns a terminal needs (UTF-8 aware, wide characters as two).
+// Columns that it takes on a terminal (UTF-8 aware, wide characters count as two).
 size_t DisplayWidth(std::string_view text);
 
 }  // namespace athanor

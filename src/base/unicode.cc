@@ -68,7 +68,7 @@ size_t Utf8Length(std::string_view text) {
   for (size_t i = 1; i < length; ++i) {
     if ((at(i) & 0xC0) != 0x80) return 0;
   }
-  // The second byte rules out overlong forms, surrogates and what lies beyond U+10FFFF.
+  // The second byte rules out overlong forms, surrogates and code points beyond U+10FFFF.
   if (lead == 0xE0 && at(1) < 0xA0) return 0;
   if (lead == 0xED && at(1) > 0x9F) return 0;
   if (lead == 0xF0 && at(1) < 0x90) return 0;

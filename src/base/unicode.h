@@ -1,5 +1,5 @@
-// The little of Unicode that names on a terminal need. Not a text library: no
-// normalisation, no grapheme clusters, no locale.
+// The part of Unicode that names on a terminal need. Not a text library: no normalisation, no
+// grapheme clusters, no locale.
 #pragma once
 
 #include <cstddef>
@@ -7,8 +7,8 @@
 
 namespace athanor {
 
-// Bytes of the code point `text` begins with; 0 when it begins with none
-// (empty, cut short, overlong, a surrogate, beyond U+10FFFF).
+// Bytes of the code point at the start of `text`; 0 if there is none (empty, cut short, overlong, a
+// surrogate, beyond U+10FFFF).
 size_t Utf8Length(std::string_view text);
 // The code point in the first `length` bytes, as counted by Utf8Length.
 char32_t Utf8Decode(std::string_view text, size_t length);

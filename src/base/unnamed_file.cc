@@ -30,8 +30,8 @@ Status CopyAll(int from, int to) {
 Result<UniqueFd> UnnamedFile(const std::string& dir) {
   UniqueFd file(::open(dir.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (file) return file;
-  // Which error says "not here" is each file system's own (EOPNOTSUPP, EISDIR, EINVAL, ENOSYS), so
-  // whether the other way works is the only test.
+  // Which error means "not supported" depends on the file system (EOPNOTSUPP, EISDIR, EINVAL,
+  // ENOSYS), so the only test is whether the other way works.
   std::string path = JoinPath(dir, ".unnamed-XXXXXX");
   file.reset(::mkostemp(path.data(), O_CLOEXEC));
   if (!file) return FailErrno("make a temporary file in " + dir, errno);
@@ -44,7 +44,8 @@ Status NameFile(int fd, int dir_fd, const std::string& name) {
   const std::string self = "/proc/self/fd/" + std::to_string(fd);
   if (::linkat(AT_FDCWD, self.c_str(), dir_fd, name.c_str(), AT_SYMLINK_FOLLOW) == 0) return Ok();
   if (errno == EEXIST) return FailErrno("name a file", errno, ErrorCode::kConflict);
-  // What once had a name cannot be given another, nor can a file system without links give one.
+  // A file that once had a name cannot get another one, and a file system without links cannot give
+  // one.
   UniqueFd out(::openat(dir_fd, name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!out) {
     return FailErrno("name a file", errno,

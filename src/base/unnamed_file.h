@@ -1,4 +1,4 @@
-// Files without a name: they are gone when they are closed, whatever ends the process.
+// Files without a name: they disappear when they are closed, even if the process is killed.
 //
 // Threads: any.
 #pragma once
@@ -10,13 +10,14 @@
 
 namespace athanor {
 
-// A new one in `dir`, to be read and written. Where the file system makes none (NFS, FUSE and
-// others), one whose name is removed at once. kExhausted, kDenied, kUnavailable: there is none.
+// A new one in `dir`, for reading and writing. If the file system does not support it (NFS, FUSE
+// and others), a file whose name is removed at once. kExhausted, kDenied, kUnavailable: it could
+// not be created.
 Result<UniqueFd> UnnamedFile(const std::string& dir);
 
-// Gives what an unnamed file holds the name `name` below `dir_fd`, of the same file system, which
-// nothing may have yet (kConflict). Linked where that can be, else copied; synced either way. After
-// an error there is nothing of that name.
+// Gives an unnamed file the name `name` below `dir_fd`, on the same file system. If that name
+// exists already: kConflict. Links it if possible, otherwise copies it; synced either way. After an
+// error nothing has that name.
 Status NameFile(int fd, int dir_fd, const std::string& name);
 
 }  // namespace athanor

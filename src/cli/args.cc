@@ -66,7 +66,7 @@ CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
 constexpr char kJobsHelp[] = "Job ids or names, @last, or one pattern such as 'lr-*'";
 constexpr char kJobHelp[] = "Job id, the start or end of one, a name, @last or @last-failed";
 
-// Options stand under a heading in help, in the order they were added.
+// In help, options are under a heading, in the order in which they were added.
 constexpr char kResources[] = "Resources";
 constexpr char kData[] = "Data and parameters";
 constexpr char kEnvironment[] = "Environment";
@@ -75,7 +75,7 @@ constexpr char kSpot[] = "Spot";
 constexpr char kChecks[] = "Checks before the run";
 constexpr char kOutput[] = "Output";
 
-// A flag of the job file's key table: kept in order, applied by ApplyFlag.
+// A flag of the job file's key table: stored in order, applied by ApplyFlag.
 struct SpecFlag {
   const char* flag;
   const char* key;
@@ -119,7 +119,7 @@ constexpr SpecFlag kSpecFlags[] = {
     {"--seed", "--seed", "N", kSpot, "Seed for the random times of --preempt-every"},
 };
 
-// In the group the parser has for options that nobody put elsewhere.
+// In the parser's group for options without another group.
 CLI::Option* Under(CLI::Option* option, const char* group) {
   return *group == '\0' ? option : option->group(group);
 }
@@ -544,7 +544,7 @@ void AddServer(CLI::App& app, Values& v) {
       ->type_name("URI");
   serve->add_flag("--simulate", v.serve.simulate,
                   "Run instance types larger than this machine on what it has");
-  // How servers start that nobody types.
+  // How servers are started without a user typing it.
   serve->add_flag_function("--auto", [&v](int64_t) { v.serve.by = StartedBy::kCommand; })->group("");
   serve->add_flag_function("--revive", [&v](int64_t) {
     v.serve.by = StartedBy::kCommand;
@@ -671,7 +671,7 @@ void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
     if (StartsWith(word, "-")) {
       if (word.find('=') != std::string::npos) continue;
       const auto* option = run.get_option_no_throw(word);
-      if (option == nullptr) return;  // the parser has the better words
+      if (option == nullptr) return;  // the parser has the better message
       if (option->get_items_expected_max() != 0) ++i;
       continue;
     }

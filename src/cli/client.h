@@ -1,7 +1,7 @@
-// The CLI's connection to a server: ATHANOR_URL if set, else this user's own over
-// its Unix socket. When nobody answers there, one is started, and that is said
-// once. Errors of the server come back as Errors with their texts. A change that waits because
-// the server's disk is full says so after a moment, once, on standard error.
+// The CLI's connection to a server: ATHANOR_URL if set, otherwise this user's own over its Unix
+// socket. If no server answers there, one is started, which is reported once. Errors of the server
+// are returned as Errors with their texts. If a change waits because the server's disk is full,
+// this is reported once, after a moment, on standard error.
 #pragma once
 
 #include <optional>
@@ -16,7 +16,7 @@ namespace athanor {
 
 class Client {
  public:
-  // `start` false: only look (for `ath server status`).
+  // `start` false: do not start one (for `ath server status`).
   static Result<Client> Connect(const Home& home, bool start = true);
   // This user's own, whatever ATHANOR_URL says.
   static Result<Client> ConnectHere(const Home& home, bool start = true);
@@ -24,16 +24,16 @@ class Client {
   Result<Json> Get(const std::string& target);
   Result<Json> Post(const std::string& target, const std::string& body = "{}");
   Result<Json> Send(const std::string& method, const std::string& target, std::string body);
-  // What the server's disk lacks, if that is what it waits for.
+  // What is missing on the server's disk, if it waits for that.
   std::optional<Error> FullDisk() const;
   Result<std::string> GetText(const std::string& target);
   // The raw call, with authorization added; a refusal becomes an Error.
   Result<HttpReply> Do(HttpCall call);
 
-  // Starts this user's server where none answers; kUnavailable: it could not be started. Not where
-  // ATHANOR_URL leads.
+  // Starts this user's server if none answers; kUnavailable: it could not be started. Not if
+  // ATHANOR_URL is set.
   Status StartHere(bool quiet = false);
-  // Whether a server takes connections now.
+  // Whether a server accepts connections now.
   bool Reachable() const;
   const Home& home() const { return home_; }
 

@@ -1,5 +1,5 @@
-// The command line as the parser knows it, made into what completion needs. Only args.cc includes
-// this, for it needs the parser's headers.
+// Converts the command line from the parser's form into what completion needs. Only args.cc
+// includes this, because it needs the parser's headers.
 #pragma once
 
 #include <CLI/CLI.hpp>

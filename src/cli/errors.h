@@ -17,7 +17,7 @@ struct Explained {
 
 std::optional<Explained> ExplainCode(std::string_view code);
 std::vector<Explained> AllCodes();  // in order
-// docs/errors.md, whole; a test compares it with the file.
+// docs/errors.md, complete; a test compares it with the file.
 std::string ErrorsPage();
 
 }  // namespace athanor

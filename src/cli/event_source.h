@@ -1,8 +1,8 @@
-// Event files in a folder that others write to: which runs are in it, and their scalars as they
-// come. Each folder that holds event files is a run, named by its path below the root.
+// Event files in a folder that other programs write to: which runs are in it, and their scalars as
+// they arrive. Each folder with event files is a run, named by its path below the root.
 //
-// A point is numbered by its place in its file, and a file by its name: whoever reads the same
-// folder again makes the same numbers, so that a store which knows them drops them.
+// A point is numbered by its position in its file, and a file by its name: reading the same folder
+// again makes the same numbers, so that a store that knows them drops them.
 //
 // Links inside the folder are not followed. Threads: one.
 #pragma once
@@ -35,18 +35,18 @@ class EventSource {
     int64_t first_ms = 0;  // of the first point that was ever read; 0: none yet
     int64_t last_ms = 0;
   };
-  // Looks for new files, then reads all that is new, about `most` points of one run at a time.
-  // An error of `take` ends it; the points that it was given are then lost to this object.
+  // Looks for new files, then reads all that is new, about `most` points of one run at a time. An
+  // error of `take` ends it; this object does not return the points that it was given again.
   using Take = std::function<Status(Run run)>;
   Status Poll(size_t most, const Take& take);
   // A file was replaced by another of the same name: it is read from its beginning.
   void Again(const std::string& path);  // below the root
-  // What was passed over, for a person; each once.
+  // What was skipped, for a person; each once.
   std::vector<std::string> TakeProblems() { return std::exchange(problems_, {}); }
   size_t files() const { return files_.size(); }
 
  private:
-  // What is known of a run, whichever of its files is read.
+  // What is known about a run, whichever of its files is read.
   struct Known {
     TagKinds kinds;
     int64_t first_ms = 0;

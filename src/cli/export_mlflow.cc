@@ -38,7 +38,7 @@ Status Write(int root, const std::string& name, const std::string& text) {
   return WriteAll(fd.get(), text);
 }
 
-// Names of metrics and the like become paths; those that cannot be one are told, not changed.
+// Names of metrics and so on become paths; names that cannot be a path are reported, not changed.
 Status WriteNamed(int root, const std::string& kind, const std::string& name,
                   const std::string& text) {
   if (CheckRelativeName(name).ok()) return Write(root, kind + "/" + name, text);
@@ -113,7 +113,7 @@ Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
   for (const auto& [name, text] : metrics) {
     ATHANOR_CHECK_OK(WriteNamed(root.get(), folder + "/metrics", name, text));
   }
-  // Last: a folder without it is no run to MLflow, so a broken export shows as none.
+  // Last: without it MLflow does not see the folder as a run, so a broken export is not shown.
   ATHANOR_CHECK_OK(WriteRun(root.get(), folder, experiment, run));
   return points;
 }

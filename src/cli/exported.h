@@ -1,4 +1,4 @@
-// A run's points on their way out of the server, and the forms that take more than a line each.
+// A run's points, exported from the server, and the formats that need more than a line each.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct ExportedPoint {
   std::optional<int64_t> step;
   int64_t time_ms = 0;
   double value = 0;
-  std::string value_text;  // as the server wrote it; "NaN" and the like without quotes
+  std::string value_text;  // as the server wrote it; "NaN" and similar without quotes
   int64_t attempt = 1;
   bool abandoned = false;
 };
@@ -27,9 +27,9 @@ Result<ExportedPoint> ReadPoint(const std::string& line);
 Status ForEachLine(Client& client, const ExportOptions& options,
                    const std::function<Status(const std::string& line)>& take);
 
-// The run in the layout of MLflow's folders (mlruns): experiment, run, params, tags, metrics. An
-// experiment of that name that is there already takes the run in; a run of that id is kConflict.
-// How many points.
+// The run in the layout of MLflow's folders (mlruns): experiment, run, params, tags, metrics. If an
+// experiment of that name exists, the run is added to it; if a run of that id exists, kConflict.
+// Returns the number of points.
 Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
                               const std::string& dir);
 

@@ -1,4 +1,4 @@
-// Bringing a job's things to this machine: its source, blob by blob, and single files.
+// Downloads parts of a job to this machine: its source, blob by blob, and single files.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace athanor {
 
-// A folder of our own below TMPDIR, gone with this object.
+// A temporary folder below TMPDIR, removed with this object.
 class Scratch {
  public:
   explicit Scratch(const char* purpose);
@@ -22,9 +22,9 @@ class Scratch {
   std::string path_;
 };
 
-// A blob in a file without a name below `dir`, at its beginning.
+// A blob in an unnamed file below `dir`, positioned at its beginning.
 Result<UniqueFd> FetchBlob(Client& client, const std::string& sha256, const std::string& dir);
-// Lays the bundle out in `dir`, which is made; each file is checked against its hash.
+// Unpacks the bundle into `dir`, which is created; each file is checked against its hash.
 Status FetchSource(Client& client, const std::string& bundle, const std::string& dir);
 // Writes the answer to a GET into a new file.
 Status FetchFile(Client& client, const std::string& target, const std::string& path);

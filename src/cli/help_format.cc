@@ -11,7 +11,7 @@ constexpr size_t kWidth = 80;
 
 using Rows = std::vector<std::pair<std::string, std::string>>;
 
-// One row under a heading; what does not fit on a line goes on under its description.
+// One row under a heading; what does not fit on a line continues under its description.
 std::string Row(const std::string& name, const std::string& text) {
   std::string out = "  " + name;
   size_t at = out.size();
@@ -97,7 +97,7 @@ std::string HelpFormat::Options(const CLI::App* app) const {
     if (at == groups.end()) at = groups.insert(groups.end(), {group, {}});
     at->second.emplace_back(OptionName(option), option->get_description());
   }
-  // What every command has stands at the end.
+  // Options that every command has are at the end.
   std::stable_partition(groups.begin(), groups.end(), [](const auto& each) { return each.first != "Output"; });
   std::string out;
   for (const auto& [group, rows] : groups) out += Section(group, rows);

@@ -1,5 +1,5 @@
 // How help looks: what a command does, how it is typed, its arguments, options under headings, and
-// commands under headings. Only args.cc includes this, for it needs the parser's headers.
+// commands under headings. Only args.cc includes this, because it needs the parser's headers.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Where things lie. ATHANOR_HOME, else $XDG_DATA_HOME/athanor, else
+// Where things are. ATHANOR_HOME, otherwise $XDG_DATA_HOME/athanor, otherwise
 // ~/.local/share/athanor.
 #pragma once
 
@@ -16,9 +16,9 @@ struct Home : StoreLayout {
 };
 
 Home HomeFromEnvironment();
-// Where it lies unless ATHANOR_HOME says otherwise.
+// Where it is unless ATHANOR_HOME says otherwise.
 std::string UsualHome();
-// The path of this program, and of what is installed beside it.
+// The path of this program, and of what is installed next to it.
 std::string ProgramPath();
 std::string PythonPackageDir();
 

@@ -13,8 +13,8 @@
 namespace athanor {
 namespace {
 
-// A server that was killed while it started an agent: until the child is another program, it holds
-// what its parent held.
+// A server may be killed while it starts an agent: until the child has become another program, it
+// holds what its parent held.
 constexpr std::chrono::milliseconds kChildren{2'000};
 constexpr std::chrono::milliseconds kPause{10};
 

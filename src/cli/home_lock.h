@@ -1,5 +1,5 @@
-// The lock of a home: who holds it is the only one to write there. The server holds
-// it while it runs; verbs that work without a server take it for their time.
+// The lock of a home: only its holder writes there. The server holds it while it runs; verbs that
+// work without a server take it while they run.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace athanor {
 // The home's folder must exist.
 Result<UniqueFd> LockHome(const Home& home, std::string hint);
 
-// Whether nobody holds it.
+// Whether it is free.
 bool HomeIsFree(const Home& home);
 
 }  // namespace athanor

@@ -150,7 +150,7 @@ Result<std::string> JobFiles::Fetch(const std::string& path, const std::string& 
   }
   const auto inside = Resolved(path);
   ATHANOR_TRY(const bool found, FetchLeft(inside, tree));
-  // All of it, or what lies in the folder: an archive is fetched as a whole.
+  // All of it, or what is in the folder: an archive is fetched as a whole.
   for (const char* name : {"model", "output"}) {
     if ((path.empty() || top == name) && HasArchive(name)) {
       ATHANOR_CHECK_OK(FetchArchive(name, tree));

@@ -1,9 +1,9 @@
 // The files of a job as one tree, for `ath cp`: what the script left in its working folder, the
 // model folder as model/, the output folder as output/, and the source as code/.
 //
-// Where a name stands for two things: of model/ and output/ the contract's folder wins over a file
-// of that name in the working folder, and other files below are found too; code/ is the source
-// first. files/NAME always is the working folder's.
+// If a name could mean two things: for model/ and output/, the contract's folder wins over a file
+// of that name in the working folder, and other files below are found, too; code/ means the source
+// first. files/NAME is always in the working folder.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +28,8 @@ class JobFiles {
 
   // By path. Below code/ only if `path` asks for it.
   Result<std::vector<File>> List(const std::string& path) const;
-  // Brings what `path` names into `dir`, a folder of its own that is there, and returns where it
-  // lies: a file, or a folder. kNotFound (ATH-C0022) says what there is instead.
+  // Downloads what `path` names into `dir`, an existing folder of its own, and returns where it is:
+  // a file, or a folder. kNotFound (ATH-C0022) says what exists instead.
   Result<std::string> Fetch(const std::string& path, const std::string& dir) const;
 
   Json left_out() const;  // an object, empty if all was kept
@@ -42,7 +42,7 @@ class JobFiles {
   Status FetchArchive(const std::string& top, const std::string& tree) const;
   // A path of the working folder without the links in it.
   std::string Resolved(std::string path) const;
-  // Lays those files out in `tree` that are `path` or lie below; whether there were any.
+  // Writes the files to `tree` that are `path` or are below it; returns whether there were any.
   Result<bool> FetchLeft(const std::string& path, const std::string& tree) const;
   Error Missing(const std::string& path) const;
 

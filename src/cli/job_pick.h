@@ -1,5 +1,5 @@
-// Many jobs at once, chosen on the command line: --state, --tag, --name and the like, the same for
-// ps, stop and rm; what they are is shown and confirmed before anything happens to them.
+// Many jobs at once, chosen on the command line: --state, --tag, --name and so on, the same for ps,
+// stop and rm; they are shown and confirmed before anything happens to them.
 #pragma once
 
 #include <cstdint>
@@ -29,14 +29,14 @@ struct JobPick {
 std::string QueryOf(const JobPick& pick);
 // To be typed again: " --state failed --tag team=vision".
 std::string FlagsOf(const JobPick& pick);
-// `ath stop 'lr-*'` means --name 'lr-*'. Leaves names alone.
+// `ath stop 'lr-*'` means --name 'lr-*'. Leaves plain names as they are.
 void TakePattern(std::vector<std::string>& jobs, JobPick& pick);
 
-// The first of `rows` (of GET /api/v1/jobs), one a line, and how many more there are.
+// The first of `rows` (of GET /api/v1/jobs), one per line, and how many more there are.
 std::string PreviewText(const Json& rows, uint64_t matched);
 
-// Shows `preview` and asks `question` at a terminal: whether it was answered with yes. kInvalid
-// where nobody can be asked: `command` needs --yes there.
+// Shows `preview` and asks `question` on a terminal: whether the answer was yes. kInvalid without a
+// terminal: `command` needs --yes there.
 Result<bool> IsConfirmed(const std::string& preview, const std::string& question,
                          const std::string& command);
 

@@ -52,7 +52,7 @@ std::string LostServer::WhatHappens() const {
 Status LostServer::Wait(const Error& why, int cancel_fd, Millis until) {
   if (!RowOf(why.code).retry) return Fail(why);
   client_.http().Disconnect();
-  // A connection that broke is no server that is gone.
+  // A broken connection does not mean that the server is gone.
   if (client_.Reachable()) {
     if (++failures_ > kMostFailures) return Fail(why);
     ::pollfd wait{cancel_fd, POLLIN, 0};

@@ -1,6 +1,6 @@
-// What a verb that waits for something does when its server is gone. Jobs have processes of their
-// own and go on without a server; so does the verb. It says at once what happened, starts the server
-// again where a command had started it, and otherwise says what to type and waits.
+// What a waiting verb does if its server is gone. Jobs have their own processes and continue
+// without a server; so does the verb. It says at once what happened, starts the server again if a
+// command had started it, and otherwise says what to type and waits.
 //
 //   LostServer lost(client, "train-1", quiet);
 //   for (;;) {
@@ -21,12 +21,12 @@ namespace athanor {
 
 class LostServer {
  public:
-  // `who` goes on meanwhile: "train-1". `quiet`: says nothing.
+  // `who` continues meanwhile: "train-1". `quiet`: prints nothing.
   LostServer(Client& client, std::string who, bool quiet)
       : client_(client), who_(std::move(who)), quiet_(quiet) {}
 
   // After a call failed with `why`. Ok: a server answers, or may answer: call again. The error
-  // itself where another call would fail the same way. kCancelled: `cancel_fd` is readable (it is
+  // itself if another call would fail in the same way. kCancelled: `cancel_fd` is readable (it is
   // not read). kTimeout: `until`, on the monotonic clock, has come.
   Status Wait(const Error& why, int cancel_fd = -1, Millis until = Millis::max());
   // A call succeeded, or its answer began.

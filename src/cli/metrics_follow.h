@@ -1,4 +1,4 @@
-// ath metrics -f: points of a job as they come.
+// ath metrics -f: points of a job as they arrive.
 #pragma once
 
 #include <string>

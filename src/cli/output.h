@@ -1,5 +1,5 @@
-// How the CLI speaks: results on stdout, talk on stderr; colour only on a
-// terminal that wants it; machine output apart from human output.
+// How the CLI prints: results on stdout, messages on stderr; colour only on a terminal that
+// supports it; machine output separate from human output.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,13 @@ std::string FormatError(const Error& error, const Terminal& terminal);
 // A hint for what to type next; on stderr, off with --quiet.
 void PrintHint(const std::string& text, bool quiet);
 
-// Cuts to `width` columns, at a character, with a mark where something is missing.
+// Cuts to `width` columns, between characters, with a mark where something is missing.
 std::string Shortened(const std::string& text, size_t width, bool ascii);
 
 // Columns padded to their widest cell. On a terminal the table fits its width: the widest columns
 // are shortened, and if that is not enough the last ones left out. The first column, which a person
-// types next, is shortened last unless there is an ID to type. Elsewhere nothing is cut.
+// may type next, is shortened last unless there is an ID to type. Without a terminal nothing is
+// cut.
 class Table {
  public:
   explicit Table(std::vector<std::string> head) : head_(std::move(head)) {}

@@ -1,4 +1,4 @@
-// Whether an installed package is as it was made: `ath version --verify`.
+// Checks that an installed package is unchanged: `ath version --verify`.
 //
 // A package (tools/package) has a list of its files with their checksums, lib/athanor/manifest.sha256
 // below its prefix. A program in a build folder has none.

@@ -28,7 +28,7 @@ std::string Grouped(uint64_t number) {
 
 }  // namespace
 
-// A hundred thousand rows are passed on as text: only what stands behind them is read.
+// A hundred thousand rows are passed on as text: only what follows them is parsed.
 Result<JobRows> FetchJobs(Client& client, const std::string& filter, size_t limit) {
   constexpr std::string_view kHead = "{\"jobs\":[";
   JobRows all;

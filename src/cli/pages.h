@@ -1,4 +1,4 @@
-// Lists that a server gives a page at a time, fetched until there is as much as was asked for.
+// Lists that a server returns page by page, fetched until there are as many as requested.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ struct JobRows {
   size_t shown = 0;      // of `matched`
   uint64_t matched = 0;  // without a limit
 };
-// `filter` is "&state=..." and the like. The newest `limit`.
+// `filter` is "&state=..." and so on. The newest `limit`.
 Result<JobRows> FetchJobs(Client& client, const std::string& filter, size_t limit);
 
 // {"matched": N, "runs": [...]}. `query` is what follows "/api/v1/runs?limit=N".
@@ -27,7 +27,7 @@ Result<Json> FetchRuns(Client& client, const std::string& query, size_t limit);
 // {"waiting": [...], "matched": N, "machine": ...}
 Result<Json> FetchQueue(Client& client, size_t limit);
 
-// "20 of 100,007 jobs; all of them: COMMAND", as a hint, when there are more than are shown.
+// "20 of 100,007 jobs; all of them: COMMAND", as a hint, if there are more than are shown.
 void SayMore(size_t shown, uint64_t matched, const char* things, const std::string& command,
              bool quiet);
 

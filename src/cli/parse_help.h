@@ -1,4 +1,4 @@
-// Better words for what the parser of the command line refuses. Only args.cc includes this.
+// Better messages for what the command-line parser refuses. Only args.cc includes this.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace athanor {
 
-// The parser's own words say neither which command it was nor what would be right. `file` is what
-// it took for the job file of `run`.
+// The parser's own messages say neither which command it was nor what would be right. `file` is
+// what it took for the job file of `run`.
 Error Misunderstood(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
                     const std::string& file);
 

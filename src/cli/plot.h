@@ -14,8 +14,8 @@ struct PlotPoint {
   double y = 0;  // NaN and infinities are marked below the chart
 };
 
-// `rows` lines of at most `columns` characters with the values' scale on the left, and one
-// with that of the steps. Two by four dots a character; with `ascii`, one star.
+// `rows` lines of at most `columns` characters with the values' scale on the left, and one with
+// that of the steps. Two by four dots per character; with `ascii`, one star.
 std::string PlotText(const std::vector<PlotPoint>& points, size_t columns, size_t rows,
                      bool ascii);
 

@@ -12,7 +12,7 @@ namespace {
 
 // Data of a real run is larger than a sample, and so may be what is held of it.
 constexpr double kComfortable = 0.8;
-// The first steps warm up; with fewer there is no speed to speak of.
+// The first steps warm up; with fewer there is no meaningful speed.
 constexpr int64_t kFewestSteps = 3;
 
 std::string StepText(const std::optional<int64_t>& step) {
@@ -141,7 +141,7 @@ std::string_view NameOf(Verdict verdict) {
 std::vector<PreflightCheck> JudgePreflight(const JobSpec& real, const PreflightFacts& facts) {
   std::vector<PreflightCheck> checks{Runs(facts)};
   if (auto data = Data(facts)) checks.push_back(std::move(*data));
-  // What a run that failed did not show is no news.
+  // What a failed run did not show is not worth reporting.
   if (facts.failure) return checks;
   checks.push_back(Metrics(real, facts));
   if (auto rules = Rules(real, facts)) checks.push_back(std::move(*rules));
@@ -157,7 +157,7 @@ RunEstimate EstimateRun(const PreflightFacts& facts) {
                        "athanor.progress(step, total)";
     return estimate;
   }
-  // From the second reading on: the first holds what loading and compiling took.
+  // From the second value on: the first includes loading and compiling.
   int64_t steps = 0;
   int64_t span = 0;
   if (facts.progress.size() >= 2) {

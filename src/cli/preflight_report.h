@@ -1,4 +1,4 @@
-// What a preflight saw, judged: which checks hold, and what the real run will take. Pure; the
+// Evaluates what a preflight saw: which checks pass, and what the real run will take. Pure; the
 // preflight itself is verb_preflight.cc.
 #pragma once
 
@@ -16,7 +16,7 @@ namespace athanor {
 struct PreflightFacts {
   // How the short run went. `failure` is empty unless it failed before it was interrupted.
   std::optional<Cause> failure;
-  bool completed = false;       // it came to its end within the budget
+  bool completed = false;       // it ended within the budget
   std::optional<int64_t> steps; // the newest step seen
   std::vector<std::string> metrics;  // names with at least one point
 
@@ -34,7 +34,7 @@ struct PreflightFacts {
 
   // Of the first attempt: (milliseconds since the script started, steps done).
   std::vector<std::pair<int64_t, int64_t>> progress;
-  int64_t total = 0;     // steps, as the script says; 0: not known
+  int64_t total = 0;     // steps, as the script says; 0: unknown
   int64_t setup_ms = 0;  // before the script started
   PriceTag price;        // of the real run
   std::string job;       // name of the short run, for hints
@@ -47,14 +47,14 @@ struct PreflightCheck {
   std::string name;  // "runs", "metrics", "rules", "checkpoint", "memory", "data"
   Verdict verdict = Verdict::kOk;
   std::string text;
-  std::string hint;  // what to do; empty when all is well
+  std::string hint;  // what to do; empty if all is well
 };
 
 // In the order a person would fix them.
 std::vector<PreflightCheck> JudgePreflight(const JobSpec& real, const PreflightFacts& facts);
 
-// At the speed of this machine. When the data was a sample and the script counts its steps by it,
-// the real run may have more: `high` scales them up.
+// At the speed of this machine. If the data was a sample and the number of steps depends on it, the
+// real run may have more: `high` scales them up.
 struct RunEstimate {
   double steps_per_second = 0;
   int64_t low_ms = 0;

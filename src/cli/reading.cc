@@ -57,7 +57,7 @@ std::string NumberText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : "-";
 }
 
-// As a parameter: a name may be anything, also what is no path ("../x").
+// As a parameter: a name may be anything, even something that is not a path ("../x").
 std::string PointsTarget(const std::string& base, const std::string& name) {
   return base + "/points?name=" + UrlEncode(name);
 }

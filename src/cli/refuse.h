@@ -1,4 +1,4 @@
-// A verb's way out with an error: prints it and gives the exit status.
+// How a verb ends with an error: prints it and returns the exit status.
 #pragma once
 
 #include "base/result.h"

@@ -48,7 +48,7 @@ Result<std::vector<std::string>> ReplayCommand(const JobSpec& spec, const Replay
                 command.end());
     return argv;
   }
-  // The words may still hold the shell's $NAME, and NAME=value may stand before them.
+  // The words may still contain the shell's $NAME, and NAME=value may come before them.
   const std::string_view text = Trim(spec.command.front());
   std::string line(text.substr(0, text.find(words.front())));
   auto head = Head(words, *script, request);

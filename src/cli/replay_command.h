@@ -19,8 +19,8 @@ struct ReplayRequest {
   bool debug = false;
 };
 
-// argv. Of a launcher (torchrun) only the script and its arguments are kept: one rank is
-// replayed. kInvalid when the command is no Python script that could be told.
+// argv. For a launcher (torchrun) only the script and its arguments are kept: one rank is replayed.
+// kInvalid if the command is not recognised as a Python script.
 Result<std::vector<std::string>> ReplayCommand(const JobSpec& spec, const ReplayRequest& request,
                                                const ChannelPath& channel_path);
 

@@ -1,4 +1,4 @@
-// How a check of the stores is shown; by `ath fsck`, and by a restore, which ends with one.
+// How a check of the stores is shown: by `ath fsck`, and by a restore, which ends with one.
 #pragma once
 
 #include <cstdint>

@@ -1,10 +1,10 @@
-// RunSender brings points into runs of the server, several runs at a time: files are read on while
-// the server stores, and no run waits for the commit of another. The points of one run go one
-// request after the other, in order; each is kept once, however often it is sent.
+// RunSender sends points to runs of the server, several runs at a time: reading files continues
+// while the server stores, and no run waits for the commit of another. The points of one run are
+// sent one request after the other, in order; each is stored once, however often it is sent.
 //
-// Threads: one calls it. It has a few of its own, each with a connection, started as runs come:
-// they keep the signal mask of their first Take. After an error nothing more is sent, and every
-// call returns that error.
+// Threads: one calls it. It has a few of its own, each with a connection, started as runs arrive:
+// they have the signal mask of the first Take. After an error nothing more is sent, and every call
+// returns that error.
 #pragma once
 
 #include <condition_variable>
@@ -25,7 +25,7 @@ namespace athanor {
 
 class RunSender {
  public:
-  // Runs are named after `origin`, by which the server knows them again.
+  // Runs are named after `origin`, by which the server recognises them.
   RunSender(Home home, std::string origin, std::string experiment);
   ~RunSender();  // what is not sent by now is dropped
 

@@ -15,7 +15,7 @@
 namespace athanor {
 namespace {
 
-// A sample must not take as long as the copy it saves: what lies beyond is not counted.
+// A sample must not take as long as the copy that it saves: files beyond this are not counted.
 constexpr uint64_t kMostLooked = 500'000;
 
 struct File {

@@ -1,5 +1,5 @@
 // A sample of a data channel: a folder of the same shape with some of its files, for a run that
-// only looks whether everything works.
+// only checks whether everything works.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct Sample {
   uint64_t bytes = 0;
   uint64_t all_files = 0;  // there are
   uint64_t all_bytes = 0;
-  // Of the bytes there are; 1 when all were taken.
+  // Share of all bytes; 1 if everything was taken.
   double fraction() const {
     return all_bytes == 0 || files == all_files
                ? 1.0
@@ -27,9 +27,9 @@ struct Sample {
   }
 };
 
-// Takes files from every folder in turn, in the order of their names, until a limit is passed;
-// at least one is taken, and none is cut. They are linked where the file system lets us, so `to`
-// must not be written to. A `from` that is a file is taken whole. Links are taken as links.
+// Takes files from every folder in turn, in the order of their names, until a limit is exceeded; at
+// least one is taken, and none is cut. They are linked if the file system allows it, so `to` must
+// not be written to. A `from` that is a file is taken completely. Links stay links.
 Result<Sample> TakeSample(const std::string& from, const std::string& to,
                           const SampleLimits& limits);
 

@@ -123,7 +123,7 @@ std::string CommandOf(const ServeOptions& options) {
   return command;
 }
 
-// Everything a server holds, built in order and torn down in reverse.
+// Everything that a server owns, built in order and torn down in reverse.
 class Server {
  public:
   explicit Server(const ServeOptions& options)
@@ -133,7 +133,7 @@ class Server {
     auto status = Open();
     if (!status) {
       run_writes_.Stop();
-      // Another one was there first, or nobody wants it any more.
+      // Another one was there first, or it is no longer needed.
       if (options_.revive && status.error().code == ErrorCode::kConflict) return 0;
       PrintError(status.error(), options_.json);
       return RowOf(status.error().code).exit_status;
@@ -142,7 +142,7 @@ class Server {
     {
       const FolderWatch folder(EndWithHome());
       loop_.Run();
-      // From here on nobody starts it again, however it ends.
+      // From here on no one starts it again, however it ends.
       if (!failed_) RemoveServerRecord(home_.root);
       Close();
     }
@@ -258,7 +258,7 @@ class Server {
     notices_.push_back(notice);
   }
 
-  // What was lost at an earlier start is told until someone has seen to it.
+  // What was lost at an earlier start is reported until someone has handled it.
   void NoticeLosses() {
     for (const auto& database : {home_.database(), home_.object_index()}) {
       for (const auto& broken : BrokenLogsOf(database)) {
@@ -386,15 +386,15 @@ class Server {
     return plan;
   }
 
-  // A script that logs with MLflow logs to its job's run, unless it is told another server. Where
-  // it finds us its agent says.
+  // A script that logs with MLflow logs to its job's run, unless it names another server. Its agent
+  // tells it where we are.
   void AddTracking(const JobRecord& record, AttemptPlan& plan) const {
     if (record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
     plan.spec.env["MLFLOW_RUN_ID"] = record.id.value.ToHex();
     plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
   }
 
-  // How often this kind of machine is lost: measured here, else assumed, and said so.
+  // How often this kind of machine is lost: measured here, otherwise assumed, and marked as such.
   void AddLossRate(const JobRecord& record, AttemptPlan& plan) const {
     const auto& attempt = *record.current();
     auto known = losses_->Of(plan.instance_type, attempt.spot);
@@ -420,7 +420,7 @@ class Server {
       const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
       std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
       if (type.empty()) type = kOwnMachine;
-      // A statistic: one more or less after a crash of ours does not matter.
+      // A statistic: one more or less after a crash does not matter.
       (void)writer_.Submit([this, type, spot = attempt.spot, held = attempt.held_ms, lost] {
         (void)losses_->Add(type, spot, held, lost).ok();
       });
@@ -557,7 +557,7 @@ class Server {
     }
   }
 
-  // What ten thousand submits used is given back to the system, not kept for the next ones.
+  // Memory that ten thousand submits used is returned to the system, not kept for the next ones.
   void GiveBackMemory() {
     if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
     // Both walk over what is free of a heap of gigabytes: not while nothing was done.
@@ -574,7 +574,7 @@ class Server {
     if (!series) log_.Log(LogLevel::kError, "series sync", {{"why", series.error().what}});
   }
 
-  // On a thread of its own: an fdatasync on a busy disk takes as long as it takes.
+  // On its own thread: an fdatasync on a busy disk can take long.
   void SyncTick() {
     bool taken = syncer_.Submit([this] {
       SyncNow();
@@ -585,7 +585,7 @@ class Server {
     if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
   }
 
-  // A silence is no event: who looks at a job is told when one begins and when it ends.
+  // A silence is not an event: clients that watch a job are told when one begins and when it ends.
   void SilenceTick() {
     std::set<JobId> silent;
     for (const auto* record : engine_->Holding()) {

@@ -1,4 +1,4 @@
-// `ath serve`: wires the rooms together and runs until told to stop.
+// `ath serve`: wires the rooms together and runs until it is asked to stop.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ServeOptions {
   std::string address = "127.0.0.1";
   std::optional<uint16_t> port;  // none: the home's own (cli/kept_port.h); 0: any
   StartedBy by = StartedBy::kHand;
-  bool revive = false;  // only where a server was killed (link/server_record.h)
+  bool revive = false;  // only if a server was killed (link/server_record.h)
   std::string unit;     // of the service, "user/NAME" or "system/NAME"
   bool json = false;
   bool simulate = false;

@@ -18,9 +18,10 @@ struct InstalledService {
 // None: none is installed, or its unit was deleted.
 std::optional<InstalledService> ServiceOf(const Home& home);
 Status NoteService(const Home& home, const InstalledService& service);
-// True: systemd was asked to start it and says that it runs. False: there is none, or it does not.
+// True: systemd was asked to start it and says that it runs. False: there is none, or it does not
+// run.
 bool StartService(const Home& home);
-// Disables and deletes it; nothing where there is none.
+// Disables and deletes it; does nothing if there is none.
 Status RemoveService(const Home& home);
 
 // systemctl's answer: its first line.

@@ -1,4 +1,5 @@
-// The systemd unit that runs the server of a home: its name, place and text. Nothing is written here.
+// The systemd unit that runs the server of a home: its name, path and text. Nothing is written
+// here.
 #pragma once
 
 #include <string>
@@ -12,7 +13,8 @@ struct ServiceUnit {
   std::string path;     // PATH for jobs; empty: systemd's
 };
 
-// "athanor.service" for the usual home, else one with the home's mark: a machine may have several.
+// "athanor.service" for the usual home, otherwise one with a mark of the home: a machine may have
+// several.
 std::string UnitName(const std::string& home, const std::string& usual_home);
 // Where systemd finds it.
 std::string UnitFolder(bool system, const std::string& user_config);

@@ -92,7 +92,7 @@ constexpr SettingKey kKeys[] = {
      TakeAllowPrivate},
 };
 
-// "rates." for a key below `rates`, "" for one at the top: reads what stands there.
+// "rates." for a key below `rates`, "" for one at the top: reads the value.
 Status Read(const std::string& path, const std::string& group, const YamlNode& node,
             Settings& settings) {
   for (const auto& entry : node.entries) {

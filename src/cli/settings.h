@@ -14,11 +14,11 @@ namespace athanor {
 struct Settings {
   bool simulate = false;
   bool webhooks_private = false;
-  int64_t preflight_above_micros = -1;  // an hour; -1: never
+  int64_t preflight_above_micros = -1;  // per hour; -1: never
   OwnRates rates;
 };
 
-Result<Settings> ReadSettings(const std::string& path);  // defaults when there is no file
+Result<Settings> ReadSettings(const std::string& path);  // defaults if there is no file
 std::string SettingsPage();  // docs/settings.md
 Result<Catalogue> LoadCatalogue(const std::string& overrides);
 

@@ -72,7 +72,7 @@ Status StopServerHere(const Home& home, Millis limit, bool* was_running) {
   // One that was killed is not to be started again; and one that is being started at this moment
   // answers soon, or sees that it is not wanted.
   RemoveServerRecord(home.root);
-  // One that answers no more may still be on its way out: the lock is the last thing it holds.
+  // A server that no longer answers may still be ending: the lock is the last thing it releases.
   if (was_running) *was_running = body || !server.gone() || !HomeIsFree(home);
   while (!server.gone() || !HomeIsFree(home)) {
     if (clock.Monotonic() >= until) {

@@ -1,4 +1,4 @@
-// Stops the server of a home and waits until its process is gone. Jobs go on.
+// Stops the server of a home and waits until its process is gone. Jobs continue.
 #pragma once
 
 #include <sys/types.h>
@@ -14,8 +14,8 @@ namespace athanor {
 
 inline constexpr Millis kServerStopLimit{60'000};
 
-// Also where none runs; one that was killed is then not started again by others. kTimeout: it is
-// still there after `limit`.
+// Also if none runs; one that was killed is then not started again by others. kTimeout: it is still
+// running after `limit`.
 Status StopServerHere(const Home& home, Millis limit, bool* was_running = nullptr);
 
 // What to say then. `pid` 0: unknown.

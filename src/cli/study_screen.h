@@ -12,7 +12,7 @@ namespace athanor {
 std::string TrialLine(const Json& study, const Json& trial, const Terminal& terminal);
 // State and reason, best so far, the trials, importance, hints.
 std::string StudyPage(const Json& study, const Terminal& terminal);
-// One row a trial: number, state, value, then every parameter.
+// One row per trial: number, state, value, then every parameter.
 std::string StudyCsv(const Json& study);
 
 }  // namespace athanor

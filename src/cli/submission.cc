@@ -108,8 +108,8 @@ std::string CacheFileFor(const Home& home, const std::string& dir) {
   return home.cache() + "/hashes/" + Sha256Hex(dir).substr(0, 32);
 }
 
-// The pattern that leaves a server's home out of a source folder it lies in: its files are not
-// the job's, and change all the time. Empty: it lies elsewhere.
+// The pattern that leaves out a server's home that is inside the source folder: its files are not
+// the job's, and change all the time. Empty: it is elsewhere.
 std::string HomeInside(const Home& home, const std::string& dir) {
   std::error_code none;
   const auto inside = std::filesystem::weakly_canonical(home.root, none)

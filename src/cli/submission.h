@@ -1,6 +1,6 @@
-// From what the user typed to an accepted job: reads the job file, packages the
-// source, checks what can be checked here, and submits under a key minted before
-// the first try, so that a lost reply never makes two jobs.
+// From what the user typed to an accepted job: reads the job file, packages the source, checks what
+// can be checked here, and submits with a key that is made before the first try, so that a lost
+// reply never makes two jobs.
 #pragma once
 
 #include <string>
@@ -37,13 +37,13 @@ struct PreparedJob {
   std::vector<std::string> notes;  // about the source, for a person
 };
 
-// Everything on this side of the server. Reads the source folder.
+// Everything on the client's side. Reads the source folder.
 Result<PreparedJob> PrepareJob(const Home& home, const RunOptions& options);
 
 // The same for a job that ran before, from its source folder as it is now.
 Result<PreparedJob> PrepareAgain(const Home& home, JobSpec spec);
 
-// What a job gets from the shell it is submitted in.
+// What a job gets from the shell in which it is submitted.
 void InheritEnvironment(JobSpec& spec);
 
 struct SubmittedJob {
@@ -53,8 +53,8 @@ struct SubmittedJob {
   std::string warning;  // of the server's, about where its jobs run
   bool simulated = false;
 };
-// Posts `text`, which names the job's source, and sends the source when the server lacks it. Keyed
-// by what is in the text, so it may be sent again after a lost reply.
+// Posts `text`, which names the job's source, and sends the source if the server does not have it.
+// The key depends on the text, so it may be sent again after a lost reply.
 Result<Json> PostWithSource(Client& client, const PreparedJob& job, const std::string& target,
                             const std::string& text, const Home& home);
 

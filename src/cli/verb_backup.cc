@@ -59,7 +59,7 @@ Result<Json> BackupByServer(Client& client, const std::string& target) {
 Result<Json> BackUp(const Home& home, const std::string& target) {
   ATHANOR_TRY(auto client, Client::Connect(home, false));
   if (client.remote()) return BackupByServer(client, target);
-  // Who holds the lock answers, or will soon.
+  // The holder of the lock answers, or will soon.
   if (!Exists(home.root)) {
     return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + home.root,
                       "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});

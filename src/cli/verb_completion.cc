@@ -15,7 +15,7 @@
 namespace athanor {
 namespace {
 
-// Each asks `ath __complete` with the words so far; ":files" stands for files and folders.
+// Each calls `ath __complete` with the words so far; ":files" means files and folders.
 constexpr char kBash[] = R"(_ath() {
   local line
   COMPREPLY=()

@@ -40,7 +40,7 @@ class Copy {
   // `name`: below the place, "" for what was asked for itself.
   Status Into(const std::string& from, const std::string& to, const std::string& name = "") {
     struct stat info {};
-    // What was asked for by the name of a link is what the link stands for.
+    // If a link is requested by name, its target is meant.
     const int looked = name.empty() ? ::stat(from.c_str(), &info) : ::lstat(from.c_str(), &info);
     if (looked != 0) return FailErrno(Printable(from), errno);
     if (S_ISDIR(info.st_mode)) {

@@ -82,7 +82,7 @@ void AddNoProxy(Variables& all) {
 
 Variables VariablesFor(const std::string& url, const std::string& dir, const AwsKey& key) {
   Variables all = AwsVariables(url, dir, key);
-  // Other models of the user's stay in place behind ours.
+  // Other models of the user stay in place after ours.
   if (const auto models = Before("AWS_DATA_PATH"); !models.empty()) {
     all["AWS_DATA_PATH"] += ":" + models;
   }
@@ -95,8 +95,8 @@ std::string KindOf(std::string_view name) {
   return name == "no_proxy" || name == "NO_PROXY" ? "" : "aws";
 }
 
-// The value of each variable that is touched is kept under another name, so that --unset,
-// which may run much later, knows what to put back.
+// The old value of each changed variable is stored under another name, so that --unset, which may
+// run much later, knows what to restore.
 void PrintExports(const Variables& all, const std::string& kind) {
   const auto save = [&](const std::string& name) {
     if (std::getenv((kSaved + name).c_str())) return;

@@ -1,4 +1,4 @@
-// ath exec JOB -- CMD: runs a command beside the script, in its namespaces.
+// ath exec JOB -- CMD: runs a command next to the script, in its namespaces.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -35,9 +35,9 @@ struct Target {
   std::string no_secrets;  // why not
 };
 
-// Secrets are kept in no file and asked of no one again: they are read where the script has
-// them, in the environment its main process was started with. The kernel lets only its own
-// user (and root) do so, who could read them there anyhow.
+// Secrets are in no file and are not requested again: they are read where the script has them, in
+// the environment of its main process. The kernel allows this only for its own user (and root), who
+// could read them there anyway.
 Status AddSecrets(const std::string& dir, const Json& names, RankPlan& rank) {
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kStarted)));
   ATHANOR_TRY(auto started, ParseStarted(text));

@@ -1,4 +1,5 @@
-// ath import tb FOLDER|s3://BUCKET/PREFIX: the scalars of event files that nobody runs here wrote.
+// ath import tb FOLDER|s3://BUCKET/PREFIX: imports the scalars of event files that were written
+// elsewhere.
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>

@@ -26,10 +26,10 @@ namespace athanor {
 namespace {
 
 constexpr Millis kPoll{100};
-constexpr Millis kShortest{3'000};     // of the first attempt: below, no speed can be told
+constexpr Millis kShortest{3'000};     // of the first attempt: below this, the speed is unknown
 constexpr Millis kAfterResume{10'000}; // at most, once the script runs again
 constexpr Millis kGrace{20'000};
-constexpr size_t kReadings = 4;        // of progress, to go on early
+constexpr size_t kReadings = 4;        // of progress, to continue early
 
 std::atomic<bool> interrupted{false};
 
@@ -233,7 +233,7 @@ Status Preflight::Watch() {
   return Ok();
 }
 
-// Takes its machine away, as a real loss would, and looks how it goes on.
+// Takes its machine away, as a real loss would, and watches how it continues.
 Status Preflight::GoOn() {
   Say("interrupting it, to see it resume");
   ATHANOR_TRY([[maybe_unused]] auto reply,
@@ -260,7 +260,7 @@ Status Preflight::GoOn() {
   return Ok();
 }
 
-// It came to its end: what it kept is loaded by a job that goes on from it.
+// It ended: a job that continues from it loads what it stored.
 Status Preflight::GoOnAsNewJob() {
   Say("going on from its last checkpoint, to see it load");
   ATHANOR_TRY(auto reply, client_.Post("/api/v1/jobs/" + job_ + "/resume?key=" +
@@ -378,7 +378,7 @@ Result<PreflightOutcome> Preflight::Run() {
     return check.verdict == Verdict::kFail;
   });
   Report(checks, EstimateRun(facts_), outcome.passed);
-  std::fflush(stdout);  // before what is said about it
+  std::fflush(stdout);  // before what is reported about it
   if (outcome.passed) {
     // Newest first: a job that was gone on from cannot go before.
     for (auto id = jobs_.rbegin(); id != jobs_.rend(); ++id) {
@@ -403,7 +403,7 @@ Result<bool> WantsPreflight(const Home& home, const JobSpec& spec) {
   if (settings.preflight_above_micros < 0) return false;
   ATHANOR_TRY(auto catalogue, LoadCatalogue(home.root + "/types.csv"));
   auto type = catalogue.Find(spec.resources.type);
-  if (!type) return false;  // refused by the server, in its words
+  if (!type) return false;  // refused by the server, with its message
   return PriceOfType(*type, spec.resources.spot.use).micros_per_hour >
          settings.preflight_above_micros;
 }

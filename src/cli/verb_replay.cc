@@ -51,7 +51,7 @@ std::string RanksOf(const Json& captures) {
   return Join(all, ", ");
 }
 
-// The newest capture, or the newest that holds `step`; of one rank when `rank` is not negative.
+// The newest capture, or the newest with `step`; of one rank if `rank` is not negative.
 Result<Picked> Pick(const Json& all, const std::string& job, const std::string& step,
                     int64_t rank) {
   Json captures = Json::array();
@@ -138,7 +138,7 @@ class Stage {
     ATHANOR_TRY(auto built, BuildEnvironment(plan_.spec, options));
     auto env = ContractEnvironment(plan_, paths_, rank_);
     for (const auto& [name, value] : built.variables) env[name] = value;
-    // A replay reports to nobody and captures nothing.
+    // A replay reports nothing and captures nothing.
     for (const char* name : {"ATHANOR_SPOOL", "ATHANOR_NOTICE_FILE", "ATHANOR_STACKS",
                              "ATHANOR_CAPTURE_DIR", "ATHANOR_CHECKPOINT_EVERY_MS"}) {
       env.erase(name);

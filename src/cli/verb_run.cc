@@ -37,7 +37,7 @@ void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Termi
   }
 }
 
-// The exit status when the run ends here; none: go on and submit.
+// The exit status if the run ends here; none: continue and submit.
 std::optional<int> PreflightFirst(const Common& common, const RunOptions& options,
                                   const PreparedJob& prepared) {
   auto wanted = options.preflight      ? Result<bool>(true)
@@ -45,7 +45,7 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
                                        : WantsPreflight(common.home, prepared.spec);
   if (!wanted) return Refuse(wanted.error(), common.json);
   if (!*wanted) return std::nullopt;
-  // Before a run of its own the report is talk: the run's own lines come after it.
+  // Before a real run, the report is only a message: the run's own lines follow it.
   Common talk = common;
   talk.json = common.json && options.preflight;
   auto outcome = RunPreflight(talk, options, prepared);

@@ -86,7 +86,7 @@ Error NoSystemd(const Home& home, bool system) {
   return error;
 }
 
-// The server that runs now makes room for the service; jobs go on.
+// The running server makes room for the service; jobs continue.
 Status MakeRoom(const Home& home) {
   const auto record = ReadServerRecord(home.root);
   if (HomeIsFree(home)) return Ok();

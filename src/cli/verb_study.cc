@@ -91,7 +91,7 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
     return Fail(std::move(error));
   }
   study.spec = std::move(*spec);
-  // Parameters of the space stand in the command like any other; here they need some value.
+  // Parameters of the space appear in the command like all others; here they need some value.
   RunOptions run;
   run.file = options.file;
   std::map<std::string, bool> own;
@@ -110,7 +110,7 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
   return study;
 }
 
-// Ctrl-C leaves; the study goes on.
+// Ctrl-C leaves; the study continues.
 char g_left[512];
 void Leave(int) {
   (void)!::write(STDERR_FILENO, g_left, std::char_traits<char>::length(g_left));

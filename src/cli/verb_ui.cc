@@ -28,7 +28,7 @@ bool HasScreen() {
   return ::isatty(STDOUT_FILENO) == 1 && (set("DISPLAY") || set("WAYLAND_DISPLAY"));
 }
 
-// A browser that cannot be started is no error: the address was printed.
+// If no browser can be started, that is not an error: the address was printed.
 void OpenInBrowser(const std::string& url) {
   UniqueFd nowhere(::open("/dev/null", O_RDWR | O_CLOEXEC));
   if (nowhere) (void)SpawnDetached({"xdg-open", url}, nowhere.get());
@@ -45,7 +45,7 @@ int UiVerb(const Common& common, const std::string& job, bool link, bool print) 
     if (!record) return Refuse(record.error(), common.json);
     place = "#/job/" + Text(*record, "id");
   }
-  // Another machine's server knows nobody by his Unix user: there a link is needed.
+  // A server on another machine cannot identify the Unix user: a link is needed there.
   link = link || client->remote();
   auto answer = link ? client->Post("/api/v1/session/link") : client->Get("/api/v1/server");
   if (!answer) return Refuse(answer.error(), common.json);

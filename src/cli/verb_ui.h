@@ -7,8 +7,8 @@
 
 namespace athanor {
 
-// Prints the page's address, with `link` one that works once for anybody; opens it where there is
-// a screen, unless `print`.
+// Prints the page's address, with `link` one that works once for anyone; opens it if there is a
+// screen, unless `print`.
 int UiVerb(const Common& common, const std::string& job, bool link, bool print);
 
 }  // namespace athanor

@@ -1,4 +1,5 @@
-// ath uninstall: ends and removes what is this user's. Programs stay: whoever installed them knows how.
+// ath uninstall: ends and removes everything of this user. Programs stay: the way they were
+// installed is the way to remove them.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -67,7 +68,7 @@ std::vector<std::string> CompletionFiles() {
   return found;
 }
 
-// What removes the program itself, by where it lies.
+// The command that removes the program itself, depending on where it is.
 std::string ProgramRemoval() {
   const auto program = ProgramPath();
   if (program.find("-packages/") != std::string::npos) return "pip uninstall athanor";
@@ -102,7 +103,7 @@ Result<Findings> LookAround(const Home& home) {
   Findings found;
   ATHANOR_TRY(auto client, Client::ConnectHere(home, false));
   found.server = client.Reachable();
-  // Without a server, each folder there is of an attempt that goes on.
+  // Without a server, each folder there belongs to an attempt that is still running.
   found.jobs = found.server ? ActiveJobs(client)
                             : ListDir(home.attempts()).value_or(std::vector<std::string>()).size();
   found.service = ServiceOf(home);
@@ -133,7 +134,7 @@ void Show(const Findings& found, const Home& home, bool keep_data) {
   }
 }
 
-// So that what is kept says how they ended, and no study starts others.
+// So that the stored records say how they ended, and no study starts others.
 Status EndJobs(const Home& home, bool with_grace) {
   ATHANOR_TRY(auto client, Client::ConnectHere(home, false));
   if (!client.Reachable()) ATHANOR_CHECK_OK(client.StartHere(true));
@@ -195,7 +196,7 @@ Status Remove(const Home& home, const Findings& found, bool keep_data) {
   }
   // What agents wrote while they ended.
   for (const char* name : kOurs) ATHANOR_CHECK_OK(RemoveTree(JoinPath(home.root, name)));
-  ::rmdir(home.root.c_str());  // stays where somebody else's files are in it
+  ::rmdir(home.root.c_str());  // stays if it contains other files
   return Ok();
 }
 

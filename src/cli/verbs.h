@@ -1,5 +1,5 @@
-// The verbs of the CLI. Each returns the process's exit status, prints results on
-// stdout and talk on stderr, and knows --json.
+// The verbs of the CLI. Each returns the exit status of the process, prints results on stdout and
+// messages on stderr, and supports --json.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ListOptions {
   bool watch = false;  // until Ctrl-C
 };
 
-// Jobs by name, or all that fit what is given of the rest.
+// Jobs by name, or all that match the other options.
 struct StopOptions {
   std::vector<std::string> jobs;
   JobPick pick;
@@ -55,7 +55,7 @@ struct MetricsOptions {
   std::string job;
   std::string name;     // empty: all
   bool plot = false;    // the one metric, or each of them, as a chart
-  bool follow = false;  // points as they come
+  bool follow = false;  // points as they arrive
 };
 
 struct LogOptions {
@@ -136,7 +136,7 @@ int ServerStopVerb(const Common& common, const std::string& timeout);
 int ServerBackupVerb(const Common& common, const std::string& target);
 // Into the home, which must be empty.
 int ServerRestoreVerb(const Common& common, const std::string& from);
-// Empties the server's stores of what no job needs; `older` is an age of caches, or empty.
+// Removes from the server's stores what no job needs; `older` is an age of caches, or empty.
 int GcVerb(const Common& common, bool dry_run, const std::string& older);
 int FsckVerb(const Common& common, bool repair, bool deep);
 // The server as a systemd service: of the user, or with `system` of the machine. `print`: only
@@ -144,7 +144,7 @@ int FsckVerb(const Common& common, bool repair, bool deep);
 int ServiceInstallVerb(const Common& common, bool system, bool print);
 int ServiceStatusVerb(const Common& common);
 int ServiceRemoveVerb(const Common& common);
-// Removes what is this user's: server, jobs, service, data.
+// Removes everything of this user: server, jobs, service, data.
 struct UninstallOptions {
   bool dry_run = false;
   bool keep_data = false;
@@ -192,9 +192,9 @@ int CheckVerb(const Common& common);
 int ExplainVerb(const Common& common, const std::string& code);
 int SchemaVerb(const Common& common);
 int CompletionVerb(const Common& common, const std::string& shell);
-// What the scripts of CompletionVerb ask for: one candidate a line.
+// What the scripts of CompletionVerb ask for: one candidate per line.
 int CompleteVerb(const Common& common, const CompletedVerb& ath, std::vector<std::string> words);
-// Pages of docs/ that are made from tables: "errors", "states", "job-file", "settings".
+// Pages of docs/ that are generated from tables: "errors", "states", "job-file", "settings".
 int DocsVerb(const std::string& page);
 
 }  // namespace athanor

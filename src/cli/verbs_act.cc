@@ -59,7 +59,7 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
         Error error{ErrorCode::kTimeout, job + " has not ended yet", "ath logs -f " + ShellQuote(job), "", "ATH-C0013", ""};
         return Refuse(error, common.json);
       }
-      // A server that restarts is no reason to give up; one that says no is.
+      // A restarting server is no reason to give up; a refusal is.
       const Error why = reply ? Error{ErrorCode::kUnavailable,
                                       "the server keeps closing the connection", "", "", "", ""}
                               : reply.error();

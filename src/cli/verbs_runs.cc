@@ -20,7 +20,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kShownMetrics = 4;  // when nobody says which
+constexpr size_t kShownMetrics = 4;  // if none is given
 constexpr size_t kShownParams = 3;
 
 // "loss" is a metric unless it is one of the run's own attributes; backticks where needed.
@@ -61,7 +61,7 @@ std::string LabelIn(const Json& run, const char* member, const std::string& name
   return labels.contains(name) ? Printable(labels[name].get<std::string>()) : "-";
 }
 
-// What stands behind the value of a parameter that the script did not ask for.
+// What follows the value of a parameter that the script did not read.
 std::string UnreadIn(const Json& run, const std::string& name) {
   if (!run.contains("unread")) return "";
   for (const auto& param : run["unread"].value("params", Json::array())) {
@@ -125,7 +125,7 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   const auto columns = ColumnsOf(options, runs);
   std::vector<std::string> head = {"RUN", "NAME", "EXPERIMENT", "STATE", "CREATED"};
   for (const auto& [member, key] : columns) {
-    // A metric and a parameter of one name are told apart.
+    // Distinguishes a metric and a parameter of the same name.
     const auto same = std::ranges::count_if(columns, [&name = key](const auto& one) { return one.second == name; });
     head.push_back(Printable(same > 1 ? member + "." + key : key));
   }

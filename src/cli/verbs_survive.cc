@@ -1,4 +1,4 @@
-// interrupt, checkpoints, resume: jobs whose machine is taken away, and how they go on.
+// interrupt, checkpoints, resume: jobs whose machine is taken away, and how they continue.
 #include <cstdio>
 
 #include <nlohmann/json.hpp>

@@ -225,8 +225,8 @@ bool HasOwnersUid(const DoorContext& context, const Peer& peer) {
          (*peer.uid == context.info.uid || *peer.uid == 0);
 }
 
-// Jobs have the server's uid, so that one says little; but root on a server of another user is
-// no job.
+// Jobs have the server's uid, so this uid says little; but root on a server of another user is not
+// a job.
 bool MayBeJob(const DoorContext& context, const Peer& peer) {
   return peer.uid == context.info.uid;
 }

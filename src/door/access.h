@@ -1,7 +1,7 @@
-// Who may: deny by default, below routing. A presented credential is always
-// verified; with none, the server's own Unix user is trusted on the socket and
-// on loopback, but never from inside a job. Every route needs a row in the permission table; a request whose
-// route has none is refused.
+// Access control: deny by default, below routing. A credential that is presented is always
+// verified; without one, the server's own Unix user is trusted on the socket and on loopback, but
+// never from inside a job. Every route needs a row in the permission table; a request whose route
+// has none is refused.
 #pragma once
 
 #include <optional>
@@ -29,11 +29,11 @@ struct Caller {
   std::optional<AttemptId> attempt;  // an agent
 };
 
-// The caller, if the request may go to `route`; 401 and 403 apart by code and id.
+// The caller, if the request may go to `route`; 401 and 403 differ by code and id.
 Result<Caller> Authorize(const DoorContext& context, const Request& request,
                          std::string_view route);
-// Whether nothing but the peer's uid could let this request in, so that it must be known whether it
-// comes from inside a job (Peer::acts_for_uid).
+// Whether only the peer's uid could allow this request, so that it must be known whether it comes
+// from inside a job (Peer::acts_for_uid).
 bool AsksWhoCalls(const DoorContext& context, const Request& head, std::string_view route);
 // Host and Origin: refuses DNS rebinding and foreign pages, for every request.
 Status CheckOrigin(const DoorContext& context, const Request& request);

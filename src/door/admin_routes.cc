@@ -107,7 +107,7 @@ void StopServer(DoorContext& context, const Call& call) {
   context.loop.After(Millis(50), [&context] { context.shut_down(); });
 }
 
-// On a thread of its own kind: it takes as long as there is to copy.
+// On the thread for such work: it takes as long as there is to copy.
 void Backup(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
@@ -174,7 +174,7 @@ void ListSecrets(DoorContext& context, const Call& call) {
   call.Json(200, DumpJson(Json{{"secrets", std::move(all)}}));
 }
 
-// The body is the value itself, so that no JSON copy of it lies around.
+// The body is the value itself, so that no JSON copy of it is left in memory.
 void SetSecret(DoorContext& context, const Call& call) {
   auto status = context.secrets.Set(call.captures["name"], call.request.body, context.clock.Wall());
   if (!status) return call.Refuse(status.error());

@@ -15,7 +15,7 @@ namespace {
 
 constexpr Millis kHold{25'000};
 
-// What a live attempt must be told, if anything.
+// What a live attempt must be sent, if anything.
 std::vector<ReplyFrame> CommandsFor(const JobRecord& record) {
   std::vector<ReplyFrame> frames;
   const auto* attempt = record.current();

@@ -1,8 +1,7 @@
-// Where the artifacts of runs and models lie, as far as this server can show them: beneath its
-// own folder (mlflow-artifacts:/...), or beneath the local folder that it was started with
-// (`ath serve --mlflow-artifact-root file:///...`). Any other URI is a place that only clients
-// reach, whoever wrote it: a client that names file:///etc as the place of an experiment must
-// not make the server show it.
+// Where the artifacts of runs and models are, as far as this server can show them: beneath its own
+// folder (mlflow-artifacts:/...), or beneath the local folder that it was started with (`ath serve
+// --mlflow-artifact-root file:///...`). Any other URI is a place that only clients can reach: a
+// client that names file:///etc as the place of an experiment must not make the server show it.
 #pragma once
 
 #include <optional>
@@ -20,7 +19,7 @@ struct ArtifactPlace {
 };
 
 // Of a server whose own folder is `own` and that was started with `artifact_root`. None: it has no
-// access to it. The path has passed no check but that it has no "..".
+// access to it. The path is only checked for "..".
 std::optional<ArtifactPlace> PlaceOfUri(const std::string& own, const std::string& artifact_root,
                                         std::string_view uri);
 inline std::optional<ArtifactPlace> PlaceOfUri(const DoorContext& context, std::string_view uri) {
@@ -33,10 +32,10 @@ std::string SchemeOf(std::string_view uri);
 // The path of a local place, "/a/b" for "file:///a/b" and for "/a/b"; none: it is not local.
 std::optional<std::string> LocalPathOf(std::string_view uri);
 
-// "/a/b" for "/a/./x/../b/"; without a look at the disk.
+// "/a/b" for "/a/./x/../b/"; without reading the disk.
 std::string PlainPath(std::string_view path);
 
-// What `ath serve --mlflow-artifact-root` was given, as a URI without a slash at its end.
+// The argument of `ath serve --mlflow-artifact-root`, as a URI without a slash at its end.
 // kInvalid: it is neither a URI nor an absolute path.
 Result<std::string> ArtifactRootFrom(std::string_view given);
 

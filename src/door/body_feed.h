@@ -1,5 +1,5 @@
-// Sends a long answer as it is made: it is never whole in memory, and a client that does not read
-// holds a few pieces of it, no thread and no file.
+// Sends a long answer while it is made: it is never completely in memory, and a client that does
+// not read costs a few pieces of it, no thread and no file.
 #pragma once
 
 #include <functional>
@@ -17,15 +17,15 @@ namespace athanor {
 class BodySource {
  public:
   virtual ~BodySource() = default;
-  // The next bytes, about kBodyPiece; nullopt when that was all. After an error it is not asked
-  // again: what was sent is cut, so that the client notices.
+  // The next bytes, about kBodyPiece; nullopt if that was all. After an error it is not called
+  // again: the answer is cut, so that the client notices.
   virtual Result<std::optional<std::string>> Next() = 0;
 };
 
 inline constexpr size_t kBodyPiece = 256 << 10;
 
-// Answers with `head` and what the source gives. Short answers leave whole, with their length;
-// an error that comes before anything was sent goes to `refuse` instead. On a reader's thread.
+// Answers with `head` and what the source gives. Short answers are sent in one piece, with their
+// length; an error before anything was sent goes to `refuse` instead. On a reader's thread.
 void SendBody(DoorContext& context, const Call& call, Response head,
               std::shared_ptr<BodySource> source,
               const std::function<void(const Error&)>& refuse);

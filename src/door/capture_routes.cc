@@ -58,7 +58,7 @@ Json MetaView(int folder) {
   return out;
 }
 
-// Null for what is no captured step: its meta.json is written last.
+// Null if it is not a captured step: its meta.json is written last.
 Json CaptureView(int captures, const std::string& name) {
   if (StartsWith(name, ".")) return nullptr;
   auto folder = OpenBeneath(captures, name, O_RDONLY | O_DIRECTORY);

@@ -6,7 +6,8 @@ namespace athanor {
 
 Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference) {
   ATHANOR_TRY(auto id, context.jobs.Resolve(reference));
-  // Memory is ahead of the store by what is being committed; an end is told only once it is kept.
+  // Memory is newer than the store by what is being committed; an end is reported only when it is
+  // stored.
   const auto* live = context.engine.Live(id);
   if (live && !IsTerminal(live->state)) return *live;
   return context.jobs.Find(id);

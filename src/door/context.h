@@ -1,5 +1,5 @@
-// What every door works on: the one model underneath. Owned by the server's
-// wiring; doors borrow it and belong to the loop's thread.
+// What every door works on: the one model. The server's wiring owns it; doors borrow it and use it
+// on the loop's thread.
 #pragma once
 
 #include <functional>
@@ -80,23 +80,23 @@ struct DoorContext {
   std::string ingest_key;   // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;
-  Studies* studies = nullptr;  // tuning jobs; set once they can be made
+  Studies* studies = nullptr;  // tuning jobs; set as soon as they can be made
 };
 
-// A job by any reference (id, prefix, name, @last): the live record, else the stored one.
+// A job by any reference (id, prefix, name, @last): the live record, otherwise the stored one.
 Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference);
 
-// The steps that its attempts resumed from: what is beyond them counts no more.
+// The steps that its attempts resumed from: points beyond them no longer count.
 Resumes ResumesOf(const JobRecord& record);
 
-// The job whose current attempt this is; none: the attempt is over, or was replaced.
+// The job whose current attempt this is; none: the attempt has ended, or was replaced.
 std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt);
 
-// The agent's token: made from the attempt, verified without a look-up, void when
-// the attempt is over.
+// The agent's token: made from the attempt, verified without a lookup, invalid when the attempt has
+// ended.
 std::string IngestToken(const std::string& key, AttemptId attempt);
-// The same for the script itself: for MLflow's calls, and of those that change something only what
-// is of its job (door/mlflow/job_rights.h).
+// The same for the script itself: for MLflow's calls, and of those that change something, only
+// those about its own job (door/mlflow/job_rights.h).
 std::string RunToken(const std::string& key, AttemptId attempt);
 
 }  // namespace athanor

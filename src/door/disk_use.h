@@ -1,5 +1,5 @@
-// Who uses the disk: each job by kind, and what jobs share. Every file of the home is counted once,
-// by the blocks it occupies as du(1) counts them, so that the parts add up to `du -s` of the home.
+// What uses the disk: each job by kind, and what jobs share. Every file of the home is counted
+// once, by the blocks it occupies, like du(1), so that the parts add up to `du -s` of the home.
 #pragma once
 
 #include <cstdint>
@@ -34,12 +34,12 @@ struct DiskUse {
   uint64_t bytes = 0;         // of all
 };
 
-// What is counted needs to know whose it is. Add every job, then Count.
+// Files must be attributed to jobs: add every job, then call Count.
 class DiskCount {
  public:
   explicit DiskCount(StoreLayout layout) : layout_(std::move(layout)) {}
   void Add(const JobRecord& record);
-  // `jobs_only`: leaves out what belongs to no job, where that can be told by the folder.
+  // `jobs_only`: leaves out what belongs to no job, if the folder shows that.
   DiskUse Count(bool jobs_only) const;
 
  private:

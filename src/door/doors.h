@@ -1,6 +1,5 @@
-// A door is a list of routes over one context; Doors() joins them behind the
-// access check, which sits below routing: no handler runs for a request that
-// was not authorised.
+// A door is a list of routes over one context; Doors() joins them behind the access check, which is
+// below routing: no handler runs for a request that was not authorised.
 #pragma once
 
 #include <functional>
@@ -37,7 +36,7 @@ struct DoorRoute {
 Result<Router> MakeRouter(DoorContext& context);
 // As in access.h, by the route that the request goes to.
 bool AsksWhoCalls(const DoorContext& context, const Router& router, const Request& head);
-// How bodies are taken: uploads of blobs go to a file.
+// How bodies are received: uploads of blobs go to a file.
 BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& head);
 
 std::vector<DoorRoute> JobRoutes(DoorContext& context);

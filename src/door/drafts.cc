@@ -126,7 +126,7 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
 
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
-  // Not the whole call: it is kept until the disk has the job, by many at a time.
+  // Not the whole call: it is held until the disk has the job, for many at a time.
   const auto accepted_view = [&context](const JobRecord& record) {
     Json view = AcceptedView(context, record);
     // Agents are processes of this server's user on this machine, and may do what it may.

@@ -9,17 +9,16 @@
 
 namespace athanor {
 
-// Everything checkable is checked here, before anything is stored.
+// Everything that can be checked is checked here, before anything is stored.
 Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::string& key,
                         const std::string& user);
 
-// A job file that came as text, from a page: its spec, with the source and the shell's
-// variables of the job `like`; without one it has no files. kInvalid with the
-// place in the text, and for what only a shell in a folder can mean: a source folder, a path that
-// is not absolute, a search (`tune`).
+// A job file that came as text, from a page: its spec, with the source and the shell's variables of
+// the job `like`; without one it has no files. kInvalid with the position in the text, and for what
+// only makes sense in a shell: a source folder, a path that is not absolute, a search (`tune`).
 Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like);
 
-// Submits the draft and answers the call once it is durable; refuses what Draft refused.
+// Submits the draft and answers the call when it is durable; refuses what Draft refused.
 void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call);
 
 }  // namespace athanor

@@ -72,7 +72,7 @@ void SendBlob(const DoorContext& context, const Call& call, std::string_view sha
   struct stat info {};
   if (::fstat(fd->get(), &info) != 0) return call.Refuse(FailErrno("stat", errno).value());
   Response head;
-  // Bytes of users never run in a browser of ours.
+  // Users' bytes never run in the browser.
   head.headers.Add("Content-Type", "application/octet-stream");
   head.headers.Add("Content-Disposition", "attachment");
   head.headers.Add("X-Content-Type-Options", "nosniff");

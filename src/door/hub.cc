@@ -48,7 +48,7 @@ void Hub::Tell(JobId job, News news) {
   for (auto entry = begin; entry != end; ++entry) told.push_back(entry->second);
   if (news == News::kState) told.insert(told.end(), all_.begin(), all_.end());
   told.insert(told.end(), news_.begin(), news_.end());
-  // A listener may forget itself or others while it is told.
+  // A listener may remove itself or others while it is called.
   for (auto id : told) {
     auto it = by_id_.find(id);
     if (it == by_id_.end()) continue;

@@ -1,6 +1,5 @@
-// The Hub tells streams that something about a job is new, and holds what is
-// known of live jobs but not worth storing: usage and progress.
-// Threads: the loop's.
+// The Hub tells streams that there is something new about a job, and holds what is known about live
+// jobs but not worth storing: usage and progress. Threads: the loop's.
 #pragma once
 
 #include <cstdint>

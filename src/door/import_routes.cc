@@ -1,5 +1,5 @@
-// Runs without a job, natively: made, given points, ended. What `ath import`
-// stands on; MLflow's clients have a door of their own.
+// Runs without a job, natively: created, given points, ended. Used by `ath import`; MLflow clients
+// have their own API.
 #include <nlohmann/json.hpp>
 
 #include "base/hash.h"
@@ -36,7 +36,7 @@ Result<Json> Body(const Call& call) {
   return body;
 }
 
-// One source is one run, however often it is brought.
+// One source is one run, however often it is imported.
 JobId IdOf(const std::string& source) {
   const std::string hash = Sha256Hex("run of " + source);
   JobId id;

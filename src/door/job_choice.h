@@ -1,5 +1,5 @@
-// Which jobs are meant: by state, experiment, tag, name and age. A list, a stop of many and a
-// removal of many understand the same words, so that `ath ps` shows what `ath rm` would delete.
+// Which jobs a request means: by state, experiment, tag, name and age. Lists, bulk stops and bulk
+// removals accept the same filters, so that `ath ps` shows what `ath rm` would delete.
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct JobChoice {
   std::vector<JobState> states;         // with no `views`: empty means all
   std::vector<std::string_view> views;  // of states, which the store does not know (job/shown.h)
   std::string experiment;
-  std::string name;          // a pattern of the shell's; empty: any
+  std::string name;          // a shell pattern; empty: any
   std::vector<Tag> tags;     // it has all of them
   std::optional<Millis> older;  // since it ended or, unless it has, was created
 
@@ -29,12 +29,12 @@ struct JobChoice {
     return states.empty() && views.empty() && experiment.empty() && name.empty() && tags.empty() &&
            !older;
   }
-  // Something that the store's own query does not know.
+  // A filter that the store's own query does not have.
   bool looks_closer() const { return !name.empty() || !tags.empty() || older; }
 };
 
 // "failed,running" in any case, KEY=VALUE or KEY, 7d: each added to `choice`. kInvalid says what is
-// understood.
+// accepted.
 Status ChooseStates(std::string_view text, JobChoice& choice);
 Status ChooseTag(std::string_view text, JobChoice& choice);
 Status ChooseAge(std::string_view text, JobChoice& choice);
@@ -42,7 +42,7 @@ Status ChooseAge(std::string_view text, JobChoice& choice);
 // From the query of a request: state, experiment, name, tag (any number of times) and older.
 Result<JobChoice> ChoiceIn(const Request& request);
 
-// Takes out of `jobs` what has another name, tag or age. On any thread.
+// Removes from `jobs` what has another name, tag or age. On any thread.
 void KeepChosen(const DoorContext& context, const JobChoice& choice, std::vector<JobSummary>& jobs);
 
 }  // namespace athanor

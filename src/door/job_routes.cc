@@ -104,7 +104,7 @@ Result<Listing> ListingOf(const Request& request) {
   return listing;
 }
 
-// A view is of a job that holds room: all of those are asked for...
+// A view belongs to a job that holds room: all of those are read...
 JobQuery AllThatMayShow(JobQuery query, bool views) {
   for (const JobState state : kAllStates) {
     if (views && HoldsRoom(state)) query.states.push_back(state);
@@ -114,7 +114,7 @@ JobQuery AllThatMayShow(JobQuery query, bool views) {
   return query;
 }
 
-// ...and those are kept that look so now.
+// ...and filtered by how they look now.
 void KeepShown(std::vector<ListedJob>& rows, const Listing& listing) {
   std::erase_if(rows, [&](const ListedJob& row) {
     const auto& states = listing.query.states;
@@ -274,7 +274,7 @@ void Points(DoorContext& context, const Call& call) {
   auto run = ResolveRun(context, call.captures["job"]);
   if (!run) return call.Refuse(run.error());
   bool abandoned = call.request.Query("abandoned").value_or("") == "true";
-  // A name that is no path, as "../x", comes as a parameter.
+  // A name that is not a path, such as "../x", comes as a parameter.
   const std::string name = call.request.Query("name").value_or(call.captures["name"]);
   SendPoints(context, call, *run, name, abandoned);
 }

@@ -59,7 +59,7 @@ std::optional<LiveNews::Batch> LiveNews::Since(std::string_view position) const 
   Batch batch;
   const auto pick = [turn](const std::map<JobId, uint64_t>& told, std::set<JobId>& into) {
     for (const auto& [id, at] : told) {
-      // A turn is told in several frames, of which the page may have got the first.
+      // A turn is sent in several frames, of which the page may have received the first.
       if (at >= turn) into.insert(id);
     }
   };

@@ -1,6 +1,6 @@
-// What is new about jobs and runs, gathered until it is told: a job that moves a thousand times
-// a second is news once. Remembers for a while when each was told, so that a page that was away
-// can be told what it missed. Pure.
+// What is new about jobs and runs, collected until it is sent: a job that changes a thousand times
+// per second is news once. Remembers for a while when each was sent, so that a page that was away
+// can get what it missed. Pure.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ class LiveNews {
     bool empty() const { return jobs.empty() && runs.empty() && logs.empty(); }
   };
 
-  // `life` names this life of the server: what another one told is not known here. `most` is
-  // how many jobs and runs are remembered.
+  // `life` identifies this life of the server: what another one sent is unknown here. `most` is how
+  // many jobs and runs are remembered.
   explicit LiveNews(std::string life, size_t most = 4096);
 
   void Note(JobId id, News news);
   bool HasStates() const { return !states_.empty(); }
   bool HasNumbers() const { return !numbers_.empty(); }
 
-  // What is to be told now: changes of state, and with `numbers` all the rest.
+  // What to send now: changes of state, and with `numbers` everything else.
   Batch Take(bool numbers);
 
   // The position after the last Take: "life.17".
   std::string Position() const;
-  // What was taken at that position and later. None: that is not known any more.
+  // What was taken at that position and later. None: that is no longer known.
   std::optional<Batch> Since(std::string_view position) const;
 
  private:

@@ -1,5 +1,5 @@
-// The one stream of a browser: jobs and runs as they change. What is told is encoded once for
-// all who listen, so that a listener costs its connection and little more.
+// The one stream of a browser: jobs and runs as they change. News is encoded once for all
+// listeners, so that a listener costs its connection and little more.
 #include <algorithm>
 #include <list>
 #include <memory>
@@ -17,13 +17,13 @@
 namespace athanor {
 namespace {
 
-constexpr Millis kStatesAfter{50};     // changes that come together are told together
+constexpr Millis kStatesAfter{50};     // changes that come together are sent together
 constexpr Millis kNumbersEvery{1000};
 constexpr Millis kCommentEvery{15'000};
 constexpr size_t kMostBehind = 64 << 10;  // bytes that one listener may have waiting
 constexpr size_t kMostJobs = 500;         // in one turn; beyond, a page reads its list again
 constexpr size_t kMostMetrics = 1000;     // in one frame
-constexpr size_t kMostRuns = 256;         // of which it is known what was told
+constexpr size_t kMostRuns = 256;         // for which it is known what was sent
 
 class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
  public:
@@ -107,7 +107,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
     for (const auto& reader : readers) {
       if (reader->behind) continue;
       if (reader->stream.backlog() > kMostBehind) {
-        // It misses what comes until its network has taken the rest, and is told so.
+        // It misses news until its network has accepted the rest, and is told so.
         reader->behind = true;
         reader->stream.OnDrained([weak = weak_from_this(), reader] {
           reader->behind = false;
@@ -244,7 +244,7 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
   DoorContext& context_;
   LiveNews news_;
   std::list<std::shared_ptr<Reader>> readers_;  // shared with what waits for their network
-  std::map<JobId, Counts> counts_;              // of what was told
+  std::map<JobId, Counts> counts_;              // of what was sent
   bool reading_ = false;                        // summaries; their frames go out in order
   Millis numbers_at_{0};
   std::optional<Millis> turn_at_;

@@ -1,4 +1,4 @@
-// Names for jobs whose owner gave none: two words, easy to say and to type.
+// Names for jobs without a name: two words, easy to say and to type.
 #pragma once
 
 #include <string>

@@ -61,7 +61,7 @@ std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
   return *uri;
 }
 
-// The store's words speak of its own ids; an agent reads codes.
+// The store's messages mention its own ids; an agent reads codes.
 Error Plain(Error error) {
   if (error.id == kNoSuchBucket || error.id == kNoSuchKey) error.code = ErrorCode::kNotFound;
   error.id.clear();

@@ -1,5 +1,5 @@
-// Sends a stream what lies in files, piece by piece: each is read on a reader's thread and written
-// on the loop's, as fast as the client takes them.
+// Sends the content of files to a stream, piece by piece: each is read on a reader's thread and
+// written on the loop's, as fast as the client reads.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace athanor {
 
-// Threads: the loop's, but for ReadPiece, which is called on a reader's, never twice at a time.
+// Threads: the loop's, except ReadPiece, which is called on a reader's, never twice at a time.
 class PieceFeed : public std::enable_shared_from_this<PieceFeed> {
  public:
   PieceFeed(DoorContext& context, Stream stream);
@@ -20,9 +20,9 @@ class PieceFeed : public std::enable_shared_from_this<PieceFeed> {
   void Go();
 
  protected:
-  // The next bytes, which may be none; nullopt when there are no more now.
+  // The next bytes, possibly none; nullopt if there are no more now.
   virtual std::optional<std::string> ReadPiece() = 0;
-  // All there is has been written. Called again after each Go that finds nothing more.
+  // Everything has been written. Called again after each Go that finds nothing more.
   virtual void Dry() = 0;
 
   DoorContext& context() const { return context_; }

@@ -8,7 +8,7 @@
 
 namespace athanor {
 
-// All of them, by step, sent as the client takes them. On a reader's thread.
+// All of them, by step, sent as the client reads them. On a reader's thread.
 void SendPoints(DoorContext& context, const Call& call, JobId run, const std::string& name,
                 bool with_abandoned);
 

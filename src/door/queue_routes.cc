@@ -21,7 +21,7 @@ constexpr size_t kMostPlayed = 64;
 constexpr uint64_t kUsualShown = 100;
 constexpr uint64_t kMostShown = 1'000;
 
-// Where a page of the line ends: whatever leaves or joins the line, the next one begins behind it.
+// Where a page of the line ends: the next one begins after it, whatever leaves or joins the line.
 struct LinePlace {
   int32_t priority = 0;
   JobId job;
@@ -76,7 +76,7 @@ void WriteMachine(JsonWriter& json, const DoorContext& context,
   json.EndObject();
 }
 
-// The queue as it will be played forward: what is known of everybody's end.
+// The queue for the projection: what is known about the end of each job.
 QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>& holding,
                  const std::vector<const JobRecord*>& waiting) {
   QueueView view;

@@ -17,7 +17,8 @@ std::string ArtifactsOf(const DoorContext& context, JobId run) {
 
 namespace {
 
-// What is kept of a run in files. Checkpoints may be many and large: not on the control thread.
+// What is stored about a run in files. Checkpoints may be many and large: not on the control
+// thread.
 void RemoveFiles(DoorContext& context, JobId id, std::function<void(Status)> done) {
   if (auto logs = context.logs.Remove(id); !logs) return done(logs);
   if (auto series = context.series.Remove(id); !series) return done(series);

@@ -1,4 +1,4 @@
-// Removing a job that is over with everything that was kept of it.
+// Removes a job that has ended, with everything that was stored about it.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace athanor {
 
-// Called on the loop's thread; `done` comes from any. kConflict for a live job.
+// Called on the loop's thread; `done` is called from any. kConflict for a live job.
 void RemoveJob(DoorContext& context, JobId id, std::function<void(Status)> done);
-// The same for a run, be it a job's or not.
+// The same for a run, whether it is a job's or not.
 void RemoveRun(DoorContext& context, JobId id, std::function<void(Status)> done);
 
-// The folder of what a run keeps here; empty: it keeps nothing here.
+// The folder in which a run stores its files here; empty: it has none here.
 std::string ArtifactsOf(const DoorContext& context, JobId run);
 
 }  // namespace athanor

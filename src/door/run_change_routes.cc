@@ -89,7 +89,7 @@ Result<RunBatch> Make(RunBook& book, JobId run, const Change& change) {
   return batch;
 }
 
-// Answers when it is kept.
+// Answers when it is stored.
 void Keep(DoorContext& context, const Call& call, JobId run, Result<RunBatch> batch,
           std::string body) {
   if (!batch) return call.Refuse(AsNative(batch.error()));

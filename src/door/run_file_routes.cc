@@ -46,7 +46,7 @@ void ListRunFiles(DoorContext& context, const Call& call) {
     if (!place) return call.Refuse(place.error());
     const auto dir = OpenPlace(*place, O_RDONLY | O_DIRECTORY);
     std::vector<std::string> names;
-    // A run that kept nothing has no folder.
+    // A run that stored nothing has no folder.
     if (dir) names = ListDirAt(dir->get()).value_or(std::vector<std::string>());
     if (!dir && !path.empty()) return call.Refuse(NoFile(path).value());
     std::string body;

@@ -71,7 +71,7 @@ StorageUse CountStorage(const StoreLayout& layout, const Clock& clock) {
   };
   add("logs", layout.logs());
   add("series", layout.series());
-  // Logs and series lie in the database's folder, and were counted.
+  // Logs and series are in the database's folder, and were counted.
   add("database", layout.server(), {BaseName(layout.logs()), BaseName(layout.series())});
   add("blobs", layout.blobs());
   add("objects", layout.objects());

@@ -1,6 +1,6 @@
-// StorageBook knows what takes how much of the disk. Every file is looked at for it, which with a
-// million runs takes seconds: it is looked at when somebody asks, for all who ask meanwhile, and
-// not again until twenty times as long has passed.
+// StorageBook knows what uses how much of the disk. This reads every file, which with a million
+// runs takes seconds. So it is done on request, for all who ask meanwhile, and not again until
+// twenty times as long has passed.
 //
 // Threads: safe from any.
 #pragma once
@@ -30,18 +30,18 @@ struct StorageUse {
 
 class StorageBook {
  public:
-  // `count` is what looks at the files; tests give another.
+  // `count` reads the files; tests use another function.
   using Count = std::function<StorageUse()>;
   StorageBook(const Clock& clock, Pool& pool, Count count);
   ~StorageBook();
 
-  // Calls `done` here or on a thread of the pool; with null when that has stopped.
+  // Calls `done` here or on a thread of the pool; with null if that has stopped.
   void Ask(std::function<void(const StorageUse*)> done);
 
  private:
   struct Parts;
   Pool& pool_;
-  std::shared_ptr<Parts> parts_;  // shared with a count that is under way
+  std::shared_ptr<Parts> parts_;  // shared with a count that is in progress
 };
 
 StorageUse CountStorage(const StoreLayout& layout, const Clock& clock);

@@ -145,7 +145,7 @@ class LogDownload final : public PieceFeed {
   LogStart start_;  // the reader's
 };
 
-// Finds out on a reader where to begin, and goes on with `begin` on the loop's thread.
+// Finds the start on a reader's thread, and continues with `begin` on the loop's thread.
 void WithStart(DoorContext& context, const Call& call,
                std::function<void(JobId, LogFilter, LogStart)> begin) {
   auto record = FindJob(context, call.captures["job"]);
@@ -251,7 +251,7 @@ class JobStream final : public PieceFeed {
     return frames;
   }
 
-  // A state is told after the log that came before it.
+  // A state is sent after the log that came before it.
   void Dry() override {
     if (std::exchange(state_due_, false)) SendState();
     EndIfOver();

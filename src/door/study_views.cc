@@ -94,7 +94,7 @@ Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& 
                const std::vector<UnreadParam>& unread) {
   Json out = StudyRowView(record);
   out["spec"] = ToJson(record.spec);
-  // The environment of whoever submitted is the job's business.
+  // The submitter's environment concerns only the job.
   out["spec"]["job"].erase("inherited");
   Json trials = Json::array();
   for (const auto& trial : record.trials) {

@@ -15,8 +15,8 @@ namespace athanor {
 // What lists show: state, counts, the best trial.
 Json StudyRowView(const StudyRecord& record);
 // Everything: the spec, every trial, best so far, importance, hints. `began`: when the script of a
-// trial's job first ran (job/shown.h), by the job's id; a trial without it waits. `unread`: what its
-// first trials did not read of their parameters (job/unread.h).
+// trial's job first ran (job/shown.h), by the job's id; a trial without it waits. `unread`:
+// parameters that its first trials did not read (job/unread.h).
 Json StudyView(const StudyRecord& record, const std::map<std::string, int64_t>& began,
                const std::vector<UnreadParam>& unread);
 

@@ -1,5 +1,5 @@
-// The native door's interruptions: take a job's machine away, look at its checkpoints, go on
-// from one of them.
+// The native door's interruptions: take a job's machine away, list its checkpoints, continue from
+// one of them.
 #include <nlohmann/json.hpp>
 
 #include "base/files.h"
@@ -107,12 +107,12 @@ void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
     draft->parent = record.id.ToString();
     draft->resume_job = record.id.ToString();
     draft->resume_from = checkpoint;
-    draft->same_as.clear();  // it goes on; it does not repeat
+    draft->same_as.clear();  // it continues; it does not repeat
   }
   Enter(context, std::move(draft), call);
 }
 
-// A terminal state has no way out: going on is a new job with the old one's checkpoint.
+// A terminal state is final: continuing means a new job with the old one's checkpoint.
 void Resume(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());

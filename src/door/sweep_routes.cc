@@ -60,7 +60,8 @@ void Gc(DoorContext& context, const Call& call) {
   }
   const bool dry_run = call.request.Query("dry_run").value_or("") == "true";
   const auto now = context.clock.Wall().ms;
-  // Whatever a live job was given, or has put down and not told yet, is younger than it is.
+  // Everything that a live job was given, or has written and not reported yet, is younger than the
+  // job.
   auto oldest = now;
   std::vector<JobRecord> live;
   for (const auto* record : context.engine.AllLive()) {

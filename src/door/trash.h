@@ -1,5 +1,5 @@
-// Runs that were deleted stay in the trash, from which they can be restored, and go for good after
-// some days, when `ath gc` runs: with their points, artifacts and, for a job's run, all of the job.
+// Deleted runs stay in the trash, from which they can be restored. Some days later, `ath gc`
+// removes them permanently: with their points, artifacts and, for a job's run, the whole job.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,9 @@ struct Trash {
   uint64_t bytes() const;
 };
 
-// Reads folders: on a thread that may wait. `live` are jobs that are not over.
+// Reads folders: call it on a thread that may wait. `live` are jobs that have not ended.
 Trash LookIntoTrash(const DoorContext& context, WallTime before, const std::vector<JobRecord>& live);
-// Removes them, one after the other. Called on the loop's thread; `done` comes from any.
+// Removes them, one after the other. Called on the loop's thread; `done` is called from any.
 void EmptyTrash(DoorContext& context, std::vector<TrashedRun> due,
                 std::function<void(Status)> done);
 

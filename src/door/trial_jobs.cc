@@ -36,7 +36,7 @@ void TrialJobs::Submit(const TrialOrder& order, std::function<void(Result<JobId>
   if (!made) return done(tl::unexpected(made.error()));
   auto draft = Draft(context_, std::move(made->spec), made->key, order.user);
   if (!draft) return done(tl::unexpected(draft.error()));
-  // Every trial has the study's source and most of its parameters: that is no news.
+  // Every trial has the study's source and most of its parameters: that is not worth reporting.
   draft->same_as.clear();
   if (!order.resume_job.empty()) draft->parent = draft->resume_job = order.resume_job;
   context_.engine.Submit(std::move(*draft), [done](Result<Engine::Accepted> accepted) {

@@ -1,5 +1,5 @@
-// Trials of tuning jobs as jobs of this server: drafted and submitted by the same way as those of
-// POST /api/v1/jobs, stopped like any other.
+// Trials of tuning jobs as jobs of this server: drafted and submitted in the same way as those of
+// POST /api/v1/jobs, stopped like all others.
 #pragma once
 
 #include "door/context.h"
@@ -22,9 +22,8 @@ class TrialJobs final : public TrialRunner {
   DoorContext& context_;
 };
 
-// The parameters of a study's trials are the jobs' own: what the draft of one would refuse is
-// refused before the study is accepted, with every parameter and with only those that are always
-// there.
+// What the draft of a trial would refuse is refused before the study is accepted: once with every
+// parameter, and once with only those that are always set.
 Status CheckTrials(const DoorContext& context, const StudySpec& spec, const std::string& user);
 
 }  // namespace athanor

@@ -147,7 +147,7 @@ std::vector<UnreadParam> ReadUnread(const DoorContext& context, const JobRecord&
 
 namespace {
 
-// Parameters that the script did not ask for; null: it did, or nobody knows.
+// Parameters that the script did not read; null: it did, or it is unknown.
 Json UnreadView(const std::vector<UnreadParam>& unread) {
   if (unread.empty()) return nullptr;
   Json params = Json::array();
@@ -208,7 +208,7 @@ std::vector<ListedJob> AsShown(const DoorContext& context, std::vector<JobSummar
     auto& row = rows.emplace_back(ListedJob{std::move(job), {}});
     row.shown = NameOf(row.job.state);
     if (IsTerminal(row.job.state)) continue;
-    // An end counts once it is kept.
+    // An end counts when it is stored.
     const auto* live = context.engine.Live(row.job.id);
     if (live == nullptr || IsTerminal(live->state)) continue;
     const Cause cause = ShownCause(*live, now);

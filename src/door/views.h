@@ -16,7 +16,7 @@ struct LiveStats;
 // id, name, state, warnings
 Json AcceptedView(const DoorContext& context, const JobRecord& record);
 
-// What of a job lies in files, and what its agent told last.
+// What is in files about a job, and what its agent reported last.
 struct JobNumbers {
   std::vector<SeriesSummary> metrics;
   std::optional<uint64_t> log_bytes;
@@ -28,18 +28,18 @@ std::vector<UnreadParam> ReadUnread(const DoorContext& context, const JobRecord&
 Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
              const JobNumbers& numbers);
 
-// A row of a list, with the state that is shown and the cause of that one.
+// A row of a list, with the state that is shown and its cause.
 struct ListedJob {
   JobSummary job;
   std::string_view shown;
 };
-// The queue's reason moves without being stored; memory has the newest. On the loop's thread.
+// The queue's reason changes without being stored; memory has the newest. On the loop's thread.
 std::vector<ListedJob> AsShown(const DoorContext& context, std::vector<JobSummary> jobs);
 std::string ListView(const std::vector<ListedJob>& rows);
 // One row of such a list.
 std::string SummaryView(const DoorContext& context, const JobRecord& record);
 Json MetricsView(const std::vector<SeriesSummary>& summaries);
-// NDJSON; numbers that JSON lacks as "NaN", "Infinity", "-Infinity".
+// NDJSON; numbers that JSON does not have as "NaN", "Infinity", "-Infinity".
 std::string PointsView(const std::string& name, const std::vector<SeriesPoint>& points);
 
 }  // namespace athanor

@@ -19,7 +19,7 @@ Status CopyBytes(int in, int out, uint64_t size, const std::string& path) {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) break;
     if (n < 0) return FailErrno("copy " + path, errno);
-    if (n == 0) return Ok();  // it shrank meanwhile; what is there was copied
+    if (n == 0) return Ok();  // it shrank meanwhile; the rest was copied
     left -= static_cast<uint64_t>(n);
   }
   std::string buffer(left > 0 ? 1 << 20 : 0, '\0');

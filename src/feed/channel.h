@@ -1,6 +1,6 @@
-// Data channels from folders and files of this machine. `file` copies before the
-// start (a clone of blocks where the file system can), so the script may write
-// to what it got; `shared` uses the source in place.
+// Data channels from folders and files of this machine. `file` copies before the start (cloning
+// blocks if the file system can), so the script may write to its copy; `shared` uses the source in
+// place.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ Status FetchOne(ObjectsClient& objects, const RemoteObject& object, const std::s
   ATHANOR_CHECK_OK(MakeDirs(DirName(path), 0755));
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644));
   if (!file) {
-    // "a" and "a/b" are both fine names of objects; of files only one of them is.
+    // "a" and "a/b" are both valid names of objects; as files only one of them is possible.
     return FailErrno("lay out object " + Printable(object.uri.ToString()), errno);
   }
   ATHANOR_CHECK_OK(objects.Get(object, file.get()));

@@ -1,6 +1,6 @@
-// Data channels from the object store. `file`: every object below the channel's prefix, or
-// every one its manifest lists, is laid out as a file before the start, so the script may
-// write to what it got.
+// Data channels from the object store. `file`: every object below the channel's prefix, or every
+// one its manifest lists, is written as a file before the start, so the script may write to its
+// copy.
 #pragma once
 
 #include <string>
@@ -22,11 +22,11 @@ struct ObjectManifest {
 };
 Result<ObjectManifest> ParseObjectManifest(std::string_view text);  // kInvalid
 
-// kNotFound: nothing lies there (with the prefix); kInvalid: an object that can be no file.
+// kNotFound: there is nothing (with the prefix); kInvalid: an object that cannot be a file.
 Result<ChannelUse> FetchChannel(ObjectsClient& objects, const ChannelSpec& channel,
                                 const std::string& to);
 
-// The same of a prefix that may be empty: what lies there, if anything.
+// The same for a prefix that may be empty: what is there, if anything.
 Result<ChannelUse> FetchPrefix(ObjectsClient& objects, const ObjectUri& prefix,
                                const std::string& to);
 

@@ -1,4 +1,4 @@
-// Any bytes may stand in an object that a channel names as its manifest.
+// An object that a channel names as its manifest may contain any bytes.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

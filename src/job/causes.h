@@ -14,8 +14,8 @@ struct CauseRow {
   std::string_view explain;  // a paragraph for `ath explain`
   bool infrastructure;       // not the script's fault; retried without being counted
   int exit_status;           // of `ath run` when the script never started; 0: the script's own
-  // A failure of the script's own, told more exactly than python_exception or nonzero_exit. In
-  // retry.on, those two names cover it.
+  // A failure of the script itself, named more precisely than python_exception or nonzero_exit. In
+  // retry.on, those two names include it.
   bool refined = false;
 };
 std::span<const CauseRow> Causes();

@@ -36,7 +36,8 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
 
 constexpr std::string_view kParamKinds[] = {"string", "number", "bool", "null", "json"};
 
-// Writes members; what is empty, and a group that is all default, is left out, so that stored records stay small.
+// Writes members; empty members, and groups with only defaults, are left out, so that stored
+// records stay small.
 class Writer {
  public:
   explicit Writer(Json& out) : out_(out) {}
@@ -91,7 +92,7 @@ class Writer {
 
 class Reader {
  public:
-  // `strict`: a member that no field has is an error, not skipped.
+  // `strict`: an unknown member is an error, not skipped.
   Reader(const Json& in, bool strict) : in_(in), strict_(strict) {}
 
   template <class T>

@@ -1,5 +1,5 @@
-// JSON forms of the nouns, made from the field tables in job/fields.h. Reading
-// is lenient to unknown members (a newer server's data) and strict to types.
+// JSON forms of the nouns, made from the field tables in job/fields.h. Reading ignores unknown
+// members (data of a newer server) and is strict about types.
 #pragma once
 
 #include <string>
@@ -26,9 +26,9 @@ Json ToJson(const Firing& firing);
 Json ToJson(const StoredEvent& event);
 Json ToJson(const Inventory& inventory);
 
-// Members that are not known are skipped: an older version reads what a newer one stored.
+// Unknown members are skipped: an older version can read what a newer one stored.
 Result<JobSpec> SpecFromJson(const Json& json);
-// As above, but what is not known is refused: a caller's word is never dropped silently.
+// As above, but unknown members are refused: what a caller sends is never dropped silently.
 Result<JobSpec> SpecFromCaller(const Json& json);
 Result<JobRecord> RecordFromJson(const Json& json);
 Result<Cause> CauseFromJson(const Json& json);

@@ -31,8 +31,8 @@ bool IsCapital(std::string_view name) {
   return std::none_of(name.begin(), name.end(), [](char c) { return c >= 'a' && c <= 'z'; });
 }
 
-// How the text at one point of a shell command is read. `$(` opens a bare context
-// inside any other but single quotes, so contexts nest.
+// How the text at one point of a shell command is read. `$(` opens a bare context inside every
+// other one except single quotes, so contexts nest.
 class QuoteTracker {
  public:
   enum class Context { kBare, kDouble, kSingle };
@@ -66,7 +66,7 @@ class QuoteTracker {
     const bool word_start =
         at == 0 || std::string_view(" \t\n;&|(").find(text[at - 1]) != text.npos;
     if (c == '#' && word_start) {
-      // A comment; its quotes are nobody's.
+      // A comment; quotes in it do not count.
       return std::min(text.find('\n', at), text.size()) - at;
     }
     return 1;
@@ -95,7 +95,7 @@ std::string QuoteFor(QuoteTracker::Context context, const std::string& value) {
   return quoted;
 }
 
-// Past the end of "${name}" or "$${name}" at `at`; 0 when there is none.
+// Past the end of "${name}" or "$${name}" at `at`; 0 if there is none.
 size_t ReferenceEnd(std::string_view text, size_t at) {
   const size_t brace = StartsWith(text.substr(at), "$${") ? at + 2 : at + 1;
   if (text[at] != '$' || brace >= text.size() || text[brace] != '{') return 0;
@@ -141,7 +141,7 @@ void AppendFlag(const Param& param, std::vector<std::string>& words) {
     case Param::Kind::kNumber:
       break;
   }
-  // argparse takes -1e-5 for an option when it is a word of its own.
+  // argparse takes -1e-5 for an option if it is a separate word.
   if (StartsWith(param.value, "-")) {
     words.push_back(flag + "=" + param.value);
   } else {
@@ -155,7 +155,7 @@ bool HasParam(const JobSpec& spec, std::string_view name) {
                      [&](const Param& param) { return param.name == name; });
 }
 
-// A parameter of that name goes first.
+// A parameter of that name takes precedence.
 bool IsFlagsPlace(const JobSpec& spec, std::string_view name) {
   return name == kArgs && !HasParam(spec, kArgs);
 }
@@ -175,7 +175,7 @@ std::string ShellWords(const std::vector<std::string>& words) {
   return line;
 }
 
-// One program with its words: what is appended is that program's.
+// One program with its arguments: what is appended belongs to that program.
 bool IsOneCommand(std::string_view text) {
   QuoteTracker quotes;
   for (size_t at = 0; at < text.size();) {
@@ -267,7 +267,7 @@ class Substitution {
 
   static Result<std::string> Quote(const QuoteTracker& quotes, std::string_view name,
                                    const std::string& value) {
-    // What needs no quotes bare needs none anywhere.
+    // A value that needs no quotes bare needs none anywhere.
     if (ShellQuote(value) == value || quotes.quotable()) return QuoteFor(quotes.context(), value);
     Error error;
     error.code = ErrorCode::kInvalid;

@@ -14,40 +14,41 @@
 
 namespace athanor {
 
-// The folder of a channel; nullopt when the job has no such channel.
+// The folder of a channel; nullopt if the job has no such channel.
 using ChannelPath = std::function<std::optional<std::string>(std::string_view name)>;
 
-// The command with every known ${name} replaced. In the shell form the value is
-// quoted for where it stands (bare, in "double" or in 'single' quotes), so that it
-// is always one word of data and never code. Left as they are: names in CAPITALS
-// (the shell's), shell forms such as ${x:-y}, and $${name}, which gives ${name}.
+// The command with every known ${name} replaced. In the shell form the value is quoted for its
+// position (bare, in "double" or in 'single' quotes), so that it is always one word of data and
+// never code. Left as they are: names in CAPITALS (the shell's), shell forms such as ${x:-y}, and
+// $${name}, which gives ${name}.
 //
-// ${args} is a word of its own and stands for the parameters that the command does not name itself,
-// as argparse reads them:
+// ${args} is a separate word. It is replaced by the parameters that the command does not name
+// itself, in the form that argparse reads:
 //   lr: 0.1          --lr 0.1            layers: [64, 32]   --layers 64 32
 //   shift: -1e-5     --shift=-1e-5       amp: true          --amp
 //   map: {a: 1}      --map '{"a":1}'     amp: false, null   nothing
 //
-// kInvalid: any other name that is no parameter or channel (with the nearest one), or a value
-// that cannot be quoted where it stands (`...` or a here-document).
+// kInvalid: any other name that is not a parameter or channel (with the nearest one), or a value
+// that cannot be quoted at its position (`...` or a here-document).
 Result<std::vector<std::string>> SubstituteCommand(const JobSpec& spec,
                                                    const ChannelPath& channel_path);
 
 inline constexpr char kFlagsPlace[] = "${args}";
 
-// Whether it has ${args}; and puts it at the end of the command (`args: flags`, `ath run -P`).
-// kInvalid: a shell command of several programs, of which any may be meant.
+// Whether it has ${args}; and adds it to the end of the command (`args: flags`, `ath run -P`).
+// kInvalid: a shell command with several programs, because it is unclear which one is meant.
 bool PassesFlags(const JobSpec& spec);
 Status PassFlags(JobSpec& spec);
 
 // Whether the command gives this parameter to its program: by ${name}, by ${args}, or because it is
-// written there by hand as well.
+// also written there literally.
 bool CommandPasses(const JobSpec& spec, const Param& param);
 
-// The command as it runs, in one line for people. One that cannot be built is shown as written.
+// The command as it runs, in one line for people. A command that cannot be built is shown as
+// written.
 std::string CommandLine(const JobSpec& spec);
 
-// What is meant for the platform and not for the script.
+// Parameters that are for the platform, not for the script.
 bool IsPlatformParam(std::string_view name);
 
 }  // namespace athanor

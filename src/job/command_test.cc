@@ -55,7 +55,7 @@ TEST(Command, LeavesTheShellItsOwnForms) {
   }
 }
 
-// The value must reach the program as one word, byte for byte, wherever it stands.
+// The value must reach the program as one word, byte for byte, at every position.
 TEST(Command, AShellSeesTheValueAsDataInEveryKindOfQuotes) {
   const std::string value = "it's $HOME; \"x\" `id` \\";
   const std::pair<const char*, std::string> table[] = {

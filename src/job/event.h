@@ -1,5 +1,5 @@
-// What the world reports about a job. Events are values; they are stored with
-// their time and cause before anything acts on them.
+// What is reported about a job. Events are values; they are stored with their time and cause before
+// anything acts on them.
 #pragma once
 
 #include <string>
@@ -16,10 +16,10 @@ struct Submitted {};
 struct Placed {
   AttemptId attempt;
   Placement placement;
-  std::string type = {};         // when it is not the spec's
-  int64_t micros_per_hour = -1;  // when it is not the job's
+  std::string type = {};         // if it differs from the spec's
+  int64_t micros_per_hour = -1;  // if it differs from the job's
 };
-// The queue did not: the reason and amount, stored when it changes.
+// The queue found no room: the reason and amount, stored when it changes.
 struct Waiting {
   Cause cause;
 };
@@ -48,16 +48,16 @@ struct ScriptStarted {
 struct ScriptEnded {
   AttemptId attempt;
   ExitInfo exit;
-  Cause cause;  // classified by the agent, which has the log at hand
+  Cause cause;  // classified by the agent, which can read the log
 };
-// Outputs are kept and the agent is about to leave.
+// Outputs are stored and the agent is about to exit.
 struct Uploaded {
   AttemptId attempt;
   std::vector<Output> outputs;
   Cause failure;  // kind empty unless the upload failed
   std::string packages;
 };
-// The back end proved that the attempt is over although its agent never said so.
+// The back end proved that the attempt is over although its agent never reported it.
 struct HostLost {
   AttemptId attempt;
   Cause cause;
@@ -88,7 +88,7 @@ struct RuleFired {
   AttemptId attempt;
   Firing firing;
 };
-// Spot's max_wait ran out.
+// The max_wait of a spot job ran out.
 struct WaitedTooLong {};
 // A note in the job's history that changes no state ("the log was capped").
 struct Noted {

@@ -1,5 +1,5 @@
-// The field table of each noun: one place names every stored member, and the
-// JSON, store and wire forms are made from it. Included where a form is made: codec.cc and the store.
+// The field table of each noun: every stored member is named once, and the JSON, store and wire
+// forms are made from it. Include it only where a form is made: codec.cc and the store.
 #pragma once
 
 #include "job/event.h"

@@ -47,7 +47,7 @@ void AppendEscaped(std::string& out, std::string_view name) {
   }
 }
 
-// Only what AppendEscaped writes, so that a name has one form.
+// Only what AppendEscaped writes, so that each name has one form.
 std::optional<std::string> Unescaped(std::string_view text) {
   auto name = UrlDecode(text);
   if (!name) return std::nullopt;
@@ -108,7 +108,7 @@ Result<BundleEntry> ParseLine(std::string_view line, size_t number) {
   return entry;
 }
 
-// An entry must not lie inside another entry, as that one is a file, a link or empty.
+// An entry must not be inside another entry, because that one is a file, a link or empty.
 Status CheckNesting(const std::vector<BundleEntry>& entries) {
   std::unordered_set<std::string_view> paths;
   for (const auto& entry : entries) paths.insert(entry.path);
@@ -240,7 +240,7 @@ Status CheckLinkTarget(std::string_view path, std::string_view target) {
   bool named = false;
   for (const auto& part : Split(target, '/')) {
     if (part != "..") {
-      // "a//b", "./a" and "a/" are allowed: they lead nowhere else.
+      // "a//b", "./a" and "a/" are allowed: they lead to the same place.
       named = named || (!part.empty() && part != ".");
       continue;
     }

@@ -1,7 +1,7 @@
-// The listing of a source bundle: which files, links and empty folders it has and
-// which blobs hold them. Its text is canonical (sorted, one way to write each
-// entry), so the sha256 of the text names the source. Reading is strict: what
-// ReadManifest accepts cannot leave the folder it is laid out in.
+// The listing of a source bundle: which files, links and empty folders it has and which blobs hold
+// them. Its text is canonical (sorted, one way to write each entry), so the sha256 of the text
+// names the source. Reading is strict: what ReadManifest accepts cannot leave the folder that it is
+// unpacked into.
 #pragma once
 
 #include <cstdint>
@@ -41,18 +41,18 @@ inline constexpr size_t kManifestTextLimit = 128u << 20;
 
 // The entries must be sorted and pass what ReadManifest checks.
 std::string WriteManifest(const BundleManifest& manifest);
-// kCorrupt: not the canonical text of a bundle, an entry that leaves the folder
-// ("..", absolute, a link out), one that lies inside a file or link, too many.
+// kCorrupt: not the canonical text of a bundle, an entry that leaves the folder ("..", absolute, a
+// link out), one that is inside a file or link, too many entries.
 Result<BundleManifest> ReadManifest(std::string_view text);
 
-// A link is kept only as ups, then names ("../../lib/x"): then no chain of such
-// links can lead out, whatever they point to.
+// A link is accepted only if it goes up first and then down ("../../lib/x"). Then no chain of such
+// links can lead outside, whatever they point to.
 Status CheckLinkTarget(std::string_view path, std::string_view target);
 
 using OpenBlob = std::function<Result<UniqueFd>(const std::string& sha256)>;
-// Creates everything in the empty folder `dir_fd`, each file checked against its
-// hash (kCorrupt) and none followed through a link. On an error what was made so
-// far stays; the caller removes the folder.
+// Creates everything in the empty folder `dir_fd`, each file checked against its hash (kCorrupt)
+// and none followed through a link. After an error, what was created so far stays; the caller
+// removes the folder.
 Status LayOut(const BundleManifest& manifest, int dir_fd, const OpenBlob& open_blob);
 
 }  // namespace athanor

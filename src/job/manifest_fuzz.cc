@@ -1,4 +1,4 @@
-// Any bytes as a bundle's listing: refused, or exactly what we would write.
+// Any bytes as a manifest: refused, or exactly what we would write.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

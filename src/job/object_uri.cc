@@ -47,7 +47,7 @@ Result<std::string> NameInChannel(std::string_view prefix, std::string_view key)
     name.remove_prefix(prefix.size());
     if (!prefix.empty() && prefix.back() != '/') name.remove_prefix(1);
   } else {
-    // The prefix is the object itself, or ends inside a name: its folders go.
+    // The prefix is the object itself, or ends inside a name: its folders are removed.
     const size_t slash = prefix.rfind('/');
     name.remove_prefix(slash == std::string_view::npos ? 0 : slash + 1);
   }

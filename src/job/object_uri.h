@@ -1,4 +1,4 @@
-// s3://bucket/key-or-prefix: how a spec names things of the object store. Pure.
+// s3://bucket/key-or-prefix: how a spec names objects and prefixes of the object store. Pure.
 #pragma once
 
 #include <string>
@@ -12,7 +12,8 @@ struct ObjectUri {
   std::string bucket;
   std::string key;  // or prefix; may be empty
 
-  // kInvalid: anything but s3://BUCKET or s3://BUCKET/KEY. (https:// forms are not taken.)
+  // kInvalid: anything other than s3://BUCKET or s3://BUCKET/KEY. (https:// forms are not
+  // accepted.)
   static Result<ObjectUri> Parse(std::string_view text);
   std::string ToString() const;
   // Below this one: joined with exactly one slash.
@@ -22,10 +23,10 @@ struct ObjectUri {
 
 bool IsObjectUri(std::string_view text);  // starts with s3://
 
-// Where an object lies in the folder of a channel that takes `prefix`: its key without the
-// prefix, or without the folders of a prefix that ends inside a name; a single object that is
-// the prefix itself keeps its last name. Empty: nothing to lay out (the mark of a folder).
-// kInvalid: the key is no path beneath a folder ("a//b", "..").
+// The path of an object in the folder of a channel that has `prefix`: its key without the prefix,
+// or without the folders of a prefix that ends inside a name. A single object that is the prefix
+// itself keeps its last name. Empty: nothing to write (the marker of a folder). kInvalid: the key
+// is not a path beneath a folder ("a//b", "..").
 Result<std::string> NameInChannel(std::string_view prefix, std::string_view key);
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
-// JobRecord is what is known of a job now. `steer` alone changes it; everything
-// else reads copies. Stored whole, as JSON made from the field table.
+// JobRecord is what is known about a job now. Only `steer` changes it; everything else reads
+// copies. Stored as a whole, as JSON made from the field table.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace athanor {
 
-// Why something is as it is: a class a program can switch on, and words for a person.
+// Why something is as it is: a kind that a program can switch on, and text for a person.
 struct Cause {
   std::string kind;  // "out_of_memory", "user_stop", "python_exception": see job/causes.h
   std::string text;
@@ -48,7 +48,7 @@ struct ExitInfo {
   int64_t notice_ms = -1;         // from the notice to the end; -1: there was none
   int64_t saved_ms = -1;          // from the notice to the checkpoint written after it; -1: none
   std::vector<std::string> matched;  // log:PATTERNs of retry.on that its last lines hold
-  std::string oom_child;  // "python3, pid 71": was killed for memory, and the script went on
+  std::string oom_child;  // "python3, pid 71": killed for memory; the script continued
   bool operator==(const ExitInfo&) const = default;
 };
 
@@ -58,15 +58,15 @@ struct Placement {
   uint32_t cpu_millis = 0;
   uint64_t memory_bytes = 0;  // reserved; 0: none
   std::vector<uint32_t> gpus; // device numbers
-  // Not reserved: what it may use because nobody had reserved it when it was placed, in the
-  // order in which it sees them. Empty where `gpus` is not.
+  // Not reserved: the GPUs it may use because no job had reserved them when it was placed, in the
+  // order in which it sees them. Empty if `gpus` is not.
   std::vector<uint32_t> auto_gpus;
   bool simulated = false;     // the type is larger than this machine
   bool operator==(const Placement&) const = default;
   const std::vector<uint32_t>& visible_gpus() const { return gpus.empty() ? auto_gpus : gpus; }
 };
 
-// A checkpoint that is whole: its manifest was committed.
+// A complete checkpoint: its manifest was committed.
 struct CheckpointInfo {
   std::string id;        // "<attempt>-<sequence>", in the order they were committed
   uint32_t attempt = 0;  // number
@@ -76,8 +76,8 @@ struct CheckpointInfo {
   uint64_t new_bytes = 0;  // of these, not stored before
   WallTime at;
   int64_t held_ms = 0;   // of the attempt, when its files were last written
-  int64_t save_ms = 0;   // what the script took to write it; 0: not known
-  int64_t sync_ms = 0;   // what keeping it took
+  int64_t save_ms = 0;   // how long the script took to write it; 0: unknown
+  int64_t sync_ms = 0;   // how long storing it took
   bool operator==(const CheckpointInfo&) const = default;
 };
 
@@ -113,24 +113,24 @@ struct Attempt {
   WallTime prepared;    // the agent came up
   WallTime started;     // the script started; 0: never
   WallTime exited;      // the script ended
-  WallTime ended;       // the room was given back
+  WallTime ended;       // the reservation was released
   int64_t held_ms = 0;  // added up by the agent on its monotonic clock
-  int64_t setup_ms = 0; // of these, before the script started
+  int64_t setup_ms = 0; // part of it, before the script started
   std::optional<ExitInfo> exit;
   Cause cause;          // how it ended
-  std::vector<std::string> off;  // isolation that this machine could not give
-  std::string type;     // asked for by this attempt when it differs from the spec's (escalated)
-  int64_t micros_per_hour = -1;  // its price when it differs from the job's
-  bool spot = false;    // its room may be taken away
+  std::vector<std::string> off;  // isolation that this machine cannot provide
+  std::string type;     // requested for this attempt if it differs from the spec's (escalated)
+  int64_t micros_per_hour = -1;  // its price if it differs from the job's
+  bool spot = false;    // its machine can be taken away
   std::optional<StopRequest> interrupt;  // its machine is being taken away
   std::string resumed_from;              // checkpoint; empty: from the beginning
   std::optional<int64_t> resumed_step;
   std::optional<CheckpointInfo> saved;   // newest of this attempt
-  int64_t lost_ms = 0;  // of its held time, redone by the next attempt
+  int64_t lost_ms = 0;  // part of its held time that the next attempt repeats
   bool operator==(const Attempt&) const = default;
 };
 
-// A file that the script left and that was not kept.
+// A file that the script left and that was not stored.
 struct LeftFile {
   std::string name;  // printable
   uint64_t bytes = 0;
@@ -144,16 +144,17 @@ struct LeftOut {
   bool operator==(const LeftOut&) const = default;
 };
 
-// What is kept of what the script left, in the object store: the model and output folders as
-// archives, and the files of the working folder by a listing (job/manifest.h) that names a blob each.
+// What is stored of what the script left, in the object store: the model and output folders as
+// archives, and the files of the working folder by a manifest (job/manifest.h) that names one blob
+// per file.
 struct Output {
-  static constexpr char kFiles[] = "files";  // the name of the listing
+  static constexpr char kFiles[] = "files";  // the name of the manifest
 
   std::string name;  // "model.tar.gz", "output.tar.gz", or kFiles
-  std::string blob;  // sha256 of the archive or the listing
+  std::string blob;  // sha256 of the archive or the manifest
   uint64_t bytes = 0;  // of the archive, or of all listed files
   uint64_t files = 0;
-  std::string largest = {};  // of a listing: its largest file, if its name is printable
+  std::string largest = {};  // of a manifest: its largest file, if its name is printable
   LeftOut left_out = {};     // of a listing
   bool operator==(const Output&) const = default;
   bool is_listing() const { return name == kFiles; }
@@ -185,22 +186,22 @@ struct JobRecord {
   std::vector<Output> outputs;
   PriceTag price;
   bool simulated = false;
-  std::string packages;    // blob: what `pip freeze` would say, for diff; empty if unknown
-  std::string same_as;     // an earlier job of the same source, params and data
+  std::string packages;    // blob: the output of `pip freeze`, for diff; empty if unknown
+  std::string same_as;     // an earlier job with the same source, params and data
   std::string parent;      // job this one is a retry of
   std::string resume_job;   // `ath resume`: the job whose checkpoint the first attempt starts from
-  std::string resume_from;  // that checkpoint; empty: its newest whole one
-  uint32_t retries = 0;     // of the user's budget, spent
+  std::string resume_from;  // that checkpoint; empty: its newest complete one
+  uint32_t retries = 0;     // spent of the user's budget
   IntervalAdvice advice;
   std::vector<Firing> firings;  // the first of each rule
-  bool spot_fell_back = false;  // max_wait ran out and it went on as an ordinary job
+  bool spot_fell_back = false;  // max_wait ran out and it continued as an ordinary job
 
   bool operator==(const JobRecord&) const = default;
   const Attempt* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
   Attempt* current() { return attempts.empty() ? nullptr : &attempts.back(); }
 };
 
-// Money of a job so far, in millionths: held seconds of all attempts at its frozen price.
+// Cost of a job so far, in millionths: held seconds of all attempts at its frozen price.
 int64_t CostMicros(const JobRecord& record);
 
 }  // namespace athanor

@@ -20,8 +20,8 @@ class TextReader;
 template <class T>
 concept ReadNoun = std::is_class_v<T> && requires(TextReader& reader, T& x) { Fields(reader, x); };
 
-// Reads members in the order of the field table, each there or left out. Whatever else it meets
-// ends the reading: there is one other reader, which takes its time.
+// Reads members in the order of the field table, each present or left out. Anything else ends the
+// reading: the slower reader then handles the text.
 class TextReader {
  public:
   explicit TextReader(std::string_view text) : rest_(text) {}
@@ -63,7 +63,7 @@ class TextReader {
     return true;
   }
 
-  // Up to the closing quote, without escapes: as ids, times and names of states are.
+  // Up to the closing quote, without escapes: for ids, times and names of states.
   bool Plain(std::string_view& out) {
     if (!Take('"')) return false;
     size_t size = 0;
@@ -151,7 +151,7 @@ class TextReader {
       rest_.remove_prefix(field ? 4 : 5);
       return true;
     } else if constexpr (std::is_floating_point_v<T>) {
-      return false;  // seldom, and how it is rounded is the other reader's
+      return false;  // rare; the other reader decides how it is rounded
     } else if constexpr (std::is_integral_v<T>) {
       return Number(field);
     } else if constexpr (std::same_as<T, std::string>) {

@@ -1,5 +1,5 @@
-// The stored form of a record (job/record_text.h) read back, straight into its fields: a server
-// that starts with a hundred thousand waiting jobs reads as many records.
+// The stored form of a record (job/record_text.h) read directly into its fields: a server that
+// starts with a hundred thousand waiting jobs reads as many records.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace athanor {
 
-// Makes of a new `record` what RecordFromJson gives for this text. False: it is not written as
-// RecordText writes, by another version or because it is damaged; RecordFromJson is to say what it
-// is, and what became of `record` is of no use.
+// Fills a new `record` with what RecordFromJson gives for this text. False: the text is not in the
+// form that RecordText writes (another version, or damage). Then use RecordFromJson to find out
+// what it is; the content of `record` is undefined.
 bool ReadRecordText(std::string_view text, JobRecord& record);
 
 }  // namespace athanor

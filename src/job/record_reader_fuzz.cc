@@ -1,4 +1,4 @@
-// Any bytes as a stored record: the quick reader gives it up, or reads what the slow one does.
+// Any bytes as a stored record: the fast reader gives up, or reads what the slow one reads.
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -26,7 +26,7 @@ class TextWriter {
  public:
   explicit TextWriter(std::string& out) : out_(out) {}
 
-  // A member; what is empty is left out, as in the codec.
+  // A member; empty ones are left out, as in the codec.
   template <class T>
   void operator()(const char* key, const T& field) {
     if constexpr (Noun<T>) {

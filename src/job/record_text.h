@@ -1,6 +1,6 @@
-// The stored form of a record and of its spec: the text that DumpJson(ToJson(...)) gives,
-// written straight from the field table. Building the tree first costs ten times as much,
-// and a busy server writes records more often than anything else.
+// The stored form of a record and of its spec: the text that DumpJson(ToJson(...)) gives, written
+// directly from the field table. Building the tree first costs ten times as much, and a busy server
+// writes records more often than anything else.
 #pragma once
 
 #include <string>

@@ -101,7 +101,7 @@ Status CheckKind(const RuleSpec& spec) {
                 near ? "did you mean '" + *near + "'?" : "rule: one of " + Join(kinds, ", "));
 }
 
-// A key that the kind would ignore is a mistake the user should hear of.
+// A key that the kind would ignore is a mistake that the user should know about.
 Status CheckTaken(const RuleSpec& spec, const RuleRow& row) {
   const RuleSpec none;
   const std::pair<std::string_view, bool> given[] = {
@@ -169,7 +169,7 @@ Status CheckAction(const RuleSpec& spec) {
     return Refuse("a rule has an address but does not use it", "action is " + spec.action,
                   "action: webhook");
   }
-  // What it says is the user's, and so may be the address: never in the clear.
+  // The text belongs to the user, and so may the address: never send it unencrypted.
   if (!StartsWith(spec.url, "https://") || spec.url.size() == std::string_view("https://").size()) {
     return Refuse("a webhook needs an address with https://",
                   spec.url.empty() ? "'url' is missing" : "url is " + Shown(spec.url),
@@ -218,8 +218,8 @@ RuleSpec WithRuleDefaults(RuleSpec spec) {
 }
 
 bool MetricMatches(std::string_view pattern, std::string_view name) {
-  // On a mismatch only the last * is tried again, one byte later: earlier ones
-  // can never do better, so this takes pattern times name at most.
+  // On a mismatch only the last * is tried again, one byte later: earlier ones can never do better,
+  // so this takes at most pattern length times name length.
   size_t p = 0;
   size_t n = 0;
   std::optional<size_t> star;

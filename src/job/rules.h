@@ -1,6 +1,6 @@
-// The catalogue of rules on metrics: what each kind means, what it takes, and
-// what to do when it fires. One table behind the check at submit, the evaluation
-// in watch/rules and the manual. Pure; nothing here looks at a point.
+// The catalogue of rules on metrics: what each kind means, which parameters it has, and what to do
+// when it fires. One table for the check at submit, the evaluation in watch/rules and the manual.
+// Pure; nothing here looks at points.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ namespace athanor {
 
 struct RuleParam {
   std::string_view name;      // the key in the job file: "value", "window", ...
-  std::string_view fallback;  // as shown to people; "required" when there is none
+  std::string_view fallback;  // as shown to people; "required" if there is none
   std::string_view meaning;
 };
 
@@ -25,7 +25,7 @@ struct RuleRow {
   std::string_view title;    // "fires when ..."
   std::string_view explain;  // a paragraph: when exactly, and when it has recovered
   std::string_view advice;   // a sentence a person can act on
-  std::span<const RuleParam> params;  // besides name, metric, action and url, which all take
+  std::span<const RuleParam> params;  // besides name, metric, action and url, which all have
 
   bool Takes(std::string_view param) const;
 };
@@ -34,22 +34,22 @@ std::span<const RuleRow> RuleCatalogue();
 const RuleRow* FindRule(std::string_view kind);
 
 inline constexpr uint32_t kMaxRuleWindow = 10'000;  // points
-// A firing rule has recovered after so many points in a row for which it is not
-// true, so that a value which swings about its threshold is told once.
+// A rule that fired has recovered after this many points in a row for which it is not true, so that
+// a value that oscillates around its threshold is reported once.
 inline constexpr uint32_t kRecoverPoints = 5;
 inline constexpr std::string_view kRuleActions[] = {"mark", "stop", "retry", "webhook"};
 
-// kInvalid with what, why and hint: an unknown kind (with the nearest known one),
-// a missing or impossible value, a key the kind does not take, an action that is
-// none, a webhook without https:// address.
+// kInvalid with what, why and hint: an unknown kind (with the nearest known one), a missing or
+// impossible value, a key the kind does not take, an unknown action, a webhook without https://
+// address.
 Status CheckRule(const RuleSpec& spec);
 
 // The spec with every default of its kind filled in (name, value of divergence,
 // window, after). For one that CheckRule accepts.
 RuleSpec WithRuleDefaults(RuleSpec spec);
 
-// Whether `pattern`, in which each * stands for any text (also with '/', also
-// none), is the whole of `name`.
+// Whether `pattern`, in which each * stands for any text (also with '/', also empty), matches all
+// of `name`.
 bool MetricMatches(std::string_view pattern, std::string_view name);
 
 }  // namespace athanor

@@ -53,7 +53,7 @@ Cause ShownCause(const JobRecord& record, WallTime now) {
     cause.text = "is being interrupted: " + cause.text + (silent ? "; " + silence : "");
     return cause;
   }
-  // On a full disk an agent waits for the answer to its last word: the cause is known.
+  // On a full disk, an agent waits for the answer to its last report: the cause is known.
   if (silent && record.cause.kind != "waiting_disk") {
     return {"agent_silent",
             silence + ". Silence is not death: the script may well go on, and what it prints and "

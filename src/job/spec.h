@@ -1,6 +1,6 @@
-// JobSpec is what a user asked for, after parsing and before anything ran. It is
-// a value: no defaults are hidden elsewhere, nothing in it changes after submit,
-// and secrets appear in it by name only.
+// JobSpec is what a user asked for, after parsing and before anything ran. It is a value: no
+// defaults are hidden elsewhere, nothing in it changes after submit, and it has only the names of
+// secrets.
 #pragma once
 
 #include <chrono>
@@ -48,12 +48,12 @@ struct EnvironmentSpec {
   bool operator==(const EnvironmentSpec&) const = default;
 };
 
-// A machine that may be taken away, for a lower price. The preempt_ members take it away on
-// purpose; the job cannot tell that from a real loss.
+// A machine that can be taken away, for a lower price. The preempt_ members take it away
+// deliberately; the job cannot tell that from a real loss.
 struct SpotSpec {
   bool use = false;
   std::chrono::milliseconds max_wait{0};  // waiting plus running; 0: none
-  bool fallback = false;  // after max_wait: go on as an ordinary job instead of ending
+  bool fallback = false;  // after max_wait: continue as an ordinary job instead of ending
   std::chrono::milliseconds preempt_after{0};
   std::chrono::milliseconds preempt_every{0};
   std::chrono::milliseconds preempt_jitter{0};
@@ -88,7 +88,7 @@ struct ChannelSpec {
   std::string name;
   std::string from;  // a path of this machine, or s3://bucket/prefix of the object store
   std::string mode = "file";  // file: copied before the start; shared: used in place
-  bool manifest = false;      // `from` is an object that lists the objects, as SageMaker's ManifestFile
+  bool manifest = false;      // `from` is an object that lists objects (a ManifestFile)
   bool operator==(const ChannelSpec&) const = default;
 };
 
@@ -117,13 +117,13 @@ struct CheckpointSpec {
   uint32_t keep_best = 0;
   std::string best_metric;        // for keep_best
   std::string best_goal = "min";  // min or max
-  // s3://bucket/prefix that the files are also put to, and that a job without a checkpoint of
-  // its own starts from; empty: none.
+  // s3://bucket/prefix that the files are also copied to, and that a job without its own checkpoint
+  // starts from; empty: none.
   std::string uri;
   bool operator==(const CheckpointSpec&) const = default;
 };
 
-// What is kept of the files that the script leaves in its working folder.
+// Which of the files that the script leaves in its working folder are stored.
 struct OutputSpec {
   bool keep = true;
   std::vector<std::string> files;  // patterns as in .gitignore; empty: every new or changed file
@@ -131,9 +131,9 @@ struct OutputSpec {
   bool operator==(const OutputSpec&) const = default;
 };
 
-// A rule on a metric. What the numbers mean is the rule's: see the catalogue in job/rules.h.
+// A rule on a metric. The rule decides what the numbers mean: see the catalogue in job/rules.h.
 struct RuleSpec {
-  std::string name;    // what firings are called; the rule's kind when not given
+  std::string name;    // the name of its firings; by default the rule's kind
   std::string rule;    // nan, inf, above, below, plateau, divergence, no_progress
   std::string metric;  // a name, or a pattern with *
   std::optional<double> value;
@@ -148,7 +148,7 @@ struct RuleSpec {
 
 struct RetrySpec {
   uint32_t max = 0;
-  // Causes, exit:N, or log:PATTERN; empty means the infrastructure's only.
+  // Causes, exit:N, or log:PATTERN; empty: only failures of the infrastructure.
   std::vector<std::string> on;
   std::chrono::milliseconds backoff{0};
   std::vector<std::string> escalate;  // types to go through, one after each out_of_memory
@@ -161,10 +161,10 @@ struct JobSpec {
   std::string run;  // display name inside the experiment; empty means the name
   std::vector<std::string> command;  // argv; with `shell`, one string for sh -c
   bool shell = false;
-  std::string entry;  // the script inside the source, when one could be told
+  std::string entry;  // the script inside the source, if it is known
   std::vector<Param> params;
   std::map<std::string, std::string> env;        // asked for by the user
-  std::map<std::string, std::string> inherited;  // PATH and the like of the submitting shell
+  std::map<std::string, std::string> inherited;  // PATH and similar, of the submitting shell
   SourceSpec source;
   EnvironmentSpec environment;
   ResourceSpec resources;
@@ -180,12 +180,13 @@ struct JobSpec {
   RetrySpec retry;
   int32_t priority = 0;  // higher runs first
   bool debug = false;
-  // s3://bucket/prefix: outputs are also put to <prefix>/<name>/output/; empty: kept by the job alone.
+  // s3://bucket/prefix: outputs are also copied to <prefix>/<name>/output/; empty: only the job
+  // keeps them.
   std::string output_to;
   bool output_plain = false;  // there as single files instead of an archive
   std::string origin = "native";  // the door it came through
-  std::string request;            // what that door was asked, as it came, to be given back
-  std::vector<std::string> notes;  // what is not as was asked, said when it was accepted
+  std::string request;            // the original request, to be returned as it came
+  std::vector<std::string> notes;  // what differs from the request, reported when it was accepted
   bool operator==(const JobSpec&) const = default;
 };
 

@@ -1,6 +1,6 @@
-// The state table of a job, as data. Next() is the only way from one state to
-// another; a terminal state has no way out. The diagram in docs/architecture.md
-// is generated from kEdges and a test compares them.
+// The state table of a job, as data. Next() is the only way from one state to another; a terminal
+// state is final. The diagram in docs/architecture.md is generated from kEdges and a test compares
+// them.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ enum class JobState {
   kPlacing,      // room is reserved, the back end is starting it
   kPreparing,    // the agent builds source, environment, data
   kRunning,      // the script runs
-  kUploading,    // the script ended; outputs are being kept
+  kUploading,    // the script ended; outputs are being stored
   kInterrupted,  // the attempt ended through no fault of the script
   kCompleted,
   kFailed,
@@ -25,7 +25,7 @@ inline constexpr JobState kAllStates[] = {
     JobState::kRunning,   JobState::kUploading,   JobState::kInterrupted,
     JobState::kCompleted, JobState::kFailed,      JobState::kStopped};
 
-// Steps are what the table knows; events (job/event.h) are what the world reports.
+// Steps are what the table knows; events (job/event.h) are what is reported.
 enum class Step {
   kPlace,      // the queue gave it room
   kPrepare,    // its agent is up

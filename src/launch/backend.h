@@ -34,11 +34,10 @@ class Backend {
 
   virtual std::string_view name() const = 0;  // "process"
 
-  // Starts every host of the plan or none, and returns the handle. Idempotent on
-  // plan.attempt: launching what runs succeeds, launching what lost its agent
-  // gives it a new one, and the script is never started twice.
-  // kExhausted: no room now. kInvalid: never will fit. kUnavailable: did not
-  // answer, and nothing is known to have started.
+  // Starts every host of the plan or none, and returns the handle. Idempotent on plan.attempt:
+  // launching an attempt that runs succeeds, launching one that lost its agent gives it a new one,
+  // and the script is never started twice. kExhausted: no room now. kInvalid: it will never fit.
+  // kUnavailable: did not answer, and nothing is known to have started.
   virtual Result<std::string> Launch(const AttemptPlan& plan) = 0;
 
   // One status per host, in host order. kNotFound: the back end has forgotten
@@ -46,10 +45,9 @@ class Backend {
   // host did not answer, which says nothing about what runs there.
   virtual Result<std::vector<HostStatus>> Poll(const std::string& handle) = 0;
 
-  // Ends what is left of the attempt, without grace, and drops its scratch space
-  // and limits. When this succeeds nothing of it runs any more. Idempotent: what
-  // was released or never launched succeeds. kUnavailable: a host did not answer;
-  // ask again.
+  // Ends what is left of the attempt, without grace, and drops its scratch space and limits. When
+  // this succeeds, nothing of it is running. Idempotent: it succeeds for attempts that were
+  // released or never launched. kUnavailable: a host did not answer; try again.
   virtual Status Release(const std::string& handle) = 0;
 };
 

@@ -1,4 +1,4 @@
-// For tests only: what every Backend keeps. A back end's test gives a case, with
+// For tests only: what every Backend must guarantee. The test of a back end provides a case, with
 //
 //   Backend& backend();
 //   void RestartServer();                // backend() is another object from now on

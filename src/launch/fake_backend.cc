@@ -44,7 +44,7 @@ Result<std::string> FakeBackend::Launch(const AttemptPlan& plan) {
     }
     host = known->second.host;
     if (!known->second.gone && !hosts_[host].reachable) return Unanswered();
-    // What is gone stays gone: it was launched, and Poll tells the rest.
+    // What is gone stays gone: it was launched, and Poll reports the rest.
     starts = !known->second.gone && !std::exchange(known->second.agent, true);
   }
   if (starts && world_.agent_started) world_.agent_started(plan, host);

@@ -1,7 +1,7 @@
-// FakeBackend is a cluster in memory, for tests and the simulation: hosts that run
-// attempts, lose them, come back, or do not answer. It passes the same conformance
-// suite as the real back ends. What runs inside an attempt is the owner's: it is
-// told when an agent starts and when everything of an attempt is ended.
+// FakeBackend is a cluster in memory, for tests and the simulation: hosts that run attempts, lose
+// them, come back, or do not answer. It passes the same conformance suite as the real back ends.
+// The owner decides what runs inside an attempt: it is called when an agent starts and when
+// everything of an attempt is ended.
 //
 // Threads: as Backend. Callbacks come from the calling thread, without the lock held.
 #pragma once
@@ -21,13 +21,13 @@ namespace athanor {
 class FakeBackend final : public Backend {
  public:
   struct World {
-    // An agent starts on `host`; for an attempt that has lost its agent, once more.
+    // An agent starts on `host`; for an attempt that has lost its agent, again.
     std::function<void(const AttemptPlan& plan, size_t host)> agent_started;
-    // Nothing of the attempt may run any more when this returns.
+    // When this returns, nothing of the attempt may be running.
     std::function<void(AttemptId attempt)> ended;
   };
-  // What becomes of a call: done, not done and said so, or the answer is lost before
-  // or after it was done.
+  // What happens to a call: done, not done and reported, or the answer is lost before or after it
+  // was done.
   enum class Fate { kDone, kRefused, kRequestLost, kReplyLost };
   enum class Call { kLaunch, kPoll, kRelease };
 
@@ -38,7 +38,7 @@ class FakeBackend final : public Backend {
   Result<std::vector<HostStatus>> Poll(const std::string& handle) override;
   Status Release(const std::string& handle) override;
 
-  // Asked before every call; empty: all are done.
+  // Called before every call; empty: all are done.
   void SetFates(std::function<Fate(Call)> fates);
   void AgentEnded(AttemptId attempt);  // the script, or its exit record, stays
   void CrashHost(size_t host);         // what ran there is gone, and the back end knows it

@@ -44,8 +44,8 @@ Json Rule(Json conditions, const std::string& url) {
           {"type", "endpoint"}};
 }
 
-// botocore's rules for one service: this server, or an endpoint that a program names itself.
-// For STS only this server: the SageMaker SDK names Amazon's.
+// botocore's rules for one service: this server, or an endpoint that a program names itself. For
+// STS only this server, because the SageMaker SDK names Amazon's host.
 std::string RuleSet(std::string_view service, const std::string& url) {
   const auto is_set = [](const char* name) {
     return Json{{"fn", "isSet"}, {"argv", Json::array({Json{{"ref", name}}})}};
@@ -76,7 +76,7 @@ Status KeepFile(const std::string& path, const std::string& text) {
 }  // namespace
 
 AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token) {
-  // One way: who has the key cannot report as the agent.
+  // One way: someone who has the key cannot report as the agent.
   return {std::string(kJobPrefix) + ToUpper(attempt.ToString()),
           Sha256Hex("aws access key of " + std::string(token)).substr(0, kSecretSize)};
 }

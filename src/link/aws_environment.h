@@ -1,9 +1,9 @@
-// How AWS clients are led to a server of ours: the environment they need, the overlay of
-// botocore's endpoint rules behind it, and the access key of a job's own script.
+// How AWS clients are directed to our server: the environment they need, the overlay of botocore's
+// endpoint rules, and the access key of a job's own script.
 //
-// Newer SDKs read AWS_ENDPOINT_URL. Older ones (boto3 before 1.28) do not, and the SageMaker
-// SDK names Amazon's STS host itself; for both, botocore's rules are overlaid through
-// AWS_DATA_PATH. Nothing of the user's own AWS configuration is touched.
+// Newer SDKs read AWS_ENDPOINT_URL. Older ones (boto3 before 1.28) do not, and the SageMaker SDK
+// names Amazon's STS host itself; for both, botocore's rules are overlaid through AWS_DATA_PATH.
+// The user's own AWS configuration is not touched.
 #pragma once
 
 #include <map>
@@ -24,20 +24,20 @@ struct AwsKey {
   std::string secret;
 };
 
-// The key of an attempt's script. Made from the attempt's token by both sides, so that none
-// is stored: it is good for as long as the attempt is its job's current one.
+// The key of an attempt's script. Made from the attempt's token by both sides, so that it is not
+// stored. It is valid for as long as the attempt is the current one of its job.
 AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token);
 // The attempt in a key's id; none: not a key of that kind.
 std::optional<AttemptId> AttemptOfKey(std::string_view key_id);
 
-// Writes what AWS_DATA_PATH and SAGEMAKER_ADMIN_CONFIG_OVERRIDE name into `dir`. Each file
-// is replaced whole, and left alone if it is right already.
+// Writes what AWS_DATA_PATH and SAGEMAKER_ADMIN_CONFIG_OVERRIDE name into `dir`. Each file is
+// replaced as a whole, and not touched if it is right already.
 Status WriteAwsOverlay(const std::string& dir, const std::string& url);
 
-// Every variable, `dir` being the overlay's.
+// All variables; `dir` is the folder of the overlay.
 std::map<std::string, std::string> AwsVariables(const std::string& url, const std::string& dir,
                                                 const AwsKey& key);
-// Variables that would lead a client elsewhere: to be unset beside those.
+// Variables that would direct a client elsewhere: unset them, too.
 inline constexpr const char* kAwsInTheWay[] = {
     "AWS_SESSION_TOKEN",        "AWS_SECURITY_TOKEN",
     "AWS_PROFILE",              "AWS_DEFAULT_PROFILE",

@@ -1,5 +1,5 @@
-// The names inside a job's folder, which outlives its attempts: the server lists what the
-// agents of the job keep here.
+// The names inside a job's folder, which outlives its attempts: the server lists what the job's
+// agents store here.
 #pragma once
 
 #include <string>
@@ -18,8 +18,8 @@ inline constexpr char kMembers[] = "members";      // what is in its outputs; re
 inline constexpr char kStacks[] = "stacks";        // of ranks that hung
 inline constexpr char kValues[] = "values";        // "step value" of keep.metric; the last counts
 
-// With `store: shared`: where the script's checkpoints lie for good. A folder outside of
-// /opt/ml is the user's own; else it lies here.
+// With `store: shared`: where the script's checkpoints are kept permanently. A folder outside of
+// /opt/ml belongs to the user; otherwise it is here.
 inline std::string SharedCheckpoints(const JobSpec& spec, const std::string& job_dir) {
   const auto& asked = spec.checkpoint_dir;
   const bool own = !asked.empty() && asked[0] == '/' && !StartsWith(asked, "/opt/ml");

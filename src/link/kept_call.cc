@@ -54,7 +54,7 @@ std::optional<KeptPlace> ParsePlace(std::string_view text) {
 uint64_t SeqOfPoint(const KeptPlace& place, size_t index) {
   uint64_t call = 0;
   if (!place.ends.empty()) {
-    // What is beyond the last end is the last call's.
+    // Points beyond the last end belong to the last call.
     const auto at = std::upper_bound(place.ends.begin(), place.ends.end() - 1, index);
     call = static_cast<uint64_t>(at - place.ends.begin());
     if (call > 0) index -= place.ends[call - 1];

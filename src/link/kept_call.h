@@ -1,6 +1,6 @@
-// A call of MLflow's that an agent keeps and delivers carries its place: the server takes what a
-// place names once, however often it is delivered. Neighbouring calls may be joined into one, whose
-// place tells them apart: joined or not, each of their points has the same number. It travels as a
+// An MLflow call that an agent keeps and delivers has a position. The server accepts each position
+// once, however often it is delivered. Consecutive calls may be joined into one, whose position
+// tells them apart: joined or not, each of their points has the same number. It is sent as a
 // header.
 #pragma once
 
@@ -19,17 +19,17 @@ inline constexpr size_t kMostKeptPoints = 1'000;  // of a call, joined or not
 struct KeptPlace {
   uint32_t channel = 0;  // of the agent's spool
   uint64_t seq = 0;      // rises within the channel
-  // Of joined calls, which have the numbers from `seq` on: how many points there are up to the end
-  // of each. Empty: one call.
+  // For joined calls, which have the numbers from `seq` on: the number of points up to the end of
+  // each call. Empty: one call.
   std::vector<uint32_t> ends;
   bool operator==(const KeptPlace&) const = default;
 };
 
 // "1f00ba12:7"; joined calls follow with the points of each: "1f00ba12:7:1,1,20".
 std::string FormatPlace(const KeptPlace& place);
-std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not one
+std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not a position
 
-// The channel of a spool whose random number is `number`; away from those of the script's own
+// The channel of a spool whose random number is `number`; distinct from those of the script's own
 // spool (small), of regular expressions and of event files (the two highest bits).
 inline uint32_t ChannelOfSpool(uint32_t number) {
   return 0x2000'0000u | (number & 0x0FFF'FFFFu);

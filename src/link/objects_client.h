@@ -1,8 +1,8 @@
-// The agent's way to the objects that its job names: the server's object store over the
-// agents' door. It sees what the job's channels, checkpoints and outputs name, nothing else.
+// How an agent reaches the objects that its job names: the server's object store through the routes
+// for agents. It sees only what the job's channels, checkpoints and outputs name.
 //
-// Threads: one at a time. Errors: those of net/http_client.h, and what the server refused,
-// in its words.
+// Threads: one at a time. Errors: those of net/http_client.h, and refusals of the server, with its
+// message.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class ObjectsClient {
   // The bytes of an object as it was listed, to `fd`; kConflict if it has changed since.
   Status Get(const RemoteObject& object, int fd);
   Result<std::string> Read(const ObjectUri& object, uint64_t max_bytes);
-  // `length` bytes of `fd` from its beginning, whole or not at all.
+  // `length` bytes of `fd` from its beginning, all or nothing.
   Status Put(const ObjectUri& object, int fd, uint64_t length);
 
  private:

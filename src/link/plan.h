@@ -1,6 +1,6 @@
-// AttemptPlan is all an agent needs to run one host of one attempt; the back end
-// writes it as plan.json into the attempt's folder before it starts the agent.
-// It holds no secret but the attempt's own ingest token; the file is 0600.
+// AttemptPlan is all an agent needs to run one host of one attempt; the back end writes it as
+// plan.json into the attempt's folder before it starts the agent. It contains no secret except the
+// attempt's own ingest token; the file is 0600.
 #pragma once
 
 #include <string>
@@ -16,24 +16,24 @@ struct AttemptPlan {
   uint32_t number = 1;
   JobSpec spec;
   Placement placement;
-  std::string dir;          // the attempt's folder: everything of it lies below
+  std::string dir;          // the attempt's folder: all its files are below
   std::string server;       // unix:/… or http://…
   std::string url;          // of the server's TCP port, for the script's own clients; empty: none
   std::string token;        // ingest, bound to this attempt
   std::string blob_dir;     // the object store's blobs, readable and writable
   std::string cache_dir;    // environments and data caches, shared by jobs
-  std::string job_dir;      // kept over the job's attempts: checkpoints and their manifests
-  std::string hide_dir;     // the server's home: the script sees of it what it needs; empty: none
+  std::string job_dir;      // shared by the job's attempts: checkpoints and their manifests
+  std::string hide_dir;     // the server's home, hidden but for what the script needs; empty: none
   std::string supervisor;   // path of athanor-supervisor
   std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
-  std::string python_path;  // where the athanor package lies; empty: none
-  std::string kept_files;   // listing of what earlier attempts left in the working folder; empty: none
-  std::string resume_dir;     // job_dir of the job to go on from while this one has no checkpoint
-  std::string resume_from;    // the checkpoint there; empty: the newest whole one
-  int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: not known
+  std::string python_path;  // where the athanor package is; empty: none
+  std::string kept_files;   // manifest of files that earlier attempts left; empty: none
+  std::string resume_dir;     // job_dir to continue from while this job has no checkpoint
+  std::string resume_from;    // the checkpoint there; empty: the newest complete one
+  int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: unknown
   std::string mtbf_source;    // "measured: 3 in 41 h", "assumed"
-  bool webhooks_private = false;  // they may go to addresses that are not public
-  std::string instance_type;  // as the script is told; the machine's when none was asked for
+  bool webhooks_private = false;  // webhooks may go to addresses that are not public
+  std::string instance_type;  // as shown to the script; the machine's if none was asked for
 };
 
 std::string EncodePlan(const AttemptPlan& plan);

@@ -20,11 +20,11 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostBytes = 64 << 10;
-// Whoever ends all processes of a home, one after the other, meets no new ones meanwhile.
+// If someone ends all processes of a home, one after the other, no new ones appear meanwhile.
 constexpr Millis kFirstPause{300};
 constexpr Millis kLongestPause{60'000};
 
-// The environment of this process, but for the home.
+// The environment of this process, except the home.
 std::vector<std::string> EnvironmentWith(const std::string& home) {
   std::vector<std::string> all;
   for (char** entry = environ; *entry; ++entry) {
@@ -95,7 +95,7 @@ std::string ThisProgram() {
   char path[4096];
   const ssize_t n = ::readlink("/proc/self/exe", path, sizeof path);
   if (n <= 0) return "athanor";
-  // The kernel's word for a file that was replaced.
+  // What the kernel appends for a file that was replaced.
   constexpr std::string_view kDeleted = " (deleted)";
   std::string found(path, static_cast<size_t>(n));
   if (EndsWith(found, kDeleted)) found.resize(found.size() - kDeleted.size());
@@ -111,7 +111,7 @@ bool MayReviveServer(const std::string& home) {
 
 Result<pid_t> ReviveServer(const std::string& home, const std::string& program) {
   if (!MayReviveServer(home)) return Fail(ErrorCode::kConflict, "there is no server to start again");
-  // Not made anew: a home that is being removed stays removed.
+  // Not created again: a home that is being removed stays removed.
   const std::string path = home + "/server.log";
   const UniqueFd log(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   if (!log) return FailErrno("open " + path, errno);

@@ -34,8 +34,8 @@ T Load(std::string_view bytes, size_t offset = 0) {
   return value;
 }
 
-// Allocates and touches every byte, so that a full disk shows here and not as a
-// SIGBUS in the process that maps the file.
+// Allocates and touches every byte, so that a full disk is an error here and not a SIGBUS in the
+// process that maps the file.
 Status FillWithZeros(int fd, size_t size) {
   if (const int error = ::posix_fallocate(fd, 0, static_cast<off_t>(size)); error != 0) {
     return FailErrno("allocate a spool file", error);
@@ -48,7 +48,7 @@ Status FillWithZeros(int fd, size_t size) {
   return Ok();
 }
 
-// A file of `size` zeros behind `head`, under `name` only once it is whole.
+// A file of `size` zeros after `head`, which gets `name` only when it is complete.
 Result<UniqueFd> MakeWhole(int dir_fd, const std::string& name, std::string_view head, size_t size,
                            mode_t mode) {
   const std::string temporary = std::string(kTemporaryPrefix) + name;
@@ -74,8 +74,8 @@ bool IsOurs(const SegmentHeader& header, uint32_t serial, uint64_t file_bytes) {
          file_bytes == sizeof header + uint64_t{header.capacity};
 }
 
-// Asked only about a claimed segment: its writer has held the lock since before it
-// wrote that state, so a lock that can be had means that the writer is gone.
+// Called only for a claimed segment: its writer has held the lock since before it wrote that state,
+// so if the lock can be taken, the writer is gone.
 bool WriterIsGone(int fd) {
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) return false;
   ::flock(fd, LOCK_UN);
@@ -145,7 +145,7 @@ bool SpoolParser::DefineName(std::string_view body) {
   if (head.name_length == 0 || head.name_length > spool::kMaxNameBytes) return false;
   if (body.size() + sizeof(spool::RecordHead) != spool::NameBytes(head.name_length)) return false;
   const auto name = body.substr(sizeof head, head.name_length);
-  // Points refer to the text, so a second definition may not change it.
+  // Points refer to the text, so a second definition must not change it.
   return IsUtf8(name) && names_.try_emplace(head.name_id, name).first->second == name;
 }
 
@@ -161,7 +161,7 @@ Result<SpoolSegments> SpoolSegments::Open(UniqueFd dir, Options options) {
   segments.dir_fd_ = std::move(dir);
   segments.options_ = options;
   ATHANOR_CHECK_OK(segments.Adopt());
-  (void)segments.TopUp();  // said again by the first Poll
+  (void)segments.TopUp();  // reported again by the first Poll
   return segments;
 }
 
@@ -218,8 +218,8 @@ Status SpoolSegments::Create(uint32_t serial) {
 }
 
 Status SpoolSegments::Poll(const Callback& callback, size_t max_points) {
-  // Looked at from the highest serial down: a writer that is seen in one segment had
-  // closed its earlier one before, so that one is then seen whole.
+  // From the highest serial down: a writer that is seen in one segment had closed its earlier one
+  // before, so the earlier one is then seen completely.
   for (auto at = segments_.rbegin(); at != segments_.rend(); ++at) {
     if (!at->second.done && !at->second.gone) Look(at->first, at->second);
   }
@@ -232,7 +232,7 @@ Status SpoolSegments::Poll(const Callback& callback, size_t max_points) {
   return TopUp();
 }
 
-// Opened anew for each use: hundreds of segments may wait while the server is away.
+// Opened for each use: hundreds of segments may wait while the server is away.
 Result<UniqueFd> SpoolSegments::OpenSegment(uint32_t serial, Segment& segment) {
   auto fd = OpenBeneath(dir_fd_.get(), spool::SegmentName(serial), O_RDONLY | O_NONBLOCK);
   if (!fd && fd.error().code == ErrorCode::kNotFound) {
@@ -241,7 +241,7 @@ Result<UniqueFd> SpoolSegments::OpenSegment(uint32_t serial, Segment& segment) {
   } else if (!fd && fd.error().code == ErrorCode::kDenied) {
     GiveUp(segment, counts_.corrupt_segments);  // it is a link now
   }
-  return fd;  // anything else, such as no descriptors left, may pass
+  return fd;  // anything else, such as no descriptors left, may be temporary
 }
 
 void SpoolSegments::Look(uint32_t serial, Segment& segment) {
@@ -258,7 +258,7 @@ void SpoolSegments::Look(uint32_t serial, Segment& segment) {
   segment.free = header.state == spool::kFree;
   if (segment.free) return;
   segment.gone = header.state == spool::kClosed || WriterIsGone(fd->get());
-  // Read again, now that `gone` is known: what came before the end is then in it.
+  // Read again, now that `gone` is known: everything from before the end is then in it.
   if (!ReadExactly(fd->get(), &header, sizeof header, 0)) {
     return GiveUp(segment, counts_.corrupt_segments);
   }
@@ -290,8 +290,8 @@ void SpoolSegments::Read(uint32_t serial, Segment& segment, const Callback& call
     counts_.points += taken.parser.points() - points;
     counts_.unknown_records += taken.parser.unknown() - unknown;
     if (!sense) {
-      // Two looks before a verdict on a live writer: pread does not promise that
-      // `committed` was copied in one piece.
+      // Read twice before judging a live writer: pread does not guarantee that `committed` was
+      // copied in one piece.
       if (segment.gone || segment.suspect == taken.position) {
         return GiveUp(segment, counts_.corrupt_segments);
       }
@@ -313,7 +313,7 @@ void SpoolSegments::LookAhead(const Callback& callback) {
     const auto fd = OpenSegment(serial, segment);
     if (!fd) continue;
     size_t left = SIZE_MAX;
-    // A verdict on what makes no sense is left to Poll.
+    // Only Poll judges invalid data.
     segment.ahead_bad = !ReadRecords(fd->get(), serial, segment, *segment.ahead, segment.committed,
                                      false, callback, left);
   }
@@ -371,7 +371,7 @@ void SpoolSegments::RemoveFinished() {
   if (options_.spare == 0) return;
   for (auto at = segments_.begin(); at != segments_.end();) {
     const Segment& segment = at->second;
-    // The last one stays: its name is how a restarted agent knows which serials are used up.
+    // The last one stays: its name tells a restarted agent which serials are used up.
     if (!segment.done || segment.acknowledged < segment.taken.parser.points() ||
         at->first == last_serial_) {
       ++at;

@@ -1,5 +1,5 @@
-// spool_dump DIR: what a spool directory holds, as JSON lines, and the counts last.
-// Reads only. Values are also given as their 64 bits, for tests that want all of them.
+// spool_dump DIR: prints the content of a spool directory as JSON lines, with the counts last.
+// Read-only. Values are also printed as their 64 bits, for tests that need all of them.
 #include <cstdio>
 #include <cstring>
 #include <nlohmann/json.hpp>
@@ -63,7 +63,7 @@ int main(int argc, char** argv) {
     return 1;
   }
   (void)segments->Poll(PrintBatch);
-  (void)segments->Poll(PrintBatch);  // the verdict on a live writer takes two looks
+  (void)segments->Poll(PrintBatch);  // judging a live writer takes two reads
   if (const auto control = athanor::ReadControl(argv[1])) {
     Print({{"kind", "control"},
            {"stop", control->stop},

@@ -6,11 +6,11 @@
 //   <spool>/control              one ControlBytes, 4,096 bytes; only the agent writes it
 //   <spool>/seg-00000001.spool   SegmentHeader, then `capacity` bytes of records
 //
-// Segments are made whole by the agent (blocks allocated, every page written,
-// then renamed into place) and used once: free -> claimed -> closed -> removed.
-// The claimer holds flock(LOCK_EX) on the file for as long as it may write.
-// A record is RecordHead + body; `length` covers both and is a multiple of 8.
-// Nothing here depends on the rest of the project: the Python package builds it alone.
+// The agent prepares complete segments (blocks allocated, every page written, then renamed into
+// place) and used once: free -> claimed -> closed -> removed. The process that claimed one holds
+// flock(LOCK_EX) on the file for as long as it may write. A record is RecordHead + body; `length`
+// covers both and is a multiple of 8. Nothing here depends on the rest of the project: the Python
+// package builds it alone.
 #pragma once
 
 #include <bit>
@@ -34,12 +34,12 @@ enum SegmentState : uint32_t { kFree = 0, kClaimed = 1, kClosed = 2 };
 
 struct SegmentHeader {
   char magic[8];
-  uint32_t serial;     // as in the file's name; never used twice in one spool
+  uint32_t serial;     // as in the file's name; never reused in one spool
   uint32_t capacity;   // bytes after the header
-  uint64_t committed;  // bytes after the header that are whole records; store-release
+  uint64_t committed;  // bytes after the header that are complete records; store-release
   uint32_t state;
   uint32_t writer_pid;
-  uint64_t dropped;  // records the writer could not place before it claimed this segment
+  uint64_t dropped;  // records that the writer had to drop before it claimed this segment
   uint8_t zero[24];
 };
 static_assert(sizeof(SegmentHeader) == 64);
@@ -82,7 +82,7 @@ struct ProgressBody {
   int64_t wall_ns;
 };
 
-// A checkpoint of `step` is whole on disk; saving it held the training up for `save_ns`.
+// A checkpoint of `step` is complete on disk; saving it blocked the training for `save_ns`.
 struct CheckpointBody {
   int64_t step;
   int64_t save_ns;
@@ -102,9 +102,9 @@ static_assert(NameBytes(kMaxNameBytes) <= kMaxRecordBytes);
 
 inline constexpr int64_t kNoStopStep = INT64_MIN;
 
-// The start of the control page. `seqlock` is odd while the agent writes; a
-// reader takes what it read only if the number was even and the same around it.
-// Members are only ever added at the end; the rest of the page is zero.
+// The start of the control page. `seqlock` is odd while the agent writes; a reader uses what it
+// read only if the number was even and the same before and after. Members are only ever added at
+// the end; the rest of the page is zero.
 struct ControlBytes {
   char magic[8];
   uint32_t seqlock;
@@ -112,10 +112,10 @@ struct ControlBytes {
   int64_t deadline_unix_ms;  // 0 = none
   int64_t stop_at_step;      // kNoStopStep = now
   char cause[64];            // NUL-terminated
-  // Each of these stands for itself and may be read without the seqlock.
+  // Each of these is independent and may be read without the seqlock.
   int64_t checkpoint_every_ms;  // 0 = no advice
-  uint32_t checkpoint_now;      // a rise asks for a checkpoint at the next step
-  uint32_t capture_now;         // a rise asks to write out the captured steps
+  uint32_t checkpoint_now;      // an increase asks for a checkpoint at the next step
+  uint32_t capture_now;         // an increase asks to write out the captured steps
 };
 static_assert(sizeof(ControlBytes) == 112);
 static_assert(offsetof(ControlBytes, checkpoint_every_ms) == 96);

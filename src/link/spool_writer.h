@@ -1,13 +1,11 @@
-// SpoolWriter appends records to one rank's spool from inside the training
-// process: it maps a segment the agent prepared and copies. It makes no file,
-// grows none, never waits for a lock, and tries to claim a segment at most once a
-// millisecond and over at most 64 files at a time; what finds no room is counted
-// and forgotten, and the count stands in the next segment it claims.
+// SpoolWriter appends records to one rank's spool from inside the training process: it maps a
+// segment that the agent prepared, and copies. It creates no file, grows none, never waits for a
+// lock, and tries to claim a segment at most once per millisecond among at most 64 files at a time.
+// Records without room are counted and dropped; the count is in the next segment that it claims.
 //
-// Threads: none; the caller serialises (the GIL does). After fork() the child
-// calls ForgetAfterFork() before anything else, and then claims its own segment.
-// Errors: none leave it. Header only and free of the project, so that the Python
-// package compiles without it.
+// Threads: none; the caller serialises (the GIL does). After fork() the child calls
+// ForgetAfterFork() before anything else, and then claims its own segment. Errors: it returns none.
+// Header only and independent of the project, so that the Python package compiles without it.
 #pragma once
 
 #include <dirent.h>
@@ -33,7 +31,7 @@ inline std::string SegmentName(uint32_t serial) {
   return "seg-" + digits + ".spool";
 }
 
-// 0 when `name` is not a segment's.
+// 0 if `name` is not the name of a segment.
 inline uint32_t SerialOf(std::string_view name) {
   if (name.size() != 18 || name.substr(0, 4) != "seg-" || name.substr(12) != ".spool") return 0;
   uint32_t serial = 0;
@@ -51,7 +49,7 @@ class SpoolWriter {
   SpoolWriter& operator=(const SpoolWriter&) = delete;
   ~SpoolWriter() { Close(); }
 
-  // Changes with every segment; name ids the caller remembers hold for one value.
+  // Changes with every segment; name ids that the caller remembers are valid for one value.
   uint64_t generation() const { return generation_; }
   uint64_t dropped() const { return dropped_total_; }
   uint64_t written() const { return written_; }
@@ -65,9 +63,9 @@ class SpoolWriter {
     return true;
   }
 
-  // Defines `name` and appends the point behind it, in a new segment if they do
-  // not fit together. Returns the name's id, or 0 when the point was dropped.
-  // `name` has 1 to kMaxNameBytes bytes of UTF-8.
+  // Defines `name` and appends the point after it, in a new segment if they do not fit together.
+  // Returns the name's id, or 0 if the point was dropped. `name` has 1 to kMaxNameBytes bytes of
+  // UTF-8.
   uint32_t AppendNamed(std::string_view name, uint32_t flags, int64_t step, int64_t wall_ns,
                        double value) {
     if (!Reserve(NameBytes(name.size()) + kPointBytes, wall_ns)) return 0;
@@ -92,14 +90,14 @@ class SpoolWriter {
     return AppendBody(kCheckpoint, CheckpointBody{step, save_ns, wall_ns}, wall_ns);
   }
 
-  // Marks the segment closed and lets go of it.
+  // Marks the segment closed and releases it.
   void Close() {
     if (header_ == nullptr) return;
     std::atomic_ref(header_->state).store(kClosed, std::memory_order_release);
     Release();
   }
 
-  // In a forked child: the segment, and the drops before it, are still the parent's.
+  // In a forked child: the segment, and the drops before it, still belong to the parent.
   // Async-signal-safe. Closing matters: an open copy would keep the parent's lock alive.
   void ForgetAfterFork() {
     Release();
@@ -173,7 +171,7 @@ class SpoolWriter {
       seen_ = serials[i];
       if (ClaimOne(serials[i])) return true;
     }
-    // From the start again next time: a claimer that died half-way leaves a low one free.
+    // Start from the beginning next time: a process that died while claiming leaves a low one free.
     if (found < kTriesAtOnce) seen_ = 0;
     return false;
   }
@@ -199,8 +197,8 @@ class SpoolWriter {
     if (fd < 0) return false;
     SegmentHeader header;
     struct stat about;
-    // Looked at before locking: a lock on a segment in use would make the agent's
-    // and other writers' tests fail for no reason. And again under the lock.
+    // Checked before locking: a lock on a segment in use would make the tests of the agent and of
+    // other writers fail for no reason. Checked again under the lock.
     if (::fstat(fd, &about) == 0 && S_ISREG(about.st_mode) && IsFree(fd, serial, about, header) &&
         ::flock(fd, LOCK_EX | LOCK_NB) == 0 && IsFree(fd, serial, about, header)) {
       const size_t bytes = sizeof(SegmentHeader) + header.capacity;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr char kParent[] = "tb";
 
-// One component of a path, whatever the name holds.
+// One component of a path, for any name.
 std::string Component(std::string name) {
   for (char& c : name) {
     if (c == '/' || c == '\\' || c == '\0') c = '_';

@@ -1,4 +1,4 @@
-// One parent for the event files of all jobs: <home>/tb/<experiment>/<run> is a link to the
+// One parent folder for the event files of all jobs: <home>/tb/<experiment>/<run> is a link to the
 // folder in which a job's agent keeps its files, so that a TensorBoard pointed at <home>/tb shows
 // them all. Made by agents, removed by the server with the job.
 #pragma once
@@ -11,10 +11,10 @@
 
 namespace athanor {
 
-// The link's path. A job of a name that another job has already gets the end of its id behind it.
-// The same job again: the same link.
+// The path of the link. If another job already has that name, the end of this job's id is appended.
+// For the same job: the same link.
 Result<std::string> LinkEvents(const std::string& home, JobId job, const JobSpec& spec);
-// Removes the job's link, if there is one, and the experiment's folder when it was the last.
+// Removes the job's link, if there is one, and the experiment's folder if it was the last.
 void UnlinkEvents(const std::string& home, JobId job);
 
 }  // namespace athanor

@@ -10,7 +10,7 @@
 namespace athanor {
 namespace {
 
-// Frame types; numbers are for ever.
+// Frame types; numbers never change.
 enum class Type : uint8_t {
   kHello = 1,
   kLog = 2,

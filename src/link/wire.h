@@ -1,7 +1,7 @@
-// What an agent and the server say to each other: batches of frames. A frame is
-// a type, a length and a payload; nouns travel in the JSON of job/codec, bulk
-// (log bytes, points) in binary. An unknown frame type is skipped, so that one
-// minor version of difference works; a malformed batch is refused whole.
+// What an agent and the server say to each other: batches of frames. A frame is a type, a length
+// and a payload; nouns are sent as JSON of job/codec, bulk data (log bytes, points) in binary. An
+// unknown frame type is skipped, so that one minor version of difference works. A malformed batch
+// is refused completely.
 //
 // The agent sends Report batches and reads Reply batches. Reports are sent at
 // least once: logs carry offsets, points sequences, and everything else is
@@ -85,7 +85,7 @@ using ReportFrame =
     std::variant<HelloFrame, LogFrame, PointsFrame, UsageFrame, ProgressFrame, StartedFrame,
                  PrepareFailedFrame, EndedFrame, UploadedFrame, NoteFrame, ResumedFrame, CheckpointFrame, FiringFrame>;
 
-// How much of a stream the server has; the agent goes on from there.
+// How much of a stream the server has; the agent continues from there.
 struct LogAckFrame {
   uint32_t host = 0;
   uint32_t rank = 0;
@@ -95,9 +95,9 @@ struct LogAckFrame {
 struct StopFrame {
   Cause cause;
   int64_t grace_ms = 120'000;
-  bool interrupt = false;  // the machine is taken away; the job goes on elsewhere
+  bool interrupt = false;  // the machine is taken away; the job continues elsewhere
 };
-// This attempt was replaced or is over: end what is left of it and leave.
+// This attempt was replaced or has ended: end what is left of it and exit.
 struct FencedFrame {};
 
 using ReplyFrame = std::variant<LogAckFrame, StopFrame, FencedFrame>;

@@ -52,7 +52,7 @@ bool Inside(const uint8_t* address, const Range6& range) {
   return true;
 }
 
-// Only what is handed out as global unicast is public, less these parts of it.
+// Only addresses that are assigned as global unicast are public, except these ranges.
 constexpr Range6 kGlobal6{{0x20}, 3};
 constexpr Range6 kNotPublic6[] = {
     {{0x20, 0x01, 0x00}, 23},                    // protocol assignments, Teredo

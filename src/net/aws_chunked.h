@@ -1,6 +1,6 @@
-// The "aws-chunked" body encoding, taken apart as it arrives: chunks with or without
-// signatures, and trailers. Bytes are handed on before their chunk's signature is known to
-// be right, so a taker keeps nothing before Finish() has succeeded.
+// The "aws-chunked" body encoding, decoded as it arrives: chunks with or without signatures, and
+// trailers. Bytes are passed on before the signature of their chunk is verified, so the receiver
+// must not use them before Finish() has succeeded.
 //
 // Form:   <hex size>[;chunk-signature=<64 hex>]CRLF <bytes> CRLF … 0[;…]CRLF
 //         [name:value CRLF]… [x-amz-trailer-signature:<64 hex> CRLF] CRLF
@@ -22,7 +22,7 @@ namespace athanor {
 class AwsChunkedDecoder {
  public:
   using OnBytes = std::function<void(std::string_view)>;
-  // What the chunks' signatures are made with; unused where none are expected.
+  // What the signatures of chunks are computed with; unused if none are expected.
   struct Seal {
     std::string key;  // SigV4SigningKey
     std::string time;
@@ -33,10 +33,10 @@ class AwsChunkedDecoder {
   // `mode` is one of the three chunked ones; anything else behaves as unsigned.
   AwsChunkedDecoder(SigV4Payload mode, Seal seal);
 
-  // kInvalid: not this encoding. kDenied: a chunk's signature is wrong. After an error
-  // every call gives that error again. Bytes after the end are kInvalid.
+  // kInvalid: not this encoding. kDenied: a chunk's signature is wrong. After an error, every call
+  // returns that error again. Bytes after the end are kInvalid.
   Status Feed(std::string_view bytes, const OnBytes& on_bytes);
-  // The body is over: kInvalid if the encoding is not.
+  // The body has ended: kInvalid if the encoding has not.
   Status Finish() const;
 
   const Headers& trailers() const { return trailers_; }  // names in lower case
@@ -57,7 +57,7 @@ class AwsChunkedDecoder {
   const Seal seal_;
   State state_ = State::kSize;
   std::string previous_;  // signature
-  std::string expected_;  // of the chunk at hand
+  std::string expected_;  // of the current chunk
   std::string line_;      // an unfinished one
   uint64_t left_ = 0;
   uint64_t decoded_ = 0;

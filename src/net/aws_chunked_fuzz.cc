@@ -19,7 +19,7 @@ std::string Decode(athanor::SigV4Payload mode, std::string_view bytes, size_t st
 
 }  // namespace
 
-// A body means the same however it is cut.
+// A body means the same, no matter how it is cut.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size < 1) return 0;
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);

@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kTagDigits = 32;
 
-// "0", "0.5", "1.000" in thousandths; what is no such number does not count against the client.
+// "0", "0.5", "1.000" in thousandths; anything else does not count against the client.
 int QualityOf(std::string_view parameter) {
   constexpr int kWhole = 1000;
   if (parameter.size() < 3 || (parameter[0] != 'q' && parameter[0] != 'Q') || parameter[1] != '=') {
@@ -63,7 +63,7 @@ Coding ChooseCoding(std::string_view accept_encoding) {
     if (SameName(name, "zstd")) zstd = quality;
     if (name == "*") rest = quality;
   }
-  // Whoever takes anything knows gzip; zstd only who names it.
+  // A client that accepts anything knows gzip; zstd is only for clients that name it.
   if (gzip < 0) gzip = rest;
   if (zstd > 0 && zstd >= gzip) return Coding::kZstd;
   return gzip > 0 ? Coding::kGzip : Coding::kNone;
@@ -73,7 +73,7 @@ Wishes WishesOf(const Request& request) {
   Wishes wishes;
   wishes.coding = ChooseCoding(request.headers.Get("Accept-Encoding"));
   const auto have = request.headers.Get("If-None-Match");
-  // Only who can make use of it: a program that asks for no coding keeps no answers either.
+  // Only for clients that can use it: a program that asks for no coding also keeps no answers.
   wishes.get = request.method == "GET" && (wishes.coding != Coding::kNone || !have.empty());
   if (wishes.get) wishes.have = std::string(have);
   return wishes;
@@ -91,7 +91,7 @@ bool Fits(const Wishes& wishes, const Response& response) {
 void Fit(const Wishes& wishes, Response& response) {
   if (!Fits(wishes, response)) return;
   if (Taggable(wishes, response)) {
-    // Weak: the same for every coding of it.
+    // Weak: the same for every coding.
     const std::string tag = "\"" + Sha256Hex(response.body).substr(0, kTagDigits) + "\"";
     response.headers.Add("ETag", "W/" + tag);
     if (!response.headers.Has("Cache-Control")) {

@@ -6,8 +6,8 @@
 
 #include "net/content_coding.h"
 
-// Whatever a client says of codings, it gets only one that its words hold, and an answer it can do
-// without only where it named one.
+// Whatever a client says about codings, it gets only one that it named, and a 304 only if it named
+// the ETag.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   const std::string_view accept = text.substr(0, text.find('\n'));

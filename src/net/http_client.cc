@@ -23,7 +23,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr size_t kBuffer = 64 << 10;
-// A server that does not know "Expect" is not waited for any longer.
+// Do not wait longer than this for a server that does not know "Expect".
 constexpr milliseconds kContinueWait{1'000};
 
 std::string RequestHead(const Endpoint& endpoint, const HttpCall& call) {
@@ -51,7 +51,7 @@ std::string RequestHead(const Endpoint& endpoint, const HttpCall& call) {
   return head;
 }
 
-// A line end in a header or target would be a second request of somebody's choosing.
+// A line end in a header or target would allow someone to inject a second request.
 Status CheckCall(const HttpCall& call) {
   const auto has_control = [](std::string_view text, bool spaces_too) {
     return std::any_of(text.begin(), text.end(), [&](char c) {
@@ -138,7 +138,7 @@ struct HttpClient::Impl {
     HttpReply reply;
     bool head_seen = false;
     bool any_byte = false;
-    Status sink;  // what the body's destination said
+    Status sink;  // the result of the body's destination
 
     explicit Conversation(const HttpCall& the_call)
         : call(the_call), parser(the_call.method == "HEAD") {}
@@ -303,8 +303,8 @@ Status HttpClient::Impl::Connect(int cancel_fd) {
   return last;
 }
 
-// An idle connection has nothing to say: if it is readable, it was closed. But TLS may have words
-// of its own (session tickets), which a read takes and gives nothing for.
+// An idle connection sends nothing: if it is readable, it was closed. But TLS may send session
+// tickets, which a read consumes without returning bytes.
 bool HttpClient::Impl::IsStale() const {
   pollfd polled{fd.get(), POLLIN | POLLRDHUP, 0};
   if (::poll(&polled, 1, 0) == 0 && !transport->pending()) return false;
@@ -338,12 +338,12 @@ Result<bool> HttpClient::Impl::ReadSome(Conversation& talk) {
     return Fail(taken.error());
   }
   talk.SeeHead();
-  // Bytes that nobody asked for: this connection cannot be trusted again.
+  // Bytes that we did not ask for: do not use this connection again.
   if (talk.parser.done() && *taken < bytes.size()) return false;
   return true;
 }
 
-// Watches for an answer that comes before the request is through.
+// Watches for an answer that arrives before the request is sent completely.
 Status HttpClient::Impl::Send(std::string_view bytes, Conversation& talk) {
   while (!bytes.empty() && !talk.parser.head_done()) {
     errno = 0;
@@ -399,7 +399,7 @@ Status HttpClient::Impl::Converse(Conversation& talk) {
   } else {
     sent = Send(head += talk.call.body, talk);
   }
-  // A server may refuse and hang up while we still send: its answer counts.
+  // A server may refuse and hang up while we are still sending: its answer counts.
   if (!sent.ok() && sent.error().code != ErrorCode::kUnavailable) return sent;
   const bool early = talk.parser.head_done() || !sent.ok();
   bool more = true;

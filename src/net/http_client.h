@@ -1,11 +1,10 @@
-// A small blocking HTTP/1.1 client over plain sockets and TLS, for what starts in a
-// millisecond: the CLI and the agent. One connection at a time, kept alive. No
-// proxies, no redirects. TLS is set up by the first connection that needs it.
+// A small blocking HTTP/1.1 client over plain sockets and TLS, for programs that start in a
+// millisecond: the CLI and the agent. One connection at a time, kept alive. No proxies, no
+// redirects. TLS is set up by the first connection that needs it.
 //
-// Threads: one at a time. Errors: kUnavailable when the server cannot be reached
-// or hangs up, kTimeout when it is silent, kCorrupt when it does not speak HTTP,
-// kCancelled by `cancel_fd`; each says the address. An HTTP status, even 500, is
-// not an error here.
+// Threads: one at a time. Errors: kUnavailable if the server cannot be reached or hangs up,
+// kTimeout if it is silent, kCorrupt if it does not speak HTTP, kCancelled by `cancel_fd`; each
+// names the address. An HTTP status, even 500, is not an error here.
 #pragma once
 
 #include <sys/socket.h>
@@ -29,7 +28,7 @@ struct Endpoint {
   uint16_t port = 80;
   bool tls = false;  // https: the certificate must be valid for `host`
 
-  // kInvalid for anything else, also for one with a path.
+  // kInvalid for anything else, including one with a path.
   static Result<Endpoint> Parse(std::string_view text);
   std::string ToString() const;
   bool operator==(const Endpoint&) const = default;
@@ -53,28 +52,28 @@ struct HttpCall {
   uint64_t body_offset = 0;
   uint64_t body_length = 0;
 
-  // Where the body of a 2xx answer goes: the callback (false: stop, the call
-  // succeeds with what came so far), else the descriptor, else HttpReply::body.
-  // Bodies of other answers always go to HttpReply::body.
+  // Where the body of a 2xx answer goes: the callback (false: stop, the call succeeds with what
+  // arrived so far), otherwise the descriptor, otherwise HttpReply::body. Bodies of other answers
+  // always go to HttpReply::body.
   std::function<bool(std::string_view)> on_body;
-  // Sees status and headers before the first byte of the body.
+  // Called with status and headers before the first byte of the body.
   std::function<void(const HttpReply&)> on_head;
   int body_to_fd = -1;
   uint64_t max_body = 256 << 20;  // of HttpReply::body; kExhausted beyond
 
-  // May be sent twice: on a kept connection that turns out closed, once more.
+  // May be sent twice: if a kept connection turns out to be closed, it is sent again.
   bool idempotent = false;
   // Readable: give up with kCancelled. For signalfds and pipes.
   int cancel_fd = -1;
-  // Longest silence while waiting for bytes; zero uses the client's.
+  // Longest silence while waiting for bytes; zero uses the client's default.
   std::chrono::milliseconds read_timeout{0};
 };
 
 struct HttpClientOptions {
   std::chrono::milliseconds connect_timeout{5'000};
   std::chrono::milliseconds read_timeout{30'000};
-  // Asked about each address that the host's name stands for, before anything is sent there; the
-  // connection is made to the very address that was asked about. kDenied when none is left.
+  // Called for each address that the host's name resolves to, before anything is sent there. The
+  // connection goes to exactly the address that was checked. kDenied if none is left.
   std::function<bool(const sockaddr& address)> allow;
 };
 
@@ -90,7 +89,7 @@ class HttpClient {
   Result<HttpReply> PostJson(std::string target, std::string body);
 
   const Endpoint& endpoint() const;
-  void Disconnect();  // the next call connects anew
+  void Disconnect();  // the next call connects again
 
  private:
   struct Impl;

@@ -15,11 +15,11 @@ namespace athanor {
 namespace {
 
 constexpr size_t kReadAhead = 64 << 10;   // pipelined bytes kept while an answer is pending
-constexpr size_t kKeptBuffer = 1 << 10;   // what an idle connection may hold on to
-constexpr size_t kCopiedBody = 64 << 10;  // up to here one send beats one copy
+constexpr size_t kKeptBuffer = 1 << 10;   // what an idle connection may keep
+constexpr size_t kCopiedBody = 64 << 10;  // up to here one send is faster than one copy
 constexpr size_t kWritePiece = 256 << 10; // given to send at once
 constexpr size_t kFilePiece = 1 << 20;    // given to sendfile at once
-constexpr int kTurnsPerPump = 32;         // then the others have their turn
+constexpr int kTurnsPerPump = 32;         // then it is the turn of the others
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
 void Drop(std::string& buffer, size_t count) {
@@ -70,7 +70,7 @@ bool IsHeaderName(std::string_view name) {
   });
 }
 
-// From here on its Responder and Stream find nobody.
+// From here on, its Responder and Stream have no connection.
 void EndExchange(Exchange& exchange) {
   exchange.over = true;
   exchange.connection.reset();
@@ -105,7 +105,7 @@ void HttpConnection::Start(ConnectionList::iterator place) {
 void HttpConnection::Kill() {
   if (state_ == State::kDead) return;
   state_ = State::kDead;
-  // The watch goes before its descriptor: a closed number may be reused at once.
+  // The watch is destroyed before its descriptor: a closed number may be reused at once.
   watch_.reset();
   transport_.reset();
   fd_.reset();
@@ -205,7 +205,7 @@ void HttpConnection::WaitWritable() {
 }
 
 HttpConnection::Filled HttpConnection::Fill() {
-  // A read now would only ask the kernel in vain.
+  // A read now would be a wasted system call.
   if (waiting_read_) return Filled::kWait;
   if (std::exchange(drained_, false)) {
     WaitReadable();
@@ -337,7 +337,7 @@ bool HttpConnection::StepBody() {
   }
   if (!in_.empty() && TakeBody()) return true;
   if (peer_ended_) {
-    Kill();  // half a request: nobody is waiting for an answer
+    Kill();  // half a request: no client is waiting for an answer
     return false;
   }
   return Fill() == Filled::kSome || (peer_ended_ && state_ != State::kDead);
@@ -474,7 +474,7 @@ void HttpConnection::AnswerPieces(const Exchange* exchange, Response head, uint6
   if (!to_head_ && !HasNoBody(head.status)) {
     next_piece_ = std::move(next);
     pieces_left_ = length;
-    // A small answer leaves in one write with its head.
+    // A small answer is sent in one write with its head.
     if (length <= kCopiedBody && length > 0 && OpenNextPiece() && pieces_left_ == 0) {
       const size_t head_size = out_.size();
       out_.resize(head_size + file_left_);
@@ -529,7 +529,7 @@ void HttpConnection::FlushSoon() {
 bool HttpConnection::OpenNextPiece() {
   auto piece = next_piece_();
   if (!piece || piece->length == 0 || piece->length > pieces_left_) {
-    Kill();  // a promised length cannot be taken back, only broken visibly
+    Kill();  // a promised length cannot be taken back: cut the connection
     return false;
   }
   file_ = std::move(piece->fd);
@@ -577,7 +577,7 @@ bool HttpConnection::Flush() {
       PumpSoon();
       return false;
     }
-    // A head that is sent alone wakes the client for nothing, when its file follows.
+    // If a file follows, sending the head alone would wake the client for nothing.
     const bool file_next = from_out && body_.empty() && file_left_ + pieces_left_ > 0 &&
                            transport_->can_send_files();
     const auto outcome =
@@ -588,14 +588,14 @@ bool HttpConnection::Flush() {
       if (buffered) {
         at += outcome.bytes;
       } else if (outcome.bytes == 0) {
-        Kill();  // shorter than was promised
+        Kill();  // shorter than promised
         return false;
       } else {
         file_at_ += outcome.bytes;
         file_left_ -= outcome.bytes;
       }
       SetDeadline(host_->options.write_timeout);
-      // A stream's queue may never run empty; what has left it goes now and then.
+      // A stream's queue may never become empty; free what was sent from time to time.
       if (from_out && out_at_ > (1 << 20) && out_at_ > out_.size() / 2) {
         out_.erase(0, out_at_);
         out_at_ = 0;
@@ -625,14 +625,14 @@ bool HttpConnection::StepAnswer() {
     return true;
   }
   if (flushed) {
-    // Nothing to send: the producer may be as slow as it likes.
+    // Nothing to send: the producer may take as long as it likes.
     deadline_ = TimePoint::max();
     if (out_.capacity() > kReadAhead) std::string().swap(out_);
     if (exchange_->on_drained) {
       host_->loop.Post(std::exchange(exchange_->on_drained, nullptr));
     }
   }
-  // Reading on is how a hang-up is noticed while the answer is not ready.
+  // We keep reading to notice a hang-up while the answer is not ready.
   if (peer_ended_ || in_.size() >= kReadAhead) return false;
   switch (Fill()) {
     case Filled::kSome:
@@ -641,8 +641,8 @@ bool HttpConnection::StepAnswer() {
       return false;
     case Filled::kEnd:
       if (state_ == State::kDead) return false;
-      // A client may say that it sends no more and still want its answer; a
-      // stream without end would then never be missed, so it ends here.
+      // A client may close its sending side and still want its answer. But we would never notice
+      // that the reader of an endless stream has gone, so a stream ends here.
       if (exchange_->streaming && !answer_whole_) Kill();
       return false;
   }
@@ -661,8 +661,8 @@ void HttpConnection::EndAnswer() {
   answer_begun_ = answer_whole_ = chunked_ = to_head_ = to_http10_ = false;
   if (close_after_) {
     if (peer_ended_) return Kill();
-    // Closing with unread input makes the kernel reset the connection, which may
-    // take the answer away from the client: end our side, then read to theirs.
+    // Closing with unread input makes the kernel reset the connection, which can lose the answer:
+    // close our side, then read until the client closes its own.
     transport_->EndWrites();
     Release(in_);
     state_ = State::kDrain;

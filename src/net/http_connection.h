@@ -1,10 +1,9 @@
-// One accepted connection of an HttpServer: reads a request, hands it to the
-// handler, writes the answer, and again. Private to the server.
+// One accepted connection of an HttpServer. It reads a request, passes it to the handler, writes
+// the answer, and repeats. Private to the server.
 //
-// It is a state machine with one entry, Pump(), which goes on until nothing more
-// can be done at once; every event (readable, writable, an answer) only calls it.
-// So nothing re-enters: an answer given within the handler is picked up when the
-// handler has returned.
+// It is a state machine with one entry point, Pump(), which continues until nothing more can be
+// done at once. Every event (readable, writable, an answer) only calls it. So nothing re-enters: an
+// answer given within the handler is picked up after the handler has returned.
 #pragma once
 
 #include <array>
@@ -36,13 +35,13 @@ struct ConnectionHost {
   PeerLookup peers;
   PeerPlaces places;
   ConnectionList connections;
-  // One buffer for all: bytes are moved on before the next connection's turn.
+  // One buffer for all: its bytes are consumed before the next connection's turn.
   std::array<char, 64 << 10> scratch;
 };
 
-// An answer in the making: the meeting point of a Responder or Stream, which may
-// live on, and the connection, which may be gone. Loop thread, but for `loop`
-// and `over`; once over, `loop` may be gone as well.
+// A pending answer: it connects a Responder or Stream, which may live on, and the connection, which
+// may be gone. Used on the loop's thread, except for `loop` and `over`; once over, `loop` may be
+// gone as well.
 class Exchange {
  public:
   Loop& loop;
@@ -65,14 +64,14 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   ~HttpConnection();
 
   void Start(ConnectionList::iterator place);
-  // Ends it at once; the host forgets it.
+  // Ends it at once; the host removes it.
   void Kill();
   bool idle() const;      // between two requests, or before the first
-  bool headless() const;  // no request has ever come, or the head of one only in part
+  bool headless() const;  // no request has arrived yet, or only part of a head
   const PeerPlaces::Holder& holder() const { return holder_; }
   void CheckDeadline(TimePoint now);
 
-  // The answer to the current exchange; ignored when `exchange` is not that.
+  // The answer to the current exchange; ignored if `exchange` is another one.
   void Answer(const Exchange* exchange, Response response);
   void AnswerFile(const Exchange* exchange, Response head, UniqueFd fd, uint64_t offset,
                   uint64_t length);
@@ -95,12 +94,12 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool StepAnswer();
   bool StepDrain();
   Filled Fill();
-  bool Flush();  // false: has to wait, or died
+  bool Flush();  // false: must wait, or died
   bool RefillFromFile();
   bool OpenNextPiece();
   bool SendsFiles() const;
   void HeadDone();
-  bool PeerJudged();  // false: has to wait
+  bool PeerJudged();  // false: must wait
   void TakeRequest();
   bool TakeBody();
   void SpoolBody(std::string_view bytes);
@@ -118,7 +117,7 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   std::unique_ptr<Transport> transport_;
   std::unique_ptr<FdWatch> watch_;
   Peer peer_;
-  PeerPlaces::Holder& holder_;  // given back by Kill
+  PeerPlaces::Holder& holder_;  // released by Kill
   ConnectionList::iterator place_;
   State state_ = State::kHead;
   TimePoint deadline_ = TimePoint::max();
@@ -128,9 +127,9 @@ class HttpConnection : public std::enable_shared_from_this<HttpConnection> {
   bool pump_again_ = false;
   bool pump_posted_ = false;
   bool waiting_read_ = false;
-  bool drained_ = false;  // the last read took all there was
+  bool drained_ = false;  // the last read took everything there was
   bool waiting_write_ = false;
-  bool peer_ended_ = false;  // it sends no more, but may still read
+  bool peer_ended_ = false;  // it sends no more, but may still be reading
   bool close_after_ = false;
   bool answer_begun_ = false;
   bool answer_whole_ = false;  // nothing will be added to it

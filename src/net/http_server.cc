@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kAcceptsPerTurn = 64;
 constexpr std::chrono::milliseconds kPauseWithoutDescriptors{100};
-// Shown to whoever comes when all places are taken and none is idle.
+// Sent to a new client when all connections are in use and none is idle.
 constexpr std::string_view kFull =
     "HTTP/1.1 503 Service Unavailable\r\nContent-Type: application/json\r\n"
     "X-Content-Type-Options: nosniff\r\nConnection: close\r\nContent-Length: 74\r\n\r\n"
@@ -53,7 +53,7 @@ Status RemoveStaleSocket(const std::string& path) {
   ATHANOR_TRY(const auto address, UnixAddress::For(path));
   UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!probe) return FailErrno("socket", errno);
-  // EAGAIN: its queue is full, so somebody holds it.
+  // EAGAIN: its queue is full, so a server has it open.
   if (::connect(probe.get(), address.get(), address.size) == 0 || errno != ECONNREFUSED) {
     return Fail(ErrorCode::kConflict, "another server answers at " + path);
   }
@@ -125,7 +125,7 @@ struct HttpServer::Impl : ConnectionHost {
     for (int i = 0; i < kAcceptsPerTurn; ++i) {
       UniqueFd fd(::accept4(listener.fd.get(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
-        // The one who waits stays readable: come back later instead of spinning.
+        // The waiting client stays readable: come back later instead of spinning.
         MakeRoom();
         loop.After(kPauseWithoutDescriptors, [weak = weak_self, &listener] {
           const auto self = weak.lock();
@@ -180,8 +180,8 @@ struct HttpServer::Impl : ConnectionHost {
     return CloseOne([](const auto& of) { return !of.unix_socket; });
   }
 
-  // One that can go, of a holder that is `chosen`: the oldest of whoever has most of the kind, so
-  // that a flood drives out itself.
+  // A connection that can be closed, of a holder that is `chosen`: the oldest one of the holder
+  // with the most of that kind, so that a flood displaces itself.
   template <class Chosen>
   bool CloseOne(const Chosen& chosen) {
     struct Some {
@@ -204,7 +204,7 @@ struct HttpServer::Impl : ConnectionHost {
     return false;
   }
 
-  // One timer for all: deadlines are many, move often and seldom come.
+  // One timer for all: there are many deadlines, they move often and are rarely reached.
   void ScheduleSweep() {
     sweep = loop.After(SweepInterval(), [weak = weak_self] {
       const auto self = weak.lock();
@@ -247,7 +247,7 @@ Status HttpServer::ListenUnix(const std::string& path, mode_t mode) {
     return FailErrno("listen at " + path, errno,
                      errno == EADDRINUSE ? ErrorCode::kConflict : ErrorCode::kUnavailable);
   }
-  // Nobody can connect before listen, so the mode is right from the first moment.
+  // No one can connect before listen, so the mode is right from the first moment.
   struct stat made {};
   if (::chmod(path.c_str(), mode) != 0 || ::stat(path.c_str(), &made) != 0) {
     return FailErrno("chmod " + path, errno);

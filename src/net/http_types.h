@@ -1,5 +1,5 @@
-// The values that HTTP server and client share: headers, request, response, and
-// who is at the other end. Plain values; they copy.
+// The values that HTTP server and client share: headers, request, response, and the peer. Plain
+// values that can be copied.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +27,7 @@ class Headers {
 
   void Add(std::string name, std::string value);
   void Set(std::string_view name, std::string value);  // replaces all of that name
-  // The first of that name; empty when there is none (ask Has to tell apart).
+  // The first of that name; empty if there is none (use Has to tell the difference).
   std::string_view Get(std::string_view name) const;
   bool Has(std::string_view name) const;
   size_t Count(std::string_view name) const;
@@ -39,7 +39,7 @@ class Headers {
   std::vector<Field> fields_;
 };
 
-// Who is at the other end, as the kernel tells it, never as a header claims it.
+// Who is connected, according to the kernel, never according to a header.
 struct Peer {
   bool unix_socket = false;
   bool loopback = false;  // both ends on 127.0.0.0/8 or ::1
@@ -47,13 +47,13 @@ struct Peer {
   std::optional<uint32_t> uid;  // unix: SO_PEERCRED; loopback TCP: owner of the client's socket
   std::optional<pid_t> pid;     // unix sockets only
   std::optional<uint64_t> inode;  // loopback TCP only: of the client's socket
-  // Whether it may be taken for its uid, as the server's PeerJudge said; empty: nobody asked.
+  // Whether it counts as its uid, as the server's PeerJudge decided; empty: it was not asked.
   std::optional<bool> acts_for_uid;
   std::string address;          // "unix", "127.0.0.1:4711", "[::1]:4711"
 };
 
-// Takes a request's body as it arrives, on the server's thread. What it makes of the bytes,
-// and what is wrong with them, it tells the handler later.
+// Receives the body of a request as it arrives, on the server's thread. It gives its result, or
+// what is wrong with the bytes, to the handler later.
 class BodySink {
  public:
   virtual ~BodySink() = default;
@@ -64,15 +64,15 @@ struct Request {
   std::string method;    // as sent: "GET"
   std::string target;    // as sent: "/a%20b?x=1"
   std::string raw_path;  // as sent, without query: "/a%20b"
-  // Decoded once, "/a b"; empty when the escapes are malformed. To look at, not
-  // to route by: an escaped slash looks like a separator here. See net/router.h.
+  // Decoded once, "/a b"; empty if the escapes are malformed. For display only, not for routing: an
+  // escaped slash looks like a separator here. See net/router.h.
   std::string path;
   std::string raw_query;                                   // "x=1"
   std::vector<std::pair<std::string, std::string>> query;  // decoded, '+' is a space
   Headers headers;
   std::string body;  // when kept in memory
-  // When spooled: the descriptor that the BodyPolicy gave, positioned at the end
-  // of the body. Shared so that a Request can be captured by a std::function.
+  // If spooled: the descriptor that the BodyPolicy gave, positioned at the end of the body. Shared
+  // so that a Request can be captured by a std::function.
   std::shared_ptr<UniqueFd> body_file;
   std::shared_ptr<BodySink> body_sink;  // that the BodyPolicy gave; `body` is empty then
   uint64_t body_size = 0;
@@ -92,15 +92,15 @@ struct Response {
   static Response Text(int status, std::string body);
 };
 
-// {"error":{"code","what","why","hint","id"}} with the status that the error table
-// gives the code, or with `status`. JSON, nosniff; nothing is reflected unescaped.
+// {"error":{"code","what","why","hint","id"}} with the status of the code in the error table, or
+// with `status`. JSON, nosniff; nothing is reflected without escaping.
 Response ErrorResponse(const Error& error);
 Response ErrorResponse(int status, const Error& error);
 
 std::string_view StatusText(int status);
 bool SameName(std::string_view a, std::string_view b);  // header names, ASCII only
 
-// "a=1&b=%20" -> pairs; nullopt when an escape is malformed.
+// "a=1&b=%20" -> pairs; nullopt if an escape is malformed.
 std::optional<std::vector<std::pair<std::string, std::string>>> ParseQuery(std::string_view text);
 
 }  // namespace athanor

@@ -29,15 +29,15 @@ using Steady = std::chrono::steady_clock;
 
 constexpr uint64_t kWake = 0;      // in place of a watch's number
 constexpr int kMostEvents = 64;    // taken at once
-constexpr uint32_t kEnd = EPOLLERR | EPOLLHUP;  // told whether it was asked for or not
+constexpr uint32_t kEnd = EPOLLERR | EPOLLHUP;  // reported even if it was not asked for
 
-// Where a signal is told of; an eventfd of the loop that asked for it last.
+// Where a signal is reported: an eventfd of the loop that asked for it last.
 std::array<std::atomic<int>, NSIG> g_told_at{};
 
 void OnSignalCame(int signal) {
   const int error = errno;
   const uint64_t one = 1;
-  // Only a full counter refuses, and then it was told.
+  // It fails only if the counter is full, and then the loop has been told already.
   [[maybe_unused]] const ssize_t wrote = ::write(g_told_at[static_cast<size_t>(signal)], &one, 8);
   errno = error;
 }
@@ -54,7 +54,7 @@ struct Loop::Impl {
 
   Impl() : poll(::epoll_create1(EPOLL_CLOEXEC)), wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
     epoll_event event{};
-    event.events = EPOLLIN | EPOLLET;  // so that nobody needs to read it
+    event.events = EPOLLIN | EPOLLET;  // so that it does not have to be read
     event.data.u64 = kWake;
     ::epoll_ctl(poll.get(), EPOLL_CTL_ADD, wake.get(), &event);
   }
@@ -63,8 +63,8 @@ struct Loop::Impl {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t wrote = ::write(wake.get(), &one, sizeof one);
   }
-  // What a task takes is told by the thread's own clock, which stands still while it sleeps and
-  // does not care how busy the machine is.
+  // The time of a task is measured with the thread's own CPU clock, which stops while the thread
+  // sleeps and does not depend on how busy the machine is.
   static int64_t CpuMicros() {
     timespec now{};
     ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -110,8 +110,8 @@ struct Loop::Impl {
   std::vector<SignalWatch> signals;
 };
 
-// What a wait asks of the kernel stays asked: a connection that is read, answered and waited for
-// again costs no call for it. What comes when nobody waits is asked for no more.
+// A registration in the kernel stays: a connection that is read, answered and waited for again
+// needs no further call. An event that nothing waits for is removed from it.
 class Loop::Impl::Watch final : public FdWatch {
  public:
   Watch(Impl& loop, int fd) : loop_(loop), fd_(fd), number_(loop.next_watch++) {}
@@ -142,7 +142,7 @@ class Loop::Impl::Watch final : public FdWatch {
     const bool read = (events & (EPOLLIN | kEnd)) != 0 && on_read_;
     const bool write = (events & (EPOLLOUT | kEnd)) != 0 && on_write_;
     if (!read && !write) return Unwanted(events);
-    // A socket can nearly always be written to, so that is asked for anew each time.
+    // A socket is nearly always writable, so this is registered again each time.
     if (write) Ask(EPOLL_CTL_MOD, asked_ & ~uint32_t{EPOLLOUT});
     const Task on_write = write ? std::exchange(on_write_, nullptr) : nullptr;
     if (read) {
@@ -161,7 +161,7 @@ class Loop::Impl::Watch final : public FdWatch {
   }
   void Unwanted(uint32_t events) {
     if ((events & kEnd) != 0) {
-      Ask(EPOLL_CTL_DEL, 0);  // an end is told of for as long as the descriptor is known
+      Ask(EPOLL_CTL_DEL, 0);  // reported for as long as the descriptor is registered
     } else {
       Ask(EPOLL_CTL_MOD, asked_ & ~events);
     }
@@ -214,7 +214,7 @@ class RepeatingFdWatch final : public FdWatch {
 
 }  // namespace
 
-// What is posted meanwhile has its turn after the timers and the descriptors.
+// What is posted meanwhile runs after the timers and the descriptors.
 void Loop::Impl::RunPosted() {
   size_t count = SIZE_MAX;
   for (size_t done = 0; !stopped; ++done) {
@@ -227,7 +227,7 @@ void Loop::Impl::RunPosted() {
       posted.pop_front();
     }
     task();
-    task = nullptr;  // what it held goes now, and counts
+    task = nullptr;  // what it held is destroyed now, and counts
     Done();
   }
 }
@@ -264,7 +264,7 @@ void Loop::Impl::Wait() {
   for (int i = 0; i < count && !stopped; ++i) {
     const epoll_event& event = events[static_cast<size_t>(i)];
     const uint64_t number = event.data.u64;  // a copy: the kernel's struct is packed
-    // By number: an earlier one may have destroyed it.
+    // By number: an earlier task may have destroyed it.
     const auto at = watches.find(number);
     if (at == watches.end()) continue;
     at->second->Ready(event.events);
@@ -281,7 +281,7 @@ Loop::~Loop() {
     ::signal(each.signal, SIG_DFL);
   }
   impl_->signals.clear();  // their watches know the rest
-  // What a task held may post as it goes.
+  // What a task held may post when it is destroyed.
   for (bool some = true; some;) {
     const auto timers = std::exchange(impl_->timers, {});
     std::unique_lock lock(impl_->mutex);

@@ -1,10 +1,9 @@
-// Loop is the server's Executor: one epoll loop, one thread, no locks for what
-// runs on it. It also tells when a descriptor is ready and when a signal came.
+// Loop is the server's Executor: one epoll loop, one thread, no locks for what runs on it. It also
+// reports when a descriptor is ready and when a signal arrived.
 //
-// Threads: Post, After, Cancel and Stop are safe from any thread; everything
-// else belongs to the thread that calls Run (or any one thread before Run).
-// Tasks must not throw. What is still queued when the Loop dies is destroyed
-// without running.
+// Threads: Post, After, Cancel and Stop are safe from any thread; everything else belongs to the
+// thread that calls Run (or any one thread before Run). Tasks must not throw. Tasks that are still
+// queued when the Loop is destroyed do not run.
 #pragma once
 
 #include <chrono>
@@ -21,8 +20,8 @@ namespace athanor {
 class FdWatch {
  public:
   virtual ~FdWatch() = default;
-  // Each runs `task` once; an error or hang-up counts as ready. At most one wait
-  // per direction at a time; ask again from within the task to go on.
+  // Each runs `task` once; an error or hang-up counts as ready. At most one wait per direction at a
+  // time; call it again from within the task to continue.
   virtual void WhenReadable(Executor::Task task) = 0;
   virtual void WhenWritable(Executor::Task task) = 0;
 };
@@ -38,7 +37,7 @@ class Loop final : public Executor {
   void Run();
   void Stop();
   bool InLoopThread() const;
-  // The most processor time that one task took: for so long all others waited. From any thread.
+  // The most CPU time that one task took: all others waited for that long. From any thread.
   std::chrono::microseconds longest_task() const;
 
   void Post(Task task) override;
@@ -48,12 +47,12 @@ class Loop final : public Executor {
   // kInvalid for what epoll cannot wait for (a plain file, a closed descriptor)
   // and for a descriptor that is already watched.
   Result<std::unique_ptr<FdWatch>> Watch(int fd);
-  // Runs `task` each time `fd` is readable until the returned watch is destroyed.
-  // `task` must take what is there, or it runs again at once. For a pidfd, which
-  // stays readable, destroy the watch in the task or use Watch().
+  // Runs `task` each time `fd` is readable until the returned watch is destroyed. `task` must read
+  // what is there, or it runs again at once. For a pidfd, which stays readable, destroy the watch
+  // in the task or use Watch().
   Result<std::unique_ptr<FdWatch>> WatchFd(int fd, Task task);
 
-  // Runs `task` for each arrival of `signal` (several may fold into one).
+  // Runs `task` for each arrival of `signal` (several may be merged into one).
   Status OnSignal(int signal, Task task);
 
  private:

@@ -58,7 +58,7 @@ TEST(Loop, KnowsHowLongATaskKeptTheOthersWaiting) {
   EXPECT_GT(loop.longest_task(), std::chrono::milliseconds(50));
 }
 
-// Red when nobody marks the loop's thread.
+// Red if the loop's thread is not marked.
 TEST(Loop, CountsLargeFilesThatAreReadOnIt) {
   const TestDir dir;
   ASSERT_TRUE(ReplaceFile(dir / "large", std::string(kLittleToRead + 1, 'x')).ok());
@@ -179,7 +179,8 @@ TEST(Loop, AWatchMayDestroyItself) {
   EXPECT_EQ(watch, nullptr);
 }
 
-// Planted bug: forget that a descriptor is asked for no more once it was ready for nobody.
+// Planted bug: do not record that a descriptor is no longer registered after an event that nothing
+// waited for.
 TEST(Loop, TellsWhatCameBeforeAnybodyWaited) {
   Loop loop;
   Pipe pipe;

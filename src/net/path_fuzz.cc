@@ -5,7 +5,7 @@
 
 #include "net/router.h"
 
-// Whatever is let through names nothing above or beside its place.
+// A path that is accepted names nothing outside its folder.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string path(reinterpret_cast<const char*>(data), size);
   const auto segments = athanor::SplitPath(path);

@@ -1,6 +1,6 @@
-// Who is at the other end of an accepted socket, as the kernel knows it: Unix
-// peers by SO_PEERCRED, loopback TCP peers by asking NETLINK_SOCK_DIAG for the
-// owner of the client's end of the connection.
+// Who is connected to an accepted socket, according to the kernel: Unix peers by SO_PEERCRED,
+// loopback TCP peers by asking NETLINK_SOCK_DIAG for the owner of the client's end of the
+// connection.
 #pragma once
 
 #include "base/fd.h"
@@ -10,8 +10,8 @@ namespace athanor {
 
 class PeerLookup {
  public:
-  // Never fails: what cannot be found out is left empty. A client that has
-  // already closed its end has no owner any more, hence no uid.
+  // Never fails: what cannot be found out is left empty. A client that has already closed its end
+  // has no owner, so it has no uid.
   Peer Of(int socket_fd);
 
  private:

@@ -1,5 +1,5 @@
-// Counts a server's connections by who has them, so that nobody can take the places of all: a user
-// of this machine, or an address elsewhere (of IPv6 the /64, which is one customer's).
+// Counts a server's connections by peer, so that no peer can use all of them. A peer is a user of
+// this machine or a remote address (for IPv6 the /64, which belongs to one customer).
 //
 // Threads: one.
 #pragma once
@@ -20,7 +20,7 @@ class PeerPlaces {
   };
 
   const Holder* Find(const Peer& peer) const;  // null: it has none
-  // The holder stays where it is until its last place is given back.
+  // The holder stays at its address until its last connection is released.
   Holder& Take(const Peer& peer);
   void Give(Holder& holder);
   size_t over_tcp() const { return over_tcp_; }

@@ -20,7 +20,7 @@ std::string_view View(BeastText text) {
   return {text.data(), text.size()};
 }
 
-// Origin form, or absolute form as proxies send it; anything else is no path.
+// Origin form, or absolute form as proxies send it; anything else is not a path.
 bool SplitTarget(Request& request) {
   std::string_view rest = request.target;
   if (rest.size() > 7 && SameName(rest.substr(0, 7), "http://")) {
@@ -56,7 +56,7 @@ struct RequestParser::Impl final : http::basic_parser<true> {
     if (!problem) problem = Problem{status, std::move(what)};
   }
 
-  // Beast measures its limit anew for each piece it is given.
+  // Beast applies its limit again for each piece that it gets.
   void CountHead(size_t taken, size_t pending) {
     head_bytes += taken;
     if (head_bytes + pending > max_head_bytes) Refuse(431, "the headers are too large");
@@ -99,7 +99,7 @@ struct RequestParser::Impl final : http::basic_parser<true> {
   }
   void on_response_impl(int, BeastText, int, error_code&) override {}
   void on_field_impl(http::field, BeastText name, BeastText value, error_code&) override {
-    // Trailers come when the head has long been judged; they are dropped.
+    // Trailers arrive after the head has been judged; they are dropped.
     if (!head_done) request_value.headers.Add(std::string(View(name)), std::string(View(value)));
   }
   void on_header_impl(error_code&) override {

@@ -1,7 +1,6 @@
-// Takes the bytes of one HTTP/1.x request apart as they arrive (Beast's parser
-// inside). Pure: no sockets. Refuses what makes two readers of one request
-// disagree: two lengths, a length beside a transfer encoding, a missing or second
-// Host, any transfer encoding but chunked.
+// Parses one HTTP/1.x request as its bytes arrive (uses Beast's parser). Pure: no sockets. Refuses
+// requests that two parsers could understand differently: two lengths, a length and a transfer
+// encoding, a missing or second Host, any transfer encoding other than chunked.
 #pragma once
 
 #include <cstdint>
@@ -27,9 +26,9 @@ class RequestParser {
   RequestParser(const RequestParser&) = delete;
   RequestParser& operator=(const RequestParser&) = delete;
 
-  // Takes a prefix of `bytes` and returns its size. What is not taken must be
-  // given again with more behind it; it stops at the end of the head and at the
-  // end of the request. Body bytes go to `on_body`.
+  // Consumes a prefix of `bytes` and returns its size. The rest must be given again, followed by
+  // more; it stops at the end of the head and at the end of the request. Body bytes go to
+  // `on_body`.
   size_t Feed(std::string_view bytes, const std::function<void(std::string_view)>& on_body);
 
   const std::optional<Problem>& problem() const;

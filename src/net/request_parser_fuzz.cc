@@ -43,8 +43,8 @@ Outcome Parse(std::string_view bytes, size_t step) {
 
 }  // namespace
 
-// A request means the same however its bytes are cut: else two servers in a row
-// could be made to disagree about where it ends.
+// A request means the same, no matter how its bytes are cut. Otherwise, two servers in a row could
+// disagree about where it ends.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const Outcome whole = Parse(bytes, size + 1);

@@ -13,7 +13,7 @@ struct Responder::Handle {
   // Runs `task(connection)` on the loop, at once when this is its thread.
   template <class Task>
   static void OnLoop(const std::shared_ptr<Exchange>& exchange, Task task) {
-    // Not `connection`, which the loop resets while other threads come here.
+    // Not `connection`, which the loop resets while other threads use this.
     if (exchange->over) return;
     if (exchange->loop.InLoopThread()) {
       if (const auto connection = exchange->connection.lock()) task(*connection);
@@ -95,7 +95,7 @@ Stream Responder::BeginStream(Response head) const {
   stream.handle_ = std::make_shared<Stream::Handle>();
   stream.handle_->exchange = handle_->exchange;
   if (handle_->answered.exchange(true)) {
-    // Somebody else's answer: this stream names an exchange that is never open.
+    // Another answer was given: this stream refers to an exchange that is never open.
     stream.handle_->exchange = std::make_shared<Exchange>(handle_->exchange->loop);
     stream.handle_->exchange->over = true;
   } else if (const auto connection = handle_->exchange->connection.lock()) {

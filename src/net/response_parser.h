@@ -1,6 +1,6 @@
-// Takes the bytes of HTTP/1.1 responses apart as they arrive. Pure: no sockets,
-// no clock. Interim (1xx) answers are skipped, though `saw_continue` tells.
-// Strict: both lengths given, folded headers or a bad chunk are kCorrupt.
+// Parses HTTP/1.1 responses as their bytes arrive. Pure: no sockets, no clock. Interim (1xx)
+// answers are skipped; `saw_continue` reports a 100. Strict: both lengths given, folded headers or
+// a bad chunk are kCorrupt.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,11 @@ class ResponseParser {
  public:
   static constexpr size_t kMaxHead = 256 << 10;
 
-  // A HEAD request's answer has no body whatever its headers say.
+  // The answer to a HEAD request has no body, whatever its headers say.
   explicit ResponseParser(bool to_head_request) : no_body_(to_head_request) {}
 
-  // Takes bytes up to the end of the response and returns how many; body bytes go
-  // to `on_body` in order, which may return false to stop there.
+  // Consumes bytes up to the end of the response and returns how many; body bytes go to `on_body`
+  // in order, which may return false to stop there.
   Result<size_t> Feed(std::string_view bytes, const std::function<bool(std::string_view)>& on_body);
   // The connection ended. Fine for a body without a length, else kUnavailable.
   Status Eof();

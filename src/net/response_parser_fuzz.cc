@@ -27,7 +27,7 @@ Outcome Parse(std::string_view bytes, size_t step) {
     });
     outcome.ok = taken.has_value();
     if (!taken) break;
-    if (*taken == 0) std::abort();  // it must go on or end
+    if (*taken == 0) std::abort();  // it must continue or end
     outcome.taken += *taken;
   }
   outcome.done = parser.done();

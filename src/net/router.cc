@@ -91,7 +91,7 @@ namespace {
 
 struct Names {
   std::vector<std::string> segments;
-  size_t odd = SIZE_MAX;      // the first that only a file may be called
+  size_t odd = SIZE_MAX;      // the first that is allowed only for files
   const char* why = nullptr;  // it is odd
 };
 
@@ -115,7 +115,7 @@ Result<Names> SplitNames(std::string_view raw_path) {
       }
       if (c == '\\') odd("the path has a control character or a backslash");
     }
-    // An escaped slash is allowed inside a segment, but not as a way to step up.
+    // An escaped slash is allowed inside a segment, but not as a way up.
     for (const auto& piece : Split(*segment, '/')) {
       if (piece.empty()) return bad("the path has an empty segment");
       // Other servers cut off what follows a ';': for them "..;" is a way up.
@@ -191,7 +191,7 @@ std::vector<const Route*> Router::routes() const {
 
 Router::Match Router::Find(std::string_view method, std::string_view raw_path) const {
   Match match;
-  // For its method nothing is more specific, and a pattern keeps the path rules.
+  // For its method nothing is more specific, and a pattern follows the path rules.
   if (const auto at = literal_.find(raw_path); at != literal_.end()) {
     for (const Entry* entry : at->second) {
       if (entry->route.method != method) continue;
@@ -260,8 +260,8 @@ Response Router::Refusal(const Match& match) {
 void Router::Dispatch(Request request, Responder responder) const {
   Match match = Find(request.method, request.raw_path);
   if (match.status == 400 && request.method == "GET") {
-    // An address put together with a slash too many, as MLflow's clients know it from MLflow.
-    // Not where the rest of the path is a name: "//etc/passwd" is none.
+    // A URL that was joined with one slash too many, which MLflow accepts from its clients. Not if
+    // the rest of the path is a name: "//etc/passwd" is refused.
     const auto single = WithoutDoubledSlashes(request.raw_path);
     const Match meant = Find(request.method, single);
     if (single != request.raw_path && meant.route && !EndsWith(meant.route->pattern, "...}")) {

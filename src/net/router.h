@@ -1,16 +1,14 @@
-// The route table is data: doors list their routes, and tests read the list
-// back (the permission matrix is made from it). A pattern is literal segments
-// and captures, "/api/v1/jobs/{id}"; the last may be "{rest...}", which takes
-// one or more segments. Where several patterns match, the one that is literal
-// earlier wins. HEAD is served by GET where no HEAD route is listed.
+// The route table is data: doors list their routes, and tests read the list back (the permission
+// matrix is made from it). A pattern is literal segments and captures, "/api/v1/jobs/{id}"; the
+// last may be "{rest...}", which takes one or more segments. If several patterns match, the one
+// that is literal earlier wins. GET serves HEAD if no HEAD route is listed.
 //
-// Path rules, the same for every route: the path is split at raw slashes, then
-// each segment is decoded exactly once. Refused with 400: malformed escapes,
-// empty segments (so also a slash at the end), "." and ".." however spelt (also
-// beside an escaped slash), NUL and other control characters, backslash, a raw
-// ';', and bytes that are not UTF-8. An escaped slash stays inside its segment.
-// Two exceptions: a route of files takes ';' and backslash in its "{rest...}",
-// and a GET whose only fault are doubled slashes is sent to where it has none.
+// Path rules, the same for every route: the path is split at raw slashes, then each segment is
+// decoded exactly once. Refused with 400: malformed escapes, empty segments (so also a slash at the
+// end), "." and ".." in any spelling (also next to an escaped slash), NUL and other control
+// characters, backslash, a raw ';', and bytes that are not UTF-8. An escaped slash stays inside its
+// segment. Two exceptions: a route of files takes ';' and backslash in its "{rest...}", and a GET
+// whose only fault is doubled slashes is redirected to the path without them.
 #pragma once
 
 #include <functional>
@@ -31,7 +29,7 @@ class Captures {
   void Add(std::string name, std::string value) {
     values_.emplace_back(std::move(name), std::move(value));
   }
-  // Empty when the pattern has no such capture; a capture itself is never empty.
+  // Empty if the pattern has no such capture; a capture itself is never empty.
   const std::string& operator[](std::string_view name) const;
   size_t size() const { return values_.size(); }
 
@@ -43,9 +41,9 @@ struct Route {
   using Handler = std::function<void(Request request, Captures captures, Responder responder)>;
   std::string method;   // "GET"
   std::string pattern;  // "/api/v1/jobs/{id}"
-  std::string name;     // "jobs.show": unique; what permission tables speak of
+  std::string name;     // "jobs.show": unique; used in permission tables
   Handler handler;
-  bool file_names = false;  // "{rest...}" names a file: ';' and '\\' are characters as any other
+  bool file_names = false;  // "{rest...}" names a file: ';' and '\\' are ordinary characters
 };
 
 class Router {

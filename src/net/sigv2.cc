@@ -19,8 +19,8 @@ constexpr std::string_view kCovered[] = {
     "response-content-encoding", "response-content-language", "response-content-type",
     "response-expires", "restore", "tagging", "torrent", "uploadId", "uploads", "versionId",
     "versioning", "versions", "website"};
-// Those that make up the signature, and what botocore repeats of the headers; x-id says
-// what the path and the method say.
+// Those that make up the signature, and headers that botocore repeats; x-id repeats what the path
+// and the method say.
 constexpr std::string_view kOwn[] = {"AWSAccessKeyId", "Signature", "Expires", "content-type",
                                      "content-md5", "x-id"};
 

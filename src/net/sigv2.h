@@ -2,8 +2,8 @@
 // S3 unless it is told otherwise. Only this form; headers with version 2 are refused by the
 // door. Pure: no clock, no key store, no sockets.
 //
-// Version 2 leaves most of a query unsigned, so a URL with anything in its query that the
-// signature does not cover is refused rather than half believed.
+// Version 2 leaves most of a query unsigned, so a URL with anything in its query that the signature
+// does not cover is refused.
 #pragma once
 
 #include "base/clock.h"
@@ -17,8 +17,8 @@ bool HasSigV2(const Request& head);
 // Whether it is signed with version 2 in a header.
 bool HasSigV2Header(const Request& head);
 
-// As a claim of version 4 that is presigned, for S3, and leaves the body out; `region` is
-// what it says. Nothing in it is to be believed yet. Fault: kMalformed.
+// As a claim of version 4 that is presigned, for S3, and leaves the body out; `region` is what it
+// says. Nothing in it is verified yet. Fault: kMalformed.
 tl::expected<SigV4Claim, SigV4Error> ParseSigV2(const Request& head, std::string region);
 
 // kExpired, kUnsignedHeaders (something that the signature does not cover), kMismatch.

@@ -1,5 +1,5 @@
-// HMAC by hand over OpenSSL's plain SHA-256: its own one sets up more than it computes, and every
-// signed request needs several.
+// Our own HMAC over OpenSSL's plain SHA-256: OpenSSL's HMAC spends more time on set-up than on
+// computing, and every signed request needs several.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "net/sigv4.h"
 
@@ -222,7 +222,7 @@ tl::expected<SigV4Claim, SigV4Error> ParsePresigned(const Request& head) {
   return claim;
 }
 
-// Every byte but A-Z a-z 0-9 - _ . ~ and the slash.
+// Every byte except A-Z a-z 0-9 - _ . ~ and the slash.
 std::string EncodePath(std::string_view path) {
   std::string out;
   size_t start = 0;
@@ -263,7 +263,7 @@ std::string CanonicalQuery(const SigV4Claim& claim, const Request& head) {
   return out;
 }
 
-// Trimmed, and runs of spaces made one.
+// Trimmed, with runs of spaces reduced to one.
 std::string Squeezed(std::string_view value) {
   std::string out;
   for (const char c : Trim(value)) {
@@ -406,7 +406,7 @@ tl::expected<void, SigV4Error> VerifySigV4(const SigV4Claim& claim, const Reques
   const std::string payload(claim.payload.empty() ? body_sha256 : claim.payload);
   if (claim.service == "s3") {
     if (Signs(claim, head, key, head.raw_path, payload)) return {};
-    // Some clients leave bytes plain on the wire that they sign encoded.
+    // Some clients send bytes unencoded that they sign encoded.
     const auto decoded = UrlDecode(head.raw_path);
     if (decoded && Signs(claim, head, key, EncodePath(*decoded), payload)) return {};
   } else if (Signs(claim, head, key, EncodePath(Normalized(head.raw_path)), payload)) {

@@ -6,8 +6,8 @@
 // query, the headers as they arrived and the path as it was sent. A header whose name
 // starts with "x-amz-" must be among the signed ones.
 //
-// A valid signature can be sent again until its time is up (15 minutes either way, or
-// the expiry of a presigned URL), as everywhere with this scheme.
+// A valid signature can be sent again until its time is up (15 minutes either way, or the expiry of
+// a presigned URL), as always with this scheme.
 #pragma once
 
 #include <chrono>
@@ -42,7 +42,7 @@ struct SigV4Error {
 
 // How the body is covered by the signature.
 enum class SigV4Payload {
-  kNone,                      // nothing said: services other than S3 sign the body's sha256
+  kNone,                      // not given: services other than S3 sign the body's sha256
   kSha256,                    // that digest, in SigV4Claim::payload
   kUnsigned,
   kSignedChunks,              // aws-chunked, each chunk signed
@@ -50,7 +50,7 @@ enum class SigV4Payload {
   kUnsignedChunksTrailer,     // aws-chunked without signatures, with trailers
 };
 
-// What a request says about its signer. Nothing in it is to be believed yet.
+// What a request says about its signer. Nothing in it is verified yet.
 struct SigV4Claim {
   std::string key_id;
   std::string date;      // "20261116"
@@ -74,9 +74,9 @@ bool HasSigV4(const Request& head);
 // Any bytes are fine; faults: kMalformed, kMissingDate.
 tl::expected<SigV4Claim, SigV4Error> ParseSigV4(const Request& head);
 
-// Time first, then the signature, compared in constant time. `body_sha256` (hex) is used
-// only when the claim has no payload of its own. The path is taken as sent for "s3", and
-// encoded once more for every other service.
+// Time first, then the signature, compared in constant time. `body_sha256` (hex) is used only if
+// the claim has no payload hash. The path is used as sent for "s3", and encoded again for every
+// other service.
 tl::expected<void, SigV4Error> VerifySigV4(const SigV4Claim& claim, const Request& head,
                                            std::string_view secret, WallTime now,
                                            std::string_view body_sha256 = {});
@@ -84,7 +84,7 @@ tl::expected<void, SigV4Error> VerifySigV4(const SigV4Claim& claim, const Reques
 // The key derived from a secret for one day, region and service: 32 bytes.
 std::string SigV4SigningKey(std::string_view secret, const SigV4Claim& claim);
 std::string HmacSha256(std::string_view key, std::string_view text);  // 32 bytes
-// Text of equal length, without telling by time where they differ.
+// Compares texts of equal length in constant time.
 bool SameSecretText(std::string_view a, std::string_view b);
 
 }  // namespace athanor

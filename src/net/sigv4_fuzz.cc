@@ -7,7 +7,7 @@
 #include "net/sigv2.h"
 #include "net/sigv4.h"
 
-// Whatever a request claims can be read or refused; nothing verifies without the secret.
+// Any claim of a request can be read or refused; nothing verifies without the secret.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   athanor::RequestParser parser(64 << 10);
   parser.Feed({reinterpret_cast<const char*>(data), size}, {});

@@ -1,5 +1,5 @@
-// Server-sent events: writing one, and reading them from bytes as they come.
-// Resuming by Last-Event-ID is the caller's business.
+// Server-sent events: writing one, and reading them from bytes as they come. The caller handles
+// resuming by Last-Event-ID.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ std::string SseComment(std::string_view text);
 class SseParser {
  public:
   static constexpr size_t kMaxEvent = 16 << 20;
-  // False stops the feeding; the rest of those bytes is dropped.
+  // False stops the reading; the rest of those bytes is dropped.
   using OnEvent = std::function<bool(const SseEvent& event)>;
 
   // Follows the HTML standard's rules: CR, LF or CRLF, a byte order mark, unknown

@@ -23,8 +23,8 @@ std::vector<athanor::SseEvent> Parse(std::string_view bytes, size_t step) {
 
 }  // namespace
 
-// However the bytes are cut, the events are the same; and what was read can be
-// written and read back.
+// The events are the same, no matter how the bytes are cut; and what was read can be written and
+// read back.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   const auto whole = Parse(bytes, size + 1);

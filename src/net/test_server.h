@@ -65,8 +65,8 @@ class TestServer {
     return result.get();
   }
 
-  // Returns once `done`, asked on the loop's thread turn by turn, says so. The
-  // test's own time limit ends what never happens.
+  // Returns when `done`, which is called on the loop's thread repeatedly, is true. If it never is,
+  // the test's own time limit ends the wait.
   template <class Done>
   void Until(Done done) {
     while (!OnLoop(done)) std::this_thread::yield();
@@ -116,7 +116,7 @@ class RawClient {
     return true;
   }
 
-  // Everything up to and with `mark`, or up to the end of the connection.
+  // Everything up to and including `mark`, or up to the end of the connection.
   std::string ReadUntil(std::string_view mark) {
     for (;;) {
       const size_t found = buffer_.find(mark);

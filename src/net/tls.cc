@@ -27,8 +27,8 @@ int FdOf(BIO* bio) {
   return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
 }
 
-// OpenSSL's own socket BIO uses write(2), which raises SIGPIPE when the peer is
-// gone; ignoring that signal for the process would leak into the jobs it starts.
+// OpenSSL's own socket BIO uses write(2), which raises SIGPIPE when the peer is gone; ignoring that
+// signal for the process would be inherited by the jobs it starts.
 int BioWrite(BIO* bio, const char* bytes, int size) {
   BIO_clear_retry_flags(bio);
   const ssize_t put = ::send(FdOf(bio), bytes, static_cast<size_t>(size), MSG_NOSIGNAL);
@@ -111,8 +111,8 @@ class TlsTransport final : public Transport {
   bool is_tls() const override { return true; }
 
  private:
-  // As a client: of whom the certificate must be. Set before the handshake or it never is checked,
-  // so what cannot be set breaks the connection.
+  // As a client: whose certificate it must be. It must be set before the handshake, or it is never
+  // checked; so a failure to set it breaks the connection.
   void Expect(const std::string& host) {
     SSL_set_connect_state(ssl_.get());
     SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
@@ -162,12 +162,12 @@ class TlsTransport final : public Transport {
   std::string why_;
 };
 
-// TLS 1.2 only; 1.3 has no others. A recording of today's bytes stays closed to whoever gets the
-// server's key later. As a client we also take what older servers have.
+// TLS 1.2 only; 1.3 has no others. Someone who gets the server's key later cannot read traffic that
+// was recorded before. As a client we also accept what older servers offer.
 constexpr char kServerCiphers[] = "ECDHE+AESGCM:ECDHE+CHACHA20";
 constexpr char kClientCiphers[] = "DEFAULT:!kRSA:!PSK:!SRP";
 
-// Where systems keep their authorities, beyond what OpenSSL was built with.
+// Where systems store their authorities, besides the paths that OpenSSL was built with.
 constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt",
                                     "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
                                     "/etc/ssl/cert.pem"};
@@ -221,8 +221,8 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
   if (SSL_CTX_set_cipher_list(context.get(), kServerCiphers) != 1) return FailTls("cannot set up TLS");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Released buffers make idle TLS connections small; partial writes keep the
-  // loop from holding a large body in one call.
+  // Released buffers make idle TLS connections small; partial writes keep one large body from
+  // blocking the loop in one call.
   SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE |
                                       SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                       SSL_MODE_RELEASE_BUFFERS);

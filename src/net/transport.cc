@@ -10,8 +10,8 @@
 namespace athanor {
 namespace {
 
-// sendfile has no MSG_NOSIGNAL: the signal is held back, and taken if it came. Only for the
-// call, since what this thread starts would inherit the mask.
+// sendfile has no MSG_NOSIGNAL: the signal is blocked, and consumed if it came. Only during the
+// call, because processes that this thread starts would inherit the mask.
 class NoSigPipe {
  public:
   NoSigPipe() {

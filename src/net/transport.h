@@ -1,5 +1,5 @@
-// Bytes in and out of a connected, non-blocking socket: plain or TLS. A call
-// does what it can at once and says what to wait for. Owned by one connection.
+// Bytes in and out of a connected, non-blocking socket: plain or TLS. A call does what is possible
+// at once and returns what to wait for. Owned by one connection.
 #pragma once
 
 #include <cstddef>
@@ -19,24 +19,24 @@ class Transport {
   struct Outcome {
     Io io = Io::kError;
     size_t bytes = 0;  // with kDone: at least 1
-    bool drained = false;  // of a Read: the socket had no more just now
+    bool drained = false;  // of a Read: the socket has no more for now
   };
 
   virtual ~Transport() = default;
   virtual Outcome Read(char* buffer, size_t size) = 0;
-  // After kWant… the next call must begin with the same bytes. `more` follows at once: these may
-  // wait for it, so that they leave together.
+  // After kWant… the next call must begin with the same bytes. `more` follows at once: these bytes
+  // may wait for it, to be sent together.
   virtual Outcome Write(std::string_view bytes, bool more = false) = 0;
   // Bytes of a file, without a copy through this process; kDone with 0 bytes at the end of
   // the file. Only where can_send_files().
   virtual Outcome SendFile(int file, uint64_t offset, size_t size) = 0;
   virtual bool can_send_files() const = 0;
-  virtual void EndWrites() = 0;  // tells the peer that nothing more comes; best effort
+  virtual void EndWrites() = 0;  // tells the peer that nothing more follows; best effort
   virtual bool is_tls() const = 0;
-  // What must pass before the first byte of ours, for a client: kDone with 0 bytes, kWant… or
-  // kError, which why() explains.
+  // What a client must do before it sends its first byte: kDone with 0 bytes, kWant… or kError,
+  // which why() explains.
   virtual Outcome Handshake() { return {Io::kDone, 0}; }
-  // Bytes were taken off the socket that no Read has given yet: poll() would not tell.
+  // Bytes were read from the socket that no Read has returned yet: poll() would not report them.
   virtual bool pending() const { return false; }
   virtual std::string why() const { return {}; }
 };
@@ -44,7 +44,7 @@ class Transport {
 // Neither owns `fd`.
 std::unique_ptr<Transport> MakePlainTransport(int fd);
 using TransportFactory = std::function<std::unique_ptr<Transport>(int fd)>;
-// Reads the PEM files now; kInvalid when they do not fit together. TLS 1.2 or later.
+// Reads the PEM files now; kInvalid if they do not match. TLS 1.2 or later.
 Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
                                            const std::string& key_file);
 // For clients: the server's certificate must be valid for `host` (a name or an address) and lead

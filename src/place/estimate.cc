@@ -8,7 +8,7 @@ namespace {
 
 constexpr int kMostTurns = 1000;
 
-// When something changes next; none: it is not known that anything will.
+// When something changes next; none: unknown.
 std::optional<WallTime> NextChange(const QueueView& view) {
   std::optional<WallTime> next;
   const auto take = [&](WallTime at) {

@@ -1,5 +1,5 @@
-// When jobs that wait will start at the latest, as far as the time limits of those before them
-// tell: the queue played forward with everybody taking all the time it may. Pure.
+// When waiting jobs will start at the latest, according to the time limits of those before them:
+// the queue projected forward, with every job taking all the time it may. Pure.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace athanor {
 
-// One for each of `view.waiting`, in its order. None: somebody it waits for has no time limit, or
+// One for each of `view.waiting`, in its order. None: it waits for a job without a time limit, or
 // it will never fit.
 std::vector<std::optional<WallTime>> LatestStarts(QueueView view);
 

@@ -71,7 +71,7 @@ Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory
   }
   Need need{spec.cpu_millis, spec.memory_bytes, spec.gpus, false,
             inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus};
-  // A machine may have less than the default to give.
+  // A machine may have less than the default.
   if (need.cpu_millis == 0) need.cpu_millis = std::min(kDefaultCpuMillis, inventory.cpu_millis);
   return need;
 }

@@ -18,13 +18,13 @@ struct Need {
   uint64_t memory_bytes = 0;  // 0: none reserved, and no limit
   uint32_t gpus = 0;
   bool simulated = false;  // the type is larger than this machine; clipped to it
-  bool auto_gpus = false;  // reserves none, and may use those that nobody reserved
+  bool auto_gpus = false;  // reserves none, and may use those that no job reserved
   bool operator==(const Need&) const = default;
 };
 
-// A job that names no amounts gets one CPU, so that as many run at once as the
-// machine has CPUs, and neither a reservation nor a limit of memory: nobody
-// knows what it needs, and a guessed limit would kill it.
+// A job that names no amounts gets one CPU, so that as many run at once as the machine has CPUs,
+// and neither a reservation nor a limit of memory: its need is unknown, and a guessed limit would
+// kill it.
 inline constexpr uint32_t kDefaultCpuMillis = 1'000;
 
 // kInvalid: the amounts or the type are more than the machine has (the message

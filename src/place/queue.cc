@@ -11,7 +11,7 @@
 namespace athanor {
 namespace {
 
-// A limit beyond this says as little as none.
+// A limit beyond this is as good as none.
 constexpr Millis kLongest = std::chrono::hours(24 * 365 * 10);
 
 class Planner {
@@ -36,14 +36,14 @@ class Planner {
     }
     free_ = all_.Minus(held);
     overfull_ = !all_.Holds(held);
-    // A device that is held twice, or is not of this machine, must not be counted free.
+    // A device that is held twice, or is not of this machine, must not count as free.
     free_.gpus = std::min<uint64_t>(free_.gpus,
                                     std::count(device_taken_.begin(), device_taken_.end(), false));
   }
 
   std::vector<Decision> Run() {
     for (size_t index : Line()) Consider(index);
-    // After all reservations: nobody is shown a GPU that another is given in the same turn.
+    // After all reservations: no job sees a GPU that another is given in the same turn.
     for (size_t index : sharing_) {
       auto& devices = decisions_[index].placement->auto_gpus;
       devices = OpenDevices();
@@ -79,7 +79,7 @@ class Planner {
     std::sort(line.begin(), line.end(), [this](size_t a, size_t b) {
       const WaitingJob& x = Job(a);
       const WaitingJob& y = Job(b);
-      // Ids rise, whatever the clock does.
+      // Ids increase, whatever the clock does.
       return std::tie(y.priority, x.id) < std::tie(x.priority, y.id);
     });
     return line;
@@ -116,8 +116,8 @@ class Planner {
     decisions_[index].placement = std::move(placement);
   }
 
-  // Devices that nobody reserved, those first that the fewest jobs share: most scripts use the
-  // first one they see.
+  // Devices that no job reserved, starting with those that the fewest jobs share: most scripts use
+  // the first one they see.
   std::vector<uint32_t> OpenDevices() const {
     std::vector<uint32_t> open;
     for (uint32_t device = 0; device < device_taken_.size(); ++device) {
@@ -143,7 +143,7 @@ class Planner {
         head.overtaken > kMaxOvertaken || view_.now.ms - head.created.ms > kMaxHeadWait.count();
     const Room need = Room::Of(head.need);
     head_need_ = need;
-    // The machine shrank under its jobs: an end frees less than was held.
+    // The machine became smaller than its jobs: an end frees less than was held.
     if (overfull_) return;
     Room room = free_;
     const std::vector<Hold> holds = AllHolds();
@@ -164,7 +164,7 @@ class Planner {
       left_at_start_ = left_at_start_.Minus(need);
       return true;
     }
-    // free_ shrinks with each job that starts, so this keeps the head's share whole.
+    // free_ shrinks with each job that starts, so this keeps the head's share complete.
     return free_.Minus(head_need_).Holds(need);
   }
 
@@ -178,18 +178,18 @@ class Planner {
     return holds;
   }
 
-  // After all placements, so that every text speaks of the same free amounts.
+  // After all placements, so that all texts have the same free amounts.
   void Explain() {
     if (blocked_.empty()) return;
     const WaitingJob& head = Job(blocked_.front());
     decisions_[blocked_.front()].wait =
         HeadLacks(head, free_, view_.inventory, AllHolds(), view_.now);
-    // Thousands wait with the same need; words are made once for each kind of wait.
+    // Thousands wait with the same need; the text is made once for each kind of wait.
     std::map<std::tuple<uint32_t, uint64_t, uint32_t, bool, size_t>, Cause> made;
     for (size_t ahead = 1; ahead < blocked_.size(); ++ahead) {
       const WaitingJob& job = Job(blocked_[ahead]);
       const bool room = free_.Holds(Room::Of(job.need));
-      // With room the place in line is not said; far back it is said roughly.
+      // If there is room, the position in line is not shown; far back it is shown roughly.
       const size_t place = room ? 0 : std::min<size_t>(ahead, 101);
       Cause& cause = made[{job.need.cpu_millis, job.need.memory_bytes, job.need.gpus,
                            room && head.priority > job.priority, place}];
@@ -211,7 +211,7 @@ class Planner {
   std::vector<Hold> holds_;
   std::vector<RunningJob> started_;
   std::vector<Decision> decisions_;
-  std::vector<size_t> sharing_;  // placed, and to see the GPUs that nobody reserved
+  std::vector<size_t> sharing_;  // placed, and to see the GPUs that no job reserved
   std::vector<size_t> blocked_;  // in line order; the first is the head
 
   Room head_need_;

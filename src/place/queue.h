@@ -1,21 +1,20 @@
-// The queue: who runs next on this machine, and why the others wait. Plan() is
-// pure and deterministic; it keeps nothing between calls. The caller commits
-// what it decides and calls again when something changed.
+// The queue: which job runs next on this machine, and why the others wait. Plan() is pure and
+// deterministic; it keeps nothing between calls. The caller commits its decisions and calls again
+// when something changed.
 //
-// Order: higher priority first, then earlier submission, then id. The first job
-// that does not fit is the head of the line; jobs behind it may start (back-fill)
-// only when that cannot delay it:
-//  - when every running job it waits for has a known latest end, the head has a
+// Order: higher priority first, then earlier submission, then id. The first job that does not fit
+// is the head of the line; jobs after it may start (back-fill) only if that cannot delay it: - when
+// every running job it waits for has a known latest end, the head has a
 //    start time. A later job may start if it surely ends before that time, or
 //    uses only what the head will leave free then;
 //  - otherwise, and when the head was overtaken more than kMaxOvertaken times or
 //    waits longer than kMaxHeadWait, a later job may use only what is free beyond
 //    the head's whole need.
 //
-// GPUs: one that is reserved has one holder. A job that asks for none in particular (`gpus: auto`)
-// reserves none and never waits for one: it gets all that nobody has reserved when it is placed,
-// first those that the fewest such jobs see first. It keeps them in its view; a job that reserves
-// is not held up by it, and takes the GPUs that the fewest such jobs see.
+// GPUs: one that is reserved has one holder. A job that does not ask for a number (`gpus: auto`)
+// reserves none and never waits for one: it sees all GPUs that no job has reserved when it is
+// placed, starting with those that the fewest such jobs see first. It keeps seeing them; it does
+// not block a job that reserves, which takes the GPUs that the fewest such jobs see.
 #pragma once
 
 #include <chrono>
@@ -44,8 +43,8 @@ struct WaitingJob {
   uint32_t attempts = 0;   // so far
   WallTime not_before;     // back-off; 0: none
   Millis hold_limit{0};    // it gives its room back this long after being placed: set-up, time
-                           // limit and stop grace together; 0: not known
-  uint32_t overtaken = 0;  // as the last Decision on it said
+                           // limit and stop grace together; 0: unknown
+  uint32_t overtaken = 0;  // from the last Decision about it
 };
 
 struct RunningJob {
@@ -65,9 +64,9 @@ struct QueueView {
 struct Decision {
   JobId job;
   std::optional<Placement> placement;  // start it now, with this
-  // Else why not: waiting_cpus, waiting_memory, waiting_gpus, waiting_turn,
-  // backoff or never_fits, with amounts in the text. The text moves with the
-  // queue; store a new event when the kind changes, not when the text does.
+  // Otherwise why not: waiting_cpus, waiting_memory, waiting_gpus, waiting_turn, backoff or
+  // never_fits, with amounts in the text. The text changes with the queue; store a new event when
+  // the kind changes, not when the text does.
   Cause wait;
   uint32_t overtaken = 0;  // carry into the next WaitingJob
 };

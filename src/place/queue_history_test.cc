@@ -62,7 +62,7 @@ class History {
     if (Pick(0, 2) == 0) job.need.memory_bytes = Pick(1, all.memory_bytes / kGib) * kGib;
     if (Pick(0, 2) == 0) job.need.gpus = static_cast<uint32_t>(Pick(0, all.gpus));
     job.need.auto_gpus = job.need.gpus == 0 && all.gpus > 0 && Pick(0, 1) == 0;
-    // A few sizes only, so that equal requests meet.
+    // Only a few sizes, so that equal requests occur.
     if (Pick(0, 1) == 0) job.need = {1000, 0, 0, false};
     if (exact_ || Pick(0, 1) == 0) job.hold_limit = std::chrono::minutes(Pick(1, 4) * 10);
     if (!exact_ && Pick(0, 9) == 0) job.not_before = WallTime{view_.now.ms + 60'000};

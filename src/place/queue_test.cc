@@ -275,8 +275,8 @@ TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
   EXPECT_EQ(plan[3].placement->auto_gpus, (Devices{0, 1, 2}));
 }
 
-// Planted bug: counting what is shared as held. Two scripts that asked for nothing would keep the
-// machine's GPUs from everybody who asks.
+// Planted bug: counting shared GPUs as held. Two scripts that asked for nothing would block the
+// GPUs for all others.
 TEST(Queue, AReservationDoesNotWaitForThoseWhoShareAndTakesWhatTheyUseLeast) {
   QueueView view{{Waits(9, 100, 0, 1)}, {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
                  Machine(2, 24, 3), kNow};

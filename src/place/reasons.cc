@@ -14,12 +14,12 @@ constexpr size_t kNamesShown = 2;
 constexpr size_t kAheadShown = 100;
 
 struct Shortage {
-  std::string_view kind;  // of the scarcest; empty when nothing is short
+  std::string_view kind;  // of the scarcest; empty if nothing is short
   std::string text;       // "needs 4 CPUs; 1.5 of 2 free"
 };
 
 std::string Of(std::string_view need, std::string free, std::string_view all) {
-  // "1.5 CPUs" of "2 CPUs": the unit is said once, by the need.
+  // "1.5 CPUs" of "2 CPUs": the unit is shown once, with the need.
   free.resize(free.find(' '));
   return fmt::format("needs {}; {} of {} free", need, free, all.substr(0, all.find(' ')));
 }
@@ -49,7 +49,7 @@ Shortage ShortageOf(const Need& need, const Room& free, const Inventory& all) {
   return shortage;
 }
 
-// To the minute, rounded up, because it stands after "at the latest".
+// To the minute, rounded up, because it follows "at the latest".
 std::string ClockText(WallTime time, WallTime now) {
   const std::string text = Rfc3339(WallTime{time.ms + 59'999});
   const std::string minute = text.substr(11, 5) + " UTC";

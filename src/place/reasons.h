@@ -1,4 +1,4 @@
-// The words for a wait: which resource, how much, and what will end it.
+// The text for a wait: which resource, how much, and what will end it.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@
 
 namespace athanor {
 
-// A running job's hold, known latest ends first, then by id.
+// What a running job holds; known latest ends first, then by id.
 struct Hold {
   const RunningJob* job = nullptr;
-  std::optional<WallTime> ends_by;  // in the future, or not known
+  std::optional<WallTime> ends_by;  // in the future, or unknown
 };
 
 Cause NeverFits(const WaitingJob& job, const Inventory& inventory);
@@ -22,9 +22,9 @@ Cause BackingOff(const WaitingJob& job, WallTime now);
 // The head of the line: what it lacks and whose end gives it.
 Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
                 const std::vector<Hold>& holds, WallTime now);
-// A job behind the head that lacks something itself. `ahead` jobs go before it.
+// A job after the head that lacks something itself. `ahead` jobs are before it.
 Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory, size_t ahead);
-// A job behind the head for which there would be room.
+// A job after the head for which there would be room.
 Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Room& free,
                  const Inventory& inventory);
 

@@ -27,13 +27,13 @@ struct Room {
   Room Plus(const Room& other) const {
     return {cpu_millis + other.cpu_millis, memory_bytes + other.memory_bytes, gpus + other.gpus};
   }
-  // What is left; nothing is less than nothing (the machine may have shrunk under its jobs).
+  // What is left, never below zero (the machine may have become smaller than its jobs).
   Room Minus(const Room& other) const {
     const auto left = [](uint64_t a, uint64_t b) { return a > b ? a - b : 0; };
     return {left(cpu_millis, other.cpu_millis), left(memory_bytes, other.memory_bytes),
             left(gpus, other.gpus)};
   }
-  // What of `other` is not here.
+  // What `other` has and this does not.
   Room MissingFor(const Room& other) const { return other.Minus(*this); }
   bool Shares(const Room& other) const {
     return (cpu_millis > 0 && other.cpu_millis > 0) ||

@@ -1,7 +1,6 @@
-// The catalogue knows instance types by name: what they have and what an hour
-// of them costs. It is a value: made once (built in, plus the user's file), then
-// only read, from any thread. It does not know what a job asks for (`place`
-// resolves that) nor what a job has cost (job/record.h).
+// The catalogue knows instance types by name: what they have and what they cost per hour. It is a
+// value: made once (built in, plus the user's file), then only read, from any thread. It does not
+// know what a job asks for (`place` resolves that) nor what a job has cost (job/record.h).
 #pragma once
 
 #include <cstdint>
@@ -36,8 +35,8 @@ class Catalogue {
  public:
   // The types of catalogue.csv.
   static const Catalogue& Builtin();
-  // The built-in types with the rows of a user's file (same columns) over them:
-  // a known name is replaced, a new one added. kInvalid with file:line.
+  // The built-in types with the rows of a user's file (same columns) added: a known name is
+  // replaced, a new one added. kInvalid with file:line.
   static Result<Catalogue> WithOverrides(std::string_view csv, std::string_view file);
 
   // kNotFound: the hint names the nearest types.

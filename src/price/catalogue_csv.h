@@ -1,4 +1,4 @@
-// Reads the catalogue's file form: one instance type a line, under the header
+// Reads the file form of the catalogue: one instance type per line, under the header
 //
 //   name,cpus,memory_gib,gpu,gpu_count,gpu_mem_gib,price_od,price_spot_mean
 //
@@ -18,14 +18,14 @@
 namespace athanor {
 
 struct CatalogueFile {
-  std::string as_of;                // empty when the file does not say
+  std::string as_of;                // empty if the file does not say
   std::vector<InstanceType> types;  // in the file's order; `source` is filled in
 };
 
 inline constexpr std::string_view kCatalogueHeader =
     "name,cpus,memory_gib,gpu,gpu_count,gpu_mem_gib,price_od,price_spot_mean";
 
-// `file` is only for messages and, when there is no date, for InstanceType::source.
+// `file` is only for messages and, if there is no date, for InstanceType::source.
 Result<CatalogueFile> ParseCatalogueCsv(std::string_view text, std::string_view file);
 
 // The bytes of src/price/catalogue.csv.

@@ -1,5 +1,5 @@
-// What an hour costs, frozen into a PriceTag when a job is submitted. Money is
-// integer millionths: no rounding drifts, no float reaches a sum. Pure.
+// What an hour costs, frozen into a PriceTag when a job is submitted. Money is integer millionths:
+// no rounding errors add up, and no sum uses floats. Pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace athanor {
 
-// What the owner of a machine asks for it; from the server's settings. All zero: free.
+// What the owner of a machine charges for it; from the server's settings. All zero: free.
 struct OwnRates {
   int64_t cpu_hour_micros = 0;  // one CPU
   int64_t gib_hour_micros = 0;  // one GiB of memory
@@ -19,9 +19,9 @@ struct OwnRates {
   bool operator==(const OwnRates&) const = default;
 };
 
-// A job that names a type pays the catalogue's price of it; spot when it is sold so.
+// A job that names a type pays its price in the catalogue; the spot price if there is one.
 PriceTag PriceOfType(const InstanceType& type, bool spot = false);
-// A job by amounts runs on an own machine: the sum of its shares, 0 unless configured.
+// A job with amounts runs on the owner's machine: the sum of its shares, 0 unless configured.
 // Rounded to the nearest millionth; saturates instead of overflowing.
 PriceTag PriceOfAmounts(uint32_t cpu_millis, uint64_t memory_bytes, uint32_t gpus,
                         const OwnRates& rates);

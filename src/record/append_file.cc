@@ -42,7 +42,7 @@ Status AppendAt(const std::string& path, uint64_t at, std::string_view bytes) {
 
 Status AppendAt(UniqueFd& fd, const std::string& path, uint64_t at, std::string_view bytes) {
   struct stat info {};
-  // Without a name the file was removed or replaced behind us.
+  // Without a name, the file was removed or replaced by someone else.
   if (fd && (::fstat(fd.get(), &info) != 0 || info.st_nlink == 0)) fd.reset();
   if (!fd) {
     const int create = at == 0 ? O_CREAT : 0;
@@ -67,7 +67,7 @@ Status AppendAt(UniqueFd& fd, const std::string& path, uint64_t at, std::string_
     if (wrote < 0) {
       if (errno == EINTR) continue;
       const int why = errno;
-      // If this fails as well, the size tells the next AppendAt.
+      // If this fails as well, the next AppendAt sees it by the size.
       [[maybe_unused]] const int cut = ::ftruncate(fd.get(), end);
       return FailWrite(path, why);
     }

@@ -1,4 +1,4 @@
-// For tests only: seeds that are printed, children that are killed, a disk that is full.
+// For tests only: seeds that are printed, children that are killed, a full disk.
 #pragma once
 
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 
 namespace athanor {
 
-// Another one each time; ATHANOR_TEST_SEED repeats a run.
+// A new seed each time; ATHANOR_TEST_SEED repeats a run.
 inline uint64_t TestSeed() {
   const char* given = std::getenv("ATHANOR_TEST_SEED");
   const uint64_t seed = given ? std::strtoull(given, nullptr, 10) : std::random_device{}();
@@ -62,7 +62,7 @@ inline std::vector<uint64_t> KillAfter(
   ::close(ends[1]);
   std::vector<uint64_t> numbers;
   uint64_t number = 0;
-  // Eight bytes are below PIPE_BUF: a number comes whole or not at all.
+  // Eight bytes are less than PIPE_BUF: a number arrives completely or not at all.
   while (::read(ends[0], &number, sizeof(number)) == sizeof(number)) {
     numbers.push_back(number);
     if (numbers.size() == after) ::kill(child, SIGKILL);
@@ -91,7 +91,7 @@ class SmallDisk {
   const std::string& why_not() const { return why_not_; }
   const std::string& path() const { return dir_.path(); }
 
-  // Takes all pages but `pages`, until Free().
+  // Uses all pages except `pages`, until Free().
   void Fill(size_t pages) {
     auto free = FreeBytes(dir_.path());
     ASSERT_TRUE(free);

@@ -1,4 +1,4 @@
-// For tests only: a home with one job of everything, and what must be in a copy of it.
+// For tests only: a home with one job that has everything, and a check of what a copy must contain.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,14 +16,14 @@
 
 namespace athanor {
 
-// As SampleJob, but naming no blob.
+// As SampleJob, but without blobs.
 inline JobRecord BareJob(int number) {
   JobRecord record = SampleJob(number);
   record.spec.source.bundle.clear();
   return record;
 }
 
-// A completed job with source, output, log, metrics, and a secret beside it. Its record.
+// A completed job with source, output, log and metrics, and also a secret. Returns its record.
 inline JobRecord MakeHome(const StoreLayout& home) {
   JobRecord record = BareJob(1);
   EXPECT_TRUE(MakeDirs(home.server()).ok());

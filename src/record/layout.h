@@ -1,4 +1,4 @@
-// Where the stores of one server lie beneath its home. Names only; nothing is made.
+// Where the stores of a server are beneath its home. Names only; nothing is created.
 #pragma once
 
 #include <string>

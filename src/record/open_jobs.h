@@ -1,10 +1,10 @@
-// OpenJobs keeps what a store holds in memory per job: made empty at the first touch, kept while
-// somebody uses it, and dropped, longest idle first, once more than `limit` is kept. A state is
-// never dropped under a user: two states of one job at a time would scan and write the same files
-// without knowing of each other.
+// OpenJobs keeps what a store holds in memory per job: created empty at the first use, kept while
+// it is used, and dropped, longest idle first, when more than `limit` is kept. A state is never
+// dropped while it is used: two states of one job at the same time would scan and write the same
+// files without knowing about each other.
 //
-// Either each idle state counts one, and what is too much is dropped at once; or each counts what
-// `weigh` says, and the owner calls Trim when it may take the time to put things away.
+// Either each idle state counts as one, and the excess is dropped at once; or each counts as
+// `weigh` says, and the owner calls Trim when it has time for that.
 //
 // Threads: safe from any. A State guards its own content.
 #pragma once
@@ -54,7 +54,7 @@ class OpenJobs {
     return TakeLocked(job);
   }
 
-  // Forgets the job now, or as soon as its last user is done.
+  // Drops the job now, or as soon as its last user is done.
   void Drop(JobId job) {
     const std::lock_guard lock(mutex_);
     const auto at = slots_.find(job);
@@ -68,8 +68,8 @@ class OpenJobs {
     return weight_;
   }
 
-  // Until no more than the limit is kept: `relieve(job, state)` makes an idle state lighter, or
-  // says that it may be dropped. It may take long: nobody else waits for it.
+  // Until no more than the limit is kept: `relieve(job, state)` makes an idle state smaller, or
+  // says that it may be dropped. It may take long: nothing waits for it.
   template <class Relieve>  // bool(JobId, State&): true: drop it
   void Trim(Relieve relieve) {
     for (;;) {

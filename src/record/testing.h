@@ -1,4 +1,4 @@
-// What the tests of this room share: a folder that goes away, and plausible jobs.
+// What the tests of this room share: a folder that is removed afterwards, and plausible jobs.
 #pragma once
 
 #include <gtest/gtest.h>

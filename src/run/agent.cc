@@ -55,9 +55,9 @@ namespace {
 
 // How long a successor waits for the status of a supervisor that was being started.
 constexpr int kLaunchWaitMs = 5'000;
-// How long a supervisor that was told to kill its ranks may take to be gone.
+// How long a supervisor may take to end after it was told to kill its ranks.
 constexpr int kEndWaitMs = 10'000;
-// How often an agent that waits for an attempt looks whether there can be one.
+// How often an agent that waits for an attempt checks whether there can still be one.
 constexpr int kSpareLookMs = 2'000;
 
 // Held seconds of an attempt: counted on the monotonic clock from the first agent's
@@ -85,9 +85,9 @@ class HeldClock {
   Millis start_{0};
 };
 
-// No write of the script's was cut short: it had its notice, or ended by itself with 0 or a
-// status of its own choice (save, then exit 75, is how scripts ask for another attempt). Status 1
-// is what an exception ends with, perhaps one in the middle of a save.
+// No write of the script was cut short: it had its notice, or ended by itself with 0 or a status
+// that it chose (save, then exit 75, is how scripts ask for another attempt). Status 1 comes from
+// an exception, perhaps in the middle of a save.
 bool EndedCleanly(const std::optional<ExitRecord>& record) {
   if (!record || record->killed) return false;
   return record->stop_signal == SIGTERM ||
@@ -141,7 +141,7 @@ class Agent {
   void Watch();       // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
-  std::optional<int64_t> StopGrace();  // of the stop that it was told of
+  std::optional<int64_t> StopGrace();  // of the stop that it knows about
   void Wake();
   int WatchTimeout() const;
   void CheckLimits();
@@ -153,8 +153,8 @@ class Agent {
   std::optional<Cause> FailedBefore() const;
 
   std::string dir_;
-  // The contract's tree, from a folder that the script does not see: what it does to its own
-  // folders, also while no agent was there, leads no agent elsewhere.
+  // The contract's tree, from a folder that the script does not see: what the script does to its
+  // own folders, even while no agent was there, cannot lead an agent elsewhere.
   HeldFolder ml_;
   SystemClock clock_;
   AttemptPlan plan_;
@@ -180,8 +180,8 @@ class Agent {
   std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
   bool stop_done_ = false;
   bool hastened_ = false;  // its grace was cut; GUARDED_BY(mutex_)
-  std::optional<bool> waits_for_room_;  // unknown after an earlier agent: said anew
-  std::optional<Millis> kill_at_;  // the grace of the stop is over then
+  std::optional<bool> waits_for_room_;  // unknown after an earlier agent: sent again
+  std::optional<Millis> kill_at_;  // then the grace of the stop is over
   std::atomic<bool> fenced_{false};
   std::atomic<bool> leaving_{false};
 };
@@ -198,7 +198,7 @@ void Agent::StartShipping() {
   commands_ = std::thread([this] { ListenForCommands(); });
 }
 
-// Before any thread may tell of a fence, and before the script gets its environment.
+// Before any thread can report a fence, and before the script gets its environment.
 void Agent::StartTracking() {
   auto& env = plan_.spec.env;
   const auto token = env.find("MLFLOW_TRACKING_TOKEN");
@@ -210,7 +210,7 @@ void Agent::StartTracking() {
   options.page = plan_.url;
   auto started = MlflowProxy::Start(std::move(options));
   if (!started) {
-    // The script reaches the server all the same, as long as that is there.
+    // The script still reaches the server, as long as it is there.
     log_.Log(LogLevel::kError, "MLflow calls are not kept", {{"why", started.error().what}});
     if (!plan_.url.empty()) env["MLFLOW_TRACKING_URI"] = plan_.url;
     return;
@@ -219,7 +219,7 @@ void Agent::StartTracking() {
   env["MLFLOW_TRACKING_URI"] = mlflow_->url();
 }
 
-// A long poll of its own, so that a stop arrives at once and not with the next report.
+// A separate long poll, so that a stop arrives at once and not with the next report.
 void Agent::ListenForCommands() {
   auto endpoint = Endpoint::Parse(plan_.server);
   if (!endpoint) return;
@@ -228,7 +228,7 @@ void Agent::ListenForCommands() {
   int failures = 0;
   while (!leaving_ && !fenced_) {
     HttpCall call;
-    // While a stop is carried out only a shorter one is news.
+    // While a stop is in progress, only a shorter one is news.
     const auto stopping = StopGrace();
     if (stopping && *stopping <= 0) return;
     call.target = "/agent/v1/commands" +
@@ -248,7 +248,7 @@ void Agent::ListenForCommands() {
       failures = 0;
       auto frames = DecodeReply(reply->body);
       for (size_t i = 0; frames && i < frames->size(); ++i) OnCommand((*frames)[i]);
-      // A server that tells the same again would be asked without end.
+      // A server that repeats the same command would be asked without end.
       if (!stopping || StopGrace() != stopping) continue;
     }
     failures = std::min(failures + 1, 6);
@@ -309,8 +309,8 @@ void Agent::KillScript() {
   if (pidfd_) (void)KillAllNow(pidfd_.get()).ok();
 }
 
-// Nobody would ever read what an attempt without a folder has done. It ends as if another had
-// taken over; whatever that waits for, a server that is gone too for one, it does not wait long.
+// No one would ever read the results of an attempt without a folder. It ends as if another attempt
+// had taken over; it does not wait long for anything, such as a server that is gone, too.
 FolderWatch::Options Agent::EndWithFolder() {
   return {dir_,
           [this] {
@@ -348,8 +348,8 @@ bool Agent::Adopt() {
     pidfd_ = std::move(found->pidfd);
     supervisor_pid_ = found->status.pid;
   }
-  // Found or not: it was started once and never will be again. Reported anew, in
-  // case the server never heard of it.
+  // Found or not: it was started once and never will be again. Reported again, in case the server
+  // never heard about it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
   FollowScript(*shipper_, dir_, ml_, plan_);
   if (auto status = shipper_->FollowSpool(0, ml_ / kOwnFolder / SpoolName(0)); !status) {
@@ -380,7 +380,7 @@ Status Agent::Launch() {
   packages_ = prepared.packages;
   params_.Watch(plan_.spec, Path(attempt_dir::kMl));
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
-  // A script that gets no cgroup of its own would stay in ours.
+  // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
   auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
   if (!launched) return Fail(launched.error());
@@ -390,14 +390,14 @@ Status Agent::Launch() {
     supervisor_pid_ = launched->pid;
   }
   waits_for_room_ = false;
-  // The script is on its way; what follows costs it nothing.
+  // The script is starting; what follows does not delay it.
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   FollowScript(*shipper_, dir_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
-  // The plan in memory may go once the supervisor has started its ranks, or has ended.
+  // The plan in memory can be released when the supervisor has started its ranks, or has ended.
   ::pollfd ready{launched->ready.get(), POLLIN, 0};
   ::poll(&ready, 1, kLaunchWaitMs);
   ::unlink(prepared.plan_path.c_str());
@@ -405,7 +405,7 @@ Status Agent::Launch() {
   return Ok();
 }
 
-// Rules and hangs are looked at once a second; limits when they are due.
+// Rules and hangs are checked once per second; limits when they are due.
 int Agent::WatchTimeout() const {
   int64_t timeout = 1'000;
   const auto now = clock_.Monotonic();
@@ -431,14 +431,14 @@ void Agent::CheckLimits() {
                     std::to_string(2 * limit.count() / 1000) + "s",
                 ""});
   }
-  // The supervisor has the job's own grace; this stop's may be shorter.
+  // The supervisor has the job's own grace; the grace of this stop may be shorter.
   if (kill_at_ && clock_.Monotonic() >= *kill_at_) {
     kill_at_.reset();
     (void)KillAllNow(pidfd_.get()).ok();
   }
 }
 
-// Neither the script nor anybody who looks at it could tell why it stands still.
+// Otherwise neither the script nor anyone who looks at it could tell why it stands still.
 void Agent::TellOfFullDisk() {
   const bool waits = WaitsForRoom(supervisor_pid_.load());
   if (waits_for_room_ == waits) return;
@@ -502,8 +502,8 @@ void Agent::CarryOutStop() {
   if (!status) log_.Log(LogLevel::kWarning, "stop", {{"why", status.error().what}});
 }
 
-// The script's own words about its end, without secrets. One that the text's limit cuts
-// in two is held back by the scrubber, so only a text below it gives all it has.
+// The script's own message about its end, without secrets. The scrubber holds back a secret that
+// the limit cuts in two, so only a text below the limit is complete.
 std::string Agent::FailureWords() {
   auto text = FailureText(ml_);
   Scrubber scrubber(patterns_);  // not the gate: an open end must stay away
@@ -512,7 +512,7 @@ std::string Agent::FailureWords() {
   return out;
 }
 
-// Each of the outputs is kept for itself: what cannot be had of one does not cost the others.
+// Each output is stored separately: a failure of one does not cost the others.
 void Agent::Upload(UploadedFrame& uploaded) {
   const auto failed = [&](const Error& error) {
     uploaded.failure = {"upload_failed", "outputs could not be kept: " + error.what, error.hint,
@@ -548,18 +548,18 @@ int Agent::Finish() {
   if (auto text = ReadFile(Path(attempt_dir::kExit))) {
     if (auto record = ParseExit(*text)) ending.record = std::move(*record);
   }
-  // It ended by itself, so what it printed found room between two looks.
+  // It ended by itself, so its output found room between two checks.
   if (waits_for_room_ == true && ending.record && !ending.record->killed &&
       ending.record->stop_signal == 0) {
     TellOfFullDisk();
   }
   // Before anything waits for the server: checkpoints do not need it.
   if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
-  // What the script logged belongs to an attempt that lives.
+  // What the script logged belongs to an attempt that is still alive.
   if (mlflow_) mlflow_->Drain();
   shipper_->Drain();
   if (fenced_) return Leave({});
-  // The raw streams may hold secrets; what is scrubbed of them is at the server now.
+  // The raw streams may contain secrets; the scrubbed bytes are at the server now.
   (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
   ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
   ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
@@ -574,7 +574,7 @@ int Agent::Finish() {
   ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
-  // A script that broke before it could ask has other worries.
+  // A script that failed before it could read them has other problems.
   const auto unread = exit.code == 0 || ending.stop ? params_.Find(plan_.spec, ml_) : Unread{};
   if (!unread.names.empty()) {
     shipper_->Send(NoteFrame{UnreadNote(plan_.spec, unread.names, unread.sure)});
@@ -589,10 +589,10 @@ int Agent::Finish() {
   return Leave({});
 }
 
-// Says goodbye; a cause with a kind is a set-up that failed.
+// Reports the end; a cause with a kind means that the set-up failed.
 int Agent::Leave(const Cause& cause) {
   if (!cause.kind.empty() && !fenced_) {
-    // Kept before it is said: should the word arrive after our death, it is still true.
+    // Stored before it is reported: if the report arrives after our death, it is still true.
     (void)ReplaceFile(Path(attempt_dir::kPrepareFailed), EncodeReport({PrepareFailedFrame{cause}}))
         .ok();
     shipper_->Send(PrepareFailedFrame{cause});
@@ -602,11 +602,11 @@ int Agent::Leave(const Cause& cause) {
   Wake();
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
-  mlflow_.reset();  // nobody tells it of a fence any more
+  mlflow_.reset();  // it is not told about a fence any more
   return 0;
 }
 
-// What an earlier agent of this attempt said when it could not prepare it.
+// What an earlier agent of this attempt reported when it could not prepare it.
 std::optional<Cause> Agent::FailedBefore() const {
   const auto kept = ReadFile(Path(attempt_dir::kPrepareFailed));
   if (!kept) return std::nullopt;

@@ -83,7 +83,7 @@ std::string OwnDir(const std::string& point, const std::string& mount_root, std:
     path = path.substr(mount_root.size());
   }
   while (!path.empty() && path.back() == '/') path.pop_back();
-  // "/../x" lies outside of what our cgroup namespace shows.
+  // "/../x" is outside of what our cgroup namespace shows.
   if (path.empty() || StartsWith(path + "/", "/../")) return point;
   return point + path;
 }
@@ -126,8 +126,8 @@ CgroupDriver CgroupDriver::Detect(const std::string& root) {
     if (mount.type == "cgroup2") {
       SetOwnDir(hierarchy, mount.root, OwnPath(cgroup, ""));
       hierarchy.controllers = Offered(hierarchy.own_dir);
-      // What a session's cgroup was not given the root may still have, for those who may
-      // make cgroups there.
+      // The root may still have controllers that a session's cgroup was not given, if we may make
+      // cgroups there.
       auto above = Offered(hierarchy.mount_point);
       if (LacksKnown(hierarchy.controllers, above) &&
           ::access((hierarchy.mount_point + "/cgroup.subtree_control").c_str(), W_OK) == 0) {
@@ -173,8 +173,8 @@ const CgroupHierarchy* CgroupDriver::Unified() const {
 
 Status CgroupDriver::Make(const CgroupHierarchy& hierarchy, const std::string& dir,
                           const std::vector<std::string>& controllers) {
-  // From our own downwards: v2 gives controllers on by the parent's
-  // cgroup.subtree_control, so each parent is told before its child is made.
+  // From our own downwards: v2 passes controllers on through the parent's cgroup.subtree_control,
+  // so each parent is changed before its child is created.
   std::vector<std::string> chain;
   for (std::string at = dir; at.size() >= hierarchy.own_dir.size(); at = ParentOf(at)) {
     chain.push_back(at);
@@ -259,7 +259,7 @@ Status CgroupDriver::Kill(const std::string& dir) {
     for (int pid : *pids) {
       if (!atomic) (void)::kill(pid, SIGKILL);
     }
-    // The dead leave the list only when they are through exit(2).
+    // Dead processes leave the list only when they are through exit(2).
     std::this_thread::sleep_for(milliseconds(round < 10 ? 1 : 20));
   }
   return Fail(ErrorCode::kTimeout, "processes of cgroup " + dir + " do not end");

@@ -15,15 +15,15 @@ namespace {
 
 constexpr uint64_t kCpuPeriodUs = 100'000;
 constexpr uint64_t kLeastQuotaUs = 1'000;  // the kernel's
-// v1 looks at memory + swap first and counts nothing when that is what is
-// full; a little more there makes memory.failcnt count.
+// v1 checks memory + swap first and counts nothing if that is full; a little more there makes
+// memory.failcnt count.
 constexpr uint64_t kSwapSlack = 1 << 20;
 
 bool Contains(const std::vector<std::string>& list, std::string_view item) {
   return std::find(list.begin(), list.end(), item) != list.end();
 }
 
-// Why a person does not get a limit, and what then.
+// Why a user does not get a limit, and what happens then.
 std::string Consequence(std::string_view controller) {
   if (controller == "memory") return "memory limit: off, the job may use all memory";
   if (controller == "cpu") return "CPU limit: off, the job may use all cores";
@@ -46,8 +46,8 @@ Status SetMemory(const CgroupJoin& join, const CgroupLimits& limits) {
     }
     return Ok();
   }
-  // v1 keeps limit <= memsw at every moment: raise memsw out of the way first
-  // when the same attempt is prepared again with more.
+  // v1 keeps limit <= memsw at every moment: raise memsw first if the same attempt is prepared
+  // again with more.
   const bool swap = Exists(JoinPath(join.dir, "memory.memsw.limit_in_bytes"));
   if (swap) (void)CgroupDriver::Write(join.dir, "memory.memsw.limit_in_bytes", "-1");
   ATHANOR_CHECK_OK(CgroupDriver::Write(join.dir, "memory.limit_in_bytes", bytes));
@@ -78,8 +78,8 @@ Status SetOne(const CgroupJoin& join, std::string_view controller, const CgroupL
   return Ok();
 }
 
-// With real-time group scheduling a v1 cpu cgroup takes a real-time process only if it has
-// a real-time budget, and a new one has none. Ours would have to come out of our parent's.
+// With real-time group scheduling a v1 cpu cgroup takes a real-time process only if it has a
+// real-time budget, and a new one has none. Ours would have to be taken from our parent's.
 bool RefusesRealTime(const CgroupJoin& join) {
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
   if (join.version != 1 || (policy != SCHED_FIFO && policy != SCHED_RR)) return false;
@@ -87,9 +87,9 @@ bool RefusesRealTime(const CgroupJoin& join) {
   return budget && *budget == 0;
 }
 
-// v2 refuses to give controllers on from a cgroup that holds processes itself.
-// Root goes below the root cgroup, which is exempt; one who was given its
-// cgroup (it owns the directory) moves everyone in it to a leaf.
+// v2 refuses to pass controllers on from a cgroup that contains processes. Root goes below the root
+// cgroup, which is exempt; a user who was given its cgroup (and owns the directory) moves all
+// processes in it to a leaf.
 Status MakeUnified(CgroupHierarchy hierarchy, const std::string& name,
                    const std::vector<std::string>& controllers, std::string* dir) {
   *dir = hierarchy.own_dir + "/athanor/" + name;

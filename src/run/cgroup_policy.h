@@ -1,7 +1,7 @@
-// What limits an attempt gets, and what is said when it cannot have them. An
-// attempt's cgroups lie below our own, at athanor/<attempt> of each hierarchy
-// that holds a needed controller, so limits laid on us from outside hold for
-// the attempt too. Nothing here fails: what is not possible ends up in `off`.
+// Which limits an attempt gets, and what is reported if it cannot have them. An attempt's cgroups
+// are below our own, at athanor/<attempt> of each hierarchy that has a needed controller, so limits
+// that are set on us from outside also apply to the attempt. Nothing here fails: what is not
+// possible ends up in `off`.
 #pragma once
 
 #include <cstdint>
@@ -24,29 +24,30 @@ struct CgroupLimits {
 struct AttemptCgroup {
   std::vector<CgroupJoin> joins;  // for SupervisorPlan::cgroups
   std::vector<std::string> off;   // "memory limit: ...; the job may use all of it"
-  std::vector<std::string> lacks;  // controllers whose limit is not held, or whose count not kept
+  std::vector<std::string> lacks;  // controllers without a working limit or count
 
   bool Lacks(std::string_view controller) const;
   // The directory that has a controller and its version; null: none.
   const CgroupJoin* Find(std::string_view controller) const;
 };
 
-// `name` is one path component. Calling it again for the same attempt gives
-// the same directories with the new limits.
+// `name` is one path component. Calling it again for the same attempt returns the same directories
+// with the new limits.
 AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string& name,
                                    const CgroupLimits& limits);
-// The same directories after an agent's restart, as the plan kept them.
+// The same directories after a restart of the agent, as stored in the plan.
 AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan);
 
-// One line on what the job asked for and no cgroup holds, for the start of a job: "memory 4 GiB
-// held by a watch (no cgroup for this user); CPUs not limited". Empty: it has all it asked for.
+// One line about what the job asked for and no cgroup enforces, for the start of a job: "memory 4
+// GiB held by a watch (no cgroup for this user); CPUs not limited". Empty: it has all it asked for.
 std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked);
-// What would be said of a job that asks for all. For `ath check`: makes no cgroup and moves nobody.
+// What would be reported for a job that asks for everything. For `ath check`: creates no cgroup and
+// moves no process.
 std::string LimitsHere(const CgroupDriver& driver);
 
-// Kills everything in it; succeeds when it is already gone.
+// Kills everything in it; succeeds if it is already gone.
 Status KillAttemptCgroup(const AttemptCgroup& cgroup);
-// After the supervisor ended. Also removes the folder `athanor` when it was the last.
+// After the supervisor ended. Also removes the folder `athanor` if it was the last.
 Status RemoveAttemptCgroup(const AttemptCgroup& cgroup);
 
 }  // namespace athanor

@@ -29,7 +29,7 @@ Result<Tool> FindTool(const EnvironmentOptions& options) {
                    ""});
 }
 
-// Records are <name>-<version>-<build>.json; pip's own packages are found as ever.
+// Records are <name>-<version>-<build>.json; pip's own packages are found as usual.
 std::string CondaPackages(const std::string& dir) {
   std::string text;
   const auto records = ListDir(JoinPath(dir, "conda-meta"));
@@ -65,7 +65,7 @@ Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
     if (tool.name != "micromamba") {
       return installer.Run({tool.path, "env", "create", "--prefix", dir, "--file", file});
     }
-    // Unset, it would keep its packages in a folder of its choice in the home.
+    // If unset, it would store its packages in a folder of its choice in the home.
     return installer.Run({tool.path, "create", "--yes", "--root-prefix",
                           JoinPath(options.cache_dir, "mamba"), "--prefix", dir, "--file", file});
   };
@@ -78,7 +78,7 @@ Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
   out.variables["PATH"] = found->dir + "/bin:" + PathOf(options.base);
   out.variables["CONDA_PREFIX"] = found->dir;
   out.variables["CONDA_DEFAULT_ENV"] = found->dir;
-  // Python takes an empty one for none.
+  // Python treats an empty one as unset.
   for (const std::string name : {"PYTHONHOME", "VIRTUAL_ENV"}) {
     if (options.base.contains(name)) out.variables[name] = "";
   }

@@ -1,5 +1,4 @@
-// Environments from a conda file, made by whichever of micromamba, mamba and conda
-// this machine has.
+// Environments from a conda file, built by micromamba, mamba or conda, whichever this machine has.
 #pragma once
 
 #include "base/result.h"
@@ -8,7 +7,7 @@
 
 namespace athanor {
 
-// kNotFound: none of the three is there.
+// kNotFound: this machine has none of the three.
 Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
                                                const EnvironmentOptions& options);
 

@@ -58,7 +58,7 @@ Sorted HyperParameters(const JobSpec& spec) {
   return all;
 }
 
-// Of the platform's parameters those that the toolkit itself has no use for.
+// The platform's parameters that the toolkit itself does not use.
 Sorted FrameworkParams(const JobSpec& spec) {
   static constexpr std::string_view kToolkits[] = {
       "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
@@ -75,7 +75,7 @@ Sorted FrameworkParams(const JobSpec& spec) {
   return all;
 }
 
-// What the script finds behind its own name in argv.
+// What the script gets after its own name in argv.
 Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
   Sorted args = Sorted::array();
   const auto script = std::find_if(
@@ -86,14 +86,14 @@ Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
   const auto command = SubstituteCommand(spec, [&paths](std::string_view name) {
     return std::optional(paths.inside + "/input/data/" + std::string(name));
   });
-  if (!command) return args;  // said when the script is started
+  if (!command) return args;  // reported when the script is started
   for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
     args.push_back((*command)[at]);
   }
   return args;
 }
 
-// Where AWS clients of the script think they are.
+// The region and account that AWS clients of the script see.
 std::string RegionOf(const std::map<std::string, std::string>& env) {
   for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
     if (const auto found = env.find(name); found != env.end() && !found->second.empty()) {
@@ -232,7 +232,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_USER_ARGS"] = UserArgs(spec, paths).dump();
   env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
   env["SM_MODULE_NAME"] = ModuleName(spec);
-  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework's stands between
+  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework is in between
   env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
   env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
@@ -373,14 +373,14 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   if (spec.checkpoints.every.count() > 0) {
     env["ATHANOR_CHECKPOINT_EVERY_MS"] = std::to_string(spec.checkpoints.every.count());
   }
-  // So that athanor.checkpoint leaves no more files than are kept. Where files are kept in place it
+  // So that athanor.checkpoint leaves no more files than are kept. If files stay in place, it
   // cannot know which of them are the best.
   if (spec.checkpoints.store != "shared" || spec.checkpoints.keep_best == 0) {
     env["ATHANOR_CHECKPOINT_KEEP"] = std::to_string(std::max(spec.checkpoints.keep_last, 1u));
   }
   if (!plan.python_path.empty()) {
     auto& path = env["PYTHONPATH"];
-    // `site` first: its sitecustomize passes on to the one it hides.
+    // `site` first: its sitecustomize runs the one that it hides.
     const std::string ours = plan.python_path + "/site:" + plan.python_path;
     path = path.empty() ? ours : ours + ":" + path;
   }

@@ -20,7 +20,7 @@ Sorted Channels(const Sorted& request) {
   Sorted config = Sorted::object();
   if (!request.contains("InputDataConfig")) return config;
   for (const auto& channel : request["InputDataConfig"]) {
-    // File whatever was asked: that is how the data lies there.
+    // File, whatever was requested: that is how the data is provided.
     Sorted one = {{"TrainingInputMode", "File"},
                   {"S3DistributionType", "FullyReplicated"},
                   {"RecordWrapperType", channel.value("RecordWrapperType", "None")}};

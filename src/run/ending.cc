@@ -87,7 +87,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {
     exit.notice_ms = ending.record->stop_to_end_ms;
     exit.saved_ms = ending.saved_ms;
-    // After a signal of ours status 0 is a tidy exit, not the end of the work.
+    // After our signal, status 0 is a clean exit, not the end of the work.
     if (cause.kind == "completed" && !exit.done_called) cause = ending.stop->cause;
   }
   exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);

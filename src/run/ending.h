@@ -15,8 +15,8 @@ namespace athanor {
 
 struct Ending {
   const AttemptPlan* plan = nullptr;
-  std::optional<ExitRecord> record;  // none: supervisor and script vanished together
-  std::optional<StopFrame> stop;     // asked for by the server or the time limit
+  std::optional<ExitRecord> record;  // none: supervisor and script disappeared together
+  std::optional<StopFrame> stop;     // requested by the server or the time limit
   std::string stdout_tail;
   std::string stderr_tail;
   std::string failure_text;  // of output/failure

@@ -21,7 +21,7 @@ using SteadyClock = std::chrono::steady_clock;
 
 bool IsHost(const EnvironmentSpec& asked) { return asked.base.empty() || asked.base == "host"; }
 
-// Most of this is refused at submit; a job may come another way.
+// Most of this is refused at submit; a job may come in another way.
 Status RefuseWhatCannotBe(const JobSpec& spec) {
   const auto refuse = [](std::string why, std::string hint) {
     return NotBuilt({ErrorCode::kInvalid, "", std::move(hint), std::move(why), "", ""});
@@ -80,9 +80,9 @@ class Venv {
     out.cached = !found.built;
     out.variables["PATH"] = found.dir + "/bin:" + PathOf(options_.base);
     out.variables["VIRTUAL_ENV"] = found.dir;
-    // What the system has, not what a user installed beside it.
+    // What the system has, not what a user installed in addition.
     if (over_system()) out.variables["PYTHONNOUSERSITE"] = "1";
-    // Python takes an empty one for none.
+    // Python treats an empty one as unset.
     if (options_.base.contains("PYTHONHOME")) out.variables["PYTHONHOME"] = "";
     auto sites = SitesUnder(found.dir);
     sites.insert(sites.end(), system_sites_.begin(), system_sites_.end());
@@ -113,7 +113,7 @@ class Venv {
     make.push_back(dir);
     ATHANOR_CHECK_OK(installer.Run(make));
     const auto python = JoinPath(dir, "bin/python");
-    // Putting pip in takes seconds; over the system's packages it mostly is there.
+    // Installing pip takes seconds; with the system's packages it is mostly there.
     const bool has_pip =
         over_system() &&
         (asked_.requirements.empty() ||
@@ -145,8 +145,8 @@ class Venv {
   Requirements requirements_;
 };
 
-// The host's packages, but with `python` meaning another interpreter. A link would
-// not do: through it, a venv's interpreter forgets its venv.
+// The host's packages, but with `python` meaning another interpreter. A link does not work: through
+// it, the interpreter of a venv does not find its venv.
 Result<BuiltEnvironment> ChooseInterpreter(const EnvironmentSpec& asked,
                                            const EnvironmentOptions& options) {
   ATHANOR_TRY(const auto interpreter, FindInterpreter(asked.python, false, options.base));

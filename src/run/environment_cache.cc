@@ -47,14 +47,15 @@ Result<UniqueFd> Lock(const CacheRequest& request, const std::string& home) {
   return lock;
 }
 
-// Found and marked as used now, in one: what is marked is not swept away.
+// Finds it and marks it as used now, in one step: what is marked is not removed by a sweep.
 std::string Use(const std::string& home) {
   auto dir = Finished(home);
   if (dir.empty()) return dir;
   return ::utimensat(AT_FDCWD, JoinPath(home, "current").c_str(), nullptr, 0) == 0 ? dir : "";
 }
 
-// Without waiting: whoever builds or sweeps it holds the lock, and then it is not there.
+// Without waiting: the process that builds or removes it holds the lock, and then it does not
+// exist.
 std::string UseAtOnce(const std::string& home) {
   const UniqueFd lock(::open(JoinPath(home, "lock").c_str(), O_RDONLY | O_CLOEXEC));
   return lock && ::flock(lock.get(), LOCK_SH | LOCK_NB) == 0 ? Use(home) : "";
@@ -68,7 +69,7 @@ void RemoveLeftovers(const std::string& home) {
   }
 }
 
-// After a power cut, what `current` names must be whole.
+// After a power cut, what `current` names must be complete.
 Status SyncDisk(const std::string& dir) {
   ATHANOR_TRY(const auto fd, OpenDir(dir));
   return ::syncfs(fd.get()) == 0 ? Ok() : FailErrno("sync " + dir, errno);
@@ -105,7 +106,7 @@ Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unus
   for (const auto& key : keys) {
     const auto home = JoinPath(envs, key);
     const UniqueFd lock(::open(JoinPath(home, "lock").c_str(), O_RDWR | O_CLOEXEC));
-    // One that is being built or taken into use is no matter for now.
+    // One that is being built or taken into use is skipped for now.
     if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) continue;
     struct stat used {};
     if (::stat(JoinPath(home, "current").c_str(), &used) != 0) continue;
@@ -116,7 +117,7 @@ Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unus
     ++swept.removed;
     swept.bytes += TreeBytes(home);
     if (dry_run) continue;
-    // The commit point first: half an environment is none.
+    // The commit point first: half an environment does not count.
     ATHANOR_CHECK_OK(RemoveTree(JoinPath(home, "current")));
     RemoveLeftovers(home);
   }

@@ -5,9 +5,9 @@
 //                                 tells when it was last used
 //   <cache>/envs/<key>/<build>/   the environment
 //
-// Programs in an environment know their own path, so a build is made where it stays
-// and each has a folder of its own: an installer that outlives its killed agent
-// writes into a folder that nobody uses, which the next builder removes.
+// Programs in an environment know their own path, so an environment is built where it stays, and
+// each build has its own folder: an installer that outlives its killed agent writes into a folder
+// that is not used, which the next builder removes.
 //
 // Threads: safe from any thread and process. A finished build is never changed here.
 #pragma once
@@ -36,9 +36,9 @@ struct CacheRequest {
   std::function<bool()> cancelled;
 };
 
-// The environment of that key; when there is none, `build` makes it in the folder it
-// is given, which does not exist yet. Of several callers one builds, the others wait.
-// kCancelled; otherwise errors of `build` (nothing is left of it) and of files.
+// The environment of that key; if there is none, `build` creates it in the given folder, which does
+// not exist yet. Of several callers one builds, the others wait. kCancelled; otherwise errors of
+// `build` (nothing is left of it) and of files.
 Result<CachedEnvironment> FindOrBuild(const CacheRequest& request,
                                       const std::function<Status(const std::string& dir)>& build);
 
@@ -47,13 +47,13 @@ struct CacheSwept {
   uint64_t bytes = 0;
   uint64_t kept = 0;
 };
-// Removes environments that no job was given since then. The caller sees to it that no job
-// which was given one earlier still runs.
+// Removes environments that no job was given since then. The caller makes sure that no job that got
+// one earlier is still running.
 Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unused_since,
                                      bool dry_run);
 int64_t MillisOf(const timespec& time);
-// Of the files below a folder, without those names right in it that are left out; what cannot be
-// read counts nothing.
+// Size of the files below a folder, except names directly in it that are left out; what cannot be
+// read does not count.
 uint64_t TreeBytes(const std::string& path, const std::vector<std::string>& leave = {});
 
 }  // namespace athanor

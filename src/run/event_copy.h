@@ -1,8 +1,7 @@
-// EventCopy writes the kept copy of an event file: the records that are whole in the script's file,
-// one after the other, as they left the gate. A new agent reads the script's file from its begin
-// again, so what the copy has is passed over: by number, since a record may have another length
-// than the script's.
-// Threads: one. What a full disk did not take waits for the next Flush.
+// EventCopy writes the stored copy of an event file: the complete records of the script's file, one
+// after the other, after secrets were removed. A new agent reads the script's file from the
+// beginning again and skips what the copy has: by number, because a record may have another length
+// than the script's. Threads: one. What did not fit on a full disk waits for the next Flush.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +15,7 @@ namespace athanor {
 
 class EventCopy {
  public:
-  // Goes on with the copy at `path` if there is one; a torn end is cut off.
+  // Continues the copy at `path` if there is one; a torn end is cut off.
   static Result<EventCopy> Open(const std::string& path);
 
   void Add(std::string_view payload);
@@ -26,7 +25,7 @@ class EventCopy {
   explicit EventCopy(UniqueFd fd) : fd_(std::move(fd)) {}
 
   UniqueFd fd_;
-  uint64_t passed_ = 0;  // records that are there and will come again
+  uint64_t passed_ = 0;  // records that exist and will come again
   uint64_t size_ = 0;
   std::string buffer_;
 };

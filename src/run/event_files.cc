@@ -74,7 +74,7 @@ class Finder {
   }
 
   std::vector<std::string> found;
-  std::vector<std::string> configs;  // of embeddings, which lie beside event files
+  std::vector<std::string> configs;  // of embeddings, which are next to event files
 
  private:
   static bool Skipped(const std::string& name, int depth) {
@@ -191,7 +191,7 @@ void EventFiles::Look() {
     if (!followed) Follow(path);
   }
   for (const auto& path : finder.configs) {
-    // Its run is the one whose event files lie beside it; until there is one, it waits.
+    // Its run is the one whose event files are next to it; until there is one, it waits.
     const auto sub_run = sub_runs_.find(FolderOf(path));
     if (sub_run == sub_runs_.end()) continue;
     if (auto kept = projector_.Keep(root->get(), path, sub_run->second); !kept) {
@@ -219,7 +219,7 @@ void EventFiles::Follow(const std::string& path) {
   if (number == numbers_.end()) {
     // On disk before anything is sent under this number.
     UniqueFd index(::open(options_.index.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    // Behind a line that was cut short, this one would be lost too.
+    // After a line that was cut short, this one would be lost, too.
     if (!index || !WriteAll(index.get(), "\n" + sub_run->second + "\t" + path + "\n")) return;
     number = numbers_.emplace(path, static_cast<uint32_t>(numbers_.size())).first;
   }
@@ -286,7 +286,7 @@ void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
 bool EventFiles::Read(size_t most, std::vector<Found>& found) {
   bool more = false;
   for (auto& file : files_) {
-    // What cannot be kept is read no further: it stays in the script's file, until there is room.
+    // What cannot be stored is not read further: it stays in the script's file until there is room.
     if (file->broken || !Keep(*file)) continue;
     if (found.size() >= most) return true;
     auto read = file->reader.Poll(

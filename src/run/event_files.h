@@ -1,20 +1,20 @@
-// EventFiles finds the event files (TensorBoard's) that a script writes anywhere below its own
-// folders, keeps them with the job, and reads their scalars as they grow. All files of an attempt
-// are one run. A file's folder is its sub-run, which stands before its tags ("val/loss"):
+// EventFiles finds the TensorBoard event files that a script writes anywhere below its own folders,
+// stores them with the job, and reads their scalars as they grow. All files of an attempt are one
+// run. A file's folder is its sub-run, which is put before its tags ("val/loss"):
 //
 //   - the first folder with event files is the run itself: no prefix
 //   - a folder below it: the path from there; folders named by a time are left out
 //   - train, val, validation, eval, test, dev: that name, wherever it lies
 //   - any other folder: its own name
 //
-// A point is numbered by its place in its file, and a file by the order in which it was found,
-// which is kept: an agent that starts anew makes the same numbers.
+// A point is numbered by its position in its file, and a file by the order in which it was found,
+// which is stored: a restarted agent makes the same numbers.
 //
-// What is kept is a copy of each whole record, without secrets.
+// What is stored is a copy of each complete record, without secrets.
 //
-// Not followed: links, files older than the script's start (they came with the source, the data
-// or a checkpoint), and what lies below input/.
-// Threads: one. It looks for new files about once a second, and less often where that takes long.
+// Not followed: links, files older than the script's start (they came with the source, the data or
+// a checkpoint), and files below input/. Threads: one. It looks for new files about once per
+// second, and less often if that takes long.
 #pragma once
 
 #include <cstdint>
@@ -55,10 +55,10 @@ class EventFiles {
   explicit EventFiles(Options options);
   ~EventFiles();
 
-  // Reads what is new, until about `most` points were found. `last`: the script is gone, so look
-  // once more for files and bring everything to an end.
+  // Reads what is new, until about `most` points were found. `last`: the script has ended, so look
+  // for files one last time and finish everything.
   void Poll(Millis now, bool last, size_t most, std::vector<Found>& found);
-  // After Poll(last): nothing more will come.
+  // After Poll(last): nothing more will follow.
   bool finished() const { return finished_; }
 
   // The sub-run of a folder, given those known so far, by path; see above.

@@ -65,12 +65,12 @@ Result<std::string> EventKeeper::PlaceFor(uint32_t number, const std::string& su
     }
   }
   ATHANOR_CHECK_OK(MakeDirs(sub_run.empty() ? dir_ : JoinPath(dir_, sub_run), 0755));
-  // Another file may have the name: one of an earlier attempt, or of a folder that is named by
-  // a time, which is left out.
+  // Another file may have the name: one of an earlier attempt, or of a folder that is named by a
+  // time, which is left out.
   auto kept = name;
   if (Exists(JoinPath(dir_, below(kept)))) kept += fmt::format(".attempt-{}", attempt_);
   if (Exists(JoinPath(dir_, below(kept)))) kept += fmt::format(".{}", number);
-  // Listed first: a file without a list would count for no attempt.
+  // Listed first: a file without an entry would belong to no attempt.
   ATHANOR_TRY(const auto list, OpenPart(JoinPath(dir_, kList), O_WRONLY | O_CREAT | O_APPEND));
   ATHANOR_CHECK_OK(
       WriteAll(list.get(), fmt::format("{}\t{}\t{}\n", attempt_, below(kept), number)));
@@ -124,7 +124,7 @@ Status EventKeeper::Part(const std::string& path, uint32_t attempt, const StepCu
     ATHANOR_CHECK_OK(WriteAll(abandoned.get(), bytes));
   }
   ATHANOR_CHECK_OK(SplitByStep(from->get(), cuts, kept.get(), abandoned.get()));
-  // The branch first: after a crash in between it is there twice, never nowhere.
+  // The branch first: after a crash in between, it exists twice, never not at all.
   if (std::rename(branch_part.c_str(), branch.c_str()) != 0) return FailErrno(branch, errno);
   if (std::rename(kept_part.c_str(), main.c_str()) != 0) return FailErrno(main, errno);
   return Ok();

@@ -1,14 +1,14 @@
-// EventKeeper knows where the event files of a job's attempts are kept, so that they outlive them.
-// What is there are copies that grow with the script's own files (run/event_copy):
+// EventKeeper knows where the event files of a job's attempts are stored, so that they outlive the
+// attempts. They are copies that grow with the script's own files (run/event_copy):
 //
 //   <dir>/<sub-run>/<file>                               what counts, over all attempts
 //   <dir>/abandoned/attempt-1-by-2/<sub-run>/<file>      what attempt 2 did again
 //
-// So a TensorBoard that reads <dir> has one value per step of the run, and the abandoned branches
-// as runs of their own. What an earlier attempt wrote of a tag at or behind the first step of this
-// one is moved there by Settle(), in both places whole at any moment.
+// So a TensorBoard that reads <dir> shows one value per step of the run, and the abandoned branches
+// as separate runs. Settle() moves there what an earlier attempt wrote for a tag at or after the
+// first step of this one; files in both places are complete at any moment.
 //
-// Threads: one. Errors are logged and tried again by the next call; nothing here stops a job.
+// Threads: one. Errors are logged, and the next call tries again; nothing here stops a job.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class EventKeeper {
  public:
   EventKeeper(std::string dir, uint32_t attempt);
 
-  // Where this attempt's file of that number is kept, listed as its own; the same place each time.
+  // Where this attempt's file of that number is stored, listed as its own; the same path each time.
   Result<std::string> PlaceFor(uint32_t number, const std::string& sub_run,
                                const std::string& name);
   // This attempt has a value of that tag at that step.

@@ -49,8 +49,8 @@ bool IsMessage(std::string_view bytes) {
   return bytes.empty();
 }
 
-// What is a message and what a string only its schema could tell: bytes that can be walked as a
-// message are taken for one. Should they be a string, it loses the value all the same.
+// Only a schema could tell a message from a string: bytes that can be parsed as a message are
+// treated as one. If they are a string, the value is removed from it just the same.
 bool ScrubFields(const ExitGate& gate, std::string& message, int depth) {
   std::string whole = message;
   if (!gate.ScrubText(whole)) return false;

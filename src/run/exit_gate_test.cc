@@ -89,7 +89,7 @@ TEST(ExitGate, TextFilesAreCleanAndOthersAreLeftAlone) {
     EXPECT_TRUE(WriteFileAtomic(dir / name, bytes, 0600));
     return UniqueFd(::open((dir / name).c_str(), O_RDWR | O_CLOEXEC));
   };
-  // The value lies over the end of a piece, and so does a character.
+  // The value crosses the end of a piece, and so does a character.
   const std::string filler(65'530, 'x');
   const auto text = file("text", filler + kValue + "é");
   const auto copy = file("copy", "");

@@ -1,7 +1,6 @@
-// The ExitRecord is the supervisor's last word about one attempt on one host:
-// facts only, written once, whole and synced, also when the agent is gone and
-// the disk is full. What they mean ("out of memory", "user stop") is decided
-// by whoever reads it.
+// The ExitRecord is the supervisor's final report about one attempt on one host: facts only,
+// written once, complete and synced, even if the agent is gone and the disk is full. The reader
+// decides what they mean ("out of memory", "user stop").
 #pragma once
 
 #include <cstdint>
@@ -15,7 +14,7 @@
 namespace athanor {
 
 struct StreamEnd {
-  int64_t written = 0;  // bytes of the file, notes of ours included
+  int64_t written = 0;  // bytes of the file, including our notes
   int64_t dropped = 0;  // bytes the script wrote that are not in the file
   bool capped = false;
   int64_t write_errno = 0;  // last failed write that lost bytes (ENOSPC...); 0: none
@@ -24,10 +23,10 @@ struct StreamEnd {
 };
 
 struct RankExit {
-  // As a shell has it: the script's own code, 128 + signal, 127 or 126 when it
-  // could not be started. -1: it never ran and nothing is known.
+  // As in a shell: the script's own code, 128 + signal, 127 or 126 if it could not be started. -1:
+  // it never ran and nothing is known.
   int64_t exit_code = -1;
-  int64_t signal = 0;  // 0: it exited by itself
+  int64_t signal = 0;  // 0: it exited normally
   bool core = false;
   int64_t wall_ms = 0;
   int64_t cpu_us = 0;      // its own and of the children it waited for
@@ -39,8 +38,8 @@ struct RankExit {
   bool operator==(const RankExit&) const = default;
 };
 
-// -1: the counter does not exist here. Where the supervisor's own watch held the memory limit, its
-// kills, its peak and its limit stand here as a cgroup's would.
+// -1: the counter does not exist here. If the supervisor's own watch enforced the memory limit, its
+// kills, its peak and its limit are here, as those of a cgroup would be.
 struct CgroupEnd {
   int64_t oom_kills = -1;
   int64_t limit_hits = -1;  // v1 memory.failcnt, v2 "max" of memory.events
@@ -62,7 +61,7 @@ struct ExitRecord {
   int64_t stop_to_end_ms = -1;    // from it to the end of the last rank
   bool killed = false;            // we sent SIGKILL to a rank (grace over, or SIGUSR2)
   bool leftovers_killed = false;  // processes outlived the last rank and the linger time
-  int64_t oom_pid = 0;            // the watch killed it last, by the number that the script sees
+  int64_t oom_pid = 0;            // the watch killed it last, by the pid that the script sees
   std::string oom_name;
   std::string setup_error;        // why no rank was started; empty: they were
   std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk

@@ -42,7 +42,7 @@ bool FolderWatch::Ended(Millis wait) {
 }
 
 void FolderWatch::Loop() {
-  // Twice in a row: somebody may be putting another in its place.
+  // Twice in a row: another folder may be about to replace it.
   for (int missed = 0; missed < 2;) {
     if (Ended(options_.look_every)) return;
     Identity found;

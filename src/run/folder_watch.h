@@ -1,7 +1,7 @@
-// FolderWatch notices that the folder somebody works in is gone (removed, or unmounted from under
-// them) and sees to it that they do not outlive it for long.
+// FolderWatch notices that a working folder is gone (removed, or unmounted) and makes sure that its
+// user does not outlive it for long.
 //
-// Threads: both calls come from a thread of its own.
+// Threads: both callbacks come from its own thread.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +23,7 @@ class FolderWatch {
   struct Options {
     std::string dir;
     std::function<void()> gone;  // once
-    std::function<void()> late;  // once, when it still is not destroyed `patience` after that
+    std::function<void()> late;  // once, if it is still not destroyed `patience` after that
     Millis look_every{1'000};
     Millis patience{10'000};
   };

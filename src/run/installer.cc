@@ -28,8 +28,8 @@ std::string HostOf(const std::string& url) {
   return authority.substr(0, authority.rfind(':'));
 }
 
-// Pythons before 3.11 take a word as it stands, later ones also quoted; a word is
-// quoted only if it must be.
+// Pythons before 3.11 read a word literally, later ones also quoted; a word is quoted only if it
+// must be.
 Result<std::string> NetrcWord(const std::string& word) {
   const bool control =
       std::any_of(word.begin(), word.end(), [](unsigned char c) { return c < 0x20; });
@@ -52,7 +52,7 @@ Login LoginOf(const std::string& token) {
   return {token.substr(0, colon), token.substr(colon + 1)};
 }
 
-// What the user keeps for other hosts goes on working.
+// The user's entries for other hosts keep working.
 std::string UsersNetrc(const std::map<std::string, std::string>& base) {
   const auto named = base.find("NETRC");
   const auto home = base.find("HOME");
@@ -62,7 +62,7 @@ std::string UsersNetrc(const std::map<std::string, std::string>& base) {
   return text ? *text + "\n\n" : "";
 }
 
-// Of an index that refuses, pip only says that it has no such package.
+// If an index refuses, pip only says that there is no such package.
 std::string IndexTroubles(const std::string& details) {
   const auto text = details.empty() ? Result<std::string>("") : ReadFile(details, 64u << 20);
   if (!text) return "";
@@ -110,7 +110,7 @@ std::map<std::string, std::string> InstallerEnvironment(const EnvironmentOptions
     }
   }
   for (const auto& [name, value] : options.base) environment[name] = value;
-  // They would point the installers at another Python than the environment's.
+  // They would direct the installers to another Python than the environment's.
   for (const auto* name : {"PYTHONHOME", "PYTHONPATH", "VIRTUAL_ENV", "CONDA_PREFIX", "PIP_TARGET",
                            "PIP_PREFIX", "PIP_PYTHON", "PIP_REQUIRE_VIRTUALENV"}) {
     environment.erase(name);
@@ -180,7 +180,7 @@ Status Installer::OfferIndex(const std::string& index_url) {
                                  fmt::format("machine {}\nlogin {}\npassword {}\n",
                                              HostOf(index_url), name, password)));
   environment_["NETRC"] = fmt::format("/proc/{}/fd/{}", ::getpid(), netrc_.get());
-  // A cached reply can hold the request's credentials, when the index varies by them.
+  // A cached reply can contain the request's credentials, if the index varies by them.
   environment_["PIP_NO_CACHE_DIR"] = "1";
   return Ok();
 }

@@ -1,11 +1,10 @@
-// Runs the programs that build an environment (venv, pip, conda): in an environment
-// of their own, what they say going to the set-up log, ended when the job is.
+// Runs the programs that build an environment (venv, pip, conda) in an environment of their own.
+// Their output goes to the set-up log, and they end when the job does.
 //
-// The token of a private index reaches them as a netrc that exists only in this
-// process's memory: no file, no argument and no variable holds it, nothing is left
-// of it when this object goes, however it goes. Programs of this user that run
-// meanwhile could read it; that includes the build scripts of the packages
-// themselves, so an index whose packages are not trusted gets no token.
+// The token of a private index reaches them as a netrc that exists only in this process's memory:
+// it is in no file, no argument and no variable, and nothing is left of it when this object is
+// gone, even after a crash. Programs of this user that run meanwhile could read it. That includes
+// the build scripts of packages, so give no token to an index whose packages you do not trust.
 #pragma once
 
 #include <map>
@@ -22,15 +21,15 @@ namespace athanor {
 
 class Installer {
  public:
-  // Borrows `options`. `index_url` may be empty; the token is used only with one. A
-  // token of the form NAME:PASSWORD is taken so, another is the password of __token__.
+  // Borrows `options`. `index_url` may be empty; the token is used only with one. A token of the
+  // form NAME:PASSWORD is used as such, any other is the password of __token__.
   static Result<Installer> Make(const EnvironmentOptions& options, const std::string& index_url);
 
-  // Runs in the source's folder. kCancelled. kExhausted: the disk is full. kInvalid:
-  // the program failed; `why` and `hint` are read from what it said. When it failed,
-  // what `details` (a file it wrote, may be empty) says of the index is added.
+  // Runs in the source's folder. kCancelled. kExhausted: the disk is full. kInvalid: the program
+  // failed; `why` and `hint` come from its output. If it failed, what `details` (a file it wrote,
+  // may be empty) says about the index is added.
   Status Run(const std::vector<std::string>& argv, const std::string& details = {});
-  // Whether a program ends with 0; says nothing to the log.
+  // Whether a program ends with 0; writes nothing to the log.
   bool Succeeds(const std::vector<std::string>& argv);
   void Say(const std::string& line);
 
@@ -44,13 +43,13 @@ class Installer {
   UniqueFd netrc_;
 };
 
-// The options' base with what configures pip on this machine, and without what would
-// point an installer at another Python. Holds no token.
+// The options' base with what configures pip on this machine, and without variables that would
+// direct an installer to another Python. Contains no token.
 std::map<std::string, std::string> InstallerEnvironment(const EnvironmentOptions& options);
 // Without a user or password: https://host/simple.
 std::string WithoutUserInfo(std::string url);
-// The same failure, in the words every failure to build starts with; what was said
-// before moves to `why`. Leaves kCancelled alone.
+// The same failure, with the text that every failed build starts with; the original text moves to
+// `why`. Leaves kCancelled as it is.
 tl::unexpected<Error> NotBuilt(Error error);
 
 }  // namespace athanor

@@ -77,7 +77,7 @@ std::optional<Interpreter> Resolve(const std::string& path,
 }
 
 tl::unexpected<Error> NoInterpreter(const std::string& asked, const std::string& path) {
-  // Shims are left out: they exist for versions that do not.
+  // Shims are skipped: they exist even for versions that do not.
   std::set<std::pair<int, std::string>> versions;
   for (const auto& dir : Split(path, ':')) {
     const auto names = ListDir(dir);

@@ -1,6 +1,6 @@
-// Which Python a job means, and what is installed for it. Nothing here starts a
-// program, but for an interpreter that is a script (a version manager's shim): it
-// alone knows what it stands for, so it is asked.
+// Which Python a job means, and what is installed for it. Nothing here starts a program, except an
+// interpreter that is a script (a version manager's shim): only it knows which Python it means, so
+// it is asked.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ namespace athanor {
 
 struct Interpreter {
   std::string path;      // as it was found; may belong to a venv
-  std::string real;      // behind all links: what venvs are made from
+  std::string real;      // after all links: what venvs are made from
   std::string identity;  // changes when the interpreter is replaced by another
 };
 
@@ -23,7 +23,7 @@ struct Interpreter {
 Result<Interpreter> FindInterpreter(const std::string& asked, bool system_first,
                                     const std::map<std::string, std::string>& environment);
 
-// The first executable file of that name on `path`; empty when there is none.
+// The first executable file of that name on `path`; empty if there is none.
 std::string FindProgram(const std::string& name, const std::string& path);
 // PATH of an environment, or the usual one.
 std::string PathOf(const std::map<std::string, std::string>& environment);
@@ -31,8 +31,8 @@ std::string PathOf(const std::map<std::string, std::string>& environment);
 // Folders of packages below the prefix of a venv, a conda environment or an interpreter.
 std::vector<std::string> SitesUnder(const std::string& prefix);
 std::vector<std::string> SystemSites(const Interpreter& interpreter);
-// "name==version" lines, sorted, from the folders' metadata; where two folders have
-// one package, the first counts, as it does for Python.
+// "name==version" lines, sorted, from the folders' metadata; if two folders have the same package,
+// the first counts, as it does for Python.
 std::string PackagesIn(const std::vector<std::string>& sites);
 
 }  // namespace athanor

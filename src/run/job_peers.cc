@@ -36,14 +36,14 @@ bool RunsUsersCode(std::string_view name) {
          name == kExecName;
 }
 
-// The process and those above it. None: one of them went away meanwhile, and its children have
-// another parent now.
+// The process and its ancestors. None: one of them ended meanwhile, and its children have another
+// parent now.
 std::optional<std::vector<ProcessInfo>> LineOf(pid_t pid) {
   std::vector<ProcessInfo> line;
   while (pid > 0) {
     ProcessInfo info;
     if (line.size() > kDeepest || !ReadProcess("/proc", pid, &info)) return std::nullopt;
-    // Nobody is older than its parent: this one took the number of the one that was meant.
+    // No process is older than its parent: this one reused the pid of the one that was meant.
     if (!line.empty() && info.start_ticks > line.back().start_ticks) return std::nullopt;
     pid = info.ppid;
     line.push_back(std::move(info));
@@ -162,7 +162,7 @@ void JobPeers::Look() {
       if (!looking_ && !waiting_.empty()) Look();
     });
   });
-  // The server stops: nobody is answered any more.
+  // The server stops: no one gets an answer any more.
   if (!looking_) {
     for (auto& one : *asked) one.done(false);
   }

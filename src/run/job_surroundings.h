@@ -1,6 +1,5 @@
-// What a diagnosis asks about the place a job ran in: the folder the source came
-// from, the copy that was packaged of it, this machine and its Python. Reads only;
-// what cannot be read is not there.
+// What a diagnosis asks about where a job ran: the folder the source came from, the packaged copy
+// of it, this machine and its Python. Read-only; what cannot be read counts as missing.
 #pragma once
 
 #include <string>
@@ -26,7 +25,7 @@ class JobSurroundings : public Surroundings {
   BundleManifest manifest_;
 };
 
-// Whether a folder of packages holds the module: a file, a package or an extension.
+// Whether a folder of packages contains the module: a file, a package or an extension.
 bool HasModule(const std::string& site, const std::string& module);
 
 }  // namespace athanor

@@ -1,8 +1,8 @@
-// The byte format of every file that agent and supervisor exchange: a kind, a
-// version, then keys and values, each ended by NUL, then "end" and the number
-// of pairs, so that a torn file is never taken for a whole one. Read one with
+// The byte format of every file that agent and supervisor exchange: a kind, a version, then keys
+// and values, each ended by NUL, then "end" and the number of pairs, so that a torn file is never
+// taken for a complete one. Read one with
 //   tr '\0' '\n' < exit
-// The supervisor is a small static program: this needs nothing but base/result.
+// The supervisor is a small static program: this needs only base/result.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class KvWriter {
   void Text(std::string_view key, std::string_view value);
   void Number(std::string_view key, int64_t value);
   void Flag(std::string_view key, bool value) { Number(key, value ? 1 : 0); }
-  // The file's bytes. kInvalid: some value held a NUL, and `what` names its key.
+  // The bytes of the file. kInvalid: a value contained a NUL; `what` names its key.
   Result<std::string> Finish() &&;
 
  private:

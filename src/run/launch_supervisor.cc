@@ -54,9 +54,9 @@ bool WriteTo(const char* path, const char* text, size_t size) {
   return written;
 }
 
-// The same user inside as outside: scripts see who they are. Capabilities
-// would be lost by an exec of a user who is not root, so they are made ambient
-// for the supervisor, which takes them from the ranks again.
+// The same user inside as outside: scripts see their own user. Capabilities would be lost by an
+// exec of a user who is not root, so they are made ambient for the supervisor, which takes them
+// from the ranks again.
 bool EnterUserNamespace(uid_t uid, gid_t gid) {
   char map[64];
   if (!WriteTo("/proc/self/setgroups", "deny", 4) && errno != ENOENT) return false;
@@ -75,9 +75,9 @@ bool EnterUserNamespace(uid_t uid, gid_t gid) {
   return true;
 }
 
-// All signals blocked while the child comes to be, so that no handler of this
-// process runs in it, and so that a SIGTERM for the supervisor stays pending
-// until it can read it (an init without a handler would lose it).
+// All signals are blocked while the child is created, so that no handler of this process runs in
+// it, and so that a SIGTERM for the supervisor stays pending until it can read it (an init without
+// a handler would lose it).
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -130,7 +130,7 @@ int TryOut(const Isolation& isolation) {
   int error = 0;
   if (isolation.user && !EnterUserNamespace(uid, gid)) error = errno;
   if (error == 0) {
-    // Away from our terminal and process group: Ctrl-C here is not meant for it.
+    // Detached from our terminal and process group: Ctrl-C here is not meant for it.
     (void)::setsid();
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     for (int fd = 0; fd <= 2 && null >= 0; ++fd) (void)::dup2(null, fd);
@@ -281,7 +281,7 @@ Result<FoundSupervisor> FindSupervisor(const std::string& status_path) {
   FoundSupervisor found;
   found.pidfd.reset(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(status.pid), 0)));
   if (!found.pidfd) return gone();
-  // Checked after the pidfd is held: what it names cannot change any more.
+  // Checked after the pidfd is open: it cannot refer to another process any more.
   ProcessInfo info;
   if (!ReadProcess("/proc", static_cast<int>(status.pid), &info) || info.state == 'Z' ||
       static_cast<int64_t>(info.start_ticks) != status.start_ticks) {

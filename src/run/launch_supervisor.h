@@ -1,10 +1,10 @@
-// How an agent starts a supervisor and finds one again. The supervisor is
-// started in namespaces of its own as far as the kernel lets us; what it does
-// not allow is told in short phrases, never silently missing.
+// How an agent starts a supervisor and finds one again. The supervisor is started in its own
+// namespaces as far as the kernel allows; what is not allowed is reported in short phrases, never
+// silently missing.
 //
-// Threads: every function may be called from any thread. The supervisor is a
-// child of this process until this process ends, and outlives it; whoever
-// launched it collects it with waitpid once `pidfd` is readable.
+// Threads: every function may be called from any thread. The supervisor is a child of this process
+// until this process ends, and outlives it. The process that launched it reaps it with waitpid once
+// `pidfd` is readable.
 #pragma once
 
 #include <sys/types.h>
@@ -28,14 +28,15 @@ struct Isolation {
   std::vector<std::string> off;  // "mount namespace: Operation not permitted; /opt/ml ..."
 };
 
-// Tries it out with a short-lived child, the whole of it first and then step
-// by step less. Costs about half a millisecond.
+// Tries it with a short-lived child, first everything and then less, step by step. Takes about half
+// a millisecond.
 Isolation ProbeIsolation();
-// The same, asked once: the answer holds for the life of the process. To be known before
-// the plan is written, which must not require mounts that cannot be had.
+// The same, determined once: the answer is valid for the life of the process. Needed before the
+// plan is written, which must not require mounts that are not possible.
 const Isolation& OurIsolation();
 
-// One sentence where jobs are not kept from the server's files and from each other; else empty.
+// One sentence if jobs are not isolated from the server's files and from each other; otherwise
+// empty.
 std::string OpenJobs(const Isolation& isolation);
 
 struct LaunchedSupervisor {
@@ -52,7 +53,7 @@ Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
                                             const std::string& plan_path,
                                             const Isolation& isolation);
 
-// The supervisor beside this program, or where an installation keeps it.
+// The supervisor next to this program, or where an installation has it.
 Result<std::string> DefaultSupervisorPath();
 
 struct FoundSupervisor {
@@ -64,12 +65,12 @@ struct FoundSupervisor {
 // (or the machine was rebooted), so an exit record is there or never will be.
 Result<FoundSupervisor> FindSupervisor(const std::string& status_path);
 
-// Its ranks' output does not fit on the disk: they wait, or will as soon as their pipes
-// are full. False when it has ended.
+// Its ranks' output does not fit on the disk: they wait, or will wait as soon as their pipes are
+// full. False if it has ended.
 bool WaitsForRoom(int64_t supervisor_pid);
 
-// Both succeed when it has already ended.
-Status AskToStop(int pidfd);   // SIGTERM: its ranks are asked, its grace time runs
+// Both succeed if it has already ended.
+Status AskToStop(int pidfd);   // SIGTERM: its ranks are asked to end, and the grace time starts
 Status KillAllNow(int pidfd);  // SIGUSR2: its ranks are killed, the exit record is written
 
 }  // namespace athanor

@@ -70,7 +70,7 @@ void LogFollower::Take(std::string_view made) {
   uint64_t start = produced_;
   produced_ += made.size();
   if (produced_ > seen_offset_) {
-    // After a restart from the beginning the first part was seen before.
+    // After a restart from the beginning, the first part was seen before.
     auto fresh = made.substr(seen_offset_ > start ? seen_offset_ - start : 0);
     const uint64_t first = produced_ - fresh.size();
     const auto shown = std::min<uint64_t>(
@@ -100,8 +100,8 @@ void LogFollower::Acknowledge(uint64_t length) {
   skip_ += taken - here;
 }
 
-// The server has less than it once acknowledged (its disk was restored): the raw
-// file is still here, so the stream is made again from its start.
+// The server has less than it once acknowledged (its disk was restored): the raw file still exists,
+// so the stream is made again from its start.
 void LogFollower::StartAnew() {
   scrubber_ = Scrubber(patterns_);
   raw_offset_ = 0;

@@ -1,6 +1,5 @@
-// A LogFollower reads one raw stream file as it grows, scrubs it, and hands out
-// the part the server has not acknowledged yet. Offsets are of scrubbed bytes.
-// Threads: one.
+// A LogFollower reads one raw stream file as it grows, scrubs it, and returns the part that the
+// server has not acknowledged yet. Offsets are of scrubbed bytes. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -26,10 +25,10 @@ class LogFollower {
 
   // Reads what is new, while less than `most` bytes wait. True if there was anything.
   bool Read(size_t most, Millis now);
-  // Shows what neither Read nor an earlier call gave, and keeps nothing of it: Read makes it
-  // again. For those who must not wait until it can be sent. About `most` bytes a call.
+  // Shows what neither Read nor an earlier call returned, without keeping it: Read returns it
+  // again. For code that must not wait until it can be sent. About `most` bytes per call.
   void LookAhead(size_t most, const Show& show);
-  uint64_t seen() const { return seen_offset_; }  // bytes that Read gave
+  uint64_t seen() const { return seen_offset_; }  // bytes that Read returned
   uint64_t unread() const;                        // raw bytes that wait in the file
   bool looks_ahead() const { return ahead_.has_value(); }
   // What to send now: whole lines, or everything once the last byte is older than
@@ -38,7 +37,7 @@ class LogFollower {
   uint64_t offset() const { return acknowledged_; }
   // The server has `length` bytes of this stream.
   void Acknowledge(uint64_t length);
-  // The writer is gone: the rest held back by the scrubber belongs to the stream.
+  // The writer has ended: the rest that the scrubber held back belongs to the stream.
   void Finish();
   bool finished() const { return finished_; }
   bool drained() const;  // finished, all read and acknowledged

@@ -12,14 +12,14 @@
 namespace athanor {
 namespace {
 
-// Faster than one process fills memory: the next look comes before it could reach the limit.
+// Faster than one process can fill memory: the next check comes before it could reach the limit.
 constexpr uint64_t kFastestPerMs = 4'000'000;
-// How fast it may be for the limit to be held closely although a look is dear.
+// How fast it may grow for the limit to be enforced closely although a check is expensive.
 constexpr uint64_t kExpectedPerMs = 1'000'000;
 constexpr int64_t kShortestMs = 2;
 constexpr int64_t kLongestMs = 250;
 constexpr int64_t kLongestAfterDearMs = 2'000;
-// A look is not to take more of the time than one part of this.
+// A check may take at most one part in this many of the time.
 constexpr int64_t kShare = 20;
 constexpr int kMostTries = 4;
 
@@ -51,7 +51,7 @@ std::optional<uint64_t> Kilobytes(std::string_view line, std::string_view name) 
   while (!line.empty() && (line[0] == ' ' || line[0] == '\t')) line.remove_prefix(1);
   uint64_t number = 0;
   const auto parsed = std::from_chars(line.data(), line.data() + line.size(), number);
-  // More than any machine has is nonsense, and sums of less do not overflow.
+  // More than any machine has is invalid, and sums of less do not overflow.
   if (parsed.ec != std::errc() || number > uint64_t{1} << 43) return std::nullopt;
   return number * 1024;
 }
@@ -103,7 +103,8 @@ int64_t PauseOfWatch(uint64_t limit, uint64_t used, int64_t look_us) {
   const uint64_t room = used < limit ? limit - used : 0;
   const auto by_room = static_cast<int64_t>(
       std::clamp<uint64_t>(room / kFastestPerMs, kShortestMs, kLongestMs));
-  // A dear look is taken less often, but not so seldom that an eighth of the limit is overrun.
+  // Expensive checks are made less often, but not so rarely that an eighth of the limit is
+  // exceeded.
   const int64_t by_cost = std::max<int64_t>(look_us, 0) / 1000 * kShare;
   const auto most =
       static_cast<int64_t>(std::min<uint64_t>(limit / 8 / kExpectedPerMs, kLongestAfterDearMs));
@@ -118,8 +119,8 @@ bool MemoryWatch::SameMemory(const ProcessInfo& child, const ProcessInfo& parent
   const long order =
       proc_ == "/proc" ? ::syscall(SYS_kcmp, child.pid, parent.pid, KCMP_VM, 0, 0) : -1;
   if (order >= 0) return order == 0;
-  // The kernel does not say. Two that are alike to the last page are one, or have just forked and
-  // share all.
+  // The kernel does not say. Two that are equal to the last page are the same, or have just forked
+  // and share everything.
   const auto status = [this](int pid) {
     return ParseStatusMemory(ReadSmall(PathOf(pid, "status")));
   };
@@ -136,9 +137,9 @@ void MemoryWatch::CountOnce(std::vector<Process>& processes) const {
       process.bytes = 0;
       continue;
     }
-    // It costs by the page, and holds up a process that allocates: only here.
+    // It costs time per page, and delays a process that allocates: only here.
     const auto part = ParseRollupMemory(ReadSmall(PathOf(process.info.pid, "smaps_rollup")));
-    // Without: it has ended meanwhile, or does not let us look.
+    // If missing: it has ended meanwhile, or we may not look.
     process.bytes = part ? part->sum() : WholeOf(process.info.pid);
   }
 }
@@ -162,8 +163,9 @@ std::vector<MemoryWatch::Process> MemoryWatch::List(int root) const {
   return processes;
 }
 
-// One part was read after the other. Who forks or ends in between changes what all others have: the
-// sum may then be of nothing that ever was, so it is taken again, and the least of them counts.
+// One part was read after the other. A process that forks or ends in between changes what all
+// others have: the sum may then be of a state that never existed, so it is taken again, and the
+// lowest counts.
 std::vector<MemoryWatch::Process> MemoryWatch::ListOnce(int root,
                                                         std::vector<Process> processes) const {
   std::vector<Process> least;
@@ -183,8 +185,8 @@ std::vector<MemoryWatch::Process> MemoryWatch::ListOnce(int root,
   return least;
 }
 
-// More than was counted there is only by pages that were added since, which their processes show, or
-// copied, each by a fault. Of who came since all may be new.
+// There can be more than was counted only by pages that were added since, which their processes
+// show, or copied, each by a fault. For processes that started since, everything may be new.
 uint64_t MemoryWatch::MostNow(const std::vector<Process>& processes) const {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   uint64_t most = counted_;
@@ -205,7 +207,8 @@ uint64_t MemoryWatch::MostNow(const std::vector<Process>& processes) const {
 MemoryWatch::Seen MemoryWatch::Look(int root) {
   const int64_t began = MonotonicUs();
   auto processes = List(root);
-  // What one of them has, all have at least: the peak is never below it, also where nothing is counted.
+  // All processes together have at least what one of them has: the peak is never below it, even
+  // where nothing is counted.
   for (const auto& process : processes) peak_ = std::max(peak_, process.bytes);
   uint64_t used = Sum(processes);
   if (used <= limit_) {

@@ -1,15 +1,15 @@
-// Holds a memory limit where the kernel does not: adds up what the processes below one use and
-// names the one to kill when that is more than the limit. As with a cgroup, the largest one is
-// killed and what is left may go on.
+// Enforces a memory limit where the kernel does not: adds up what the descendants of a process use
+// and names the one to kill if that exceeds the limit. As with a cgroup, the largest one is killed
+// and the others may continue.
 //
 // Counted are anonymous and shared memory and what of them is in swap, as a cgroup would count
 // them after it has dropped all file cache; memory that processes share counts once. Not seen:
 // files in /dev/shm that no process has mapped, and the kernel's own memory.
 //
-// How often to look follows from the room that is left: one that fills memory at 1 GB/s is found
-// soon after the limit, and a job far below it costs next to nothing. To count what is shared once
-// takes the kernel long; it is done only when the cheap numbers cannot rule out that the limit is
-// passed.
+// How often it checks depends on how much is left: a process that fills memory at 1 GB/s is found
+// soon after the limit, and a job far below it costs almost nothing. Counting shared memory only
+// once takes the kernel long; it is done only if the cheap numbers cannot rule out that the limit
+// is exceeded.
 //
 // Threads: one.
 #pragma once
@@ -38,7 +38,7 @@ struct ProcessMemory {
 
 // All of each, however many share it. A line that is not understood counts nothing.
 ProcessMemory ParseStatusMemory(std::string_view status);
-// Of what is shared only this process's part. None: the kernel does not tell.
+// Of shared memory only this process's part. None: the kernel does not say.
 std::optional<ProcessMemory> ParseRollupMemory(std::string_view rollup);
 
 class MemoryWatch {
@@ -55,7 +55,7 @@ class MemoryWatch {
   // Another `proc` is for tests.
   explicit MemoryWatch(uint64_t limit_bytes, std::string proc = "/proc");
 
-  // At all that descends from `root`; not at `root` itself.
+  // Checks all descendants of `root`; not `root` itself.
   Seen Look(int root);
 
   uint64_t peak() const { return peak_; }  // of all looks
@@ -79,7 +79,7 @@ class MemoryWatch {
   const std::string proc_;
   uint64_t peak_ = 0;
 
-  // As it was at the last careful count, from which follows how much it can be at most by now.
+  // As of the last careful count, from which follows how much it can be at most by now.
   struct Known {
     uint64_t bytes = 0;
     uint64_t faults = 0;
@@ -89,8 +89,8 @@ class MemoryWatch {
   std::set<std::pair<int, uint64_t>> dying_;  // pid and start of who was killed: counts no more
 };
 
-// The time until the next look, by what is used now and what this look took. Apart, so that it
-// can be checked over all values.
+// The time until the next look, from what is used now and how long this check took. A separate
+// function, so that it can be tested over all values.
 int64_t PauseOfWatch(uint64_t limit, uint64_t used, int64_t look_us);
 
 }  // namespace athanor

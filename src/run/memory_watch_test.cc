@@ -143,7 +143,7 @@ TEST_F(FakeProc, WhatCannotBePassedIsNotCountedCarefully) {
   EXPECT_TRUE(watch.Look(1).kill);
 }
 
-// Between vfork and exec both are one memory, of which each tells the whole.
+// Between vfork and exec, both share one memory, and each reports all of it.
 TEST_F(FakeProc, AChildInItsParentsMemoryCountsNothing) {
   Put(10, 1, "python3", {200, 0, 200});
   Put(11, 10, "python3", {200, 0, 200});

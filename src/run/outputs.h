@@ -1,5 +1,5 @@
-// Keeps what a script left: model/ as model.tar.gz, output/data/ as output.tar.gz,
-// each a blob of the object store; the archive appears whole or not at all.
+// Stores what a script left: model/ as model.tar.gz, output/data/ as output.tar.gz, each a blob of
+// the object store; an archive appears completely or not at all.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace athanor {
 
-// Empty folders give no output. What is in each is kept in `members_dir` (record/objects/member_list.h).
-// kDenied: the script put a link in a folder's place.
+// Empty folders give no output. The list of members is stored in `members_dir`
+// (record/objects/member_list.h). kDenied: the script replaced a folder by a link.
 Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs,
                                         const std::string& members_dir);
 

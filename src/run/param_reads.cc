@@ -40,7 +40,7 @@ bool RunsPython(const JobSpec& spec) {
   return IsPython(first.substr(0, first.find_first_of(" \t")));
 }
 
-// The shell's own reads stand in its text.
+// What the shell itself reads is in its text.
 bool CommandAsks(const JobSpec& spec, const std::string& variable) {
   return std::any_of(spec.command.begin(), spec.command.end(), [&](const std::string& word) {
     return word.find(variable) != std::string::npos || word.find("SM_HPS") != std::string::npos;

@@ -1,5 +1,5 @@
-// ParamReads finds out which parameters of a job its script never asked for, so that nobody takes
-// them for what it trained with. A script can get a parameter from
+// ParamReads finds out which parameters of a job its script never read, so that no one believes it
+// trained with them. A script can get a parameter from
 //   its command line         known before it starts (job/command.h)
 //   files of the contract    hyperparameters.json and params.json: whether they are opened is watched
 //   athanor.params           the package notes each name that is asked for
@@ -29,18 +29,18 @@ struct Unread {
   bool operator==(const Unread&) const = default;
 };
 
-// The parameters that the command does not give to its program. None for jobs of other doors, whose
-// requests name them for the platform too.
+// The parameters that the command does not give to its program. None for jobs of other APIs, whose
+// requests also contain parameters for the platform.
 std::vector<std::string> ParamsToWatch(const JobSpec& spec);
 
-// What the notes leave unread, when none of the files was opened. Pure.
+// What the notes leave unread, if none of the files was opened. Pure.
 Unread UnreadByNotes(const JobSpec& spec, std::string_view notes);
 
 class ParamReads {
  public:
   // Before the script starts. `root`: the contract's tree as this process sees it.
   void Watch(const JobSpec& spec, const std::string& root);
-  // After it ended. Nothing, unless all of its run was watched.
+  // After it ended. None, unless its whole run was watched.
   Unread Find(const JobSpec& spec, const HeldFolder& ml);
 
  private:

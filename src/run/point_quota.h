@@ -1,6 +1,6 @@
-// PointQuota is how fast the points of one job may go to the server: a burst, then so many a
-// second. What is over waits on the job's own disk, so that a script which logs in a tight loop
-// takes neither the server's time nor its disk from other jobs. Pure; one thread.
+// PointQuota is how fast the points of one job may go to the server: a burst, then a number per
+// second. The excess waits on the job's own disk, so that a script that logs in a tight loop does
+// not take the server's time or disk from other jobs. Pure; one thread.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +26,7 @@ class PointQuota {
     }
     return static_cast<size_t>(std::max<int64_t>(left_, 0));
   }
-  // They went, even if they were more than may.
+  // They were sent, even if there were more than allowed.
   void Take(size_t points) { left_ -= static_cast<int64_t>(points); }
 
  private:

@@ -45,7 +45,7 @@ T As(const char* kind, T result) {
   return result;
 }
 
-// Whether the script is led to our own S3: not if it is told where another is, or brings keys.
+// Whether the script is directed to our own S3: not if it names another one, or brings keys.
 bool HasOwnServer(const AttemptPlan& plan) {
   if (plan.url.empty() || plan.aws_dir.empty()) return false;
   const auto theirs = [](const std::string& name) {
@@ -93,7 +93,7 @@ class Preparer {
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
-    // A successor of an agent that died half-way starts from nothing.
+    // A successor of an agent that died in the middle starts from nothing.
     ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
     ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
     ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
@@ -118,8 +118,8 @@ class Preparer {
     code_dir_ = paths_.outside + "/code";
     if (source.bundle.empty()) return Ok();
     ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
-    // As root the source is laid out once and overlaid: a job of a thousand files
-    // starts as quickly as one of three.
+    // As root, the source is unpacked once and overlaid: a job with a thousand files starts as fast
+    // as one with three.
     if (out_.isolation.mount && !out_.isolation.user && OverlayWorks(p_.plan.cache_dir)) {
       ATHANOR_TRY(code_dir_, CachedSource(blobs, source.bundle, p_.plan.cache_dir));
       auto upper = paths_.outside + "/code";
@@ -158,7 +158,8 @@ class Preparer {
     return CheckpointStore::Open(JoinPath(job_dir, job_dir::kManifests), std::move(parts), shared);
   }
 
-  // The newest whole checkpoint of this job; while it has none, that of the job it goes on from.
+  // The newest complete checkpoint of this job; while it has none, that of the job it continues
+  // from.
   Status RestoreState() {
     place_ = PlaceOfCheckpoints(p_.plan, paths_);
     ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
@@ -195,7 +196,7 @@ class Preparer {
     return Ok();
   }
 
-  // A script may have put a link there that leads an agent of a later attempt into the home.
+  // A script may have put a link there that would lead an agent of a later attempt into the home.
   Status CheckPlace() const {
     if (p_.plan.hide_dir.empty() || !LiesIn(place_.outside, p_.plan.hide_dir)) return Ok();
     if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
@@ -264,7 +265,7 @@ class Preparer {
     if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
     const auto line = LimitsNotInCgroup(out_.cgroup, limits);
     if (line.empty()) return;
-    // It says the same as these, and what holds instead.
+    // It says the same as these, and what is enforced instead.
     auto& off = out_.cgroup.off;
     off.erase(std::remove_if(off.begin(), off.end(),
                              [](const std::string& one) {
@@ -308,7 +309,7 @@ class Preparer {
     return Ok();
   }
 
-  // What leads AWS clients in the script here, unless the job brings an account of its own.
+  // Directs AWS clients in the script to this server, unless the job brings its own account.
   void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
     if (!HasOwnServer(p_.plan)) return;
     for (const char* name : kAwsInTheWay) env.erase(name);
@@ -324,9 +325,9 @@ class Preparer {
     }
   }
 
-  // The home is covered as a whole. Of what lies in it the script gets, below /opt/ml, its own
-  // tree and what the plan mounts there; and these at their own places, which it cannot change:
-  // other jobs use them too.
+  // The home is covered completely. From its content the script gets, below /opt/ml, its own tree
+  // and what the plan mounts there; and these at their own paths, read-only, because other jobs use
+  // them, too.
   void ShowOfTheHome(SupervisorPlan& plan) {
     if (p_.plan.hide_dir.empty()) return;
     plan.hide.push_back(p_.plan.hide_dir);
@@ -334,7 +335,7 @@ class Preparer {
     if (!environment_dir_.empty()) needed.emplace_back(environment_dir_, true);
     if (!p_.plan.python_path.empty()) needed.emplace_back(p_.plan.python_path, true);
     if (HasOwnServer(p_.plan)) {
-      // Not the folder itself: the key of whoever owns the server lies beside them.
+      // Not the folder itself: it also contains the key of the server's owner.
       needed.emplace_back(p_.plan.aws_dir + "/models", false);
       needed.emplace_back(p_.plan.aws_dir + "/sagemaker.yaml", false);
     }
@@ -410,7 +411,7 @@ class Preparer {
   ContractPaths paths_;
   CheckpointPlace place_;
   uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
-  std::string code_dir_;  // where the source lies outside
+  std::string code_dir_;  // the path of the source outside
   Prepared out_;
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;

@@ -33,13 +33,13 @@ struct Preparation {
 };
 
 struct Prepared {
-  // The supervisor's plan, which carries the secrets: kept open until the supervisor has
-  // read it, and `plan_path`, which names it, removed then.
+  // The supervisor's plan, which contains the secrets: kept open until the supervisor has read it;
+  // then `plan_path`, which names it, is removed.
   UniqueFd plan;
   std::string plan_path;
   Isolation isolation;
   AttemptCgroup cgroup;
-  HeldFolder checkpoint_dir;  // where the script's checkpoints lie
+  HeldFolder checkpoint_dir;  // where the script's checkpoints are
   std::optional<int64_t> resumed_step;  // of the checkpoint restored there
   std::string packages;  // blob: what is installed; empty if unknown
 };
@@ -50,21 +50,21 @@ struct Prepared {
 // "restore_failed", "disk_full".
 Result<Prepared> Prepare(const Preparation& preparation);
 
-// Whether Prepare may have to install, to copy data or to restore a checkpoint.
+// Whether Prepare may have to install, copy data or restore a checkpoint.
 bool MayTakeLong(const AttemptPlan& plan);
 
 // Values of the job's secrets, from wherever each comes; kNotFound names the secret.
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
-// What the attempt itself has to speak to the server: its tokens and access key. Secrets too.
+// The attempt's own credentials for the server: its tokens and access key. These are secrets, too.
 std::vector<SecretValue> OwnTokens(const AttemptPlan& plan);
 
 Cause CauseOf(const std::string& kind, const Error& error);
 // Lets the shipper follow the script's streams and event files.
 void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
                   const AttemptPlan& plan);
-// Where checkpoints lie, as PlaceOfCheckpoints says. `first`: no script was there yet, so what a
-// folder of the user's own leads to now is what the user means; it is noted in the attempt's
-// folder for later agents.
+// Where checkpoints are, as PlaceOfCheckpoints says. `first`: no script has run yet, so the current
+// target of a folder of the user is what the user means; it is recorded in the attempt's folder for
+// later agents.
 Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
                                    const std::string& place, bool first);
 

@@ -55,8 +55,8 @@ struct Walk {
 
 void Walk::Down(const ProcessInfo& self, StopTarget::Kind kind, int depth) {
   const ProcessTraits traits = traits_of(self.pid);
-  // By the file that runs, else by the name shown: a script run through its
-  // #! line is called after itself but runs in a shell.
+  // By the file that runs, else by the name shown: a script started through its #! line has its own
+  // name but runs in a shell.
   const std::string_view name = traits.exe.empty() ? self.comm : traits.exe;
   const bool shell = Among(kShells, name);
   if (shell && traits.catches_term && spare && spare(self)) return;
@@ -80,7 +80,7 @@ void Walk::Down(const ProcessInfo& self, StopTarget::Kind kind, int depth) {
   if (programs.empty()) {
     for (const ProcessInfo* child : filters) Down(*child, StopTarget::Kind::kFilter, depth + 1);
   }
-  // timeout catches it to pass it on, which would give the program a second one.
+  // timeout catches it to forward it, which would give the program a second one.
   if (shell && traits.catches_term) {
     targets.push_back({self.pid, self.start_ticks, StopTarget::Kind::kTrap});
   }
@@ -140,7 +140,7 @@ std::vector<ProcessInfo> ListProcesses(const std::string& proc) {
 std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int root) {
   std::vector<ProcessInfo> found;
   std::vector<int> parents{root};
-  // Each process has one parent, so none is met twice even if the list is torn.
+  // Each process has one parent, so none is visited twice even if the list is torn.
   std::vector<bool> taken(all.size(), false);
   for (size_t next = 0; next < parents.size(); ++next) {
     for (size_t i = 0; i < all.size(); ++i) {

@@ -1,6 +1,6 @@
-// The processes of this machine as /proc tells them, and what follows from the
-// tree: who descends from whom, and which process of a rank is the program
-// that a stop is meant for. Shared by the agent and the supervisor.
+// The processes of this machine according to /proc, and what follows from the tree: descendants,
+// and which process of a rank is the program that a stop is meant for. Shared by the agent and the
+// supervisor.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct ProcessInfo {
   int pid = 0;
   int ppid = 0;
   char state = '?';  // 'Z' is a zombie
-  // It has begun to die: its files may be closed already, though it is no zombie yet.
+  // It has begun to die: its files may be closed already, although it is not a zombie yet.
   bool exiting = false;
   uint64_t cpu_ticks = 0;
   uint64_t start_ticks = 0;
@@ -24,8 +24,8 @@ struct ProcessInfo {
   std::string comm;
 };
 
-// One line of /proc/PID/stat; false when it is not one. A comm may hold
-// anything, spaces and parentheses included.
+// One line of /proc/PID/stat; false when it is not one. A comm may contain anything, including
+// spaces and parentheses.
 bool ParseProcStat(std::string_view line, ProcessInfo* info);
 bool ReadProcess(const std::string& proc, int pid, ProcessInfo* info);
 std::vector<ProcessInfo> ListProcesses(const std::string& proc = "/proc");
@@ -33,8 +33,9 @@ std::vector<ProcessInfo> ListProcesses(const std::string& proc = "/proc");
 // Children, their children and so on; without `root` itself.
 std::vector<ProcessInfo> DescendantsOf(const std::vector<ProcessInfo>& all, int root);
 
-// Whether `parent` has children and none of them is ending or has ended. What a process held open
-// when it died looks closed; only who asks this after looking knows that nobody died before.
+// Whether `parent` has children and none of them is ending or has ended. What a process had open
+// when it died looks closed; check this after looking at the files to know that no process died
+// before.
 bool ChildrenLive(int parent, const std::string& proc = "/proc");
 
 // What is not in stat: the program's file name, and whether it catches SIGTERM.
@@ -49,7 +50,7 @@ struct StopTarget {
   enum class Kind {
     kProgram,  // what the job runs
     kSaver,    // a program that copies, packs or sends files, and then ends by itself
-    kFilter,   // a filter with no program before it
+    kFilter,   // a filter without a program before it
     kIdle,     // a shell or wrapper with nothing below it
     kTrap,     // a shell that catches SIGTERM, above what it runs
   };
@@ -59,13 +60,12 @@ struct StopTarget {
   bool operator==(const StopTarget&) const = default;
 };
 
-// Where SIGTERM for the rank whose first process is `rank_pid` should go: down
-// through shells and other wrappers that only wait (sh, bash, timeout, ...) to
-// the programs they run, never below those, so that a data loader's workers
-// are left to the program that started them. In a pipeline the filters (tee,
-// grep...) are passed over: they end when their input does. A shell that traps
-// SIGTERM gets it too, after its program. `spare`: shells that trap it and are passed
-// over with all below them; without it never empty.
+// Where SIGTERM for the rank whose first process is `rank_pid` should go: down through shells and
+// other wrappers that only wait (sh, bash, timeout, ...) to the programs they run, never below
+// those, so that the program that started the workers of a data loader handles them. In a pipeline,
+// the filters (tee, grep...) are skipped: they end when their input does. A shell that traps
+// SIGTERM gets it too, after its program. `spare`: shells that trap it and are skipped with
+// everything below them; without it the result is never empty.
 std::vector<StopTarget> StopTargets(const std::vector<ProcessInfo>& all, int rank_pid,
                                     const std::function<ProcessTraits(int)>& traits_of,
                                     const std::function<bool(const ProcessInfo&)>& spare = {});

@@ -30,7 +30,7 @@ Status LinkAs(int fd, const std::string& path) {
   return Ok();
 }
 
-// A copy of the text in `fd`, in place of what has the name now; what is no text is left out.
+// A copy of the text in `fd`, in place of what has the name now; what is not text is left out.
 Status CopyAs(const ExitGate& gate, int fd, const std::string& path) {
   ATHANOR_CHECK_OK(MakeDirs(DirName(path), 0755));
   const auto part = path + ".part";

@@ -1,5 +1,5 @@
-// ProjectorKeeper keeps the embeddings of a run, which SummaryWriters put beside their event files:
-// the config that names them, and the tables it names, where they lie in the run: numbers as links,
+// ProjectorKeeper stores the embeddings of a run, which SummaryWriters put next to their event
+// files: the config, and the tables that it names, at the same paths in the run: numbers as links,
 // texts as copies without secrets. Not for two threads at once.
 #pragma once
 
@@ -17,8 +17,9 @@ class ProjectorKeeper {
  public:
   ProjectorKeeper(std::string keep_dir, const ExitGate& gate);
 
-  // `config` is a path below the open folder `root`. Nothing happens while it is as it was when it was kept last.
-  // A table that is named before it is there is kept when the config changes, or at the next call.
+  // `config` is a path below the open folder `root`. Does nothing if it is unchanged since it was
+  // stored last. A table that is named before it exists is stored when the config changes, or at
+  // the next call.
   Status Keep(int root, const std::string& config, const std::string& sub_run);
 
  private:

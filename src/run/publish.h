@@ -1,5 +1,5 @@
-// Puts what a job made where its spec says in the object store: outputs at the end,
-// checkpoints as they are kept. The job's own copies are not touched.
+// Copies what a job made to the place in the object store that its spec names: outputs at the end,
+// checkpoints as they are stored. The job's own copies are not touched.
 #pragma once
 
 #include <map>
@@ -16,13 +16,12 @@
 namespace athanor {
 
 // <output_to>/<job>/output/model.tar.gz and output.tar.gz, or with `output_plain` the files of
-// model/ below .../output/model/. Nothing when the spec names no place.
+// model/ below .../output/model/. Does nothing if the spec names no place.
 Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobStore& blobs,
                       const std::vector<Output>& outputs);
 
-// The files of a kept checkpoint below spec.checkpoints.uri; those that are there already as
-// they were kept are not sent again. What the script removed stays there.
-// Threads: one at a time.
+// The files of a stored checkpoint below spec.checkpoints.uri; unchanged files that are there
+// already are not sent again. Files that the script removed stay there. Threads: one at a time.
 class CheckpointPublisher {
  public:
   explicit CheckpointPublisher(const AttemptPlan& plan);

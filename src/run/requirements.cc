@@ -32,7 +32,7 @@ std::vector<Line> LogicalLines(std::string_view text) {
   for (const auto& raw : Split(text, '\n')) {
     ++number;
     std::string_view piece = Trim(raw);
-    // As the installer has it: a comment starts a line or follows white space.
+    // As the installer reads it: a comment starts a line or follows white space.
     for (size_t hash = piece.find('#'); hash != std::string_view::npos;
          hash = piece.find('#', hash + 1)) {
       if (hash == 0 || piece[hash - 1] == ' ' || piece[hash - 1] == '\t') {
@@ -178,7 +178,7 @@ class Reader {
         return Wrong(where, "a requirements file must be in the source",
                      "got " + Printable(*nested), "copy it into the source and name it there");
       }
-      // A constraint is not a requirement: the kind belongs to the text.
+      // A constraint is not a requirement: the kind is part of the text.
       out_.text += StartsWith(text, "-r") || StartsWith(text, "--r") ? "-r " : "-c ";
       out_.text += *name + "\n";
       return Add(*name, where);

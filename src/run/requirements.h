@@ -1,5 +1,5 @@
-// A requirements file as far as a cache must understand it: which text decides
-// what gets installed. What the lines mean is the installer's business.
+// A requirements file as far as a cache must understand it: which text decides what gets installed.
+// Only the installer knows what the lines mean.
 #pragma once
 
 #include <string>
@@ -9,10 +9,10 @@
 namespace athanor {
 
 struct Requirements {
-  // Without comments and blank lines, continued lines joined, and every file of the
-  // source that is named by -r, -c or as a package put in its place.
+  // Without comments and blank lines, continued lines joined, and every file of the source that is
+  // named by -r, -c or as a package inserted.
   std::string text;
-  // A folder of the source is installed, so any change of the source counts.
+  // A folder of the source is installed, so any change of the source matters.
   bool whole_source = false;
 };
 

@@ -32,8 +32,8 @@ void StartServerAgain(const std::string& home) {
     const auto record = ReadServerRecord(home);
     if (!record || record->by != StartedBy::kCommand) return;
     std::this_thread::sleep_for(PauseBeforeRevival(*record) + Millis(500) * tries);
-    // A server that was killed a moment ago may still be held by a child that it was starting: so
-    // it is asked again. Once another one runs, this ends.
+    // A child that a killed server was starting may hold its lock for a moment: so try again. This
+    // ends when another server runs.
     if (const auto now = ReadServerRecord(home); !now || now->pid != record->pid) return;
     (void)ReviveServer(home, ThisProgram());
   }

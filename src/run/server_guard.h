@@ -1,6 +1,6 @@
-// What agents do for a server that was killed: they start it again, where a command had started it
-// (link/server_record.h). Without that, a tuning job would stand still until somebody types a
-// command. A server that was stopped stays stopped, and a home that was removed stays removed.
+// What agents do for a server that was killed: they start it again, if a command had started it
+// (link/server_record.h). Otherwise, a tuning job would stand still until someone types a command.
+// A server that was stopped stays stopped, and a home that was removed stays removed.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace athanor {
 
-// For an agent with an attempt: asked each time the server does not answer.
+// For an agent with an attempt: called each time the server does not answer.
 class ServerGuard {
  public:
   // `home`: of the server, empty: unknown. `clock` outlives it.
@@ -27,7 +27,7 @@ class ServerGuard {
   pid_t child_ = 0;
 };
 
-// For the spare agent, whose server is gone: returns when it is started again, or is not to be.
+// For the spare agent, whose server is gone: returns when it was started again, or must not be.
 void StartServerAgain(const std::string& home);
 
 }  // namespace athanor

@@ -32,14 +32,15 @@ constexpr Millis kPatience{60};              // before an unfinished line is sho
 constexpr Millis kTick{15};
 constexpr Millis kIdleTick{40};
 constexpr Millis kUsageEvery{1'000};
-// A script that prints this much between two looks prints faster than anyone reads: what follows
-// waits a little in the file, so that the script is not slowed by being read.
+// A script that prints this much between two reads prints faster than anyone can follow: the rest
+// waits a little in the file, so that reading does not slow the script down.
 constexpr uint64_t kFlood = 128 << 10;
 constexpr int kFloodRest = 4;                // times as long as a look took
 constexpr Millis kLongestRest{400};
 constexpr uint64_t kFloodBacklog = 64 << 20;  // not so much, though
-// Regex points share a rank with spool points; a stream is a channel of its own. So is it for
-// guesses: by their channels the store knows them, and leaves them out where a client speaks.
+// Regex points share a rank with spool points; a stream is a channel of its own. The same for
+// guesses: the store recognises them by their channels, and leaves them out if a client logs the
+// name.
 constexpr uint32_t kRegexChannel = 0x8000'0000u;
 
 void KeepTail(std::string& tail, std::string_view bytes) {
@@ -70,7 +71,7 @@ PointBatch PointsOf(const SpoolBatch& batch, uint32_t rank) {
 struct Shipper::Parts {
   explicit Parts(Options o)
       : options(std::move(o)), gate(options.secrets), jitter(std::random_device{}()) {
-    // The expressions were checked at submit; should one fail here, nothing is lost but it.
+    // The expressions were checked at submit; if one fails here, only that one is lost.
     if (auto made = RegexMetrics::Make(options.plan.spec.metrics)) metrics.emplace(std::move(*made));
   }
 
@@ -106,7 +107,7 @@ struct Shipper::Parts {
   void Handle(const std::vector<ReplyFrame>& replies);
   void Seen(const Stream& stream, std::string_view bytes, bool shown);
   void AddPoints(std::vector<MetricPoint> found, bool shown);
-  // A guess that nobody needs. One that is sent all the same is left out by the store.
+  // A guess that is not needed. If it is sent anyway, the store leaves it out.
   bool IsIdle(const MetricPoint& point) const {
     return point.guessed && (sdk_used || event_names.contains(point.name));
   }
@@ -184,7 +185,7 @@ Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
   ATHANOR_TRY(UniqueFd opened, dir.Make());
   ATHANOR_TRY(const UniqueFd page, dir.Open());
   ATHANOR_TRY(auto segments, SpoolSegments::Open(std::move(opened), options));
-  // An earlier agent's counters go on; a stop it had raised comes again from the server.
+  // The counters of an earlier agent continue; the server sends a stop that it had raised again.
   const auto before = ReadControl(page.get()).value_or(ControlState{});
   ATHANOR_TRY(auto control, ControlPage::Open(page.get()));
   std::unique_lock held(parts_->mutex);
@@ -316,7 +317,7 @@ Millis Shipper::Parts::RestAfter(Millis took, bool busy) {
   return backlog > kFloodBacklog ? kTick : std::clamp(took * kFloodRest, kTick, kLongestRest);
 }
 
-// Rules and the watch for hangs see what is new all the same.
+// Rules and the hang detection still see what is new.
 void Shipper::Parts::WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause) {
   const auto until = options.clock.Monotonic() + pause;
   for (auto now = options.clock.Monotonic(); now < until && !stopping;
@@ -357,7 +358,7 @@ bool Shipper::Parts::Turn() {
     new_spools.clear();
     if (fresh_spools) AddSpareSegments();
     all = draining;
-    // Before the reports: what is held so far is stored with the state they change.
+    // Before the reports: the held time so far is stored with the state that they change.
     if (auto now = options.clock.Monotonic(); now >= next_usage || !controls.empty()) {
       next_usage = now + kUsageEvery;
       usage_due = true;
@@ -404,7 +405,8 @@ void Shipper::Parts::Gather(bool all) {
     const uint64_t seen = stream->follower->seen();
     if (unsent < kMostPoints) {
       stream->follower->Read(kReadAhead, now);
-      // Only now is it known where the stream ends: what was its end some turns ago may be no longer.
+      // Only now is it known where the stream ends: its end some turns ago may no longer be the
+      // end.
       if (all) stream->follower->Finish();
     }
     read_bytes += stream->follower->seen() - seen;
@@ -465,7 +467,7 @@ void Shipper::Parts::ReadSpools() {
     if (!status) {
       options.log.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
     }
-    // Those who act on points do not wait for their turn.
+    // Code that acts on points does not wait for their turn.
     if (may < room) {
       spool->segments.LookAhead(
           [&](const SpoolBatch& batch) { See(batch, PointsOf(batch, spool->rank)); });
@@ -480,8 +482,8 @@ void Shipper::Parts::ReadSpools() {
   wake.notify_all();
 }
 
-// Once when it begins, and how many were lost each time that has doubled: a storm must not
-// become a storm of notes.
+// Once when it begins, and then each time the number lost has doubled: a storm must not become a
+// storm of notes.
 void Shipper::Parts::TellAboutTooManyPoints(bool held_back) {
   if (held_back && !quota_told) {
     quota_told = true;
@@ -523,8 +525,8 @@ void Shipper::Parts::See(const SpoolBatch& batch, const PointBatch& read) {
   }
 }
 
-// While the server is away, what there is no room for in memory stays on disk; those who
-// act on it see it now.
+// While the server is away, what there is no room for in memory stays on disk; code that acts on it
+// sees it now.
 void Shipper::Parts::LookAhead() {
   LookAheadInSpools();
   for (auto& stream : streams) {
@@ -632,7 +634,7 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
   }
 }
 
-// A regex that never matches is said once, while there is time to mend it.
+// A regex that never matches is reported once, while there is time to correct it.
 void Shipper::Parts::WarnUnmatched() {
   if (!metrics) return;
   for (const auto& warning : metrics->TakeWarnings()) {

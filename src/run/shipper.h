@@ -1,13 +1,12 @@
-// The Shipper brings what a job emits to the server: log bytes, points, usage
-// and the agent's own reports, on a thread of its own. It looks at the raw files
-// on a timer, scrubs secrets, and sends one batch at a time; what is not
-// acknowledged is sent again. When the server is away it waits with back-off and
-// jitter, and the files on disk are the buffer: nothing grows in memory and
-// nothing is lost.
+// The Shipper sends what a job emits to the server: log bytes, points, usage and the agent's own
+// reports, on its own thread. It reads the raw files on a timer, removes secrets, and sends one
+// batch at a time; what is not acknowledged is sent again. When the server is away it waits with
+// back-off and jitter, and the files on disk are the buffer: nothing grows in memory and nothing is
+// lost.
 //
-// Exactly once: log offsets count scrubbed bytes, and scrubbing does not depend on
-// how the stream was cut, so a restarted agent that reads from the start
-// produces the same bytes, of which the server takes only the new ones.
+// Exactly once: log offsets count scrubbed bytes, and scrubbing does not depend on how the stream
+// was cut, so a restarted agent that reads from the start produces the same bytes, of which the
+// server stores only the new ones.
 #pragma once
 
 #include <functional>
@@ -26,8 +25,8 @@
 
 namespace athanor {
 
-// Points of event files come in channels of their own: this bit and the file's number. They may be
-// minutes late, since writers hold them back.
+// Points of event files have their own channels: this bit and the file's number. They may be
+// minutes late, because writers buffer them.
 inline constexpr uint32_t kEventChannel = 0x4000'0000u;
 
 class Shipper {
@@ -36,11 +35,11 @@ class Shipper {
     const AttemptPlan& plan;
     const Clock& clock;
     Logger& log;
-    std::shared_ptr<const SecretPatterns> secrets;  // scrubbed from all that is sent or kept
+    std::shared_ptr<const SecretPatterns> secrets;  // removed from all that is sent or stored
     std::function<UsageFrame()> usage;           // asked about once a second
     std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
-    // What was read, as it is read and before it is sent, also what waits on disk for a server
-    // that is away; each once, on the shipper's thread. May be empty.
+    // What was read, as it is read and before it is sent, including what waits on disk while the
+    // server is away; each once, on the shipper's thread. May be empty.
     std::function<void(const PointBatch&)> on_points;
     std::function<void(uint64_t bytes)> on_output;
     std::function<void(const SpoolCheckpoint&)> on_checkpoint;
@@ -53,24 +52,24 @@ class Shipper {
   // Follows the spool of a rank, in `dir`, and keeps free segments there.
   Status FollowSpool(uint32_t rank, const HeldFolder& dir);
   // Follows the event files that the script writes. A metric of the job file (by regex) or of
-  // athanor.log keeps its name to itself: an event file's scalars of that name are not sent.
+  // athanor.log owns its name: scalars of that name in an event file are not sent.
   void FollowEvents(EventFiles::Options options);
   // Queues a report, in order with those before it.
   void Send(ReportFrame frame);
   void Start();
   // Waits until the spools are read as far as they are written by now, so that on_checkpoint has
-  // told of every save. Needs no server, but a report may be under way to one that hangs: not
+  // reported every save. Needs no server, but a report may be in progress to one that hangs: not
   // longer than `limit`.
   void CatchUp(Millis limit);
-  // Waits until everything written so far, and every report, is acknowledged;
-  // for ever if need be. False: the attempt was fenced off.
+  // Waits until everything written so far, and every report, is acknowledged; for ever if
+  // necessary. False: the attempt was fenced off.
   bool Drain();
   void Stop();
 
   // The last lines printed, newest last; for the diagnosis.
   std::string Tail(LogStream stream) const;
   bool done_called() const;  // athanor.done()
-  Millis silence() const;    // since the server last took a report
+  Millis silence() const;    // since the server last accepted a report
   // Asks for a stop that all ranks see through their control page.
   void RaiseStop(const Cause& cause, WallTime deadline);
   // What athanor.should_checkpoint() follows; 0: no advice.

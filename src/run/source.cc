@@ -39,7 +39,7 @@ bool TryOverlay(const std::string& dir) {
   return status == 0;
 }
 
-// Held by those who take a source into use (shared) and by who removes one.
+// Held by agents that take a source into use (shared) and by the one that removes it.
 UniqueFd LockSources(const std::string& sources, int kind) {
   UniqueFd lock(::open(JoinPath(sources, ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!lock) return lock;
@@ -49,7 +49,7 @@ UniqueFd LockSources(const std::string& sources, int kind) {
   return lock;
 }
 
-// Whether it is there; its time then tells that it was used.
+// Whether it exists; its time then shows that it was used.
 bool UseSource(const std::string& sources, const std::string& home) {
   if (!Exists(home)) return false;
   const auto lock = LockSources(sources, LOCK_SH);
@@ -81,7 +81,7 @@ Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bund
   int error = errno;
   (void)RemoveTree(making).ok();
   if (!status) return tl::unexpected(status.error());
-  // Another agent was quicker; its copy is as good.
+  // Another agent was faster; its copy is as good.
   if (UseSource(sources, home)) return home;
   return FailErrno("keep the source in " + home, error);
 }

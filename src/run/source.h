@@ -1,5 +1,5 @@
-// A job's source on disk: laid out from its bundle, each file checked against its
-// hash; cached by bundle where an overlay can keep the cache unharmed.
+// A job's source on disk: unpacked from its bundle, each file checked against its hash; cached by
+// bundle if an overlay can protect the cache.
 #pragma once
 
 #include <string>
@@ -10,19 +10,18 @@
 
 namespace athanor {
 
-// Lays `bundle` out in `dir`, which exists and is empty.
+// Unpacks `bundle` into `dir`, which exists and is empty.
 Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std::string& dir);
 
-// The folder of `bundle` in the cache, made whole before it appears. Several
-// agents may ask at once.
+// The folder of `bundle` in the cache, complete before it appears. Several agents may ask at once.
 Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bundle,
                                  const std::string& cache_dir);
 
 // Removes those that no job was given since then; as SweepEnvironments.
 Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since, bool dry_run);
 
-// Whether this process can mount an overlay whose folders lie in `cache_dir`. Tried
-// once per boot; the answer is kept there.
+// Whether this process can mount an overlay whose folders are in `cache_dir`. Tried once per boot;
+// the answer is stored there.
 bool OverlayWorks(const std::string& cache_dir);
 
 }  // namespace athanor

@@ -87,7 +87,7 @@ std::string_view NameOfSyscall(long number) {
   return {};
 }
 
-// What the kernel tells; lines it refuses (not ours, not root) are left out.
+// What the kernel says; lines that it refuses (not ours, not root) are left out.
 std::string KernelLines(const std::string& proc, int pid, std::string_view status) {
   std::string text = fmt::format("state: {}\n", Printable(FieldOf(status, "State")));
   if (const auto threads = FieldOf(status, "Threads"); !threads.empty()) {
@@ -115,9 +115,8 @@ bool HasOpen(const std::string& proc, int pid, const struct stat& file) {
   if (!names) return false;
   return std::any_of(names->begin(), names->end(), [&](const std::string& name) {
     struct statx open_file {};
-    // Through the link, so that it does not matter under which name or in which mount
-    // namespace the process opened it. Without asking a remote file system: that may be
-    // what hangs.
+    // Through the link, so that it does not matter under which name or in which mount namespace the
+    // process opened it. Does not ask a remote file system: that may be what hangs.
     return ::statx(AT_FDCWD, JoinPath(dir, name).c_str(), AT_STATX_DONT_SYNC, STATX_INO,
                    &open_file) == 0 &&
            open_file.stx_ino == file.st_ino &&
@@ -150,7 +149,7 @@ class StacksFile {
     return text;
   }
 
-  // A process that may still answer: whatever is written from now on may be its own.
+  // A process that may still answer: whatever is written from now on may come from it.
   int unanswered = 0;
 
  private:
@@ -219,7 +218,7 @@ class Taker {
     return text;
   }
 
-  // Until it has written and nothing more came for a while.
+  // Until it has written and nothing more arrived for a while.
   void Await(int64_t before, int pid, StacksFile& file) const {
     const auto end = std::min(deadline_, Steady::now() + kMostEach);
     int64_t size = before;
@@ -230,7 +229,7 @@ class Taker {
         size = seen;
         grown = now;
       } else if (now - grown >= kSettled && !Pending(pid)) {
-        // Handled without a word: somebody else's handler.
+        // Handled silently: someone else's handler.
         if (size != before || now - grown >= 4 * kSettled) return;
       }
       std::this_thread::sleep_for(kLook);

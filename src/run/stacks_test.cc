@@ -236,7 +236,7 @@ load()
     ranks.push_back(ProcessesOfRank(all, Rank{rank++}, pid, file()));
   }
   std::optional<OddRanks> odd;
-  // The second one tells nobody when it has come to its step.
+  // The second one does not report when it has reached its step.
   ASSERT_TRUE(test::Eventually([&] {
     odd = OddRank(TakeStacks(ranks, seconds(60)));
     return odd && Has(odd->others_at, "in step") && Has(odd->at[0], ":6 ");

@@ -28,7 +28,7 @@ void MoveThis(const CgroupHierarchy& hierarchy, const std::string& dir) {
   (void)CgroupDriver::Write(dir, hierarchy.version == 1 ? "tasks" : "cgroup.procs", "0").ok();
 }
 
-// Where the lane lies, if this process is in it.
+// Where the lane is, if this process is in it.
 std::optional<CgroupHierarchy> InLane(const std::string& root) {
   const auto driver = CgroupDriver::Detect(root);
   const auto* cpu = driver.Find("cpu");

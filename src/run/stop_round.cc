@@ -7,8 +7,8 @@ namespace {
 
 // A shell between two programs, or a filter that drains, is done sooner than this.
 constexpr int64_t kIdleMs = 1'000;
-// So many programs one after the other, each stopped, are a loop such as
-// `until python train.py; do sleep 1; done`.
+// That many programs one after the other, each stopped, are a loop such as `until python train.py;
+// do sleep 1; done`.
 constexpr int kLoopPrograms = 8;
 
 }  // namespace

@@ -1,11 +1,11 @@
-// StopRound says which processes of one rank are sent SIGTERM, from a stop's first word to its
-// deadline. The first look asks all of StopTargets. The shell of `python a.py; python b.py` then
-// goes on with b.py: later looks ask what has appeared since, each process once.
+// StopRound says which processes of one rank are sent SIGTERM, from the request of a stop to its
+// deadline. The first round asks all of StopTargets. The shell of `python a.py; python b.py` then
+// continues with b.py: later rounds ask what has appeared since, each process once.
 //
-// Later looks leave alone what is not a new program: whatever a shell runs that traps SIGTERM
-// and was asked (it knows, and tidies up), what copies or sends files, and for a moment a shell
-// that is between two programs, or a filter that writes down the last of its input. A script
-// that goes on starting programs for ever is asked itself.
+// Later rounds do not ask what is not a new program: whatever a shell runs that traps SIGTERM and
+// was asked (it knows, and cleans up), what copies or sends files, and for a moment a shell that is
+// between two programs, or a filter that writes the last of its input. A script that starts
+// programs for ever is asked itself.
 //
 // It sends nothing; processes and times come from the caller.
 #pragma once
@@ -21,7 +21,7 @@ namespace athanor {
 
 class StopRound {
  public:
-  // A new request: the next look asks everybody again.
+  // A new request: the next round asks all of them again.
   void Again() { first_ = true; }
   // To be sent SIGTERM now, in this order.
   std::vector<int> Next(const std::vector<ProcessInfo>& all, int rank_pid,

@@ -54,7 +54,7 @@ TEST_F(StopRoundTest, AShellThatBecomesAProgramIsAProgram) {
   traits_[10] = {"python3.11", false};
   EXPECT_EQ(Pids{10}, Look({Process(10, 1, "python3")}, 50));
   EXPECT_EQ(Pids{}, Look({Process(10, 1, "python3")}, 100));
-  // A program that becomes another was told, and knows what it does.
+  // A program that becomes another one was asked, and knows what it does.
   traits_[10] = {"aws", false};
   EXPECT_EQ(Pids{}, Look({Process(10, 1, "aws")}, 150));
 }

@@ -1,10 +1,9 @@
-// A SupervisorPlan is all the supervisor is told: one file in the attempt's
-// directory, written by the agent, read once. It says what to run, what the
-// script may see and where to leave what happened; it decides nothing about
-// retries or data.
+// A SupervisorPlan is the complete input of the supervisor: one file in the attempt's directory,
+// written by the agent, read once. It says what to run, what the script may see and where to write
+// the results; it says nothing about retries or data.
 //
-// Every path is absolute and meant as it looks outside the namespaces, except
-// a rank's `cwd` and argv, which are resolved by the script's own view.
+// Every path is absolute and as seen outside the namespaces, except `cwd` and argv of a rank, which
+// are resolved as the script sees them.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +27,13 @@ struct RankPlan {
 
 struct MountPlan {
   std::string source;  // file or directory
-  std::string target;  // made inside the namespace when missing; the host's tree is not changed
+  std::string target;  // created inside the namespace if missing; the host's tree is not changed
   bool read_only = false;
-  // When it cannot be made: true ends the attempt with a set-up error, false
-  // lists it as off and goes on.
+  // If it cannot be made: true ends the attempt with a set-up error, false lists it as off and
+  // continues.
   bool required = true;
-  // Not empty: an overlay. The script sees this folder at `target` and may write to
-  // it; what it writes lands in `source` (with `source`.work beside it).
+  // Not empty: an overlay. The script sees this folder at `target` and may write to it; what it
+  // writes goes to `source` (with `source`.work next to it).
   std::string lower;
 
   bool operator==(const MountPlan&) const = default;
@@ -62,14 +61,14 @@ struct SupervisorPlan {
   std::vector<RankPlan> ranks;
   std::string hostname;             // empty: the host's
   std::vector<MountPlan> mounts;    // in order, after `hide`
-  std::vector<std::string> hide;    // an empty read-only tmpfs is laid over each
+  std::vector<std::string> hide;    // an empty read-only tmpfs is mounted over each
   std::vector<CgroupJoin> cgroups;  // joined by the ranks; the supervisor stays outside
-  int64_t memory_watch_bytes = 0;   // a limit that no cgroup holds: see memory_watch.h; 0: none
+  int64_t memory_watch_bytes = 0;   // a limit that no cgroup enforces: see memory_watch.h; 0: none
   int64_t uid = kNoId;
   int64_t gid = kNoId;
   bool no_new_privs = true;
-  // Takes from a rank that runs as root what would let it undo its own namespaces or
-  // look into the supervisor (CAP_SYS_ADMIN, tracing, devices, raw I/O, reboot, clock...).
+  // Removes from a rank that runs as root what would let it undo its own namespaces or look into
+  // the supervisor (CAP_SYS_ADMIN, tracing, devices, raw I/O, reboot, clock...).
   bool drop_capabilities = true;
   std::vector<RlimitPlan> rlimits = {{"core", 0, 0}};
   int64_t log_cap_bytes = int64_t{1} << 30;  // per stream; 0 keeps nothing
@@ -79,7 +78,7 @@ struct SupervisorPlan {
 
   std::string status_path;   // SupervisorStatus: who I am, before anything else
   std::string started_path;  // StartedRecord: every rank was started or refused
-  std::string exit_path;     // ExitRecord: all is over
+  std::string exit_path;     // ExitRecord: everything has ended
 
   bool operator==(const SupervisorPlan&) const = default;
 };

@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   athanor::ProcessInfo info;
   (void)athanor::ParseProcStat(bytes, &info);
-  // A process may call itself anything, and its name stands in both.
+  // A process may call itself anything, and its name is in both.
   Require(athanor::ParseStatusMemory(bytes).sum() < uint64_t{1} << 60);
   (void)athanor::ParseRollupMemory(bytes);
   if (const auto kill = athanor::ParseOomKill(bytes)) Require(kill->pid > 0);

@@ -1,6 +1,5 @@
-// What the supervisor says while it lives: who it is (so that a restarted
-// agent finds it again and never takes another process for it), and how its
-// ranks started.
+// What the supervisor reports while it runs: who it is (so that a restarted agent finds it again
+// and never mistakes another process for it), and how its ranks started.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +11,7 @@
 
 namespace athanor {
 
-// A process named beyond doubt: pids are reused, and after a reboot start
-// times are too.
+// Identifies a process beyond doubt: pids are reused, and after a reboot start times are, too.
 struct SupervisorStatus {
   int64_t pid = 0;          // as seen by the agent, outside the PID namespace
   int64_t start_ticks = 0;  // field 22 of /proc/PID/stat
@@ -25,8 +23,8 @@ struct SupervisorStatus {
 struct RankStart {
   int64_t outer_pid = 0;  // as seen by the agent; 0: not known
   int64_t inner_pid = 0;  // as seen by the script; 0: not started
-  // Why it was not started; 0 when it was. `step` is what failed: "exec",
-  // "interpreter", "chdir", "cgroup", "uid", "rlimit"; `path` what it was about.
+  // Why it was not started; 0 if it was. `step` is what failed: "exec", "interpreter", "chdir",
+  // "cgroup", "uid", "rlimit"; `path` what it was about.
   int64_t spawn_errno = 0;
   std::string spawn_step;
   std::string spawn_path;
@@ -43,10 +41,10 @@ struct StartedRecord {
   bool operator==(const StartedRecord&) const = default;
 };
 
-// What the supervisor is called (/proc/PID/comm): by this its processes are told from others.
+// The name of supervisor processes (/proc/PID/comm), by which they are recognised.
 inline constexpr char kSupervisorName[] = "athanor-supervi";
-// The same while a log waits for room on the disk:
-// a full disk takes no file that could say so. At most 15 bytes.
+// The same while a log waits for room on the disk: on a full disk no file could say so. At most 15
+// bytes.
 inline constexpr char kWaitsForRoomName[] = "ath-disk-full";
 
 Result<std::string> SerializeStatus(const SupervisorStatus& status);

@@ -154,7 +154,7 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   }
 }
 
-// A later attempt did not see what the metric was when an earlier one saved.
+// A later attempt did not see the metric's value when an earlier one saved.
 void Survival::LoadValues() {
   const auto text = ReadFile(JoinPath(options_.plan.job_dir, job_dir::kValues));
   if (!text) return;
@@ -176,7 +176,7 @@ std::optional<double> Survival::ValueOf(int64_t step) {
   values_[step] = *now;
   const auto path = JoinPath(options_.plan.job_dir, job_dir::kValues);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  // Behind a line that was cut short, this one would be lost too.
+  // After a line that was cut short, this one would be lost, too.
   const auto line = fmt::format("\n{} {}\n", step, *now);
   if (!file || !WriteAll(file.get(), line)) {
     options_.log.Log(LogLevel::kWarning, "value of a checkpoint not kept", {{"path", path}});
@@ -230,7 +230,7 @@ void Survival::Hung(const Hang& hang) {
 
 void Survival::KeepLast(bool clean) {
   if (!sync_) return;
-  shipper_->CatchUp(kLastNotes);  // a save that was told of just before the end
+  shipper_->CatchUp(kLastNotes);  // a save that was reported just before the end
   auto kept = sync_->FinalSync(clean);
   if (!kept) {
     shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +
@@ -252,12 +252,12 @@ bool Survival::KeepCapture() {
   if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
   const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
   (void)RemoveTree(to).ok();
-  // A link would be taken, by who reads it later, for what it leads to.
+  // If someone reads a link later, they get what it leads to.
   if (!S_ISDIR(info.st_mode) || ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) != 0) {
     options_.log.Log(LogLevel::kWarning, "capture not kept", {{"to", to}});
     return false;
   }
-  // A step is there when its meta.json is, which is written last.
+  // A step exists when its meta.json does, which is written last.
   const auto names = ListDir(to);
   return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
     return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));

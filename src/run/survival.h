@@ -1,6 +1,6 @@
-// Survival is the agent's part in outliving its machine: it keeps the script's checkpoints,
-// advises how often to make them, tells the script of a stop by file and page, watches rules
-// and hangs, and afterwards says whether the script saved in time.
+// Survival is how the agent helps a job survive the loss of its machine: it stores the script's
+// checkpoints, advises how often to make them, tells the script about a stop by file and page,
+// watches rules and hangs, and reports afterwards whether the script saved in time.
 //
 // Threads: Start, Tick and the calls after the script's end belong to the agent's main thread;
 // the hooks come from the shipper's.
@@ -48,18 +48,19 @@ class Survival {
   // The script runs (or is found running) under this supervisor.
   void Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> resumed_step,
              int64_t supervisor_pid);
-  // About once a second. `held_up`: the script waits for us and is not to blame.
+  // About once per second. `held_up`: the script waits for us and is not responsible.
   void Tick(uint64_t cpu_ns, bool held_up);
-  // The notice was given just now: writes the file for those who are not Python.
+  // The notice was just given: writes the file for programs that are not Python.
   void Noticed(const StopFrame& stop);
 
-  // After the script ended. `clean`: no write of its was cut short.
+  // After the script ended. `clean`: none of its writes was cut short.
   void KeepLast(bool clean);
   // From the notice to the newest change of a checkpoint; -1: none, or no notice.
   int64_t saved_ms() const;
-  // Gives what rules had to tell a last moment.
+  // Gives pending messages of rules a last moment.
   void FinishWebhooks();
-  // Moves what the black box holds to where it outlives the attempt. Whether a step was in it.
+  // Moves the captured steps to a place that outlives the attempt. Returns whether there was a
+  // step.
   bool KeepCapture();
 
  private:

@@ -14,7 +14,7 @@ Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* ki
   return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric), firing.advice};
 }
 
-// As many steps back a checkpoint may be kept late.
+// How many steps late a checkpoint may be stored.
 constexpr size_t kMostValues = 100'000;
 
 }  // namespace
@@ -81,7 +81,7 @@ std::optional<double> Watcher::ValueAt(int64_t step) const {
   return std::prev(after)->second;
 }
 
-// It acts at once, then it is reported.
+// Acts at once, then reports.
 void Watcher::Act(const std::vector<Firing>& firings) {
   for (const auto& firing : firings) {
     if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_stop"));

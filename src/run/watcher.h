@@ -1,6 +1,6 @@
-// The Watcher is what the agent makes of what it sees: rules on metrics and the watch for
-// hangs. It is told points and samples as they come, and answers with things to do. It starts
-// no process and sends nothing.
+// The Watcher evaluates what the agent sees: rules on metrics, and whether the script hangs. It
+// gets points and samples as they arrive, and answers with actions. It starts no process and sends
+// nothing.
 //
 // Threads: every call is safe from any thread; callbacks come on the caller's, without a lock
 // held.
@@ -32,11 +32,11 @@ class Watcher {
 
   void OnPoints(const PointBatch& batch);
   void OnOutput(uint64_t bytes);
-  // About once a second while the script runs. While it is `held_up` by a full disk no time
-  // passes for rules and hangs.
+  // About once a second while the script runs. While it is `held_up` by a full disk, no time counts
+  // for rules and hangs.
   void Tick(uint64_t cpu_ns, bool held_up);
 
-  std::optional<int64_t> last_step() const;  // the newest any metric had
+  std::optional<int64_t> last_step() const;  // the newest step of any metric
   // Of checkpoints.keep.metric, the last at or before the step; this attempt's only.
   std::optional<double> ValueAt(int64_t step) const;
 

@@ -69,7 +69,7 @@ Status Deliver(const WebhookTarget& target, const std::string& body,
     return Fail(std::move(error));
   }
   if (reply->ok()) return Ok();
-  // The caller's mistake stays one; a redirect could lead anywhere and is not followed.
+  // A mistake of the caller stays one; a redirect could lead anywhere and is not followed.
   const bool again = reply->status >= 500 || reply->status == 429;
   return Fail(Error{again ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
                     endpoint.ToString() + " answered " + std::to_string(reply->status), "", ""});

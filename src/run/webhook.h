@@ -1,6 +1,6 @@
-// Tells an address of the user's that a rule fired: POST of a JSON object over HTTPS. Nothing
-// waits for it: deliveries are made one after the other on a thread of their own, three tries
-// each with a pause between them, and what fails in the end is told to `failed`.
+// Calls a URL of the user when a rule fires: POST of a JSON object over HTTPS. Nothing waits for
+// it: deliveries are made one after the other on their own thread, with three tries each and pauses
+// between them; `failed` is called for those that fail in the end.
 //
 // The user chooses the address and the machine may see more of the network than the user: only
 // https, the name is looked up once and the connection goes to the address that was checked, which
@@ -26,10 +26,10 @@ struct WebhookTarget {
   std::string endpoint;  // "https://host:port"
   std::string target;    // "/path?query"
 };
-// kInvalid for anything but https, and for user names in it.
+// kInvalid for anything except https, and for user names in it.
 Result<WebhookTarget> ParseWebhook(const std::string& url);
 
-// What is sent: who, what fired, and `text`, a sentence that chat services show.
+// What is sent: the job, what fired, and `text`, a sentence that chat services show.
 std::string WebhookBody(const AttemptPlan& plan, const Firing& firing);
 
 class Webhooks {
@@ -38,17 +38,17 @@ class Webhooks {
     bool allow_private = false;
     Millis pause{1'000};   // before the second try; four times as long before the third
     Millis limit{15'000};  // of one try
-    // Of the url the host only: the rest may be a secret.
+    // Of the URL only the host: the rest may be a secret.
     std::function<void(const std::string& host, const Error& error)> failed;
   };
   explicit Webhooks(Options options);
-  // Waits for nothing: what is under way is left to end with the process.
+  // Does not wait: deliveries in progress end with the process.
   ~Webhooks();
   Webhooks(const Webhooks&) = delete;
   Webhooks& operator=(const Webhooks&) = delete;
 
   void Post(std::string url, std::string body);
-  // Waits until all are delivered or given up; false when `patience` ran out first.
+  // Waits until all are delivered or given up; false if `patience` ran out first.
   bool Finish(Millis patience);
 
  private:

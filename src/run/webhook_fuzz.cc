@@ -5,7 +5,7 @@
 #include "net/http_client.h"
 #include "run/webhook.h"
 
-// Whatever is taken can be connected to over TLS, and breaks no line of a request.
+// Every accepted URL can be connected to over TLS, and breaks no line of a request.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string url(reinterpret_cast<const char*>(data), size);
   const auto target = athanor::ParseWebhook(url);

@@ -34,7 +34,7 @@ struct Candidate {
   size_t depth = 0;
 };
 
-// The last pattern that matches a file, or a folder it lies in, decides.
+// The last pattern that matches a file, or one of its folders, decides.
 class Patterns {
  public:
   explicit Patterns(const std::vector<std::string>& texts) {
@@ -67,7 +67,7 @@ class Patterns {
 // Deleted in an overlay.
 bool IsWhiteout(const struct stat& info) { return S_ISCHR(info.st_mode) && info.st_rdev == 0; }
 
-// "Permission denied" of "open runs/x: Permission denied": the name stands beside it.
+// "Permission denied" of "open runs/x: Permission denied": the name is shown next to it.
 std::string Unreadable(const Error& error) {
   const size_t colon = error.what.rfind(": ");
   return "it cannot be read: " +
@@ -137,7 +137,7 @@ class Keeper {
         if (wanted_.Wants(folder)) Leave(folder + "/", 0, Unreadable(names.error()));
         continue;
       }
-      // A virtual environment, whatever it is called.
+      // A virtual environment, whatever its name.
       struct stat marker {};
       if (!folder.empty() &&
           ::fstatat(opened->get(), "pyvenv.cfg", &marker, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -257,7 +257,7 @@ class Keeper {
     kept_.entries.push_back(std::move(entry));
   }
 
-  // Whether it can stand beside what is kept already: a name is a file or a folder, not both.
+  // Whether it can be next to what is stored already: a name is a file or a folder, not both.
   bool Fits(const std::string& path) const {
     if (names_.contains(path) || folders_.contains(path)) return false;
     for (size_t slash = path.find('/'); slash != std::string::npos;
@@ -273,7 +273,7 @@ class Keeper {
     if (!earlier) return Fail(earlier.error());
     for (auto& entry : earlier->entries) {
       if (!Fits(entry.path)) continue;
-      // Gone only if somebody removed it by hand.
+      // Gone only if someone removed it by hand.
       if (entry.kind == BundleEntry::Kind::kFile && !blobs_.Use(entry.sha256)) continue;
       if (!HasRoomFor(entry.size)) {
         Leave(entry.path, entry.size, WhyNot(entry.size));

@@ -199,7 +199,7 @@ TEST_F(WorkingFilesTest, NamesOfAnyBytesComeBack) {
   const auto output = Keep();
   EXPECT_EQ(Files(output), (Texts{{odd, "w"}, {"gl\xc3\xbc" "ck.pt", "u"}}));
   EXPECT_EQ(output->largest, "gl\xc3\xbc" "ck.pt");
-  // A listing has no backslash: told, not lost without a word.
+  // A manifest cannot have a backslash: reported, not silently lost.
   Write("a\\b", "x");
   const auto told = Keep();
   ASSERT_EQ(told->left_out.files, 1u);

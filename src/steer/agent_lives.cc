@@ -8,7 +8,7 @@ void AgentLives::Launched(Millis now) {
 }
 
 void AgentLives::Heard(Millis now) {
-  // One that an earlier server started is known from its first report on.
+  // An agent that an earlier server started is known from its first report on.
   if (!launched_) launched_ = now;
   heard_ = now;
 }

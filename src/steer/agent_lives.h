@@ -1,7 +1,7 @@
-// How the agents of one attempt fared, and whether another one is worth starting. Agents that
-// never say a word are given up soon; those that report but do not last, later; one that lasted
-// a while pays for all before it. Giving up ends a script that may still run, so it is the last
-// thing to do. Pure; times are monotonic. Not thread-safe.
+// What happened to the agents of one attempt, and whether to start another one. Attempts whose
+// agents never report are given up soon; those whose agents report but do not last, later; an agent
+// that lasted a while resets the count. Giving up ends a script that may still run, so it is the
+// last resort. Pure; times are monotonic. Not thread-safe.
 #pragma once
 
 #include <optional>

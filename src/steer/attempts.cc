@@ -10,7 +10,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// An attempt that lasted less is a quick death; from the third on each waits.
+// An attempt that lasted less counts as a quick death; from the third on, each waits.
 constexpr int64_t kQuickMs = 5'000;
 constexpr size_t kQuickDeaths = 3;
 constexpr int64_t kLongestPauseMs = 3'600'000;
@@ -105,7 +105,7 @@ std::string NextType(const JobRecord& record) {
   for (const auto& attempt : record.attempts) {
     if (attempt.cause.kind == "out_of_memory") ++taken;
   }
-  // Asked while the newest attempt ends, and after: its own end is counted both times.
+  // Called while the newest attempt ends, and after: its own end counts both times.
   return taken == 0 || taken > ladder.size() ? "" : ladder[taken - 1];
 }
 

@@ -58,7 +58,7 @@ class Decider {
     return Ok();
   }
 
-  // The attempt gives its room back.
+  // The attempt releases its room.
   void EndAttempt(const Cause& cause) {
     attempt().ended = now_;
     attempt().cause = cause;
@@ -73,8 +73,8 @@ class Decider {
     return Ok();
   }
 
-  // Another attempt after `cause`? One of the user's budget is spent unless the fault was the
-  // machine's.
+  // Another attempt after `cause`? It uses one of the user's budget, unless the machine was at
+  // fault.
   bool TakeRetry(const Cause& cause) {
     const auto& retry = record().spec.retry;
     if (IsInfrastructure(cause)) {
@@ -83,7 +83,7 @@ class Decider {
       return wanted && FruitlessLosses(record()) < kMostFruitless;
     }
     if (cause.kind == "out_of_memory" && !NextType(record()).empty()) return true;
-    // What asks for another attempt by itself has one even without `retry`.
+    // A cause that asks for another attempt itself gets one even without `retry`.
     const bool asked = cause.kind == "rule_retry" ||
                        (cause.kind == "hung" && record().spec.limits.hang_action == "retry");
     if (!asked && !RetryNames(retry, cause, attempt().exit.value_or(ExitInfo{}))) return false;
@@ -92,7 +92,7 @@ class Decider {
     return true;
   }
 
-  // What the end of the script means, given what was asked of it.
+  // What the end of the script means, given what was requested.
   Cause CauseOfEnd(Cause cause) const {
     const auto& attempt = *out_.record.current();
     const bool asked = attempt.interrupt.has_value() || out_.record.stop.has_value();
@@ -111,8 +111,8 @@ class Decider {
     return cause;
   }
 
-  // Ends the attempt, then the job: by the stop that was asked for, by another
-  // attempt, or as `cause` says.
+  // Ends the attempt, then the job: by the stop that was requested, by another attempt, or as
+  // `cause` says.
   Status Finish(const Cause& reported, std::string_view name) {
     const Cause cause = CauseOfEnd(reported);
     EndAttempt(cause);
@@ -218,7 +218,7 @@ class Decider {
   Status On(const Uploaded& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     if (record().state != JobState::kUploading) return Ok();
-    // One that could keep nothing leaves what earlier attempts kept.
+    // If it could store nothing, what earlier attempts stored remains.
     if (e.failure.kind.empty() || !e.outputs.empty()) record().outputs = e.outputs;
     record().packages = e.packages;
     Cause cause = attempt().cause;
@@ -240,7 +240,7 @@ class Decider {
     }
     if (record().stop) {
       if (e.grace >= record().stop->grace) return Ok();  // asked twice, done once
-      // Who asked with patience may lose it.
+      // A caller that asked with a long grace may lose patience.
       record().stop->grace = e.grace;
       Note("stop_hastened", {e.cause.kind,
                              e.grace.count() == 0
@@ -287,7 +287,7 @@ class Decider {
   Status On(const CheckpointKept& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     record().advice = e.advice;
-    // Told again after a lost reply: the same one.
+    // Reported again after a lost reply: the same one.
     if (attempt().saved && attempt().saved->id == e.checkpoint.id) return Ok();
     attempt().saved = e.checkpoint;
     Note("checkpoint",
@@ -333,7 +333,7 @@ class Decider {
 
   Status On(const Noted& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    // What holds a running script up is the job's reason for as long as it does.
+    // While something holds a running script up, that is the job's reason.
     if (e.cause.kind == "waiting_disk" || e.cause.kind == "disk_room") {
       const bool begins = e.cause.kind == "waiting_disk";
       const bool known = record().cause.kind == "waiting_disk";

@@ -1,6 +1,5 @@
-// Decide is the whole of a job's behaviour: from what is known and what
-// happened to what is known next and what must be done. It is pure; the engine
-// stores its answer before acting on it.
+// Decide is the complete behaviour of a job: from what is known and what happened, to what is known
+// next and what must be done. It is pure; the engine stores its answer before acting on it.
 #pragma once
 
 #include <optional>
@@ -20,8 +19,8 @@ struct Outcome {
   std::vector<Effect> effects;      // ids are given by the engine
 };
 
-// kConflict: the event is of an attempt that is over or was replaced (the
-// sender is fenced off), or the state forbids it. The record is then unchanged.
+// kConflict: the event is of an attempt that has ended or was replaced (the sender is fenced off),
+// or the state forbids it. The record is then unchanged.
 Result<Outcome> Decide(JobRecord record, const JobEvent& event, WallTime now);
 
 }  // namespace athanor

@@ -101,7 +101,7 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
     return done(Fail(std::move(error)));
   }
   if (hit) {
-    // Known, but perhaps not yet durable: answer with the batch that is.
+    // Known, but perhaps not durable yet: answer with the batch that makes it durable.
     auto reply = [done, id = hit->id](const Status& status) {
       if (!status) return done(tl::unexpected(status.error()));
       done(Accepted{id, true});
@@ -115,7 +115,7 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
   auto decision = Decide(std::move(draft), Submitted{}, parts_.clock.Wall());
   if (!decision) return done(tl::unexpected(decision.error()));
   auto events = std::move(decision->events);
-  // At the end of a long line the reason is known before the next plan: written once.
+  // At the end of a long line, the reason is known before the next plan: written once.
   const auto* wait = KnownWait(decision->record);
   if (wait != nullptr) {
     decision = Decide(std::move(decision->record), Waiting{*wait}, parts_.clock.Wall());
@@ -134,7 +134,8 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
     done(Accepted{id, false});
   });
   if (wait != nullptr) {
-    // The last plan refused its like: a new one would only change the words of reasons.
+    // The last plan refused a job with the same need: a new plan would only change the texts of
+    // reasons.
     PlaceAfter(std::max(kWordsPause, 200 * plan_cost_));
     return Flush();
   }
@@ -174,7 +175,7 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
   }
   if (done) pending_.done.push_back(std::move(done));
   if (gives_room) SchedulePlacing(Wanted::kRoomCame);
-  // Those behind it may have waited for its turn only.
+  // Those after it may have waited only for its turn.
   if (left_line) PlaceAfter(PauseFor(Wanted::kNewcomer));
   Flush();
 }
@@ -196,14 +197,14 @@ void Engine::Touch(AttemptId attempt, int64_t held_ms) {
   if (!job) return;
   auto& record = live_.at(*job);
   auto& current = *record.current();
-  // What an older attempt held is not the current one's to pay.
+  // The current attempt does not pay for what an older one held.
   if (current.id != attempt || current.ended.ms != 0) return;
   agent_lives_[attempt].Heard(parts_.clock.Monotonic());
   record.last_seen = parts_.clock.Wall();
   current.held_ms = std::max(current.held_ms, held_ms);
 }
 
-// A record changed several times before a commit is written once, as it is last.
+// A record that changes several times before a commit is written once, in its last state.
 void Engine::Keep(const JobRecord& record) {
   auto [it, is_new] = pending_.index.try_emplace(record.id, pending_.batch.records.size());
   if (is_new) {
@@ -244,7 +245,7 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
     const auto& record = batch->batch.records[i];
     parts_.changed(record, events[i]);
     auto it = live_.find(record.id);
-    // Memory may be ahead of what was just written; only a written end is an end.
+    // Memory may be newer than what was just written; only a stored end counts.
     if (it != live_.end() && IsTerminal(record.state)) {
       for (const auto& attempt : record.attempts) {
         agent_lives_.erase(attempt.id);
@@ -272,14 +273,14 @@ void Engine::Perform(const Effect& effect) {
   auto it = live_.find(effect.job);
   switch (effect.kind) {
     case EffectKind::kLaunch:
-      // Its agent may have come up before the handle was stored: launched again, it is known.
+      // Its agent may have started before the handle was stored: launching it again makes it known.
       if (it == live_.end() || !HoldsRoom(it->second.state) ||
           it->second.current()->id != effect.attempt) {
         return Performed(effect.id);
       }
       return Launch(it->second, effect);
     case EffectKind::kStop:
-      // The door hands the stop to the agent whenever it asks; the record carries it.
+      // The door passes the stop to the agent when it asks; the record contains it.
       if (it != live_.end()) parts_.changed(it->second, {});
       return Performed(effect.id);
     case EffectKind::kRelease:
@@ -322,8 +323,8 @@ void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
 
 void Engine::LaunchAnswered(const AttemptPlan& plan, const std::optional<Effect>& effect,
                             const Result<std::string>& handle) {
-  // Without an answer it may run all the same, and what lost its agent does run: neither is
-  // replaced, both are asked for again.
+  // Without an answer it may still run, and an attempt that lost its agent does run: neither is
+  // replaced, both are launched again.
   const bool may_run = !handle && (!effect || handle.error().code == ErrorCode::kUnavailable);
   if (may_run) {
     parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
@@ -386,7 +387,7 @@ void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
   }
   const Cause cause{"agent_lost", status.detail, "ath retry " + ShellQuote(record.spec.name), ""};
   if (status.state == HostStatus::State::kGone) return Apply(*job, HostLost{attempt, cause});
-  // Its script may run: it is given up once the back end says that nothing of it does.
+  // Its script may still run: it is given up when the back end says that nothing of it runs.
   Release(record.current()->handle, [this, job = *job, attempt, cause](const Status& ended) {
     if (ended) Apply(job, HostLost{attempt, cause});
   });

@@ -1,9 +1,8 @@
-// The Engine runs jobs: it alone changes their state. One control thread holds
-// the live records, applies Decide(), writes event + record + effects in one
-// durable batch (many jobs a batch), and only then answers, tells observers and
-// performs effects. A failed commit ends the process (`fatal`): what memory says
-// and what is stored must never part. A restarted engine goes on from the store:
-// live records, and the effects that were not yet performed.
+// The Engine runs jobs: only it changes their state. One control thread holds the live records,
+// applies Decide(), writes event + record + effects in one durable batch (many jobs per batch), and
+// only then answers, notifies observers and performs effects. A failed commit ends the process
+// (`fatal`): memory and store must never differ. A restarted engine continues from the store: live
+// records, and the effects that were not yet performed.
 //
 // Threads: every method belongs to the executor's thread; callbacks come there.
 #pragma once
@@ -39,12 +38,12 @@ class Engine {
     const Clock& clock;
     JobStore& jobs;
     Pool& writer;   // exactly one thread: commits in order
-    Pool& effects;  // exactly one thread: what is left of an attempt goes before the next starts
+    Pool& effects;  // exactly one thread: an attempt is released before the next starts
     Backend& backend;
     Logger& log;
     Inventory inventory;
     const Catalogue& catalogue;
-    bool simulate;  // types larger than this machine run on what there is
+    bool simulate;  // types larger than this machine run on what it has
     // What an agent needs for the current attempt of a record.
     std::function<AttemptPlan(const JobRecord&)> plan;
     // A change became durable. `events` may be empty.
@@ -55,7 +54,7 @@ class Engine {
   ~Engine();
 
   Status Start();
-  // Takes nothing more and waits for what is being written.
+  // Accepts nothing more and waits for what is being written.
   void Stop();
 
   struct Accepted {
@@ -66,10 +65,10 @@ class Engine {
   // kConflict: the key came before with another spec.
   void Submit(JobRecord draft, std::function<void(Result<Accepted>)> done);
 
-  // Decides and stores; `done` (may be empty) comes when it is durable, or at
-  // once with kConflict (fenced, or the state forbids it) or kNotFound.
+  // Decides and stores; `done` (may be empty) is called when it is durable, or at once with
+  // kConflict (fenced, or the state forbids it) or kNotFound.
   void Apply(JobId job, JobEvent event, std::function<void(Status)> done = {});
-  // Deletes a job that is over. kConflict for a live one.
+  // Deletes a job that has ended. kConflict for a live one.
   void Forget(JobId job, std::function<void(Status)> done);
   // What a live attempt has held so far; stored with its job's next event.
   void Touch(AttemptId attempt, int64_t held_ms);
@@ -77,11 +76,11 @@ class Engine {
   const JobRecord* Live(JobId job) const;
   std::optional<JobId> JobOf(AttemptId attempt) const;  // of live jobs
   std::vector<const JobRecord*> AllLive() const;
-  // Those that hold room on the machine, oldest first.
+  // Jobs that hold room on the machine, oldest first.
   std::vector<const JobRecord*> Holding() const;
   size_t live_count() const { return live_.size(); }
-  // Those that wait, as the queue takes them: higher priority first, then older. `visit` may end
-  // the walk by false; it must not change anything.
+  // Waiting jobs, in the order of the queue: higher priority first, then older. `visit` may end the
+  // walk by returning false; it must not change anything.
   size_t waiting_count() const { return line_.size(); }
   void EachWaiting(const std::function<bool(const JobRecord&)>& visit) const;
 
@@ -92,7 +91,7 @@ class Engine {
     std::vector<std::function<void(Status)>> done;
   };
 
-  // A place in the line: they compare as the queue takes them.
+  // A position in the line: positions compare in the order of the queue.
   struct Place {
     int64_t after = 0;  // the higher a priority the lower
     JobId job;
@@ -113,18 +112,18 @@ class Engine {
                       const Result<std::string>& handle);
   void Release(const std::string& handle, std::function<void(const Status&)> done);
   void Performed(uint64_t effect);
-  // Why a plan is wanted: room came free, or only a newcomer joined a line that waits.
+  // Why a plan is needed: room became free, or only a new job joined a waiting line.
   enum class Wanted { kRoomCame, kNewcomer };
   void SchedulePlacing(Wanted wanted);
   void PlaceAfter(Millis delay);
   Millis PauseFor(Wanted wanted) const;
   void PlaceWaiting();
-  // Of the pause before its next attempt, what is left.
+  // What is left of the pause before its next attempt.
   Millis RestLeft(const JobRecord& record);
   Placed PlacementOf(JobId job, const Placement& placement) const;
-  // The reason that jobs of the same need were given by the last plan; null: none.
+  // The reason that the last plan gave jobs with the same need; null: none.
   const Cause* KnownWait(const JobRecord& record) const;
-  // Spot: interruptions on purpose, and max_wait.
+  // Spot: deliberate interruptions, and max_wait.
   void ArmSpot(const JobRecord& record);
   void CheckWaits();
   void PollAttempts();
@@ -132,7 +131,7 @@ class Engine {
 
   Parts parts_;
   SlabMap<JobId, JobRecord> live_;
-  // Of live_. Whatever looks at jobs every second looks at these, however many wait.
+  // Of live_. Code that looks at jobs every second looks only at these, however many wait.
   std::set<JobId> holding_;
   std::map<Place, JobRecord*> line_;
   std::map<AttemptId, JobId> attempts_;
@@ -145,8 +144,8 @@ class Engine {
   // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
   std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
   std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
-  std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; told ones are gone
-  std::set<AttemptId> armed_;              // an interruption on purpose is set for it
+  std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without reported ones
+  std::set<AttemptId> armed_;              // a deliberate interruption is scheduled for it
   Millis plan_cost_{0};
   bool committing_ = false;
   std::optional<Millis> placing_at_;  // monotonic: a plan is set for then

@@ -28,9 +28,9 @@ RunningJob ViewOfRunning(const JobRecord& record) {
 
 }  // namespace
 
-// Room that came free is given at once. A newcomer is looked at in the turn it came, so that
-// acceptance and placement share a commit; behind a long line it can wait, and plans are spaced
-// so that planning takes a twentieth of the thread's time at most.
+// Room that became free is given at once. A new job is considered in the turn in which it came, so
+// that acceptance and placement share a commit; at the end of a long line it can wait, and plans
+// are spaced so that planning takes at most a twentieth of the thread's time.
 void Engine::SchedulePlacing(Wanted wanted) {
   if (live_.size() <= kLongQueue) return PlaceWaiting();
   PlaceAfter(PauseFor(wanted));
@@ -52,8 +52,8 @@ void Engine::PlaceAfter(Millis delay) {
   placing_timer_ = parts_.executor.After(delay, [this] { PlaceWaiting(); });
 }
 
-// The wall clock is asked once, when the pause is first seen; a jump after that changes nothing,
-// and one before (the server was down) cannot make it longer than it was to be.
+// The wall clock is read once, when the pause is first seen; a jump after that changes nothing, and
+// one before (the server was down) cannot make the pause longer than intended.
 Millis Engine::RestLeft(const JobRecord& record) {
   const auto* last = record.current();
   const auto end = NotBefore(record);
@@ -126,12 +126,12 @@ void Engine::PlaceWaiting() {
       again = again.count() == 0 ? left : std::min(again, left);
     }
     if (record.cause.kind == decision.wait.kind) {
-      record.cause = decision.wait;  // the text moves; the kind is what is stored
+      record.cause = decision.wait;  // the text changes; the kind is what is stored
     } else {
       Apply(decision.job, Waiting{decision.wait});
     }
   }
-  // What a new job would wait for is what the last one of its kind does.
+  // A new job would wait for the same thing as the last one of its kind.
   for (size_t i = decisions.size(); i-- > 0;) {
     const auto& wait = decisions[i].wait;
     if (decisions[i].placement || wait.kind == "backoff" || wait.kind == "never_fits") continue;
@@ -148,7 +148,7 @@ void Engine::PlaceWaiting() {
   Flush();
 }
 
-// An escalated attempt has its own type and price; one on a machine that may be taken away the
+// An escalated attempt has its own type and price; one on a machine that can be taken away has the
 // lower price.
 Placed Engine::PlacementOf(JobId job, const Placement& placement) const {
   const auto& record = live_.at(job);

@@ -1,5 +1,5 @@
-// The engine's clockwork for machines that are taken away: interruptions on purpose and the
-// limit on waiting plus running.
+// The engine's timers for machines that are taken away: deliberate interruptions and the limit on
+// waiting plus running.
 #include <algorithm>
 
 #include "base/text.h"
@@ -11,7 +11,7 @@ namespace athanor {
 void Engine::ArmSpot(const JobRecord& record) {
   const auto& spot = record.spec.resources.spot;
   if (spot.use && spot.max_wait.count() > 0 && !waits_until_.contains(record.id)) {
-    // The clock of the wall is asked once; from here on the monotonic one counts.
+    // The wall clock is read once; from here on the monotonic clock counts.
     const auto waited = std::max<int64_t>(parts_.clock.Wall().ms - record.created.ms, 0);
     const Millis until = parts_.clock.Monotonic() - Millis(waited) + spot.max_wait;
     waits_until_[record.id] = until;

@@ -128,7 +128,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
       dropped.at = now;
       dropped.trial = trial.number;
       dropped.outcome = TrialState::kStopped;
-      dropped.value = trial.value;  // of a trial that was to go on
+      dropped.value = trial.value;  // of a trial that was to continue
       dropped.step = trial.step;
       dropped.cause = {"study_over", "the study ended before it began", "", ""};
       plan.event = std::move(dropped);
@@ -143,7 +143,7 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   }
   if ((plan.event = Enough(record, spent_micros, promotable.has_value(), now))) return plan;
   const auto live = static_cast<int64_t>(record.Live());
-  // A trial whose pause is still under way is left alone: others use the time.
+  // A trial that is being paused is not touched: others use the time.
   if (promotable && live < record.spec.parallel &&
       record.Find(*promotable)->state == TrialState::kPaused) {
     StudyEvent promoted;
@@ -188,7 +188,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
   const bool pausing = trial->stopping && trial->cause.kind == kTrialPaused;
   if (pausing && end.state != JobState::kFailed && usable) {
     event.told = !trial->told;
-    // It went on while it was being paused, and to its end.
+    // It continued while it was being paused, until its end.
     if (end.state == JobState::kCompleted && end.step.value_or(0) >= record.spec.early.last) {
       event.outcome = TrialState::kDone;
       return event;
@@ -215,7 +215,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.told = !trial->told;
     return event;
   }
-  // Stopped: by a rule, a person, a limit, or with the study. What it reached is worth knowing.
+  // Stopped: by a rule, a person, a limit, or with the study. What it reached is still useful.
   event.outcome = TrialState::kStopped;
   if (trial->stopping) event.cause = trial->cause;
   event.told = usable || trial->stopping;
@@ -316,7 +316,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
 
 std::optional<int64_t> Referee::Promotable() const {
   if (!spec_.early.promote) return std::nullopt;
-  // Of a copy: it counts as promoted only when the journal says so.
+  // On a copy: it counts as promoted only when the journal says so.
   const auto next = spec_.early.rule == EarlyStopSpec::Rule::kAsha
                         ? tune::Asha(parts_->asha).Promote()
                         : tune::Hyperband(parts_->hyperband).Promote();

@@ -1,5 +1,5 @@
-// What a tuning job does next, from what is known of it: pure. The controller stores the events it
-// decides on before it acts, and asks again after every one, so that a restart only needs the
+// What a tuning job does next, from what is known about it: pure. The controller stores the
+// resulting events before it acts, and asks again after each one, so that a restart needs only the
 // journal.
 #pragma once
 
@@ -20,17 +20,17 @@ inline constexpr uint32_t kMostLosses = 10;  // of one trial, before the study g
 
 struct Plan {
   std::optional<StudyEvent> event;  // to be stored now; then plan again
-  int64_t ask = 0;                  // so many new trials
+  int64_t ask = 0;                  // that many new trials
   std::vector<int64_t> submit;      // asked for, without a job
-  std::vector<int64_t> stop;        // running, and not to go on
+  std::vector<int64_t> stop;        // running, and not to continue
 };
 
-// `spent_micros` is what the trials that run have cost so far; `promotable` the trial that may go
-// on from its rung, if one may.
+// `spent_micros` is what the trials that run have cost so far; `promotable` is the trial that may
+// continue from its rung, if there is one.
 Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
             std::optional<int64_t> promotable = std::nullopt);
 
-// How a trial's job ended, as the job tells it.
+// How a trial's job ended, according to the job.
 struct TrialEnd {
   JobState state = JobState::kCompleted;
   Cause cause;
@@ -46,8 +46,8 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 // reported.
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended);
 
-// Whether the best has stopped getting better: the last third of the trials (ten at least) moved
-// it by less than a hundredth of what lies between it and the median. Not before 20 values.
+// Whether the best has stopped getting better: the last third of the trials (ten at least) moved it
+// by less than a hundredth of the distance between it and the median. Not before 20 values.
 bool Converged(const StudyRecord& record);
 
 // Decides early stops from reports in the order of the journal; the same reports give the same
@@ -62,10 +62,10 @@ class Referee {
   bool looks() const { return spec_.early.rule != EarlyStopSpec::Rule::kNone; }
   // The reason to stop the trial, or to pause it (kTrialPaused), if there is one.
   std::optional<Cause> Report(int64_t trial, const tune::CurvePoint& point);
-  // The paused trial that goes on next; the event of its promotion is then to be replayed.
+  // The paused trial that continues next; the event of its promotion must then be replayed.
   std::optional<int64_t> Promotable() const;
   void Ended(int64_t trial, TrialState outcome, std::optional<double> value);
-  // Takes an event of the journal that was decided before.
+  // Applies an event of the journal that was decided before.
   void Replay(const StudyEvent& event);
 
  private:

@@ -1,5 +1,6 @@
-// A world of trials in virtual time, for tests: jobs end after a seeded while with a value that
-// their parameters decide, fail, are lost, report points, and outlive the studies that ordered them.
+// A world of trials in virtual time, for tests: jobs end after a seeded time with a value that
+// depends on their parameters, fail, are lost, report points, and outlive the studies that ordered
+// them.
 #pragma once
 
 #include <map>
@@ -13,7 +14,7 @@
 
 namespace athanor {
 
-// One thread in virtual time; Kill() forgets what was not run yet, as kill -9 would.
+// One thread in virtual time; Kill() drops what has not run yet, as kill -9 would.
 class SimPool final : public Pool {
  public:
   explicit SimPool(Executor& executor) : executor_(executor) {}

@@ -46,7 +46,8 @@ Result<tune::Space> SpaceOf(const StudyRecord& record) {
 
 std::string Rounded(double value) { return fmt::format("{:.4g}", value); }
 
-// The command that searches beyond the edge: ten times as far on a log scale, else half as far again.
+// The command that searches beyond the edge: ten times as far on a log scale, otherwise half as far
+// again.
 std::string Widened(const std::string& study, const tune::Parameter& parameter, bool below) {
   double low = parameter.low, high = parameter.high;
   const bool whole = parameter.kind == tune::Kind::kInt;
@@ -88,7 +89,7 @@ std::vector<Importance> ParameterImportance(const StudyRecord& record) {
   if (rows.size() < kLeastTrials) return {};
   std::vector<double> losses;
   for (const auto& row : rows) losses.push_back(row.loss);
-  // In the unit cube, where a logarithmic range is even (from 1 to 2, so that none is taken for
+  // In the unit cube, where a logarithmic range is even (from 1 to 2, so that it is not treated as
   // logarithmic again); choices by their number, as words.
   std::vector<ParamColumn> columns;
   for (size_t i = 0; i < space->size(); ++i) {

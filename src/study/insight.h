@@ -1,5 +1,5 @@
-// What a study's trials say about its parameters: how much each matters, and what to change. Pure
-// and deterministic.
+// What the trials of a study show about its parameters: how much each matters, and what to change.
+// Pure and deterministic.
 #pragma once
 
 #include <string>

@@ -136,7 +136,7 @@ Status ApplyAsked(StudyRecord& record, const StudyEvent& event) {
   return Ok();
 }
 
-// More of a study that was over: it goes on.
+// More trials for a study that had ended: it continues.
 Status ApplyChanged(StudyRecord& record, const StudyEvent& event) {
   ATHANOR_TRY(const auto changes, ParseJson(event.changes));
   const auto space = record.spec.space;
@@ -294,7 +294,7 @@ std::string WriteEvent(const StudyEvent& event) {
   if (!event.job.empty()) out["job"] = event.job;
   if (!event.points.empty()) {
     Json points = Json::array();
-    // A value that JSON lacks travels as null.
+    // A value that JSON does not have is sent as null.
     for (const auto& point : event.points) {
       points.push_back({point.step, std::isfinite(point.value) ? Json(point.value) : Json(nullptr)});
     }

@@ -1,5 +1,5 @@
-// StudyRecord is what is known of a tuning job now: the fold of its journal. Events are values;
-// they are stored before anything acts on them. Apply() is the only way on.
+// StudyRecord is what is known about a tuning job now, computed from its journal. Events are
+// values; they are stored before anything acts on them. Only Apply() changes it.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 
 namespace athanor {
 
-// kFinishing: nothing is asked for any more, what runs is being stopped.
+// kFinishing: no new trials are asked for, running ones are being stopped.
 enum class StudyState { kRunning, kFinishing, kCompleted, kStopped, kFailed };
 std::string_view NameOf(StudyState state);  // "Running"
 bool IsOver(StudyState state);
 
-// kAsked: has parameters, and no job yet (or none any more: the platform lost it, or it was paused
-// and is to go on). kPaused: waits at a rung to be among its best; where the study ends it stays.
+// kAsked: has parameters, and no job yet (or no longer: the platform lost it, or it was paused and
+// will continue). kPaused: waits at a rung to be among the best; if the study ends, it stays so.
 enum class TrialState { kAsked, kRunning, kPaused, kDone, kFailed, kStopped };
 std::string_view NameOf(TrialState state);
 bool IsOver(TrialState state);
@@ -36,13 +36,13 @@ struct TrialRecord {
   TrialState state = TrialState::kAsked;
   std::string job;        // id; of the last try
   uint32_t losses = 0;    // tries that the platform lost
-  uint32_t promotions = 0;  // times that it went on after a pause
-  std::string resume_job;   // whose checkpoint it goes on from; empty: it starts
+  uint32_t promotions = 0;  // how often it continued after a pause
+  std::string resume_job;   // whose checkpoint it continues from; empty: it starts
   bool told = false;        // the search has a value of it
   bool own = false;       // parameters that a person gave
   std::optional<double> value;  // of the objective: final once over, else the newest known
   std::optional<int64_t> step;  // of it
-  std::vector<tune::CurvePoint> curve;  // what was reported, while early stopping looks
+  std::vector<tune::CurvePoint> curve;  // what was reported, while early stopping is on
   bool stopping = false;  // a stop was decided
   Cause cause;            // of the stop, or of the end
   int64_t cost_micros = 0;
@@ -63,7 +63,7 @@ struct StudyEvent {
     kEnded,      // trial, outcome, value, step, told, cause, cost, held
     kLost,       // trial, cause, cost, held: back to kAsked, with its own parameters
     kPaused,     // trial, value, step, told, cause, cost, held
-    kPromoted,   // trial: back to kAsked, to go on from its checkpoint
+    kPromoted,   // trial: back to kAsked, to continue from its checkpoint
     kExhausted,  // the space is used up
     kChanged,    // changes
     kFinishing,  // finish, cause
@@ -80,7 +80,7 @@ struct StudyEvent {
   TrialState outcome = TrialState::kDone;
   std::optional<double> value = {};
   std::optional<int64_t> step = {};
-  bool told = false;  // the search hears of it: of its value, or that it failed
+  bool told = false;  // the search is told: its value, or that it failed
   Cause cause = {};
   int64_t cost_micros = 0;
   int64_t held_ms = 0;
@@ -110,22 +110,22 @@ struct StudyRecord {
   size_t Count(TrialState trial_state) const;
   size_t Live() const;  // asked or running
   int64_t CostMicros() const;
-  // The trial to show: the best done one, else the best stopped or paused one; null: none has a
-  // value.
+  // The trial to show: the best done one, otherwise the best stopped or paused one; null: none has
+  // a value.
   const TrialRecord* Best() const;
   TrialRecord* Find(int64_t number);
   const TrialRecord* Find(int64_t number) const;
 };
 
-// kCorrupt when the event cannot follow what is there; the record is then unchanged.
+// kCorrupt if the event cannot follow; the record is then unchanged.
 Status Apply(StudyRecord& record, const StudyEvent& event);
 // kCorrupt names the line.
 Result<StudyRecord> Replay(const StudyRow& row, const std::vector<std::string>& lines);
 
-// Of two values, whether the first is better by the study's goal.
+// Whether the first of two values is better by the study's goal.
 bool Better(const StudySpec& spec, double value, double than);
 
-// The lines of the search's own journal (tune/journal.h) that this event means; none: nothing.
+// The lines of the search's own journal (tune/journal.h) for this event; none: nothing.
 std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEvent& event);
 
 }  // namespace athanor

@@ -255,7 +255,7 @@ TEST(Study, PromotesTheBestOfEachRungFromTheirCheckpointsThroughKills) {
     size_t resumed = 0;
     for (const auto& [id, job] : world.trials.jobs) {
       resumed += !job.resume_job.empty();
-      // None did a step again: the first point of one that goes on lies behind its rung.
+      // None repeated a step: the first point of a trial that continues is after its rung.
       if (job.resume_job.empty() || job.sight.points.empty()) continue;
       EXPECT_GT(job.sight.points[0].step, 1);
     }

@@ -17,7 +17,7 @@ constexpr EarlyStopSpec::Rule kRules[] = {
     EarlyStopSpec::Rule::kNone, EarlyStopSpec::Rule::kAsha, EarlyStopSpec::Rule::kHyperband,
     EarlyStopSpec::Rule::kMedian, EarlyStopSpec::Rule::kCurve};
 
-// `key` is what the complaint is about, within the object that is read; empty: all of it.
+// `key` is what the error is about, within the object that is read; empty: all of it.
 tl::unexpected<Error> Bad(std::string key, std::string what, std::string why, std::string hint) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
                     "ATH-T0011", std::move(key)});
@@ -29,7 +29,7 @@ std::string SeenText(const Json& value) {
   return "got " + Printable(text);
 }
 
-// A complaint about what stands below `key` says so.
+// An error about something below `key` says so.
 template <class Outcome>
 Outcome Below(const std::string& key, Outcome outcome) {
   if (!outcome) {
@@ -39,12 +39,12 @@ Outcome Below(const std::string& key, Outcome outcome) {
   return outcome;
 }
 
-// One object, key by key; what was never asked for is unknown.
+// One object, key by key; keys that were never asked for are unknown.
 class Members {
  public:
   Members(const Json& json, std::string where) : json_(json), where_(std::move(where)) {}
 
-  // Keys that a program adds are not told to a person.
+  // Keys that a program adds are not shown to a person.
   const Json* Find(const char* key, bool told = true) {
     (told ? known_ : untold_).emplace_back(key);
     const auto at = json_.find(key);
@@ -122,7 +122,7 @@ class Members {
   std::vector<std::string> known_, untold_;
 };
 
-// An object of names becomes the list that a space is; a list under a name is its choices, a plain
+// An object of names becomes the list form of a space; a list under a name is its choices, a plain
 // value a constant.
 Result<std::string> ReadSpace(const Json* space) {
   constexpr char kHint[] = "space:\n  lr: {type: float, low: 1e-5, high: 1, scale: log}";

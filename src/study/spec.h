@@ -1,6 +1,6 @@
-// StudySpec is what a tuning job was asked for: the job whose parameters are searched, what is
-// measured, over what space, how, and when it is enough. A value; made from JSON (a job file's
-// `tune:` section with the job beside it, or a caller's request) and valid by then.
+// StudySpec is what a user asked a tuning job for: the job whose parameters are searched, what is
+// measured, the space, the method, and the limits. A value; made from JSON (the `tune:` section of
+// a job file with its job, or a request) and validated.
 //
 //   {"name": "digits", "metric": "val_loss", "goal": "minimize", "value": "last",
 //    "space": {"lr": {"type": "float", "scale": "log", "low": 1e-5, "high": 1},
@@ -30,8 +30,8 @@ struct EarlyStopSpec {
   int64_t first = 1;    // step of the first decision (grace of median and curve)
   int64_t last = 0;     // the step at which a trial is complete; needed by all but median
   double eta = 3;       // of asha and hyperband
-  // Of asha and hyperband: trials wait at each rung and go on from their checkpoint when they are
-  // among its best, instead of going on until they are seen not to be.
+  // Of asha and hyperband: trials wait at each rung and continue from their checkpoint if they are
+  // among the best, instead of continuing until it is clear that they are not.
   bool promote = false;
   double chance = 0.05; // of curve: a trial less likely than this to beat the best is stopped
   bool operator==(const EarlyStopSpec&) const = default;
@@ -43,17 +43,17 @@ struct StudySpec {
   std::string metric;
   bool maximize = false;
   bool best_value = false;  // a trial counts with its best value instead of its last
-  std::string space;        // JSON, a list as tune::Space::Parse takes it
+  std::string space;        // JSON, a list in the form of tune::Space::Parse
   tune::Strategy strategy = tune::Strategy::kAutomatic;
-  std::optional<uint64_t> seed;  // always there once it was accepted
+  std::optional<uint64_t> seed;  // always set once it was accepted
   int64_t max_trials = 50;
   int64_t parallel = 1;
   int64_t budget_micros = 0;                 // 0: none; as the jobs' costs
   std::chrono::milliseconds budget_time{0};  // 0: none; from the start of the study
   std::optional<double> target;
-  int64_t no_improvement = 0;  // trials in a row without a better one; 0: not looked at
+  int64_t no_improvement = 0;  // trials in a row without a better one; 0: not used
   bool converge = false;
-  int64_t max_failures = 10;   // so many failures before the first value end the study
+  int64_t max_failures = 10;   // that many failures before the first value end the study
   EarlyStopSpec early;
   std::vector<std::string> warm_start;  // earlier studies, by reference; by id once accepted
   // From a warm start's trials only those whose objective is the same metric are taken as they
@@ -61,14 +61,14 @@ struct StudySpec {
   bool transfer = false;
   JobSpec job;           // its params are those that are not searched
   std::string origin = "native";
-  std::string request;   // what another door was asked, to be given back
+  std::string request;   // the original request of another API, to be returned
   bool operator==(const StudySpec&) const = default;
 };
 
 inline constexpr int64_t kMostTrials = 100'000;
 inline constexpr int64_t kMostParallel = 1'000;
 
-// `job` may be missing: then it is empty, and is the caller's to fill. kInvalid with what, why and
+// `job` may be missing: then it is empty, and the caller fills it. kInvalid with what, why and
 // hint; unknown keys are refused.
 Result<StudySpec> StudySpecFromJson(const Json& json);
 Json ToJson(const StudySpec& spec);  // reads back to the same
@@ -77,7 +77,7 @@ Json ToJson(const StudySpec& spec);  // reads back to the same
 // no_improvement, and `ranges` of its space (tune::WithRanges); the rest is kInvalid. `changes` has only those keys.
 Status ChangeStudySpec(StudySpec& spec, const Json& changes);
 
-// The job of one trial: the study's with `params` (an object of plain values) laid over its own.
+// The job of one trial: the study's job, with `params` (an object of plain values) over its own.
 JobSpec TrialJob(const StudySpec& spec, const Json& params, int64_t number);
 
 }  // namespace athanor

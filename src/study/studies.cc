@@ -31,7 +31,7 @@ StudyEvent EventOf(StudyEvent::Kind kind, WallTime now, int64_t trial = 0) {
 
 }  // namespace
 
-// An open study, with all that its journal means.
+// An open study, with everything that its journal means.
 struct Studies::Open {
   explicit Open(StudyRecord of) : record(std::move(of)), referee(record.spec) {}
 
@@ -105,7 +105,7 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
   ATHANOR_TRY(open->session, tune::Session::Replay(journal));
   for (const auto& trial : open->record.trials) {
     if (trial.state == TrialState::kAsked) {
-      // It may have been submitted by the life before, which did not get to note it.
+      // The previous life may have submitted it without recording it.
       ATHANOR_TRY(const auto job, parts_.trials.FindKey(OrderOf(open->record, trial)));
       if (!job) continue;
       auto submitted = EventOf(StudyEvent::Kind::kSubmitted, parts_.clock.Wall(), trial.number);
@@ -350,7 +350,7 @@ void Studies::Step(Open& open) {
 Status Studies::StepOnce(Open& open, bool& more) {
   auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
-  // An order on its way will come back with its job, which is then stopped like the others.
+  // A submit in progress will return with its job, which is then stopped like the others.
   if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded && open.submitting.contains(plan.event->trial)) {
     more = false;
     plan.event.reset();
@@ -365,7 +365,7 @@ Status Studies::StepOnce(Open& open, bool& more) {
 Status Studies::AskFor(Open& open, int64_t count) {
   for (int64_t i = 0; i < count; ++i) {
     auto asked = open.session->Ask();
-    // A space that is used up gives its best trial again: nothing new is learnt from it.
+    // A space that is used up returns its best trial again: nothing new is learnt from it.
     if ((!asked && asked.error().code == ErrorCode::kExhausted) || (asked && asked->repeated)) {
       if (asked) ATHANOR_CHECK_OK(open.session->Tell(asked->id, std::nullopt));
       return Record(open, EventOf(StudyEvent::Kind::kExhausted, parts_.clock.Wall()));
@@ -411,7 +411,7 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
     auto& open = *found->second;
     open.submitting.erase(order.trial);
     if (!job) {
-      // What is refused once is refused always; what has no room now may have some later.
+      // What was refused once is always refused; if there is no room now, there may be some later.
       if (RowOf(job.error().code).retry) {
         return OnLoop([this, id = order.study] {
           parts_.executor.After(kRetry, [this, alive = alive_, id] {
@@ -481,7 +481,7 @@ Status Studies::LookAt(Open& open, int64_t number) {
   if (!job) return Ok();
   auto sight = parts_.trials.Look(*job, open.record.spec.metric);
   if (!sight && sight.error().code == ErrorCode::kNotFound) {
-    // Somebody removed the job; its end is not known, and its parameters are tried no more.
+    // Someone removed the job; its end is unknown, and its parameters are not tried again.
     sight = TrialSight{};
     sight->state = JobState::kFailed;
     sight->cause = {"job_removed", "its job was removed", "", ""};
@@ -494,7 +494,8 @@ Status Studies::LookAt(Open& open, int64_t number) {
   return EndTrial(open, *open.record.Find(number), *sight);
 }
 
-// What came since the last look, as far as it was judged, goes to the journal before anything acts.
+// What came since the last check, as far as it was judged, goes to the journal before anything
+// acts.
 Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   if (trial.stopping) return Ok();
   const auto last = trial.curve.empty() ? INT64_MIN : trial.curve.back().step;
@@ -504,7 +505,7 @@ Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSig
     if (point.step <= last) continue;
     event.points.push_back(point);
     cause = open.referee.Report(trial.number, point);
-    // A trial that is at its end anyway is complete.
+    // A trial that is at its end anyway counts as complete.
     if (cause && !IsTerminal(sight.state)) break;
   }
   if (event.points.empty()) return Ok();
@@ -518,7 +519,7 @@ Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSig
 
 Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   TrialEnd end{sight.state, sight.cause, {}, {}, sight.cost_micros, sight.held_ms};
-  // One that went on after a pause has earlier points with its earlier jobs.
+  // A trial that continued after a pause has earlier points with its earlier jobs.
   auto points = trial.promotions > 0 ? trial.curve : std::vector<tune::CurvePoint>();
   points.insert(points.end(), sight.points.begin(), sight.points.end());
   for (const auto& point : points) {

@@ -1,10 +1,11 @@
-// Studies runs tuning jobs: asks `tune` for parameters, has them run as ordinary jobs, tells it how
-// they ended, stops those not worth going on with, and ends when it is enough. What happens is
-// appended to the study's journal before anything acts on it; a restarted server reads the journal
-// and goes on, with the same suggestions. What is to be done is Decide()'s to say.
+// Studies runs tuning jobs: asks `tune` for parameters, runs them as ordinary jobs, tells `tune`
+// how they ended, stops trials that are not worth continuing, and ends when a limit is reached.
+// What happens is appended to the study's journal before anything acts on it; a restarted server
+// reads the journal and continues, with the same suggestions. Decide() decides what to do.
 //
 // Threads: every method belongs to the executor's thread, and callbacks come there. Searching and
-// writing happen on the worker (exactly one thread), which alone holds the open studies.
+// writing happen on the worker (exactly one thread), which is the only one with access to the open
+// studies.
 #pragma once
 
 #include <cstdint>
@@ -42,9 +43,9 @@ class Studies {
   explicit Studies(Parts parts);
   ~Studies();
 
-  // Goes on with the studies that were not over.
+  // Continues the studies that had not ended.
   void Start();
-  // Orders and stops nothing more; trials go on. Before the worker is stopped.
+  // Submits and stops nothing more; trials continue. Call it before the worker is stopped.
   void Stop();
 
   struct Created {
@@ -56,20 +57,20 @@ class Studies {
               std::function<void(Result<Created>)> done);
 
   using Shown = std::function<void(Result<StudyRecord>)>;
-  // With `wait`, not before its journal is longer than `after`, or the wait is over.
+  // With `wait`, answers when its journal is longer than `after`, or the wait is over.
   void Show(std::string reference, uint64_t after, Millis wait, Shown done);
-  // Also those that are over, newest first.
+  // Also those that have ended, newest first.
   void List(std::function<void(Result<std::vector<StudyRecord>>)> done);
 
-  // Each is answered when it is durable, with what the study then is. kConflict: it is over (or,
-  // of Remove, is not).
+  // Each is answered when it is durable, with the new state of the study. kConflict: it has ended
+  // (or, for Remove, has not).
   void StopStudy(std::string reference, std::string who, Shown done);
   void Extend(std::string reference, Json changes, Shown done);
-  // A trial with these parameters, beside what the search asks for.
+  // A trial with these parameters, in addition to those of the search.
   void Add(std::string reference, Json params, Shown done);
   void Remove(std::string reference, Shown done);
 
-  // Told by the server: a job changed; it reported points.
+  // Called by the server: a job changed; it reported points.
   void JobChanged(JobId job, bool over);
   void PointsCame(JobId job);
 
@@ -91,7 +92,7 @@ class Studies {
   Result<Open*> ForChange(const std::string& reference, bool over_too);
   Status Record(Open& open, StudyEvent event);
   Status Flush(Open& open);
-  // Until nothing is left to decide; then what was decided is stored and done.
+  // Until nothing is left to decide; then the decisions are stored and carried out.
   void Step(Open& open);
   Status StepOnce(Open& open, bool& more);
   Status AskFor(Open& open, int64_t count);

@@ -1,5 +1,6 @@
-// What a tuning job needs of the rest of the server: trials are ordinary jobs, submitted, watched
-// and stopped like any other. The server's is door/trial_jobs.h; a test's is fake_trials.h.
+// What a tuning job needs from the rest of the server: trials are ordinary jobs, submitted, watched
+// and stopped like all others. The server's implementation is door/trial_jobs.h, the one for tests
+// fake_trials.h.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,8 @@ struct TrialOrder {
   std::string params;  // JSON object
   uint32_t losses = 0;
   uint32_t promotions = 0;
-  std::string resume_job;  // whose newest checkpoint it goes on from; empty: it starts
-  // The same for the same try of the same trial, so that a restart never doubles it.
+  std::string resume_job;  // whose newest checkpoint it continues from; empty: it starts
+  // The same for the same try of the same trial, so that a restart never runs it twice.
   std::string key() const {
     auto text = "study:" + study.ToString() + ":" + std::to_string(trial) + ":" + std::to_string(losses);
     return promotions == 0 ? text : text + ":" + std::to_string(promotions);
@@ -42,7 +43,7 @@ struct TrialSight {
   Cause cause;
   int64_t cost_micros = 0;
   int64_t held_ms = 0;
-  // Of the objective, in order; a point without a step has its place (from 1) for one.
+  // Of the objective, in order; a point without a step uses its position (from 1) instead.
   std::vector<tune::CurvePoint> points;
 };
 
@@ -55,8 +56,8 @@ class TrialRunner {
  public:
   virtual ~TrialRunner() = default;
 
-  // On the executor's thread; `done` comes there, once the job is durable. A key that was there
-  // before gives the earlier job.
+  // On the executor's thread; `done` is called there, when the job is durable. A key that exists
+  // already returns the earlier job.
   virtual void Submit(const TrialOrder& order, std::function<void(Result<JobId>)> done) = 0;
   virtual void Stop(JobId job, const Cause& cause) = 0;  // fine if it is over
   virtual int64_t LiveCostMicros(JobId job) = 0;         // 0 when it is over

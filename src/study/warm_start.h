@@ -1,5 +1,5 @@
-// What a new study takes over from earlier ones. Their parameters and ranges may differ: a
-// parameter that is missing takes its default, one that is unknown is passed over. Pure.
+// What a new study takes over from earlier ones. Their parameters and ranges may differ: a missing
+// parameter gets its default, an unknown one is skipped. Pure.
 #pragma once
 
 #include <vector>
@@ -10,9 +10,9 @@
 
 namespace athanor {
 
-// Of the same objective: every finished trial, as an observation. With spec.transfer, whatever the
-// objective: the three best of all parents are tried first, moved into the ranges. kInvalid when
-// the objective is another and transfer was not asked for.
+// Of the same objective: every finished trial, as an observation. With spec.transfer, for any
+// objective: the three best of all parents are tried first, moved into the ranges. kInvalid if the
+// objective is different and transfer was not requested.
 Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
                                           const std::vector<StudyRecord>& parents, WallTime now);
 

@@ -51,8 +51,8 @@ std::vector<Part> PartsOf(Iterator begin, Iterator end, const std::string& folde
   return parts;
 }
 
-// The five largest parts of the source; a folder that is nearly all one of its own
-// parts is replaced by that part, so that what is named is what to leave out.
+// The five largest parts of the source. If a folder consists almost only of one of its own parts,
+// that part is named instead, so that what is named is what to leave out.
 std::vector<SourceShare> Largest(const std::vector<Found>& found) {
   auto parts = PartsOf(found.begin(), found.end(), "");
   const auto larger = [](const Part& a, const Part& b) { return a.share.bytes > b.share.bytes; };
@@ -107,7 +107,7 @@ Status CheckSize(const std::vector<Found>& found, const ScanOptions& options) {
   return Fail(std::move(error));
 }
 
-// Until a file is the same before and after it was read. nullopt: it is gone.
+// Until a file is the same before and after reading it. nullopt: it is gone.
 Result<std::optional<std::string>> HashFile(int root, Found& found) {
   for (int attempt = 0; attempt < 3; ++attempt) {
     auto file = OpenBeneath(root, found.entry.path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);

@@ -1,7 +1,6 @@
-// The source folder of a job as a listing of content: what is packaged, how large
-// it is, and what was left out and why. Nothing is copied here: the caller asks the
-// server which blobs it lacks and sends those, and the sha256 of the manifest's text
-// names the bundle.
+// The source folder of a job as a list of its content: what is packaged, how large it is, and what
+// was left out and why. Nothing is copied here: the caller asks the server which blobs are missing
+// and sends those. The sha256 of the manifest's text is the name of the bundle.
 //
 // The walk follows no links and opens everything beneath the folder. Links that stay
 // inside are kept as links; others, and devices, pipes and sockets, are left out with
@@ -27,8 +26,8 @@ struct ScanOptions {
   size_t max_files = kBundleEntryLimit;
   // Remembers hashes by path, size, times and inode; empty: none. One file per folder.
   std::string cache_file;
-  // Files changed less than 2 s before are not remembered, as a second change may
-  // leave no trace in the times. The zero time remembers nothing.
+  // Files that changed less than 2 s before are not remembered, because a second change may not
+  // show in the times. The zero time remembers nothing.
   WallTime now;
 };
 
@@ -36,7 +35,7 @@ struct SourceTree {
   std::string dir;  // absolute, links resolved
   BundleManifest manifest;
   std::vector<std::string> notes;  // for a person: what was left out although no rule says so
-  IgnoreRules rules;               // to explain why a file is not there
+  IgnoreRules rules;               // to explain why a file is missing
   size_t files_read = 0;           // the rest came from the cache
 };
 

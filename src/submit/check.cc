@@ -93,7 +93,7 @@ ScriptWord FindScript(const std::vector<std::string>& words) {
     } else if (!StartsWith(word, "-") && !(IsShell(program) && StartsWith(word, "+"))) {
       return {word, false, i};
     }
-    // "-euc" and the like: a command follows, not a script.
+    // "-euc" and similar: a command follows, not a script.
     if (IsShell(program) && StartsWith(word, "-") && !StartsWith(word, "--") &&
         word.find('c') != std::string::npos) {
       return {};
@@ -114,7 +114,7 @@ bool IsFolder(const SourceTree& tree, const std::string& name) {
                      [&](const BundleEntry& entry) { return StartsWith(entry.path, name + "/"); });
 }
 
-// A path through a link of the bundle cannot be told from the listing alone.
+// Whether a path goes through a link of the bundle cannot be seen from the list alone.
 bool ThroughLink(const SourceTree& tree, const std::string& name) {
   for (size_t slash = name.find('/'); slash != std::string::npos;
        slash = name.find('/', slash + 1)) {
@@ -155,7 +155,7 @@ Error NotInBundle(const SourceTree& tree, const std::string& name, std::string_v
   std::vector<std::string> names;
   for (const auto& entry : tree.manifest.entries) {
     names.push_back(entry.path);
-    // The same name in another folder is the likeliest slip.
+    // The same name in another folder is the most likely mistake.
     if (BaseName(entry.path) == BaseName(name)) {
       error.hint = fmt::format("did you mean {}?", Printable(entry.path));
       return error;
@@ -217,7 +217,7 @@ void CheckProgram(const JobSpec& spec, const SourceTree& tree, const std::string
 void CheckScript(const SourceTree& tree, const std::vector<std::string>& words,
                  std::vector<Error>& errors) {
   const ScriptWord script = FindScript(words);
-  // A program with a slash was looked at already; modules may be installed ones.
+  // A program with a slash was checked already; modules may be installed ones.
   if (script.text.empty() || script.module || script.text == words.front()) return;
   if (script.text.find('$') != std::string::npos) return;
   if (script.text.front() == '/') {
@@ -270,7 +270,7 @@ std::vector<std::string> SimpleWords(const JobSpec& spec) {
   if (!spec.shell) return spec.command;
   if (spec.command.empty()) return {};
   const std::string_view text = Trim(spec.command.front());
-  // '$' stays: "train.py --lr ${lr}" is still simple; words with it are not looked at.
+  // '$' stays: "train.py --lr ${lr}" is still simple; words with it are not checked.
   if (text.find_first_of("\n;&|<>()`\"'\\*?[#~") != std::string_view::npos) return {};
   std::vector<std::string> words;
   for (auto& word : Split(ReplaceAll(std::string(text), "\t", " "), ' ')) {
@@ -279,7 +279,7 @@ std::vector<std::string> SimpleWords(const JobSpec& spec) {
                             IsVariableName(std::string_view(word).substr(0, equals));
     if (!word.empty() && !assignment) words.push_back(std::move(word));
   }
-  // Words of the shell itself are on nobody's PATH.
+  // Words of the shell itself are not on the PATH.
   constexpr std::string_view kShellWords[] = {"if",   "for",  "while", "case",   "until", "cd",
                                               "exec", "set",  "eval",  "export", "test",  "{",
                                               "!",    "time", ".",     "source", ":",     "exit"};

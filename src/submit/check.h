@@ -1,6 +1,6 @@
-// The checks before a submit that look at the client's machine: the program, the
-// script, the files that the environment names, the data. What is doubtful passes;
-// a job is only refused here when it could not have started.
+// The checks before a submit that look at the client's machine: the program, the script, the files
+// that the environment names, the data. If in doubt, it passes; a job is refused here only if it
+// could not have started.
 #pragma once
 
 #include <optional>
@@ -27,7 +27,7 @@ struct ScriptWord {
 std::optional<ScriptWord> FindPythonScript(const std::vector<std::string>& words);
 
 // The script inside the source that the command runs ("train.py", "-m pkg.train" gives
-// "pkg/train.py" when the tree has it); empty when none could be told.
+// "pkg/train.py" when the tree has it); empty if there is none.
 std::string FindEntry(const JobSpec& spec, const SourceTree& tree);
 
 // Everything found wrong, in the order a person would fix it. `path` is the PATH that

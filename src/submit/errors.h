@@ -18,11 +18,11 @@ struct SubmitErrorRow {
 std::span<const SubmitErrorRow> SubmitErrors();
 const SubmitErrorRow* FindSubmitError(std::string_view id);
 
-// An Error of code kInvalid with all its texts; `where` is added by whoever knows it.
+// An Error of code kInvalid with all its texts; the code that knows `where` adds it.
 tl::unexpected<Error> Refuse(std::string_view id, std::string what, std::string why,
                              std::string hint);
-// A value from outside, short and harmless enough for a message: 'text', or the
-// beginning of it and how long it is.
+// A value from outside, short and safe enough for a message: 'text', or the beginning of it and its
+// length.
 std::string Quoted(std::string_view text);
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
-// What git says about the source folder. Never needed: no git, no repository, a
-// slow or broken one all give less, not an error.
+// What git says about the source folder. It is optional: no git, no repository, a slow or broken
+// one all give less information, not an error.
 #pragma once
 
 #include <chrono>

@@ -68,7 +68,7 @@ void HashCache::Load() {
   while (!rest.empty()) {
     const size_t end = rest.find(kEnd);
     Row row;
-    // A cut file, or none of ours.
+    // A cut file, or not one of ours.
     if (end == rest.npos || !ParseRow(rest.substr(0, end), row)) {
       known_.clear();
       return;

@@ -1,5 +1,5 @@
-// Hashes of files by what the kernel says about them, kept in a file between runs. A
-// cache that cannot be read, or of another folder, is an empty one.
+// Hashes of files by their metadata, stored in a file between runs. A cache that cannot be read, or
+// that belongs to another folder, is empty.
 #pragma once
 
 #include <sys/stat.h>
@@ -25,25 +25,25 @@ struct FileStamp {
   static FileStamp Of(const struct stat& info);
 };
 
-// Asked for each file of the folder once, in the order of their paths: then a run in
-// which nothing changed writes nothing.
+// Called once for each file of the folder, in the order of their paths: then a run without changes
+// writes nothing.
 class HashCache {
  public:
   // Nothing is read or written when `file` is empty.
   HashCache(std::string file, std::string_view dir);
 
-  // What was found is remembered for the next run too. The text lives as long as this.
+  // What was found is also remembered for the next run. The text lives as long as this object.
   std::optional<std::string_view> Find(std::string_view path, const FileStamp& stamp);
   // Remembers it for the next run, unless it changed too shortly before `now`.
   void Keep(std::string_view path, const FileStamp& stamp, std::string_view sha256, WallTime now);
-  // Writes what was found and kept; the rest is forgotten. A failure only costs time.
+  // Writes what was found and added; the rest is dropped. A failure only costs time.
   void Save() const;
 
  private:
   struct Row {
     std::string_view path;
     std::string_view sha256;
-    std::string_view whole;  // as it stands in the file
+    std::string_view whole;  // as it is in the file
     FileStamp stamp;
   };
   static bool ParseRow(std::string_view text, Row& row);

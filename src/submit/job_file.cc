@@ -55,8 +55,8 @@ constexpr FlagRow kFlags[] = {
     {"--secret", "secrets", FlagForm::kSecret},
 };
 
-// Of the key that a dotted path leads to, or of the last one on the way that is there. Keys may have
-// dots of their own.
+// Of the key that a dotted path leads to, or of the last existing one on the way. Keys may contain
+// dots themselves.
 YamlMark MarkBelow(const YamlNode& node, std::string_view path, YamlMark otherwise) {
   const auto leads = [&path](std::string_view key) {
     return path.starts_with(key) && (path.size() == key.size() || path[key.size()] == '.');
@@ -92,7 +92,7 @@ YamlNode ListOf(YamlNode item) {
 }
 
 YamlNode ChannelNode(std::string_view name, std::string_view place) {
-  // Only a known mode after the last colon is one: paths may hold colons.
+  // Only a known mode after the last colon counts: paths may contain colons.
   const size_t colon = place.find_last_of(':');
   if (colon != std::string_view::npos) {
     const std::string_view mode = place.substr(colon + 1);

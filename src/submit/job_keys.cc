@@ -295,7 +295,7 @@ Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node
   std::string text;
   ATHANOR_CHECK_OK((Value{source, node, "environment.index.auth"}.Filled(text)));
   if (!StartsWith(text, kPrefix) || !IsVariableName(text.substr(kPrefix.size()))) {
-    // What was written may be the token itself, so it is not repeated.
+    // The text may be the token itself, so it is not printed.
     return AtMark(source, node.mark,
               Refuse("ATH-S0114", "environment.index.auth must name a secret",
                      "its value does not have the form secret:NAME",
@@ -364,8 +364,8 @@ Status SetSeed(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   return Ok();
 }
 
-// `outputs: ["*.pt"]` is short for `outputs: {files: ["*.pt"]}`. What is said last counts alone:
-// a flag does not add to the patterns of a file.
+// `outputs: ["*.pt"]` is short for `outputs: {files: ["*.pt"]}`. Only the last one counts: a flag
+// does not add to the patterns of a file.
 Status SetOutputs(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   spec.outputs = {};
   if (node.kind == Kind::kMap || node.kind == Kind::kNull) {
@@ -396,7 +396,7 @@ Status SetPriority(const KeySource& source, JobSpec& spec, const YamlNode& node)
   return Ok();
 }
 
-// A group whose parts are only right together; the place is the group's.
+// A group whose parts are only valid together; the position is the group's.
 template <class Part, Status (*Check)(const Part&), Part JobSpec::*Member>
 Status SetGroup(const KeySource& source, JobSpec& spec, const YamlNode& node,
                 std::string_view path) {
@@ -569,7 +569,7 @@ constexpr KeyRow kRows[] = {
      "Folder or file, or s3://bucket/prefix in the built-in S3 server.",
      "/data/cifar", "",
      ATHANOR_SET("data.*.from", Filled(s.data.back().from))},
-    // Modes that come later are told apart from misspelt ones by CheckChannel.
+    // CheckChannel distinguishes modes that are not available yet from misspelt ones.
     {"data.*.mode", KeyType::kText,
      "file: copy the data before the start. shared: use it in place.",
      "shared", "file|shared", ATHANOR_SET("data.*.mode", Text(s.data.back().mode))},

@@ -1,6 +1,6 @@
-// The one table of a job file's keys: what each is called, what it holds, what it
-// means, and how it gets into a JobSpec. The parser, "did you mean", the JSON
-// schema and the reference page are all made from it. Internal to this room.
+// The one table of the keys of a job file: name, type and meaning of each, and how it gets into a
+// JobSpec. The parser, "did you mean", the JSON schema and the reference page are all made from it.
+// Internal to this room.
 #pragma once
 
 #include <span>
@@ -34,7 +34,7 @@ enum class KeyType {
   kGroupList,  // a list of (a text, or a map with rows "path[].key")
 };
 
-// Where a value being read comes from, so that errors can say so.
+// Where a value that is being read comes from, for error messages.
 struct KeySource {
   std::string file;  // "job.yaml", or the flag
 };
@@ -49,15 +49,15 @@ struct KeyRow {
   Status (*set)(const KeySource& source, JobSpec& spec, const YamlNode& node);
 };
 
-// A number as every language reads it: Python knows "inf" but not ".inf".
+// A number in a form that every language reads: Python knows "inf" but not ".inf".
 std::string NumberText(std::string_view plain);
 
-// As JSON: what a plain scalar means is ScalarKindOf's to say.
+// As JSON: ScalarKindOf decides what a plain scalar means.
 Json JsonOf(const YamlNode& node);
 
 std::span<const KeyRow> KeyRows();
 const KeyRow* FindKey(std::string_view path);
-// The keys one may write in the map at `parent` ("" for the file itself).
+// The keys that are allowed in the map at `parent` ("" for the file itself).
 std::vector<std::string> KeysUnder(std::string_view parent);
 
 // Reads the map `node` by the rows under `parent` into `spec`.

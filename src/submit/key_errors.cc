@@ -34,7 +34,7 @@ Status AtMark(const KeySource& source, YamlMark mark, Status status) {
 
 Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view key,
                  std::string_view wanted) {
-  // Names under env, data and the like have no row; the nearest one above has an example.
+  // Names under env, data and similar have no row; the nearest one above has an example.
   const KeyRow* row = FindKey(key);
   for (std::string_view above = key; row == nullptr && !above.empty(); row = FindKey(above)) {
     const size_t cut = above.find_last_of(".[");

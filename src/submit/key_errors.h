@@ -1,4 +1,4 @@
-// What is wrong with a value of a job file, said with its place. Internal to this room.
+// What is wrong with a value of a job file, with its position. Internal to this room.
 #pragma once
 
 #include <string_view>
@@ -8,9 +8,9 @@
 
 namespace athanor {
 
-// Gives an error the place it lacks.
+// Adds the position to an error without one.
 Status AtMark(const KeySource& source, YamlMark mark, Status status);
-// `wanted` is what the key takes: "a list of texts".
+// `wanted` is what the key accepts: "a list of texts".
 Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view key,
                  std::string_view wanted);
 Status BadValue(const KeySource& source, const YamlNode& node, std::string_view key,

@@ -23,7 +23,7 @@ Status UnknownKey(const KeySource& source, std::string_view parent, const YamlEn
   if (const auto near = Nearest(entry.key, known)) {
     hint = fmt::format("did you mean '{}'?", *near);
   } else {
-    // A key of another place, most often of the right group one level up or down.
+    // A key of another level, most often of the right group one level up or down.
     for (const auto& row : KeyRows()) {
       if (row.set != nullptr && row.path.substr(row.path.find_last_of('.') + 1) == entry.key) {
         hint = fmt::format("it belongs elsewhere: {}", row.path);

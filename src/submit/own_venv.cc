@@ -8,7 +8,7 @@
 namespace athanor {
 namespace {
 
-// ".venv" for ".venv/bin/python"; empty when the path leads into no venv that is left out.
+// ".venv" for ".venv/bin/python"; empty if the path does not lead into a venv that is left out.
 std::string VenvOf(std::string_view path, const SourceTree& tree) {
   while (StartsWith(path, "./")) path.remove_prefix(2);
   for (size_t slash = path.find('/'); slash != std::string_view::npos;

@@ -161,7 +161,7 @@ Status CheckIndex(const EnvironmentSpec& environment) {
   const size_t host = scheme + 3;
   const size_t end = std::min(url.find_first_of("/?#", host), url.size());
   if (url.substr(host, end - host).find('@') != std::string::npos) {
-    // The value itself is not repeated: it is a password.
+    // The value itself is not printed: it is a password.
     return Refuse("ATH-S0113", "environment.index.url must not hold a password",
                   "there is a '@' in its host part",
                   "ath secret set INDEX_TOKEN\nthen  index: {url: ..., auth: secret:INDEX_TOKEN}");
@@ -204,7 +204,7 @@ Status CheckName(std::string_view what, std::string_view name) {
     return refuse(fmt::format("{} starts or ends with a space", Quoted(name)), "remove the space");
   }
   for (const auto& part : Split(name, '/')) {
-    // Such a name could not stand in a URL: every path with these segments is refused.
+    // Such a name could not be part of a URL: every path with these segments is refused.
     if (part == "." || part == "..") {
       return refuse(Quoted(name) + " has a '.' or '..' part", "name it without");
     }
@@ -243,7 +243,7 @@ Status CheckTag(std::string_view key, std::string_view value) {
 }
 
 Status CheckChannel(const ChannelSpec& channel) {
-  // The name becomes a folder's name and part of SM_CHANNEL_<NAME>.
+  // The name becomes the name of a folder and part of SM_CHANNEL_<NAME>.
   if (channel.name.empty() || channel.name.size() > 64 || !HasOnly(channel.name, "_.-") ||
       (!IsLetter(channel.name.front()) && !IsDigit(channel.name.front()))) {
     return Refuse(

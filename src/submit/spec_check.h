@@ -1,7 +1,6 @@
-// What can be said about a job without looking at any machine. The parser calls
-// the parts as it reads, so that an error has a line; CheckSpec runs them all, for
-// specs that came by flags or through the API. Pure; errors are kInvalid with id,
-// why and hint.
+// What can be checked about a job without a machine. The parser calls the parts as it reads, so
+// that an error has a line; CheckSpec runs all of them, for specs that came by flags or through the
+// API. Pure; errors are kInvalid with id, why and hint.
 #pragma once
 
 #include <string_view>
@@ -13,7 +12,7 @@ namespace athanor {
 
 Status CheckSpec(const JobSpec& spec);
 
-// `what` is how messages call it: "job name".
+// `what` is its name in messages: "job name".
 Status CheckName(std::string_view what, std::string_view name);
 Status CheckParam(const Param& param);
 Status CheckEnvironmentVariable(std::string_view name, std::string_view value);
@@ -29,7 +28,7 @@ Status CheckRuleOfJob(const RuleSpec& rule);
 Status CheckRetry(const RetrySpec& retry);
 Status CheckPriority(int64_t priority);
 
-// A name that a POSIX shell takes for a variable.
+// A name that a POSIX shell accepts for a variable.
 bool IsVariableName(std::string_view name);
 
 inline constexpr int64_t kPriorityLimit = 1000;  // either way

@@ -58,7 +58,7 @@ struct Folder {
   }
 };
 
-// False: it is gone again, as if it had never been there.
+// False: it is gone again, as if it had never existed.
 bool LookAt(int folder_fd, const char* name, Found& found) {
   struct stat info {};
   if (::fstatat(folder_fd, name, &info, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(info.st_mode)) {
@@ -79,8 +79,8 @@ void LookAtFiles(Folder& folder) {
   folder.dir.reset();
 }
 
-// Folders whose files are to be looked at, by whoever comes first: the thread that
-// gives them, and one more from when there are many.
+// Folders whose files must be checked, by the first free thread: the one that adds them, and a
+// second one once there are many.
 class Looks {
  public:
   ~Looks() { Finish(); }
@@ -98,7 +98,7 @@ class Looks {
     if (full) (void)TakeOne();
   }
 
-  // All that was given has been looked at.
+  // Everything that was added has been checked.
   void Finish() {
     while (TakeOne()) {
     }
@@ -116,7 +116,7 @@ class Looks {
     try {
       helper_ = std::thread([this] { Help(); });
     } catch (const std::system_error&) {
-      files_ = 0;  // no thread to be had: this one does it alone
+      files_ = 0;  // no thread available: this one does it alone
     }
   }
 
@@ -240,7 +240,7 @@ class Walk {
     return Ok();
   }
 
-  // An entry's kind comes with its name, so only files that are packaged are looked at.
+  // The kind of an entry comes with its name, so only files that are packaged are checked.
   Status ReadEntry(Folder& folder, const Name& name, const IgnoreRules::InFolder& rules,
                    std::vector<std::string>& todo) {
     if (++seen_ > kSeenLimit) return Fail(TooMany());
@@ -278,7 +278,7 @@ class Walk {
     return Ok();
   }
 
-  // DT_UNKNOWN: it is gone again, as if it had never been there.
+  // DT_UNKNOWN: it is gone again, as if it had never existed.
   static unsigned char TypeOf(const Folder& folder, const Name& name) {
     struct stat info {};
     if (name.type != DT_UNKNOWN) return name.type;
@@ -301,7 +301,7 @@ class Walk {
     return inside.ok();
   }
 
-  // What was found, by path; a folder of which nothing is kept stands for itself.
+  // What was found, by path; a folder of which nothing is packaged is listed itself.
   Result<std::vector<Found>> Gathered() {
     std::vector<Found*> order;
     order.reserve(taken_ + folders_.size());
@@ -324,7 +324,7 @@ class Walk {
 
   Error TooMany() {
     looks_.Finish();
-    // Which top folder they are in; the walk has not seen the rest, so it says "so far".
+    // Which top folder they are in; the walk has not seen the rest, so the text says "so far".
     std::map<std::string, size_t> tops;
     for (const auto& folder : folders_) {
       const size_t slash = folder.path.find('/');

@@ -1,8 +1,8 @@
 // The first pass over a source folder: which files, links and empty folders no rule
 // leaves out, and how large they are. No content is read.
 //
-// Most of its time is the kernel's, one look per file; a second thread takes a share of
-// these looks once there are many.
+// Most of its time is spent in the kernel, one call per file; a second thread takes some of them
+// once there are many.
 #pragma once
 
 #include <string>
@@ -20,8 +20,8 @@ struct Found {
   FileStamp stamp;    // of a file
 };
 
-// By path. Adds the rules of the folders it reads to tree.rules and what was left out
-// although no rule says so to tree.notes; tree.dir is `root`'s path.
+// By path. Adds the rules of the folders it reads to tree.rules and what was left out without a
+// rule to tree.notes; tree.dir is `root`'s path.
 Result<std::vector<Found>> WalkSource(int root, const ScanOptions& options, SourceTree& tree);
 
 // The error of one entry that cannot be read, with what to do. `rule` leaves it out.

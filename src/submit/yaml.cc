@@ -47,8 +47,8 @@ std::string_view LineOf(std::string_view text, uint32_t line) {
   return text.substr(start, text.find('\n', start) - start);
 }
 
-// yaml-cpp counts bytes from 0; people count characters from 1. Marks come
-// nearly in order, so the last place is remembered: a long line stays linear.
+// yaml-cpp counts bytes from 0; people count characters from 1. Marks come nearly in order, so the
+// last position is remembered: a long line stays linear.
 class Places {
  public:
   explicit Places(std::string_view text) : text_(text) {}
@@ -193,7 +193,7 @@ class TreeBuilder final : public YAML::EventHandler {
     }
   }
 
-  // `place` is where the node is used, which for an alias is not where it was written.
+  // `place` is where the node is used, which is not where an alias was defined.
   void Finish(YamlNode node, YAML::anchor_t anchor, YamlMark place) {
     if (anchor != YAML::NullAnchor) anchors_[anchor] = node;
     if (frames_.empty()) {
@@ -282,9 +282,9 @@ YamlMark PlaceOfByte(std::string_view text, size_t offset) {
   return Places(text).At(mark);
 }
 
-// What must hold before the library sees the text. yaml-cpp guesses UTF-16 from
-// NUL bytes, takes 0x04 for the end of file, and its scanner is slow on long runs
-// of open brackets, so none of these reach it.
+// What is checked before the library sees the text. yaml-cpp guesses UTF-16 from NUL bytes, takes
+// 0x04 for the end of file, and its scanner is slow on long runs of open brackets, so none of these
+// reach it.
 Status CheckBytes(std::string_view text, const std::string& file) {
   if (text.size() > kYamlTextLimit) {
     return Fail(MakeError(
@@ -305,8 +305,8 @@ Status CheckBytes(std::string_view text, const std::string& file) {
     }
     if (byte == '[' || byte == '{') ++open;
     if ((byte == ']' || byte == '}') && open > 0) --open;
-    // Generous, as brackets in quotes and comments are counted too; the exact
-    // limit is the handler's.
+    // Generous, because brackets in quotes and comments count, too; the handler applies the exact
+    // limit.
     if (open > 16 * kYamlDepthLimit) {
       return Fail(MakeError(file, PlaceOfByte(text, at), "ATH-S0103",
                             "the file is nested too deeply",
@@ -326,7 +326,7 @@ std::string Normalised(std::string_view text) {
   return lines;
 }
 
-// A tab where YAML wants spaces gives many different messages, or none.
+// A tab where YAML requires spaces gives many different messages, or none.
 bool HasTabIndent(std::string_view line) {
   const size_t first = line.find_first_not_of(" \t");
   return first != std::string_view::npos && line.substr(0, first).find('\t') != line.npos;
@@ -374,7 +374,7 @@ std::string WhereOf(const std::string& file, YamlMark mark) {
 }
 
 Result<YamlNode> ParseYaml(std::string_view given, const std::string& file) {
-  // Before the copy below: 10 MB are refused unread.
+  // Before the copy below: 10 MB are refused without reading them.
   if (given.size() > kYamlTextLimit) ATHANOR_CHECK_OK(CheckBytes(given, file));
   const std::string text = Normalised(given);
   ATHANOR_CHECK_OK(CheckBytes(text, file));
@@ -405,7 +405,7 @@ ScalarKind ScalarKindOf(std::string_view plain) {
                                                              : ScalarKind::kFloat;
   }
   const size_t whole = Digits(rest);
-  // 007 is somebody's code, not seven.
+  // 007 is a code, not seven.
   if (whole > 1 && rest.front() == '0') return ScalarKind::kString;
   rest.remove_prefix(whole);
   if (rest.empty()) return whole > 0 ? ScalarKind::kInt : ScalarKind::kString;

@@ -1,12 +1,11 @@
-// YAML text to a plain node tree with positions. The one file that includes
-// yaml-cpp is yaml.cc; nothing of it, and none of its exceptions, gets out.
-// Scalars keep the text as written; what a plain one means is decided here
-// (ScalarKindOf), not by the library: 1e-4 is a number, `on` and `yes` are words.
+// YAML text to a plain node tree with positions. The one file that includes yaml-cpp is yaml.cc;
+// nothing of it, and none of its exceptions, leaves that file. Scalars keep the text as written;
+// this code decides what a plain one means (ScalarKindOf), not the library: 1e-4 is a number, `on`
+// and `yes` are words.
 //
-// Limits, each refused with a reason and a position: 1 MiB of text, 32 levels,
-// 10,000 nodes and 1 MiB of scalars after aliases are expanded, one document,
-// no key twice, no merge keys, no tags but the standard ones, no control
-// characters. JSON is read too, being YAML.
+// Limits, each refused with a reason and a position: 1 MiB of text, 32 levels, 10,000 nodes and 1
+// MiB of scalars after aliases are expanded, one document, no key twice, no merge keys, only the
+// standard tags, no control characters. JSON is accepted, too, because it is YAML.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +30,8 @@ struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   Kind kind = Kind::kNull;
   std::string text;     // of a scalar
-  bool quoted = false;  // it was in quotes or a block, so it is a string whatever it looks like
-  YamlMark mark;        // of an alias: where the anchored node stands
+  bool quoted = false;  // it was in quotes or a block, so it is a string in any case
+  YamlMark mark;        // of an alias: where the anchored node is
   std::vector<YamlNode> items;     // of a sequence
   std::vector<YamlEntry> entries;  // of a map, in the order written
 

@@ -1,5 +1,5 @@
-// What differs between runs, and nothing else: parameters, command, source,
-// packages, environment, data, hardware, metrics. Pure: the caller brings the facts.
+// What differs between runs, and nothing else: parameters, command, source, packages, environment,
+// data, hardware, metrics. Pure: the caller provides the facts.
 #pragma once
 
 #include <optional>

@@ -21,7 +21,7 @@ struct Token {
   enum class Kind { kWord, kQuoted, kOperator, kEnd };
   Kind kind = Kind::kEnd;
   std::string text;  // without quotes; of a word whose key was quoted: with the key unquoted
-  std::string raw;   // as it stands in the filter
+  std::string raw;   // as it is in the filter
   size_t prefix = 0;  // of a word with a quoted key: the length of "type."; else 0
 };
 
@@ -312,7 +312,7 @@ class FilterParser {
            comparator == Comparator::kGreater || comparator == Comparator::kGreaterEqual;
   }
 
-  // The words of `ath` and the page for what MLflow calls otherwise.
+  // Names that `ath` and the page use for what MLflow calls otherwise.
   void UseOwnName() {
     static constexpr std::pair<std::string_view, const char*> kNames[] = {
         {"STATE", "status"}, {"NAME", "run_name"}, {"USER", "user_id"}, {"ID", "run_id"}};
@@ -459,7 +459,7 @@ size_t CharacterSize(std::string_view text) {
   return size;
 }
 
-// Runs are known by their 32 digits here; `ath` and the page write the same ids in 26 letters.
+// Runs are identified by their 32 digits here; `ath` and the page write the same ids in 26 letters.
 void UseHexIds(Clause& clause) {
   const auto in_digits = [](std::string& text) {
     if (const auto id = Ulid::Parse(text)) text = id->ToHex();

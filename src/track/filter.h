@@ -1,9 +1,9 @@
-// The search grammar of MLflow: `metrics.loss < 0.5 AND params.opt = 'adam'`, and the
-// clauses of an order. Parsing and checking only; who is searched evaluates. Pure.
+// The search grammar of MLflow: `metrics.loss < 0.5 AND params.opt = 'adam'`, and the clauses of an
+// order. Parsing and checking only; the caller evaluates. Pure.
 //
 // A clause is identifier, comparator, value; clauses are joined by AND, there is no OR. An
-// identifier is [type.]key, with keys of other than word characters in backticks or double
-// quotes. Errors are kInvalid and speak as MLflow does: its users and tests know the words.
+// identifier is [type.]key, with keys of other than word characters in backticks or double quotes.
+// Errors are kInvalid with MLflow's messages, which its users and tests know.
 #pragma once
 
 #include <string>
@@ -39,12 +39,12 @@ struct OrderBy {
 
 Result<std::vector<Clause>> ParseFilter(std::string_view text, Searched what);
 Result<OrderBy> ParseOrderBy(std::string_view text, Searched what);
-// The same for a list; kInvalid when one field stands twice.
+// The same for a list; kInvalid if one field is given twice.
 Result<std::vector<OrderBy>> ParseOrder(const std::vector<std::string>& items, Searched what);
 
 // SQL's LIKE: % is any text, _ one character. ILIKE folds ASCII case.
 bool Like(std::string_view text, std::string_view pattern, bool fold_case);
-// Whether a text or number passes a clause of the right kind; IS NULL is the caller's.
+// Whether a text or number passes a clause of the right kind; the caller handles IS NULL.
 bool Passes(const Clause& clause, std::string_view text);
 bool Passes(const Clause& clause, double number);
 

@@ -1,5 +1,5 @@
-// Filters come from anybody who can reach the port: parsing must end, and what it accepts
-// must be evaluable.
+// Filters come from anyone who can reach the port: parsing must end, and what it accepts must be
+// evaluable.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>

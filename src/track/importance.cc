@@ -23,7 +23,7 @@ std::optional<double> NumberOf(const std::string& text) {
   return value;
 }
 
-// Each run's cell, and how many there are; numbers lie on a line, words beside each other.
+// Each run's cell, and how many there are; numbers are on a line, words are unordered.
 struct Cells {
   std::vector<size_t> of;
   size_t count = 0;
@@ -118,7 +118,7 @@ double WeightOf(const std::vector<double>& losses, const ParamColumn& column) {
     if (std::isnan(own[a]) || std::isnan(own[b])) return !std::isnan(own[a]) && std::isnan(own[b]);
     return own[a] < own[b];
   });
-  // At least two: one run alone lies somewhere by chance.
+  // At least two: one run alone is somewhere by chance.
   const auto best = std::max<size_t>(
       2, static_cast<size_t>(std::ceil(kBest * static_cast<double>(order.size()))));
   order.resize(best);

@@ -1,6 +1,6 @@
-// How much each parameter decides about a metric, by PED-ANOVA: where the best runs lie, compared
-// with where all runs lie. A parameter whose values are spread over the best runs as over all has
-// no weight. Deterministic, without a model; a constant parameter weighs 0. Pure.
+// How much each parameter influences a metric, by PED-ANOVA: compares where the best runs are with
+// where all runs are. A parameter whose values are distributed over the best runs as over all runs
+// has no weight. Deterministic, without a model; a constant parameter weighs 0. Pure.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct ParamWeight {
   double importance = 0;  // all sum to 1, unless none has any
 };
 
-// `losses` by run, smaller is better; NaN is worse than any number. Columns are as long.
-// Heaviest first, then by name. With fewer than four runs nothing can be said: all are 0.
+// `losses` by run, smaller is better; NaN is worse than any number. Columns have the same length.
+// Highest weight first, then by name. With fewer than four runs, all are 0.
 std::vector<ParamWeight> ParamWeights(const std::vector<double>& losses,
                                       const std::vector<ParamColumn>& columns);
 

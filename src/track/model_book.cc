@@ -13,7 +13,7 @@ void AddTags(RunBatch& batch, LabelKind kind, const std::string& owner, const Ta
   for (const auto& [key, value] : tags) batch.labels.push_back({kind, owner, key, value});
 }
 
-// Sets a tag or takes it away; the change, or that there is no such tag.
+// Sets or removes a tag; returns the change, or that there is no such tag.
 Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
                            const std::string& key, std::optional<std::string> value) {
   if (value) {
@@ -229,7 +229,7 @@ Result<RunBatch> ModelBook::RemoveAlias(const std::string& name, const std::stri
   return batch;
 }
 
-// Where the files of a version lie; the run that made them is taken over.
+// Where the files of a version are; the run that made them is copied.
 Result<std::string> ModelBook::Follow(VersionRow& version) const {
   const auto take_run = [&version](const std::string& run) {
     if (version.run_id.empty()) version.run_id = run;

@@ -1,6 +1,6 @@
-// ModelBook is what is known of models, in memory: registered ones with their versions, tags
-// and aliases, and the models that runs logged. As in RunBook, a change is made here at once
-// and returned as the batch that makes it durable.
+// ModelBook has what is known about models, in memory: registered ones with their versions, tags
+// and aliases, and the models that runs logged. As in RunBook, a change is made here at once and
+// returned as the batch that makes it durable.
 //
 // Threads: the one that changes it.
 #pragma once
@@ -31,7 +31,7 @@ struct RegisteredModel {
   Tags tags;
   std::map<std::string, int64_t> aliases;
   std::map<int64_t, ModelVersion> versions;
-  int64_t last = 0;  // the highest number that was ever given, as far as versions are gone
+  int64_t last = 0;  // the highest number ever used, including removed versions
 };
 
 struct LoggedModel {
@@ -56,15 +56,15 @@ class ModelBook {
   Result<RunBatch> Rename(const std::string& name, const std::string& to, int64_t now_ms);
   Result<RunBatch> Describe(const std::string& name, std::string description, int64_t now_ms);
   Result<RunBatch> Remove(const std::string& name);
-  // No value: it is taken away.
+  // No value: it is removed.
   Result<RunBatch> Tag(const std::string& name, const std::string& key,
                        std::optional<std::string> value);
   Result<RunBatch> SetAlias(const std::string& name, const std::string& alias, int64_t version);
   Result<RunBatch> RemoveAlias(const std::string& name, const std::string& alias);
 
-  // Its number is the next of the model, never one that was given before; `made` is set to it.
-  // A source that names a logged model (models:/m-...) or another version (models:/NAME/2,
-  // models:/NAME@alias) is followed: the version keeps where the files lie, and the run that made
+  // Its number is the next of the model, never one that was used before; `made` is set to it. A
+  // source that names a logged model (models:/m-...) or another version (models:/NAME/2,
+  // models:/NAME@alias) is followed: the version stores where the files are, and the run that made
   // them unless it names one. kNotFound: there is no such model.
   Result<RunBatch> AddVersion(VersionRow version, const Tags& tags, int64_t now_ms, int64_t& made);
   Result<RunBatch> DescribeVersion(const std::string& name, int64_t version,

@@ -71,7 +71,7 @@ TEST(ModelBook, ANumberThatWasGivenIsNeverGivenAgain) {
   ASSERT_TRUE(again.Rename("net", "other", 6));
   ASSERT_TRUE(again.AddVersion(VersionOf("other", "s"), {}, 7, made));
   EXPECT_EQ(made, 4);
-  // A model that is made anew is another one.
+  // A model that is created again is another one.
   ASSERT_TRUE(again.Remove("other"));
   ASSERT_TRUE(again.Add("other", "", {}, 8));
   ASSERT_TRUE(again.AddVersion(VersionOf("other", "s"), {}, 9, made));

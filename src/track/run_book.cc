@@ -200,7 +200,7 @@ Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t
 
 RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep) {
   const std::unique_lock lock(mutex_);
-  // What went may have put a run into a place that was passed.
+  // The removal may have moved a run into a position that was passed already.
   if (sweep.moves != table_.moves()) sweep = {0, table_.moves(), false};
   RunBatch batch;
   const auto experiments = table_.experiments();
@@ -293,7 +293,7 @@ Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
   const std::unique_lock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
-  // How a job stands is for its record to say, not for the script inside it.
+  // The job's record decides the status of a job, not the script inside it.
   if (!run->is_job) {
     if (update.status) run->status = *update.status;
     if (update.ended_ms) run->ended_ms = *update.ended_ms;
@@ -460,7 +460,8 @@ bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
   const std::shared_lock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end() || at->second.status != RunStatusOf(state)) return false;
-  // What resumed counts its metrics by attempts, and one that runs may have begun since.
+  // A run that was resumed counts its metrics by attempts, and one that runs may have started
+  // since.
   return attempts == 0 || (IsTerminal(state) && attempts < 2);
 }
 
@@ -488,7 +489,7 @@ RunBatch RunBook::Remove(JobId id) {
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
-  // Should the id come again, no metrics of old shall.
+  // If the id is used again, no old metrics may appear.
   if (at->second.kept) kept_->Touched(id);
   counts_.Take(at->second);
   index_.Remove(at->second);
@@ -564,7 +565,7 @@ Result<JobId> RunBook::Resolve(std::string_view reference) const {
   const std::string digits = ToLower(reference);
   std::vector<JobId> alike;
   for (const RunEntry* run : index_.EndingWith(digits, kMostAlike + 1)) alike.push_back(run->id);
-  // The first digits of ids are the time: those that share them follow each other.
+  // The first digits of ids are the time: ids that share them are next to each other.
   const auto beginning = [&](size_t all_digits, auto&& text_of) {
     if (digits.size() < RunIndex::kShortestPart || digits.size() > all_digits) return;
     const auto least = JobId::Parse(digits + std::string(all_digits - digits.size(), '0'));

@@ -1,16 +1,16 @@
-// RunBook is what is known of experiments and runs, in memory: rows, params, tags and the
-// last value of every metric, so that a million runs are filtered and sorted without
-// touching the disk. Points stay in the SeriesStore; of them it holds summaries, made anew
-// when a run has new points and somebody asks, and kept in KeptMetrics once a run is quiet.
+// RunBook has what is known about experiments and runs, in memory: rows, params, tags and the last
+// value of every metric, so that a million runs are filtered and sorted without reading the disk.
+// Points stay in the SeriesStore; it holds their summaries, which are made again on demand when a
+// run has new points, and stored in KeptMetrics once a run is quiet.
 //
-// A change is checked and made here at once, and returned as the batch that makes it
-// durable: the caller hands it to a RunWriter and answers when that says so. When a batch
-// could not be kept, the owner calls Load with what is.
+// A change is checked and made here at once, and returned as the batch that makes it durable: the
+// caller passes it to a RunWriter and answers when that is done. If a batch could not be stored,
+// the owner calls Load with what is stored.
 //
-// Threads: safe from any. Changes come from one thread; searches from any. No call but Search,
-// Look and KeepSome reads files, and none holds the others up for longer than a few thousand runs
-// take. A function given to Look or Peek must be quick and not call the book but for KeyName,
-// UserOf and ArtifactsOf.
+// Threads: safe from any. Changes come from one thread; searches from any. Only Search, Look and
+// KeepSome read files, and no call blocks the others for longer than a few thousand runs take. A
+// function given to Look or Peek must be quick and call only KeyName, UserOf and ArtifactsOf of the
+// book.
 #pragma once
 
 #include <deque>
@@ -52,15 +52,15 @@ struct RunQuery {
   ViewType view = ViewType::kActive;
   std::vector<Clause> filter;
   std::vector<OrderBy> order;  // then: newest first, then by id
-  bool any_order = false;      // for who looks at all of them: `limit` and what follows do not count
-  std::optional<RunPlace> after;  // begins behind it; then at `offset`
+  bool any_order = false;      // to get all of them: `limit` and what follows are ignored
+  std::optional<RunPlace> after;  // starts after it; then at `offset`
   size_t offset = 0;
   size_t limit = 1000;
 };
 
 struct RunPage {
   std::vector<JobId> runs;
-  std::vector<uint32_t> places;  // where the book had them: a hint for Look; none in any order
+  std::vector<uint32_t> places;  // where the book had them: a hint for Look; none: in any order
   size_t matched = 0;            // of all pages
   std::optional<RunPlace> next;  // of the last run; none: there are no more
 };
@@ -94,11 +94,11 @@ class RunBook {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  // New experiments keep their artifacts at `artifact_root`/ID, unless they name a place.
+  // New experiments store their artifacts at `artifact_root`/ID, unless they name a place.
   explicit RunBook(SeriesStore& series, std::string artifact_root = std::string(kOwnArtifacts))
       : series_(series), artifact_root_(std::move(artifact_root)) {}
-  // Everything anew, from what is stored. What `kept` says is believed, and it gets what is new;
-  // it outlives the book.
+  // Loads everything again, from what is stored. `kept` is trusted, and gets what is new; it
+  // outlives the book.
   Status Load(const RunStore& store, KeptMetrics* kept = nullptr);
   void Load(const RunBatch& all);
 
@@ -113,7 +113,7 @@ class RunBook {
   Result<RunBatch> SetExperimentDeleted(int64_t id, bool deleted, int64_t now_ms);
   // The same for its runs, some thousand a call, until `sweep` is done.
   RunBatch SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep);
-  // No value: the tag is taken away.
+  // No value: the tag is removed.
   Result<RunBatch> TagExperiment(int64_t id, const std::string& key,
                                  std::optional<std::string> value, int64_t now_ms);
 
@@ -127,10 +127,10 @@ class RunBook {
   Result<RunBatch> AddInputs(JobId id, std::vector<DatasetRow> datasets,
                              std::vector<InputRow> inputs, std::vector<ModelLinkRow> links);
   Result<RunBatch> MoveRun(JobId id, int64_t experiment);
-  // What a job's record says of its run; empty when nothing of that is new. Its first call
-  // makes the run, and the experiment too.
+  // What a job's record says about its run; empty if none of that is new. The first call creates
+  // the run, and the experiment, too.
   RunBatch Mirror(const JobRecord& record);
-  // Whether Mirror of a job in that state, with so many attempts, has nothing new to say.
+  // Whether Mirror of a job in that state, with that many attempts, has nothing new.
   bool IsInLine(JobId id, JobState state, size_t attempts) const;
   // The row of a run as it is, and if `whole` its params and tags; empty: there is no such run.
   RunBatch RowsOf(JobId id, bool whole) const;
@@ -142,8 +142,8 @@ class RunBook {
   Resumes ResumesOf(JobId id) const;
   std::optional<std::string> TagOf(JobId id, std::string_view key) const;
   std::string ArtifactsOf(JobId id) const;  // URI; empty: there is no such run
-  // By name (of several the one that began last), or by the first or last digits of an id, at
-  // least RunIndex::kShortestPart. kNotFound; kConflict: several have those digits.
+  // By name (if there are several, the one that began last), or by the first or last digits of an
+  // id, at least RunIndex::kShortestPart. kNotFound; kConflict: several have those digits.
   Result<JobId> Resolve(std::string_view reference) const;
 
   // While points of a run are being stored. One thread stores.
@@ -160,19 +160,19 @@ class RunBook {
   };
 
   RunPage Search(const RunQuery& query) const;
-  // Calls `look` with each run that is there, in order, with its metrics up to date.
+  // Calls `look` with each existing run, in order, with its metrics up to date.
   void Look(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
   void Look(const RunPage& page, const std::function<void(const RunEntry&)>& look) const;
-  // The same with metrics as they were when somebody last asked: reads no file.
+  // The same with metrics as of the last request: reads no file.
   void Peek(const std::vector<JobId>& runs, const std::function<void(const RunEntry&)>& look) const;
-  bool IsFresh(JobId id) const;  // Look would not read a file; also when there is no such run
+  bool IsFresh(JobId id) const;  // Look would not read a file; also if there is no such run
   RunCounts::Sum SumOf(int64_t experiment) const;
   // How many runs have each key, with its name, metrics up to date.
   std::vector<std::pair<std::string, uint32_t>> CountKeys(KeyKind kind,
                                                           std::optional<int64_t> experiment) const;
 
-  // Keeps the metrics of up to `most` runs that ended or were quiet for a while; of any if `all`.
-  // Returns how many wait to be kept.
+  // Stores the metrics of up to `most` runs that ended or were quiet for a while; of any if `all`.
+  // Returns how many are left.
   size_t KeepSome(size_t most, bool all = false);
 
   // Within Look and Peek.
@@ -191,7 +191,7 @@ class RunBook {
   Result<RunEntry*> Find(JobId id);
   Result<Experiment*> FindExperimentLocked(int64_t id);
   int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch);
-  void Enter(RunEntry& run);  // that is new here, with all that is known of it but its labels
+  void Enter(RunEntry& run);  // new here, with everything known about it except its labels
   void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
   void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);

@@ -1,7 +1,7 @@
-// How many runs use each key, experiment by experiment, and when something last happened there:
-// what an overview shows of a million runs without looking at them. Deleted runs do not count.
+// How many runs use each key, per experiment, and when something last happened there: what an
+// overview shows about a million runs without reading them. Deleted runs do not count.
 //
-// Threads: as its owner guards it.
+// Threads: its owner guards it.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@ class RunCounts {
     int64_t last_ms = 0;  // a begin or an end, also of runs that are gone
   };
 
-  // A run has come or gone, or is deleted or not: with all its keys.
+  // A run was added or removed, or is deleted or not: with all its keys.
   void Add(const RunEntry& run);
   void Take(const RunEntry& run);
   // A run that counts got a key, or lost it.

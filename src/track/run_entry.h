@@ -1,4 +1,4 @@
-// One run as RunBook holds it. There may be a million: what few of them have lies apart.
+// One run as RunBook holds it. There may be a million: what few of them have is stored separately.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace athanor {
 
-// What most runs have not.
+// What most runs do not have.
 struct RunExtra {
-  std::string artifacts;  // URI, where it is not its experiment's usual one
+  std::string artifacts;  // URI, if it is not its experiment's usual one
   std::vector<InputRow> inputs;
   std::vector<ModelLinkRow> links;
   Resumes resumes;
@@ -42,12 +42,12 @@ struct RunEntry {
   RunStatus status = RunStatus::kRunning;
   bool deleted = false;
   bool is_job = false;
-  bool kept = false;    // its metrics are in KeptMetrics as they are here
+  bool kept = false;    // KeptMetrics has its metrics as they are here
   bool queued = false;  // to be kept
   bool storing = false;  // points are just being stored
   uint8_t keeps = 0;     // how often it was kept
 
-  bool stale() const { return touched != read; }  // its metrics are to be read again
+  bool stale() const { return touched != read; }  // its metrics must be read again
   const RunExtra& more() const;
   RunExtra& AddMore();
 };

@@ -1,7 +1,8 @@
-// Finds runs by name and by the last digits of their ids. Runs are linked by members of their own,
-// so that a run costs two pointers here; it grows bucket by bucket, so that no one run pays for all.
+// Finds runs by name and by the last digits of their ids. Runs are linked through their own
+// members, so that a run costs two pointers here; it grows bucket by bucket, so that adding one run
+// is never slow.
 //
-// Threads: as its owner guards it.
+// Threads: its owner guards it.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ class RunIndex {
   void Clear();
   void Reserve(size_t runs);  // when it is empty and so many come
 
-  // Of those of that name the one that began last, not deleted ones; null: there is none.
+  // The one of that name that began last, without deleted ones; null: there is none.
   const RunEntry* Named(std::string_view name) const;
   // Those whose id, in either of its forms and not deleted, ends with these digits (in lower
   // case): at most `most` of them. None for fewer digits than kShortestPart.

@@ -1,7 +1,7 @@
 // Params or tags of one run, packed: a million runs have ten million of them, and most are a few
 // bytes long. Keys are numbers (RunBook::KeyName has the words) and come in their order.
 //
-// Threads: as its owner guards it. A view of a value is good until the next change.
+// Threads: its owner guards it. A view of a value is valid until the next change.
 #pragma once
 
 #include <cstddef>

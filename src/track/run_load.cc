@@ -1,4 +1,5 @@
-// How RunBook begins: from what is stored, row by row, since a million rows are not held twice.
+// How RunBook starts: from what is stored, row by row, because a million rows must not be in memory
+// twice.
 #include <algorithm>
 
 #include "base/format.h"
@@ -22,7 +23,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 
   void On(ExperimentRow row) override {
     book_.experiment_ids_[row.name] = row.id;
-    // The default experiment was made with the database, before anybody could say where.
+    // The default experiment was created with the database, before its place was known.
     if (row.id == 0 && row.location == fmt::format("{}/0", kOwnArtifacts)) {
       row.location = fmt::format("{}/0", book_.artifact_root_);
     }
@@ -43,7 +44,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
     run.touched = 1;
     if (row.deleted_ms != 0) run.AddMore().deleted_ms = row.deleted_ms;
     if (row.artifacts != book_.ArtifactsOf(run)) run.AddMore().artifacts = std::move(row.artifacts);
-    // Its runs may not all have been marked when the server ended.
+    // Perhaps not all of its runs were marked when the server ended.
     const auto experiment = book_.experiments_.find(row.experiment);
     if (experiment != book_.experiments_.end() && experiment->second.row.deleted && !run.deleted) {
       run.deleted = true;
@@ -101,7 +102,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
     run->kept = false;
   }
 
-  // All is here: runs take their places.
+  // Everything is loaded: runs get their positions.
   void Finish() {
     Fit();
     book_.table_.Reserve(book_.runs_.size());

@@ -1,4 +1,4 @@
-// Which names of metrics, params or tags there are over all runs, and how many runs have each.
+// The names of metrics, params or tags over all runs, and how many runs have each.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ struct NamePage {
   size_t total = 0;        // of those that match
 };
 
-// Of runs that are not deleted. Safe from any thread, as the book is.
+// For runs that are not deleted. Safe from any thread, as the book is.
 NamePage CountNames(const RunBook& book, const NameQuery& query);
 
 }  // namespace athanor

@@ -15,7 +15,7 @@ void Put64(std::string& out, uint64_t value) {
   for (int i = 0; i < 8; ++i) out.push_back(static_cast<char>(value >> 8 * i));
 }
 
-// Takes bytes off the front; what is not there is an end.
+// Takes bytes off the front; if there are too few, it fails.
 class Taker {
  public:
   explicit Taker(std::string_view bytes) : rest_(bytes) {}
@@ -56,7 +56,7 @@ bool TakeValue(Taker& from, RunPlace::Value& value) {
   value.number = std::bit_cast<double>(number);
   value.text = text;
   value.is_text = is_text != 0;
-  // A value that is no number would be in no order with others.
+  // A value that is not a number could not be ordered with others.
   return value.rank != SortValue::Rank::kValue || !std::isnan(value.number);
 }
 

@@ -1,5 +1,6 @@
-// A place in a sorted list of runs: what the run there is sorted by. A page that begins behind a
-// place has neither the runs before it once more nor gaps, whatever came or went meanwhile.
+// A position in a sorted list of runs: the values by which the run there is sorted. A page that
+// begins after a position neither repeats runs nor has gaps, whatever was added or removed in the
+// meantime.
 #pragma once
 
 #include <bit>
@@ -14,8 +15,8 @@
 
 namespace athanor {
 
-// One value to sort by. Numbers and texts come before NaN, and what is missing comes last,
-// whichever way the sort goes.
+// One value to sort by. Numbers and texts come before NaN, and missing values come last, in both
+// directions of the sort.
 struct SortValue {
   enum class Rank : uint8_t { kValue, kNaN, kMissing };
   Rank rank = Rank::kMissing;
@@ -29,7 +30,8 @@ struct SortValue {
 
 // Less than 0: `a` comes first. Both are numbers, or both are texts.
 int Compare(const SortValue& a, const SortValue& b, bool ascending);
-// A number that rises with the order: of two values with different ones the lower comes first.
+// A number that increases with the order: of two values with different numbers, the lower comes
+// first.
 uint64_t SortKey(const SortValue& value, bool ascending);
 // Of a number, or of one that is missing if it is no number: a search asks it of every run.
 inline uint64_t NumberSortKey(double value, bool ascending) {
@@ -52,7 +54,7 @@ struct RunPlace {
   JobId id;                   // then by id
 };
 
-// As a token that callers hand back.
+// As a token that callers send back.
 std::string EncodePlace(const RunPlace& place);
 Result<RunPlace> DecodePlace(std::string_view token);  // kInvalid: it is none
 

@@ -1,4 +1,4 @@
-// Any text as a page token: it is none, or it is one that says the same when it is made again.
+// Any text as a page token: it is refused, or writing it again gives the same.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

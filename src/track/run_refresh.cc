@@ -1,4 +1,4 @@
-// RunBook's metrics: read again from the points when somebody asks, and kept when a run is quiet.
+// RunBook's metrics: read again from the points on demand, and stored when a run is quiet.
 #include <algorithm>
 #include <chrono>
 
@@ -65,7 +65,7 @@ void RunBook::Changed(RunEntry& run) {
   ToKeep(run);
 }
 
-// Before the first point is stored it must be known for good that the metrics no longer hold.
+// Before the first point is stored, it must be durable that the metrics are no longer valid.
 void RunBook::BeforePoints(JobId id) {
   const std::unique_lock lock(mutex_);
   const auto at = runs_.find(id);
@@ -108,8 +108,8 @@ std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>&
   return stale;
 }
 
-// Reads the points' summaries without the lock, so that nobody who changes the book waits. Two may
-// read those of the same run at a time; the newer ones count.
+// Reads the summaries of points without the lock, so that changes of the book do not wait. Two
+// threads may read those of the same run at a time; the newer ones count.
 void RunBook::Refresh(const std::vector<JobId>& runs) const {
   for (const JobId id : runs) {
     Resumes resumes;
@@ -137,7 +137,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
   }
 }
 
-// A run whose place is known is found at once; one that has left it, by its id.
+// A run whose position is known is found at once; one that has moved, by its id.
 void RunBook::PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
                      const std::function<void(const RunEntry&)>& look) const {
   for (size_t from = 0; from < runs.size(); from += kLookedAtAtOnce) {

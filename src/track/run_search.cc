@@ -79,7 +79,7 @@ class RunBook::Finder {
                                                                        : query.offset + query.limit;
   }
 
-  // False: a run has left its place since the first part, and with it perhaps the search.
+  // False: a run has moved since the first part, so the search may have missed it.
   bool Part(size_t most) {
     const std::shared_lock lock(book_.mutex_);
     const RunTable& table = book_.table_;
@@ -91,8 +91,8 @@ class RunBook::Finder {
     if (moves_ != table.moves()) return false;
     FindKeys();
     const size_t end = at_ + std::min(most, size_ - at_);
-    // Runs are added as they begin, and mostly asked for newest first: from the end, so that most are
-    // seen to be behind the page at once.
+    // Runs are added as they begin, and mostly asked for newest first: from the end, so that most
+    // are known at once to come after the page.
     upwards_ = by_start_ && query_.order[0].ascending;
     if (!SeePlain(end)) {
       for (; at_ < end; ++at_) See(PlaceAt(at_));
@@ -109,7 +109,7 @@ class RunBook::Finder {
     uint32_t place = 0;
   };
 
-  // Anew in each part, since names, and columns, come and go.
+  // Again in each part, because names and columns come and go.
   void FindKeys() {
     const RunTable& table = book_.table_;
     filter_keys_.clear();
@@ -159,8 +159,8 @@ class RunBook::Finder {
 
   size_t PlaceAt(size_t at) const { return upwards_ ? at : size_ - 1 - at; }
 
-  // The searches that are asked most, without a filter and by a number: what does not change from run
-  // to run is not asked of each. False: it is another search.
+  // The most frequent searches, without a filter and by a number: what does not change from run to
+  // run is computed once. False: it is another search.
   bool SeePlain(size_t end) {
     if (query_.any_order || !query_.filter.empty()) return false;
     const auto started = book_.table_.started();
@@ -281,7 +281,7 @@ class RunBook::Finder {
     return place.id < run.id;
   }
 
-  // Drops what will not be on the page; what comes later and sorts behind the rest need not be held.
+  // Drops what will not be on the page; what comes later and sorts after the rest need not be kept.
   void KeepWanted() {
     if (found_.size() <= wanted_) return;
     const auto cut = found_.begin() + static_cast<ptrdiff_t>(wanted_);
@@ -357,7 +357,7 @@ bool RunBook::Passes(const RunEntry& run, const Clause& clause,
   }
   const auto value = key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key)
                          : std::nullopt;
-  // A run without the key passes nothing but the question for just that.
+  // A run without the key passes only the clause that asks for just that.
   if (!value) return clause.comparator == Comparator::kIsNull;
   return athanor::Passes(clause, *value);
 }
@@ -388,7 +388,7 @@ RunPage RunBook::Search(const RunQuery& query) const {
     Refresh(StaleRuns(query.experiments, query.view));
     MakeColumns(query);
   }
-  // Runs leave rarely; when they do so all the time the table is gone through at once.
+  // Runs are rarely removed; if it happens all the time, the table is searched in one go.
   for (int tries = 0;; ++tries) {
     Finder finder(*this, query);
     while (finder.Part(tries < kMostTries ? kSeenAtOnce : SIZE_MAX)) {

@@ -1,8 +1,8 @@
-// What a search looks at of every run, each kind side by side in memory: runs themselves lie
-// scattered, and to touch a million of them takes longer than everything else a search does. It
-// follows RunBook's runs; metrics have a column once somebody sorts or filters by them.
+// The columns that a search reads of every run, each contiguous in memory: the runs themselves are
+// scattered, and reading a million of them takes longer than everything else in a search. It
+// follows RunBook's runs; a metric gets a column when a search sorts or filters by it.
 //
-// Threads: as its owner guards it; const members may be called at the same time.
+// Threads: its owner guards it; const members may be called at the same time.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class RunTable {
   void Add(RunEntry& run);           // gives it its place
   void Update(const RunEntry& run);  // its row, or whether it is stale, has changed
   void UpdateMetrics(const RunEntry& run);
-  void Remove(const RunEntry& run);  // another run may take its place
+  void Remove(const RunEntry& run);  // another run may get its position
   void Clear();
   void Reserve(size_t runs);
 
@@ -30,13 +30,13 @@ class RunTable {
   std::span<const int64_t> started() const { return started_; }
   std::span<const uint8_t> flags() const { return flags_; }
   size_t stale() const { return stale_; }  // how many are
-  // Changes whenever a run that was at a place is no longer there.
+  // Changes whenever a run is no longer at its position.
   uint64_t moves() const { return moves_; }
 
-  // The last value of a metric of each row; empty: it has no column, or not all of it yet.
+  // The last value of a metric of each row; empty: it has no column, or not a complete one yet.
   std::span<const double> Column(uint32_t metric) const;
-  // Adds up to `most` rows to the metric's column, which takes the place of the oldest when there
-  // are many. False: it is whole.
+  // Adds up to `most` rows to the metric's column, which replaces the oldest if there are many.
+  // False: it is complete.
   bool FillColumn(uint32_t metric, size_t most);
   // Whether a value of a column says that the run has no such metric. Not a NaN that was logged.
   static bool IsMissing(double value);

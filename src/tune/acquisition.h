@@ -1,8 +1,8 @@
 // How much a point promises: the log of its expected improvement on `best` under the objective's
 // Gaussian process, plus the log of the chance that it does not fail. Higher is better.
 //
-// Where trials fail nothing is ever observed, so the improvement expected there never shrinks:
-// below a least chance a wall rises that no improvement makes up for.
+// Where trials fail, nothing is ever observed, so the improvement expected there never shrinks.
+// Below a minimum probability, a penalty grows that no improvement can make up for.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
-// The Bayesian strategy: fits, in a schedule that depends on nothing but how many trials were
-// told, and the search for the next point.
+// The Bayesian strategy: fits, in a schedule that depends only on how many trials were told, and
+// the search for the next point.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -31,9 +31,8 @@ constexpr size_t kMostRunning = 256;  // fantasised
 constexpr size_t kRecent = 48;        // trials whose failures set how much failing weighs
 constexpr size_t kPatience = 8;       // trials, and one a dimension, that may bring nothing
 
-// The most likely model trusts itself too much: what did not matter where it has been, it takes
-// for what never matters, and it goes on refining one place. So asks take turns, from close to
-// bold.
+// The most likely model is overconfident: what did not matter where it has been, it assumes never
+// matters, and it keeps refining one place. So asks alternate, from close to bold.
 struct Turn {
   double margin;  // by which a trial is to beat the best, in deviations of the values
   bool additive;  // whether the kernel has its additive part
@@ -53,7 +52,7 @@ size_t RefitAt(size_t n) {
   return n - n % step;
 }
 
-// The earlier fit that a fit at n starts from: so that a fit needs few others, however long the
+// The earlier fit from which a fit at n starts, so that a fit needs few others, however long the
 // history. 0: none.
 size_t AnchorBefore(size_t n) {
   size_t best = 0;
@@ -232,8 +231,8 @@ class Bayes {
     return out;
   }
 
-  // Trials done since the best became better by more than a hundredth of what lies between it and
-  // the median.
+  // Trials done since the best improved by more than a hundredth of the distance between it and the
+  // median.
   size_t Fruitless() const {
     std::vector<double> values;
     for (size_t i : history_.told()) {
@@ -254,8 +253,8 @@ class Bayes {
     return since;
   }
 
-  // While nothing gets better, ever more asks leave the known: the boldest look for the best of a
-  // few hills that they were dropped on, others just take the best of a few random points.
+  // While nothing improves, more and more asks leave the known area: the boldest search for the
+  // best of a few hills from random starts, others just take the best of a few random points.
   void TakeTurn() {
     const size_t number = history_.asks() % std::size(kTurns);
     const size_t lean = Fruitless() / (kPatience + free_.size());

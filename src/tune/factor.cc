@@ -7,7 +7,7 @@
 
 namespace athanor::tune {
 
-// Dots run over padded lengths: what lies beyond a row's end is zero in one of the two factors,
+// Dots run over padded lengths: what is beyond the end of a row is zero in one of the two factors,
 // because L is filled from the left and starts as zeros.
 Factor::Factor(size_t capacity)
     : lanes_(BestLanes()),

@@ -1,5 +1,5 @@
-// A Cholesky factor K = L L' with its inverse at hand, which rows can be appended to: what a
-// Gaussian process needs to be fitted, asked and extended by trials that still run.
+// A Cholesky factor K = L L' with its inverse, to which rows can be appended: what is needed to fit
+// a Gaussian process, evaluate it and extend it by running trials.
 //
 // Not thread-safe. Memory: three matrices of `capacity` x `capacity`.
 #pragma once
@@ -15,17 +15,17 @@ class Factor {
  public:
   explicit Factor(size_t capacity);
 
-  // Of the n x n matrix whose lower half lies in `k`, rows stride() apart. False if it is not
+  // Of the n x n matrix whose lower half is in `k`, rows stride() apart. False if it is not
   // positive definite (or not finite); the factor is then unusable until the next call.
   bool Decompose(const double* k, size_t n);
-  // Fills L^-1; needed before all below.
+  // Fills L^-1; needed before all functions below.
   void Invert();
   // The lower half and the upper half of K^-1, rows stride() apart.
   void InverseOfK(double* out) const;
   // K^-1 y; `y` and `out` are padded rows.
   void Solve(const double* y, double* out) const;
-  // Adds a row: `k` (padded) against the n rows so far, and its diagonal. A diagonal that leaves
-  // nothing is lifted to `least`.
+  // Adds a row: `k` (padded) against the n rows so far, and its diagonal. A diagonal without
+  // anything left is raised to `least`.
   void Append(const double* k, double diagonal, double least);
   // out = L^-1 k.
   void Forward(const double* k, double* out) const;

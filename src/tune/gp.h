@@ -1,8 +1,8 @@
 // A Gaussian process over the unit cube with categories. Its kernel is a Matern-5/2 on the summed
 // squared distances (one length scale per dimension) mixed with the mean of one-dimensional
-// Materns, for what parameters do by themselves. Numeric dimensions are bent by a Kumaraswamy
-// warp, categories count by mismatch. Hyper-parameters are the maximum of the posterior under
-// normal priors on their logarithms, found with analytic gradients.
+// Materns, for the separate effect of each parameter. Numeric dimensions are transformed by a
+// Kumaraswamy warp, categories count by mismatch. Hyper-parameters are the maximum of the posterior
+// under normal priors on their logarithms, found with analytic gradients.
 //
 // Values are expected centred and scaled (mean 0, deviation 1). Deterministic; not thread-safe.
 // Memory: about 8 matrices of capacity x capacity.
@@ -36,21 +36,21 @@ struct PredictionSlope {
 
 struct FitOptions {
   size_t evaluations = 40;
-  bool warped = true;    // else the warps stay at rest
+  bool warped = true;    // otherwise the warps stay neutral
   bool additive = true;  // else the additive part has no share
-  bool smooth = false;   // the data are steps: short length scales and little noise are not believed
+  bool smooth = false;   // the data are steps: avoid short length scales and little noise
 };
 
 class Gp {
  public:
-  // Room for `capacity` points, fantasies included.
+  // Room for `capacity` points, including fantasies.
   Gp(std::vector<char> categorical, size_t capacity);
 
   // Replaces the data. Sizes agree and are below the capacity.
   void SetData(const std::vector<Point>& x, const std::vector<double>& y);
 
   Theta PriorCentre(const FitOptions& options) const;
-  // Minus the log posterior of theta, with its gradient. 1e10 where the matrix breaks down.
+  // Minus the log posterior of theta, with its gradient. 1e10 if the matrix is not usable.
   double Objective(const Theta& theta, std::vector<double>& gradient);
   struct Fitted {
     Theta theta;
@@ -77,8 +77,8 @@ class Gp {
     double variance = 1, noise = 0, share = 0;
   };
 
-  // A point as the kernel sees it: coordinates bent, over the length scale; and those of the
-  // additive part.
+  // A point as the kernel sees it: coordinates warped, divided by the length scale; and those of
+  // the additive part.
   struct Placed {
     std::vector<double> z;
     std::vector<Place> alone;

@@ -1,5 +1,5 @@
-// The trials of one search, in the order in which they were asked for and told: all that a
-// strategy may look at. Values are lower-is-better; a failed trial has none.
+// The trials of one search, in the order in which they were asked for and told: everything that a
+// strategy may use. Values are lower-is-better; a failed trial has none.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class History {
   Status Failed(int64_t id);
   // A trial made elsewhere. Gives it an id and returns that.
   int64_t Imported(Assignment values, double value, bool failed);
-  // The space has got other ranges: trials outside count as at its edge.
+  // The space has new ranges: trials outside count as at its edge.
   void Recode();
 
   const std::vector<Trial>& trials() const { return trials_; }

@@ -1,6 +1,6 @@
-// The journal of a search: one line per event, "crc json\n", where the checksum (CRC-32C, eight
-// hex digits) runs on from line to line, so that a changed, missing or moved line shows.
-// Append-only; the bytes of a journal depend on its events alone.
+// The journal of a search: one line per event, "crc json\n", where the checksum (CRC-32C, eight hex
+// digits) is chained from line to line, so that a changed, missing or moved line is detected.
+// Append-only; the bytes of a journal depend only on its events.
 //
 //   created   {"e":"created","version":1,"space":[...],"seed":7,"strategy":"auto","goal":"minimize"}
 //   asked     {"e":"asked","id":0,"params":{...}}
@@ -22,7 +22,7 @@ namespace athanor::tune {
 
 class JournalWriter {
  public:
-  // Goes on after `checksum`, that of the last line there is (0: none).
+  // Continues after `checksum`, that of the last line (0: none).
   explicit JournalWriter(uint32_t checksum = 0) : checksum_(checksum) {}
   std::string Line(const Json& event);
 
@@ -36,7 +36,7 @@ struct JournalText {
   uint32_t checksum = 0;  // of the last whole line
 };
 
-// kCorrupt with the line's number when a whole line does not hold; a last line without its
+// kCorrupt with the number of the line if a complete line is invalid; a last line without its
 // newline is left out.
 Result<JournalText> ReadJournal(std::string_view text);
 

@@ -56,7 +56,7 @@ Status JournalFile::Append(std::string_view line) {
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) {
       const int why = errno;
-      // Half a line would stand in front of the next one.
+      // Otherwise half a line would be before the next one.
       if (::ftruncate(fd_.get(), size_) != 0) return FailErrno("cut the journal back", errno);
       return FailErrno("write the journal", why);
     }

@@ -1,5 +1,5 @@
-// A journal kept in a file by one process at a time. Lines go to the kernel before an ask or a
-// tell is answered: they survive the process, though not the machine.
+// A journal in a file that one process uses at a time. Lines are written to the kernel before an
+// ask or a tell is answered: they survive the process, but not a crash of the machine.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,8 @@ namespace athanor::tune {
 
 class JournalFile {
  public:
-  // Made if it is not there; a torn last line is cut off. kConflict: another process has it.
-  // kCorrupt: a line does not hold.
+  // Created if it does not exist; a torn last line is cut off. kConflict: another process has it.
+  // kCorrupt: a line is invalid.
   static Result<std::unique_ptr<JournalFile>> Open(const std::string& path);
 
   const JournalText& text() const { return text_; }

@@ -1,5 +1,5 @@
-// A journal that reads must replay or be refused; one that replays must go on, and what was read
-// must be written again to the same bytes.
+// A journal that can be read must replay or be refused; one that replays must be able to continue,
+// and what was read must be written again as the same bytes.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,6 +1,6 @@
-// The text that lanes.cc and lanes_avx2.cc compile with different options. Nothing of the
-// standard library may be used here: an inline function of it, compiled with AVX2, could be
-// the copy the linker keeps for everybody.
+// The text that lanes.cc and lanes_avx2.cc compile with different options. Nothing of the standard
+// library may be used here: an inline function of it, compiled with AVX2, could be the copy that
+// the linker keeps for all callers.
 #pragma once
 
 #include "tune/lanes.h"

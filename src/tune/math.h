@@ -1,7 +1,7 @@
-// exp, log and friends of our own, so that a suggestion has the same bytes on every x86-64
-// machine: the C library picks code by processor (with or without fused multiply-add), and its
-// last digit differs. Errors stay below 4 units in the last place, those of NormalCdf and the
-// log of expected improvement below 1e-12 (relative). Pure; sqrt is exact by IEEE and std's.
+// Our own exp, log and related functions, so that a suggestion has the same bytes on every x86-64
+// machine: the C library picks code by processor (with or without fused multiply-add), and its last
+// digit differs. Errors stay below 4 units in the last place, those of NormalCdf and the log of
+// expected improvement below 1e-12 (relative). Pure; sqrt is exact by IEEE and std's.
 #pragma once
 
 namespace athanor::tune {

@@ -1,5 +1,6 @@
-// How observed values become what a Gaussian process likes: the bad tail clipped, then bent
-// towards a normal distribution (Yeo-Johnson), then centred and scaled. Order is kept.
+// How observed values are prepared for a Gaussian process: the bad tail is clipped, then the values
+// are transformed towards a normal distribution (Yeo-Johnson), then centred and scaled. The order
+// stays.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,5 @@
 // Counter-based randomness (Philox 4x32, ten rounds): what is drawn depends on (seed, k, stream)
-// and on how many numbers were drawn before, never on what an earlier ask left in memory.
+// and on how many numbers were drawn before, never on the state of an earlier ask.
 #pragma once
 
 #include <array>

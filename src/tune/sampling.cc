@@ -9,7 +9,7 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kLevels = 5;  // a grid takes of a range when it is not told
+constexpr size_t kLevels = 5;  // values that a grid takes of a range by default
 
 double Stretched(const Parameter& p, double u) {
   if (p.kind == Kind::kConstant) return 0;
@@ -87,7 +87,7 @@ std::optional<Assignment> GridValues(const Space& space, const History& history)
     auto values = space.Decode(Cell(space, cell));
     if (!history.Tried(values)) return values;
   }
-  // Failed cells come once more.
+  // Failed cells are repeated once.
   std::map<std::string, int> failures;
   for (const auto& trial : history.trials()) {
     if (trial.state == Trial::State::kFailed) {

@@ -10,7 +10,7 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kKept = 8;         // points a round goes on from
+constexpr size_t kKept = 8;         // points from which a round continues
 constexpr size_t kChildren = 10;    // mutants of each
 constexpr size_t kAlternatives = 16;  // other choices a sweep tries
 

@@ -1,5 +1,5 @@
-// One search: its space, settings and trials, with a journal that can be kept and replayed. What
-// `ath tune --stdio`, the Python package and tuning jobs hold. One thread.
+// One search: its space, settings and trials, with a journal that can be stored and replayed. Used
+// by `ath tune --stdio`, the Python package and tuning jobs. One thread.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +23,15 @@ struct SessionOptions {
 
 class Session {
  public:
-  // Gets each line of the journal as it is made; when it fails, so does the call that made the
-  // line, and nothing has happened.
+  // Gets each line of the journal as it is made; if it fails, the call that made the line fails,
+  // too, and nothing has happened.
   using Sink = std::function<Status(std::string_view line)>;
 
-  // `space` as Space::Parse takes it.
+  // `space` in the form of Space::Parse.
   static Result<std::unique_ptr<Session>> Create(const Json& space, const SessionOptions& options,
                                                  Sink sink = nullptr);
-  // The same search again, from its journal; the sink gets what comes after. kCorrupt when the
-  // journal does not hold or its events contradict each other.
+  // The same search again, from its journal; the sink gets what follows. kCorrupt if the journal is
+  // invalid or its events contradict each other.
   static Result<std::unique_ptr<Session>> Replay(const JournalText& journal, Sink sink = nullptr);
 
   struct Asked {
@@ -42,13 +42,13 @@ class Session {
   Result<Asked> Ask();
   // An empty value is a failed trial, as is one that is not finite.
   Status Tell(int64_t id, std::optional<double> value);
-  // A trial made elsewhere; parameters may lie outside the ranges. Returns its id.
+  // A trial made elsewhere; parameters may be outside the ranges. Returns its id.
   Result<int64_t> Import(const Json& params, std::optional<double> value);
 
-  // A trial that somebody else runs; it is told by its id like our own.
+  // A trial that someone else runs; it is told by its id like our own.
   Result<int64_t> ImportRunning(const Json& params);
 
-  // Other ranges from the next ask on (see WithRanges); trials there were stay in the model.
+  // New ranges from the next ask on (see WithRanges); earlier trials stay in the model.
   Status ChangeRanges(const Json& ranges);
 
   struct BestTrial {
@@ -60,7 +60,7 @@ class Session {
   const History& history() const { return *history_; }
   const Space& space() const { return space_; }
   const SessionOptions& options() const { return options_; }
-  const std::string& space_json() const { return space_json_; }  // as it was given, with the ranges of now
+  const std::string& space_json() const { return space_json_; }  // with the current ranges
 
  private:
   Session(Space space, const SessionOptions& options, Sink sink);

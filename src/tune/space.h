@@ -1,6 +1,6 @@
 // What is searched: parameters with ranges, scales, choices and conditions. A Space is made from
-// JSON and is valid by then; it maps assignments (what a trial is given) to points (what models
-// work on) and back.
+// JSON and validated; it maps assignments (what a trial is given) to points (what models work on)
+// and back.
 //
 //   {"name": "lr", "type": "float", "scale": "log", "low": 1e-5, "high": 1}
 //   {"name": "layers", "type": "int", "low": 1, "high": 12}            scale: linear when not given
@@ -10,9 +10,9 @@
 //   {"name": "epochs", "type": "const", "value": 30}
 //
 // Scales: linear; log; reverse_log, which is uniform in -log(1-x), for 0.9 ... 0.9999; auto, which
-// is log when low > 0 and high/low >= 100, else linear. Conditions name parameters that stand
-// above; a parameter whose condition fails is inactive and absent from the assignment. `default`
-// stands in for a parameter that a warm start's trial does not have. `levels` is the number of
+// is log when low > 0 and high/low >= 100, else linear. Conditions name parameters that come
+// before; a parameter whose condition fails is inactive and absent from the assignment. `default`
+// is used for a parameter that a trial of a warm start does not have. `levels` is the number of
 // values a grid takes of a range.
 //
 // Values are immutable after Parse and safe from any thread.
@@ -33,7 +33,8 @@ namespace athanor::tune {
 enum class Kind { kFloat, kInt, kChoice, kConstant };
 enum class Scale { kLinear, kLog, kReverseLog };
 
-// A choice or a constant is kept as its compact JSON text, so that 1, "1" and true stay apart.
+// A choice or a constant is stored as its compact JSON text, so that 1, "1" and true stay
+// different.
 struct Choice {
   std::string json;
   bool operator==(const Choice&) const = default;
@@ -77,7 +78,7 @@ class Space {
   size_t size() const { return parameters_.size(); }
   std::vector<char> categorical() const;
   bool conditional() const;
-  // How many assignments there are, conditions left aside; empty with a float in it, or beyond
+  // How many assignments there are, ignoring conditions; empty if there is a float, or more than
   // 10^15.
   std::optional<uint64_t> cells() const;
 
@@ -91,9 +92,9 @@ class Space {
   Point CellPoint(uint64_t cell) const;
 
   Json ToJson(const Assignment& assignment) const;
-  // Also numbers for ints given as 3.0. kInvalid for a missing, unknown or unfit value.
-  // `tolerant` is for trials made elsewhere: ranges are not checked, unknown names are passed
-  // over, a missing parameter takes its default.
+  // Also numbers for ints given as 3.0. kInvalid for a missing, unknown or unfit value. `tolerant`
+  // is for trials made elsewhere: ranges are not checked, unknown names are skipped, a missing
+  // parameter gets its default.
   Result<Assignment> FromJson(const Json& values, bool tolerant) const;
 
  private:
@@ -101,7 +102,7 @@ class Space {
 };
 
 // The list of parameters with other ranges: {"lr": {"low": 1e-5}, "optimizer": {"choices": [...]}};
-// what is not named stays. kInvalid: no such parameter, another key, or not a space any more.
+// others stay as they are. kInvalid: no such parameter, another key, or no valid space any more.
 Result<Json> WithRanges(const Json& parameters, const Json& ranges);
 
 // Whether `condition` holds for the value of its parameter (which is active).

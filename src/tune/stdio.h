@@ -1,4 +1,4 @@
-// The JSON lines of `ath tune --stdio`: one request a line, one answer a line.
+// The JSON lines of `ath tune --stdio`: one request per line, one answer per line.
 //
 //   -> {"op":"init","space":[...],"seed":7}              <- {"ok":true}
 //        optional: "strategy": "auto", "goal": "minimize" | "maximize". Going on from a journal,
@@ -11,8 +11,8 @@
 //        a trial that somebody else has begun; it is told by this id
 //   -> {"op":"best"}                                     <- {"id":0,"params":{...},"value":0.31}
 //   -> {"op":"quit"}
-// What cannot be done is answered with {"error":"what: why","code":"invalid","hint":"..."} and
-// changes nothing. No request ends the process but quit.
+// Errors are answered with {"error":"what: why","code":"invalid","hint":"..."} and change nothing.
+// Only quit ends the process.
 #pragma once
 
 #include <memory>

@@ -1,7 +1,7 @@
-// When a trial is not worth going on with. Each rule is a state machine over reports (trial, step,
+// When a trial is not worth continuing. Each rule is a state machine over reports (trial, step,
 // value; lower is better) in the order in which they arrive: the same reports give the same
-// verdicts, so a journal of reports is all that need be kept. Whoever runs trials decides once,
-// here, and tells all ranks; ranks never decide by themselves. Not thread-safe.
+// verdicts, so only a journal of reports has to be stored. The code that runs trials decides once,
+// here, and tells all ranks; ranks never decide themselves. Not thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -18,11 +18,11 @@ enum class Verdict { kGoOn, kStop, kPause };
 struct AshaOptions {
   enum class Form {
     kStopping,   // trials below the cut end
-    kPromotion,  // trials wait at each rung for Promote(); they go on from their checkpoint
+    kPromotion,  // trials wait at each rung for Promote(); they continue from their checkpoint
   };
   int64_t first = 1;  // step of the first rung
   int64_t last = 81;  // a trial that reaches it is complete
-  double eta = 3;     // rungs are `eta` apart; one in `eta` goes on
+  double eta = 3;     // rungs are a factor `eta` apart; one in `eta` continues
   Form form = Form::kStopping;
 };
 
@@ -32,15 +32,15 @@ class Asha {
   explicit Asha(const AshaOptions& options);
 
   // A trial's value at a step. It counts for every rung it reached since its last report; rungs
-  // take a trial once. A value that is not finite stops the trial at a rung. No verdict but that
-  // falls before `eta` trials reached the rung. Reports of stopped trials are kStop again.
+  // take a trial once. A value that is not finite stops the trial at a rung. Otherwise there is no
+  // verdict before `eta` trials reached the rung. Reports of stopped trials are kStop again.
   Verdict Report(int64_t trial, int64_t step, double value);
 
   struct Promotion {
     int64_t trial = 0;
     int64_t until = 0;  // the step of the next rung
   };
-  // Promotion form: the paused trial that goes on next, from the highest rung down, the best
+  // Promotion form: the paused trial that continues next, from the highest rung down, the best
   // first; at most one in `eta` of a rung ever leaves it. Empty: start a new trial.
   std::optional<Promotion> Promote();
 
@@ -65,8 +65,8 @@ class Asha {
   std::set<int64_t> stopped_;
 };
 
-// Brackets of Asha that start at different rungs, so that a search does not bet on short runs
-// telling the truth. A trial belongs to one bracket, by its number.
+// Brackets of Asha that start at different rungs, so that a search does not depend on short runs
+// being representative. A trial belongs to one bracket, by its number.
 class Hyperband {
  public:
   explicit Hyperband(const AshaOptions& options);
@@ -107,7 +107,7 @@ struct CurvePoint {
   double value = 0;
   bool operator==(const CurvePoint&) const = default;
 };
-// The chance that a curve a + b t^-c, fitted to the points, lies below `best` at `last`; by a
+// The probability that a curve a + b t^-c, fitted to the points, is below `best` at `last`; by a
 // bootstrap of the residuals, with randomness from `seed`. Empty below 4 points, or when they
 // cannot be fitted.
 std::optional<double> ChanceToBeat(const std::vector<CurvePoint>& points, int64_t last, double best,

@@ -75,7 +75,7 @@ TEST(Asha, PromotionLetsAtMostOneInEtaLeaveARungAndTheBestFirst) {
     int64_t next = 0;
     for (int i = 0; i < 400; ++i) {
       if (const auto promotion = asha.Promote()) {
-        // None that waits beside it is better.
+        // None that waits next to it is better.
         const int rung = left[promotion->trial]++;
         for (const auto& [trial, value] : quality) {
           if (trial != promotion->trial && left[trial] == rung) {

@@ -1,5 +1,5 @@
-// The strategies behind Ask(). Each proposes a point of the space; Ask() decodes it, and turns
-// away what was tried before.
+// The strategies behind Ask(). Each proposes a point of the space; Ask() decodes it, and rejects
+// what was tried before.
 #pragma once
 
 #include "tune/random.h"
@@ -15,7 +15,7 @@ Point RandomPoint(const Space& space, Random& random);
 // The index-th point of the seed's Sobol sequence.
 Point SobolPoint(const Space& space, uint64_t seed, uint64_t index);
 
-// The grid's next cell, or nothing when all are done.
+// The grid's next cell, or none if all are done.
 std::optional<Assignment> GridValues(const Space& space, const History& history);
 
 // Points in order of preference, best first; empty before there is enough to learn from.

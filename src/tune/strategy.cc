@@ -32,8 +32,8 @@ Strategy Chosen(const Space& space, const Settings& settings, const History& his
              : Strategy::kTpe;
 }
 
-// So many trials gave exactly the best value: they stand on a step, as of a tree's depth or of an
-// accuracy, and a model of them sees nothing beyond its edge.
+// If this many trials gave exactly the best value, they are on a step, as of a tree's depth or of
+// an accuracy, and a model of them sees nothing beyond its edge.
 bool OnAStep(const History& history) {
   const Trial* best = history.Best();
   if (best == nullptr) return false;
@@ -45,7 +45,7 @@ bool OnAStep(const History& history) {
   return level >= kStep;
 }
 
-// A point nobody tried, however it is found; the best trial again when there is none.
+// A point that was not tried, however it is found; the best trial again if there is none.
 Suggestion Fallback(const Space& space, const Settings& settings, const History& history) {
   Random random(settings.seed, history.asks(), kFallback);
   for (int attempt = 0; attempt < 200; ++attempt) {

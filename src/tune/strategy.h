@@ -3,13 +3,13 @@
 // any x86-64 machine: resuming is replaying.
 //
 // Strategies: random; sobol (a scrambled low-discrepancy sequence); grid (every combination of
-// levels once, failed ones once more at the end); bayes (a warped Gaussian process, log expected
+// levels once, failed ones again at the end); bayes (a warped Gaussian process, log expected
 // improvement, running trials fantasised, failures learnt); tpe (a multivariate tree of Parzen
 // estimators, for many dimensions or trials); automatic, which takes bayes up to kBayesTrials
 // trials and kBayesDimensions dimensions and tpe beyond.
 //
 // No strategy repeats a trial while there is another one. When a space without floats is used up,
-// `repeated` says so and the best trial comes again; a grid ends with kExhausted.
+// `repeated` says so and the best trial is returned again; a grid ends with kExhausted.
 #pragma once
 
 #include <cstddef>
@@ -40,11 +40,11 @@ struct Settings {
 
 struct Suggestion {
   Assignment values;
-  bool repeated = false;  // the space is used up: this trial was there before
+  bool repeated = false;  // the space is used up: this trial is a repetition
 };
 
-// What asks of one search share to be quick: fitted hyper-parameters by history length. Leaving
-// it out, or giving an empty one, changes no byte of any suggestion. One search each, one thread.
+// What asks of one search share to be quick: fitted hyper-parameters by history length. Leaving it
+// out, or passing an empty one, changes no byte of any suggestion. One search each, one thread.
 class Memory {
  public:
   Memory();

@@ -1,8 +1,8 @@
-// A multivariate tree of Parzen estimators. Trials are split into a good tenth and the others;
-// each side is a mixture of product kernels, one per trial, and a uniform prior. Points are drawn
-// from the good side and ordered by the ratio of the densities. Running trials count among the
-// others, so that parallel asks stay apart. Parameters that a trial did not have (conditions) are
-// drawn from the prior when the drawn point has them, and weigh nothing where it has not.
+// A multivariate tree of Parzen estimators. Trials are split into a good tenth and the others; each
+// side is a mixture of product kernels, one per trial, and a uniform prior. Points are drawn from
+// the good side and ordered by the ratio of the densities. Running trials count among the others,
+// so that parallel asks stay apart. Parameters that a trial did not have (conditions) are drawn
+// from the prior when the drawn point has them, and have no weight if it does not.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -87,7 +87,7 @@ class Mixture {
   }
 
  private:
-  // The chance that a choice is taken from the trial rather than from the prior.
+  // The probability that a choice is taken from the trial and not from the prior.
   double Stay(const Parameter& p) const {
     const auto n = static_cast<double>(trials_.size());
     const auto count = static_cast<double>(p.choices.size());

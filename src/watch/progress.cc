@@ -48,7 +48,7 @@ void ProgressTracker::Line(std::string_view line, Millis now) {
   const double part =
       inner == nullptr ? 0 : static_cast<double>(inner->done) / static_cast<double>(*inner->total);
   if (epochs_ == 0) {
-    // No total of epochs: within one, the bar is all there is to tell.
+    // No total of epochs: within one epoch, the bar is the only information.
     if (inner != nullptr && epoch_ < 0) {
       Add(static_cast<double>(inner->done), static_cast<double>(*inner->total), inner->word, now);
     } else {
@@ -56,7 +56,7 @@ void ProgressTracker::Line(std::string_view line, Millis now) {
     }
     return;
   }
-  // An epoch's line without steps is printed at its end if it tells results, else at its begin.
+  // An epoch's line without steps is printed at its end if it has results, otherwise at its start.
   const bool at_end = inner == nullptr && !MetricsIn(line).empty();
   const double before = static_cast<double>(epoch_zero_ ? epoch_ : epoch_ - 1);
   const double done = before + (at_end ? 1 : part);
@@ -65,7 +65,7 @@ void ProgressTracker::Line(std::string_view line, Millis now) {
 }
 
 void ProgressTracker::Add(double done, double total, std::string_view unit, Millis now) {
-  // Going back, or another total, is another thing counted: old samples say nothing of it.
+  // Going back, or another total, means that something else is counted: old samples do not apply.
   if (last_ && (last_->total != total || done < last_->done || last_->unit != unit))
     samples_.clear();
   if (samples_.empty() || done > samples_.back().done) samples_.push_back({now, done});

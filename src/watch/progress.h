@@ -1,6 +1,6 @@
-// How far a job is: done of total, and when it will be through. Marks of the SDK
-// win; without any, counters in the log are taken ("Epoch 3/10", "340/940 [") and
-// the answer says so. One tracker per job; time is an argument. Not thread-safe.
+// How far a job is: done of total, and when it will be finished. Marks of the SDK win; without any,
+// counters in the log are used ("Epoch 3/10", "340/940 [") and the answer says so. One tracker per
+// job; time is an argument. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -18,18 +18,18 @@ struct Progress {
   std::string unit;     // "epoch", "step"; empty for a bare bar
   double done = 0;      // in units; fractions within an epoch
   double total = 0;     // 0: not known
-  double fraction = 0;  // 0 to 1; 0 when the total is not known
+  double fraction = 0;  // 0 to 1; 0 if the total is unknown
   std::optional<Millis> eta;
   bool guessed = false;
 };
 
 class ProgressTracker {
  public:
-  // From the SDK. `total` 0: not known. Values that are not finite or negative are ignored.
+  // From the SDK. `total` 0: unknown. Values that are not finite or negative are ignored.
   void Mark(double done, double total, std::string_view unit, Millis now);
-  // Log bytes of rank 0, cut anywhere. Only the end of a large piece is looked at.
+  // Log bytes of rank 0, cut anywhere. Only the end of a large piece is read.
   void Feed(std::string_view bytes, Millis now);
-  // Nothing until there was a mark or a counter.
+  // None until there was a mark or a counter.
   std::optional<Progress> At(Millis now) const;
 
  private:

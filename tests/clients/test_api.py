@@ -17,7 +17,7 @@ import harness
 from harness import ATH, TREE, Case, Server, until
 
 ROUTE = re.compile(r'\{"(GET|POST|PUT|DELETE|PATCH)",\s*"(/[^"]*)",\s*"([a-z_.]+)"', re.S)
-# MLflow's calls stand in its table once and are served at two places.
+# MLflow's calls are in its table once and are served at two paths.
 DOORS = (("/api", "mlflow."), ("/ajax-api", "ajax.mlflow."))
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 FILES = "/2.0/mlflow-artifacts/artifacts"

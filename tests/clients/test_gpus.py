@@ -106,9 +106,9 @@ class Gpus(unittest.TestCase):
         # The next one starts with the GPU that the first does not start with.
         self.assertEqual(server.holds("auto2"), sees(2, 1))
         server.end("reserved")
-        # GPU 0 is free and nobody sees it: it is taken before those that auto jobs share.
+        # GPU 0 is free and no job sees it: it is taken before those that auto jobs share.
         self.assertEqual(server.holds("second", "--gpus", "1"), sees(0))
-        # None is left that nobody uses; it does not wait all the same.
+        # Every GPU is in use; it still does not wait.
         self.assertEqual(server.holds("third", "--gpus", "1"), sees(1))
         self.assertEqual(server.holds("auto3"), sees(2))
         queue = server.http("GET", "/api/v1/queue").json()

@@ -46,7 +46,7 @@ class Port(unittest.TestCase):
         return self.server.ath("server", "start", check=0)
 
     def test_a_home_keeps_its_port(self):
-        """Red if the port is chosen anew at each start."""
+        """Red if a new port is chosen at each start."""
         keep_port(self.server, free_port())
         self.server.ath("ps", check=0)
         before = url(self.server)
@@ -251,7 +251,7 @@ class Uninstall(unittest.TestCase):
             file.write(self.server.ath("completion", "bash", check=0).stdout)
 
     def test_nothing_happens_before_it_is_confirmed(self):
-        """Red if a dry run, or a run that nobody can confirm, removes something."""
+        """Red if a dry run, or a run that no one can confirm, removes something."""
         dry = self.server.ath("uninstall", "--dry-run", check=0).stdout
         self.assertIn(self.server.home, dry)
         self.assertIn("1 job will be stopped", dry)
@@ -266,7 +266,7 @@ class Uninstall(unittest.TestCase):
         self.assertEqual(self.server.state(self.job), "Running")
 
     def test_everything_goes(self):
-        """Red if a process is left, or somebody else's file goes too."""
+        """Red if a process is left, or if a file of someone else is removed, too."""
         notes = os.path.join(self.server.home, "notes.txt")
         with open(notes, "w") as file:
             file.write("mine")

@@ -192,7 +192,7 @@ class Outputs(Case):
         self.assertIsNone(kept("[]"))
 
     def test_rules_for_the_source_do_not_lose_results(self):
-        """*.pt stands in most .gitignore files. Red if they decide about outputs too."""
+        """*.pt is in most .gitignore files. Red if they decide about outputs, too."""
         self.server.script(".gitignore", "*.pt\nruns/\n")
         self.addCleanup(os.unlink, os.path.join(self.server.work, ".gitignore"))
         job = self.leave("""

@@ -40,7 +40,7 @@ class Readme(unittest.TestCase):
             self.assertEqual("\n\n".join(started.problems()), "")
 
     def test_each_block_is_run(self):
-        """Nothing stands in a form that the walk overlooks."""
+        """Nothing is in a form that the walk overlooks."""
         with open(README) as file:
             text = file.read()
         for block in walkthrough.blocks(text):

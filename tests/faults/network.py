@@ -1,4 +1,4 @@
-"""A network that can be cut, standing between a server and whoever speaks to its socket."""
+"""A network that can be cut, between a server and the clients of its socket."""
 
 import contextlib
 import os

@@ -200,7 +200,7 @@ class Fsck(unittest.TestCase):
 
 
 class Damage(unittest.TestCase):
-    """Bits that flip on the disk while nobody looks."""
+    """Bits that flip on the disk unnoticed."""
 
     def setUp(self):
         self.server = Server()

@@ -130,7 +130,7 @@ class Jobs(unittest.TestCase):
 
 class Inside(Jobs):
     def test_tcp(self):
-        """Red if whoever has the server's uid is trusted (Authorize without acts_for_uid)."""
+        """Red if every caller with the server's uid is trusted (Authorize without acts_for_uid)."""
         self.assertEqual(self.outside(), 201)
         _, root = self.start()
         self.assertEqual(self.ask(root, "tcp"), [401, "ATH-A0010"])
@@ -149,7 +149,7 @@ class Inside(Jobs):
         self.assertEqual(self.ask(root, "in_flight"), [401, "ATH-A0010"])
 
     def test_a_process_that_left_its_parents(self):
-        """Red if a job is told by its session or by its direct children."""
+        """Red if a job is recognised by its session or by its direct children."""
         _, root = self.start()
         self.assertEqual(self.ask(root, "orphan"), [401, "ATH-A0010"])
 

@@ -130,7 +130,7 @@ class Keys(Case):
         self.assertIn("key", out.stderr)
 
     def test_cli_with_a_key_twice_is_one_job(self):
-        """Red if `ath run --key` mints a key of its own."""
+        """Red if `ath run --key` makes its own key."""
         ids = {self.server.json("run", "-d", "--key", "k3", "--", "true")["id"]
                for _ in range(3)}
         self.assertEqual(len(ids), 1)

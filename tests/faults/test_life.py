@@ -85,7 +85,7 @@ class Views(Case):
 
 
 class Hints(Case):
-    """Red if a name stands in a hint as it is (any ShellQuote taken out)."""
+    """Red if a name appears in a hint unquoted (any ShellQuote removed)."""
 
     NAME = "it's my $HOME job"
 

@@ -57,7 +57,7 @@ class Words:
     """What both kinds of limit say alike. A mix-in; the class has a server."""
 
     def test_the_cause_and_its_words(self):
-        """Red if the watch's kill is told as a signal from nowhere."""
+        """Red if the watch's kill is reported as an unexplained signal."""
         self.check_words()
 
     def check_words(self):
@@ -113,7 +113,7 @@ def limits_of(server):
 
 
 class WithoutCgroups(Words, unittest.TestCase):
-    """As an ordinary user to whom no cgroup was given."""
+    """As an ordinary user without a cgroup."""
 
     @classmethod
     def setUpClass(cls):

@@ -175,7 +175,7 @@ class AutomaticServer(unittest.TestCase):
         self.assertEqual(run.out(), LINES)
 
     def test_a_stop_right_after_the_kill_is_a_stop(self):
-        """Red if `ath server stop` that finds nobody leaves the record behind."""
+        """Red if `ath server stop` leaves the record if it finds no server."""
         self.server.ath("server", "start", check=0)
         until(lambda: spares(self.server), "a spare agent waits")
         agents = spares(self.server)
@@ -298,7 +298,7 @@ class RemovedHome(unittest.TestCase):
                 (harness.processes().get(pid, "") for pid in server.leftovers()) if command]
 
     def test_everything_ends_with_the_home(self):
-        """Red if the server stays, if somebody makes the home anew, or if a script is left alone."""
+        """Red if the server stays, if the home is created again, or if a script is left running."""
         for idle in (True, False):
             with self.subTest(idle=idle), Server(start=False) as server:
                 server.script("train.py", SCRIPT)

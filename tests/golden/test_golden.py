@@ -1,7 +1,7 @@
 """Every screen as people see it, compared with what is kept in screens/. What differs from run
 to run (ids, made-up names, times, sizes, paths) is normalised; everything else is exact.
 
-`tests/golden/update` writes the screens anew; the difference is then reviewed like code.
+`tests/golden/update` writes the screens again; the difference is then reviewed like code.
 """
 
 import errno
@@ -150,7 +150,7 @@ class Golden(Case):
         """A job by this name that has ended."""
         job = self.server.submit(*command, flags=["--name", name, *flags])
         self.ended(job, state)
-        # Its last six digits stand in lists.
+        # Lists show its last six digits.
         self.normal.name(job[-6:], "<last6>")
         return job
 

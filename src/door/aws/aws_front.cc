@@ -108,8 +108,9 @@ bool IsSigned(const Request& head) {
 
 // The service in "Credential=KEY/20261116/us-west-2/s3/aws4_request"; empty: cannot be read.
 std::string SignedService(const Request& head) {
-  // Asked several times of every request: those without a signature and those of S3 are told
-  // without parsing all of it. It decides only who answers; Identify reads the claim itself.
+  // Called several times for every request: those without a signature and those of S3 are
+  // recognised without parsing everything. It only decides who answers; Identify reads the claim
+  // itself.
   if (!HasSigV4(head)) return {};
   constexpr std::string_view kS3 = "/s3/aws4_request";
   if (head.headers.Get("Authorization").find(kS3) != std::string_view::npos) return "s3";

@@ -1,8 +1,8 @@
-// The front of all AWS doors on the one port. It decides which service a request is for,
-// verifies who signed it, and calls that service's handler; refusals have the shape of the
-// service's protocol. The order: X-Amz-Target (JSON), else a form with Action (Query XML),
-// else what is signed: for "s3" the S3 door, for another service its REST handler. A request
-// that is none of these is not taken.
+// The entry of all AWS services on the one port. It decides which service a request is for,
+// verifies who signed it, and calls that service's handler; refusals have the form of the service's
+// protocol. The order: X-Amz-Target (JSON), otherwise a form with Action (Query XML), otherwise by
+// the signature: for "s3" the S3 door, for another service its REST handler. Other requests are not
+// handled here.
 //
 //   front.OnTarget("SageMaker", [&](AwsCall call) {     // X-Amz-Target: SageMaker.ListTags
 //     if (call.RefusedBelow(Scope::kSubmit)) return;
@@ -10,8 +10,8 @@
 //   });
 //   front.OnAction("monitoring", …);                    // Action=GetMetricStatistics&…
 //
-// A handler gets a request that is verified in full, body included. It answers by the
-// AwsCall, at once or later, from any thread; a call that is dropped unanswered is a 500.
+// A handler gets a completely verified request, including the body. It answers through the AwsCall,
+// at once or later, from any thread; a call that is dropped without an answer is a 500.
 //
 // Threads: the loop's, like every door; slow work belongs on context.readers.
 #pragma once
@@ -37,7 +37,7 @@ class S3Door;
 
 inline constexpr char kAwsAccount[] = "000000000000";
 
-// Who signed a request, known to be right.
+// Who signed a request, verified.
 struct AwsIdentity {
   SigV4Claim claim;
   TokenInfo key;
@@ -45,14 +45,14 @@ struct AwsIdentity {
   std::string user() const { return key.note.empty() ? key.id : key.note; }
 };
 
-// A refusal in AWS's words.
+// A refusal with AWS's code and message.
 struct AwsError {
   int status = 400;
   std::string code;  // "NoSuchKey"
   std::string message;
 };
 
-// One verified call of a JSON, Query or REST service. It copies; copies answer the same
+// One verified call of a JSON, Query or REST service. It can be copied; copies answer the same
 // request, and the first answer counts.
 struct AwsCall {
   Request request;  // body in request.body, the client's name in headers "User-Agent"
@@ -76,7 +76,7 @@ struct AwsCall {
   // Query protocols. `result` is the inner XML of <OperationResult>.
   void Xml(std::string_view xmlns, std::string_view result) const;
   void RefuseXml(const AwsError& error) const;
-  // In the protocol that the call came by.
+  // In the protocol of the call.
   void Refuse(const AwsError& error) const;
   // Whether the key's scope does not cover `need`; then the call has been refused.
   bool RefusedBelow(Scope need) const;
@@ -89,7 +89,7 @@ class AwsFront {
   explicit AwsFront(DoorContext& context);
   ~AwsFront();
 
-  // `prefix`: what stands before the dot of X-Amz-Target, "SageMaker".
+  // `prefix`: the part before the dot of X-Amz-Target, "SageMaker".
   void OnTarget(std::string prefix, Handler handler);
   // `service`: as the signature names it, "sts".
   void OnAction(std::string service, Handler handler);
@@ -119,7 +119,7 @@ class AwsFront {
 };
 
 std::string NewAwsRequestId();
-// STS and IAM, as far as SDKs ask to learn who they are.
+// STS and IAM, as far as SDKs use them to find out who they are.
 void RegisterIdentityServices(AwsFront& front);
 
 }  // namespace athanor

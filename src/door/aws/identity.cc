@@ -1,5 +1,5 @@
-// STS and IAM: who the caller is, and what a role is called. Athanor has neither accounts
-// nor roles; the answers are what SDKs need to go on.
+// STS and IAM: who the caller is, and the name of a role. Athanor has neither accounts nor roles;
+// the answers are what SDKs need to continue.
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/text.h"

@@ -1,6 +1,5 @@
-// The little XML that AWS's REST and Query protocols need: escaping what goes out, and a
-// strict reader for the small documents that come in. No DOCTYPE, no external anything,
-// bounded in depth and size. Pure.
+// The XML that AWS's REST and Query protocols need: escaping for answers, and a strict reader for
+// the small documents in requests. No DOCTYPE, nothing external, limited depth and size. Pure.
 #pragma once
 
 #include <optional>
@@ -27,7 +26,7 @@ struct XmlNode {
   std::string_view TextOf(std::string_view wanted) const;  // its text; empty: none
 };
 
-// The root element. kInvalid: not well-formed, or beyond what is taken here.
+// The root element. kInvalid: not well-formed, or more than is supported here.
 Result<XmlNode> ParseXml(std::string_view text);
 
 }  // namespace athanor

@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!read || read->name.empty()) return 0;
   const std::string written = Write(*read);
   const auto again = athanor::ParseXml(written);
-  // A name that was only a prefix ("a:") is written without one, which is no name.
+  // A name that was only a prefix ("a:") is written without one, which is not a name.
   if (!again && written.find("<>") == std::string::npos) std::abort();
   if (again && Write(*again) != written) std::abort();
   return 0;

@@ -40,7 +40,7 @@ void HandleMetrics(const CloudWatchSources& sources, const AwsCall& call) {
   call.Xml(kXmlns, MetricsXml(*reply));
 }
 
-// On the readers: logs and series lie in files.
+// On the readers: logs and series are in files.
 AwsFront::Handler OnReaders(DoorContext& context,
                             void (*handle)(const CloudWatchSources&, const AwsCall&)) {
   return [&context, handle](const AwsCall& call) {

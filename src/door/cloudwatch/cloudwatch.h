@@ -1,6 +1,6 @@
-// CloudWatch Logs and CloudWatch over what Athanor keeps of every job, whoever submitted it:
-// the group /aws/sagemaker/TrainingJobs holds a log stream a host, the namespace of that name
-// the job's series. Reading only: what is written comes from jobs.
+// CloudWatch Logs and CloudWatch over what Athanor stores of every job, however it was submitted:
+// the group /aws/sagemaker/TrainingJobs has one log stream per host, the namespace of that name the
+// job's series. Read-only: only jobs write.
 #pragma once
 
 #include <string_view>
@@ -14,7 +14,7 @@
 
 namespace athanor {
 
-// What the answers are made of. Threads: safe from any.
+// The sources of the answers. Threads: safe from any.
 struct CloudWatchSources {
   const Clock& clock;
   const JobStore& jobs;
@@ -30,7 +30,7 @@ CloudWatchReply AnswerLogs(const CloudWatchSources& sources, std::string_view op
                            const Json& request);
 CloudWatchReply AnswerMetrics(const CloudWatchSources& sources, std::string_view operation,
                               const Json& request);
-// What went wrong in a store, in a form that makes clients try again.
+// An error of a store, in a form that makes clients retry.
 AwsError StoreFault(const Error& error);
 
 void RegisterCloudWatch(AwsFront& front, DoorContext& context);

@@ -1,5 +1,5 @@
-// For tests only: real stores with jobs, logs and series in a folder that goes away. Include
-// nlohmann/json.hpp before.
+// For tests only: real stores with jobs, logs and series in a folder that is removed afterwards.
+// Include nlohmann/json.hpp before.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -19,7 +19,7 @@ tl::unexpected<Error> Wrong(std::string what) {
   return Fail(ErrorCode::kInvalid, "Invalid filter pattern: " + std::move(what));
 }
 
-// A quoted phrase at the start of `rest`, which is moved behind it.
+// A quoted phrase at the start of `rest`, which is moved past it.
 Result<std::string> TakePhrase(std::string_view& rest) {
   std::string phrase;
   for (size_t i = 1; i < rest.size(); ++i) {
@@ -68,7 +68,7 @@ Result<FilterPattern> FilterPattern::Parse(std::string_view text) {
     terms->push_back(std::move(term));
     rest = Trim(rest);
   }
-  // As AWS documents it: beside other terms those with a question mark do not count.
+  // As AWS documents it: next to other terms, those with a question mark do not count.
   if (!pattern.all_.empty() || !pattern.none_.empty()) pattern.any_.clear();
   return pattern;
 }

@@ -13,7 +13,7 @@ namespace athanor {
 
 class FilterPattern {
  public:
-  // kInvalid: says what is wrong with it, or not done here.
+  // kInvalid: says what is wrong with it, or not supported here.
   static Result<FilterPattern> Parse(std::string_view text);
 
   bool Matches(std::string_view message) const;

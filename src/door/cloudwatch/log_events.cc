@@ -45,8 +45,8 @@ std::optional<LogPosition> LogPosition::Parse(std::string_view text) {
 }
 
 void LogEvents::Append(Open& open, std::string_view bytes) const {
-  // What a bar showed before its last carriage return was painted over; a return with
-  // nothing behind it (yet) paints over nothing.
+  // What a bar showed before its last carriage return was overwritten; a return with nothing after
+  // it (yet) overwrites nothing.
   const size_t shown = bytes.find_last_not_of('\r') + 1;
   const bool returned = shown < bytes.size();
   bytes = bytes.substr(0, shown);

@@ -1,11 +1,11 @@
-// A job's log as CloudWatch shows it: one event a line, all streams of a host merged in the
+// A job's log as CloudWatch shows it: one event per line, all streams of a host merged in the
 // store's order, progress bars (`\r`) collapsed to their last state. Pure.
 //
-// What an event is depends on the store alone and never on where reading began, since clients
-// ask again from a time and count. So: a line is known by the entry in which it ends, times
-// never go back, and a reader that begins at FirstOfBlock() or at a position's `from` makes
-// the same events as one that began at 0. The price: a line that is still open where a block
-// of entries ends is cut in two there.
+// What an event is depends only on the store, never on where reading began, because clients ask
+// again from a time and count. So a line is identified by the entry in which it ends, times never
+// go back, and a reader that begins at FirstOfBlock() or at `from` of a position makes the same
+// events as one that began at 0. The price: a line that is still open where a block of entries ends
+// is cut in two there.
 #pragma once
 
 #include <compare>
@@ -22,7 +22,7 @@
 namespace athanor {
 
 inline constexpr uint64_t kEventBlock = 512;         // entries
-inline constexpr size_t kLongestEvent = 256 << 10;  // bytes; the rest is left out, and said so
+inline constexpr size_t kLongestEvent = 256 << 10;  // bytes; the rest is left out, with a note
 inline constexpr int64_t kLatestTime = 253'402'300'799'000;  // the end of 9999
 
 constexpr uint64_t FirstOfBlock(uint64_t entry) {
@@ -61,11 +61,11 @@ class LogEvents {
  public:
   explicit LogEvents(uint32_t host = 0, int64_t floor_ms = 0) : host_(host), floor_ms_(floor_ms) {}
 
-  // Entries of all hosts in order, none left out; appends what they complete on this one.
+  // Entries of all hosts in order, without gaps; appends the events that they complete on this one.
   void Add(const LogEntry& entry, std::vector<LogEvent>& events);
-  // No more will come: a line that is still open is one.
+  // No more will follow: a line that is still open is an event.
   void Finish(std::vector<LogEvent>& events);
-  // Right behind all that was made so far.
+  // Just after everything made so far.
   LogPosition Position() const;
 
  private:
@@ -74,12 +74,12 @@ class LogEvents {
     std::string text;
     uint64_t left_out = 0;
     uint64_t began = 0;     // entry of its first byte
-    bool returned = false;  // what comes next paints over it
+    bool returned = false;  // what comes next overwrites it
   };
 
   void Append(Open& open, std::string_view bytes) const;  // no line end in them
   void Close(Open& open, std::vector<LogEvent>& events);
-  // What is open of attempts before `attempt`: nothing more is to come there.
+  // What is open of attempts before `attempt`: nothing more follows there.
   void CloseBefore(uint32_t attempt, std::vector<LogEvent>& events);
 
   uint32_t host_ = 0;

@@ -34,7 +34,7 @@ Result<int64_t> FloorBefore(const LogStore& logs, JobId job, uint64_t before, in
   return low;
 }
 
-// The last events of a page that is filled from behind.
+// The last events of a page that is filled from the end.
 class LastEvents {
  public:
   explicit LastEvents(const LogPageWant& want) : want_(want) {}
@@ -159,7 +159,7 @@ Result<LogPage> PageFrom(const LogStore& logs, const LogPageWant& want, const Lo
   for (;;) {
     ATHANOR_TRY(const auto entries, logs.Read(want.job, cursor, kPiece));
     for (const auto& entry : entries) {
-      // What is read again to come to `start` is no progress.
+      // Reading again up to `start` is not progress.
       if (entry.after.entry > start.entry) page.read += entry.bytes.size();
       made.Add(entry, events);
       if (!take()) return page;

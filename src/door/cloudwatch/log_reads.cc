@@ -90,7 +90,7 @@ struct SearchAsked {
   std::string prefix;
   LogPageWant want;
   FilterPattern pattern;
-  std::optional<Searched> resumed;  // a token: go on with this job ...
+  std::optional<Searched> resumed;  // a token: continue with this job ...
   LogPosition from;                 // ... here
 };
 
@@ -210,7 +210,7 @@ CloudWatchReply GetLogEvents(const CloudWatchSources& sources, const Json& reque
   for (const auto& event : page->events) events.push_back(EventView(event));
   std::string forward = "f/" + page->after.ToString();
   std::string backward = "b/" + page->before.ToString();
-  // The token that was given, once more: that is how clients know that they are at the end.
+  // The same token again: this is how clients know that they are at the end.
   if (page->events.empty() && token) {
     (token->forward ? forward : backward) = given;
     (token->forward ? backward : forward) = (token->forward ? "b/" : "f/") + given.substr(2);

@@ -1,7 +1,7 @@
-// Which log streams there are, and whose: one a host, over all attempts of the job, named as
-// SageMaker names them: "<job>/algo-<host>-<ms of the first attempt's start>". Any job is there
-// by its name; one whose name a newer job has taken is there by its id, and either form opens
-// it. A job that has printed nothing has no stream.
+// Which log streams there are, and of which jobs: one per host, over all attempts of the job, named
+// as SageMaker names them: "<job>/algo-<host>-<ms of the first attempt's start>". A job is found by
+// its name; if a newer job has the same name, the older one is listed by its id, and both forms
+// work. A job that has printed nothing has no stream.
 //
 // Threads: any; reads the stores.
 #pragma once
@@ -19,7 +19,7 @@ namespace athanor {
 
 inline constexpr std::string_view kTrainingJobs = "/aws/sagemaker/TrainingJobs";
 
-// The job that is called exactly so: its name (the newest of that name), or its id.
+// The job with exactly this name (the newest of that name), or this id.
 Result<JobRecord> JobCalled(const JobStore& jobs, std::string_view name);
 
 // A job under the name that AWS's clients know it by.

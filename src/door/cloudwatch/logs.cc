@@ -91,7 +91,7 @@ tl::expected<StreamsAsked, AwsError> ReadStreamsAsked(const Json& request) {
   return asked;
 }
 
-// Jobs in the order asked for, from behind the token on.
+// Jobs in the requested order, starting after the token.
 Result<std::vector<Candidate>> Candidates(const CloudWatchSources& sources,
                                           const StreamsAsked& asked) {
   std::vector<Candidate> found;
@@ -133,8 +133,8 @@ CloudWatchReply DescribeLogStreams(const CloudWatchSources& sources, const Json&
   if (!asked) return tl::unexpected(asked.error());
   const auto candidates = Candidates(sources, *asked);
   if (!candidates) return tl::unexpected(StoreFault(candidates.error()));
-  // The SageMaker SDK asks for one job's streams, as many as it has hosts but 50 at most, and
-  // asks again for ever while it is told of more.
+  // The SageMaker SDK asks for the streams of one job, as many as it has hosts but at most 50, and
+  // keeps asking while there are more.
   const bool never_more =
       asked->limit_given && asked->limit >= kMostStreams && EndsWith(asked->prefix, "/");
   Json views = Json::array();

@@ -1,4 +1,4 @@
-// The parts of CloudWatch Logs, for each other; from outside see cloudwatch.h.
+// The parts of CloudWatch Logs, for use by each other; for the outside see cloudwatch.h.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@ namespace athanor {
 
 inline constexpr char kInvalidLogs[] = "InvalidParameterException";
 
-// What is wrong with the group that the request names; nothing: it is ours.
+// What is wrong with the group that the request names; none: it is ours.
 std::optional<AwsError> CheckLogGroup(Members& members);
 
 CloudWatchReply GetLogEvents(const CloudWatchSources& sources, const Json& request);

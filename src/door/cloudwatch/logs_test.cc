@@ -198,7 +198,7 @@ TEST_F(LogsTest, AskingAgainFromATimeGivesTheSameEventsInTheSameOrder) {
   size_t skip = 0;
   std::string open;
   for (int round = 0; round < 1500; ++round) {
-    // A line in pieces, others in between, clocks that stand still or go back.
+    // A line in pieces, others in between, clocks that stop or go back.
     const int64_t wall = kT0 + round / 4 - (round % 97 == 0 ? 3 : 0);
     Print(job, "part " + std::to_string(round) + (round % 3 == 2 ? "\n" : "; "), wall);
     if (round % 5 == 0) Print(job, "err " + std::to_string(round) + "\n", wall, LogStream::kStderr);

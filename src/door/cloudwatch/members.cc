@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMostSeconds = 253'402'300'799;  // the end of 9999
 
-// `count` digits at the start of `text`, which is moved behind them.
+// `count` digits at the start of `text`, which is moved past them.
 std::optional<int> Digits(std::string_view& text, size_t count) {
   if (text.size() < count) return std::nullopt;
   int number = 0;

@@ -1,6 +1,6 @@
 // Reads the members of a request as AWS would: types, bounds and required members, with its
-// words for what is wrong. The first fault is kept and the rest still reads as defaults, so
-// an operation reads all it needs and then asks for the fault once.
+// messages. The first fault is kept and the rest is read as defaults, so an operation reads
+// everything it needs and then checks for the fault once.
 #pragma once
 
 #include <cstdint>

@@ -14,8 +14,7 @@ struct StatWindow {
   int64_t end_ms = 0;  // not included
   int64_t period_ms = 60'000;
 
-  // The start as CloudWatch rounds it: down to the minute, or to the period when that is
-  // shorter.
+  // The start as CloudWatch rounds it: down to the minute, or to the period if that is shorter.
   int64_t Origin() const;
 };
 
@@ -27,8 +26,8 @@ struct StatPoint {
   double most = 0;
 };
 
-// In order of time; periods without a value are left out. Values that CloudWatch would not
-// take do not count: NaN, infinities, and those beyond 2^360.
+// In order of time; periods without a value are left out. Values that CloudWatch would not accept
+// do not count: NaN, infinities, and those beyond 2^360.
 std::vector<StatPoint> Statistics(const std::vector<SeriesPoint>& points, const StatWindow& window);
 
 bool IsStatistic(std::string_view name);  // "Average", "Sum", "Minimum", "Maximum", "SampleCount"

@@ -282,8 +282,8 @@ struct ListAsked {
   std::optional<std::string> job;
   bool foreign = false;  // dimensions that no series here has
   int64_t since_ns = std::numeric_limits<int64_t>::min();
-  std::optional<JobId> from_job;  // a token: go on with this job ...
-  std::string after;              // ... behind this metric
+  std::optional<JobId> from_job;  // a token: continue with this job ...
+  std::string after;              // ... after this metric
 };
 
 tl::expected<ListAsked, AwsError> ReadListAsked(const CloudWatchSources& sources,

@@ -70,8 +70,8 @@ std::string TypeOf(std::string_view path) {
   return "application/octet-stream";
 }
 
-// Bytes of users never run in a browser of ours. The plain name is for clients that know no
-// other; what it cannot hold is in the second.
+// Users' bytes never run in the browser. The plain name is for clients that know only that form;
+// the second has what it cannot represent.
 std::string Attachment(const std::string& name) {
   const auto is_token = [](char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
@@ -253,7 +253,7 @@ void Delete(Mlflow& mlflow, const Call& call) {
   if (!root) return refuse(root.error());
   auto fd = OpenBeneath(root->get(), path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
   if (!fd) return refuse(NoFile(path).value());
-  // Resolved beneath the root just now, without links: what is removed lies there.
+  // Resolved beneath the root just now, without links: what is removed is there.
   auto removed = RemoveTree(JoinPath(context.artifacts, path));
   if (!removed) return refuse(removed.error());
   call.Json(200, "{}");
@@ -281,7 +281,7 @@ Result<std::string> UriOfRun(const Mlflow& mlflow, JobId run) {
                     fmt::format("Run with id={} not found", run.value.ToHex()));
 }
 
-// Where a version's files lie; a source may say so by way of a run.
+// Where the files of a version are; a source may name them through a run.
 Result<std::string> UriOfVersion(const Mlflow& mlflow, const ModelVersion& version) {
   constexpr std::string_view kRuns = "runs:/";
   const std::string& place = version.place();
@@ -322,8 +322,8 @@ void ListLogged(const std::shared_ptr<Mlflow>& mlflow, const Call& call) {
   if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
 }
 
-// Multipart transfers and signed URLs are for stores in a cloud. Clients that are told so in
-// these words send the file whole.
+// Multipart transfers and signed URLs are for stores in a cloud. Clients that get this message send
+// the file in one piece.
 Result<Answer> NoMultipart(Mlflow&, const Fields&, const Call&) {
   return MlflowFail("NOT_IMPLEMENTED",
                     "Multipart upload is not supported for the current artifact repository");
@@ -389,7 +389,7 @@ Result<ArtifactPlace> AskedOfLogged(const Mlflow& mlflow, const Call& call) {
   return PlaceIn(mlflow.context, model->row.artifacts, path);
 }
 
-// What MLflow's page sends: a small file of a run, in these words if it is none.
+// What MLflow's page sends: a small file of a run, with this message if there is none.
 Result<ArtifactPlace> AskedUpload(const Mlflow& mlflow, const Call& call) {
   for (const char* name : {"run_uuid", "path"}) {
     const bool given = !call.request.Query(name).value_or("").empty();

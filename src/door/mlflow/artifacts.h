@@ -1,4 +1,4 @@
-// The routes of MLflow's artifacts: those that carry files, beside the calls in JSON.
+// The routes of MLflow's artifacts: those that carry files, in addition to the JSON calls.
 #pragma once
 
 #include <memory>

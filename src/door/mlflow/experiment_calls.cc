@@ -57,8 +57,8 @@ Answer OneExperiment(const Experiment& experiment) {
 
 Answer Kept(RunBatch batch) { return {"{}", std::move(batch)}; }
 
-// Where artifacts go that are not kept here: only places that a client reaches by itself. A
-// relative path is meant from where this server was started, as with MLflow's own.
+// Where artifacts go that are not stored here: only places that a client can reach itself. A
+// relative path is relative to where this server was started, as with MLflow's own.
 Result<std::string> LocationOf(const Fields& fields) {
   ATHANOR_TRY(std::string location, fields.Text("artifact_location"));
   if (location.empty()) return location;

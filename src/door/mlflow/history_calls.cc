@@ -125,7 +125,7 @@ Result<Answer> History(Mlflow& mlflow, const Fields& fields, const Call&) {
   return answer;
 }
 
-// In the order in which MLflow answers; what is no id names no run.
+// In the order in which MLflow answers; what is not an id names no run.
 std::vector<JobId> RunsOf(std::vector<std::string> texts) {
   std::sort(texts.begin(), texts.end());
   std::vector<JobId> runs;

@@ -64,7 +64,8 @@ Status CheckMayChange(const Mlflow& mlflow, const Call& call, const MlflowCall& 
     return run ? CheckMayChange(mlflow, call, *run) : Ok();
   }
   if (StartsWith(name, "logged.")) return CheckModel(mlflow, call, call.captures["id"]);
-  // Uploads in parts are refused to all, in words that clients wait for: there is nothing to check.
+  // Uploads in parts are refused for all, with a message that clients expect: there is nothing to
+  // check.
   if (StartsWith(name, "artifacts.mpu_")) return Ok();
   if (StartsWith(name, "artifacts.") && !call.captures["path"].empty()) {
     return CheckMayChange(mlflow, call, ArtifactPlace{mlflow.context.artifacts, call.captures["path"]});

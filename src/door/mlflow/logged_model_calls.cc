@@ -91,7 +91,7 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   if (row.name.empty()) row.name = FriendlyName(NewUlid());
   ATHANOR_TRY(row.type, fields.Text("model_type"));
   ATHANOR_TRY(row.run_id, fields.Text("source_run_id"));
-  // What a job makes is its run's, so that it may go on with it.
+  // What a job creates belongs to its run, so that the job may change it later.
   if (const auto job = mlflow.JobOf(call); job && row.run_id.empty()) row.run_id = job->value.ToHex();
   row.artifacts = fmt::format("{}/models/{}/artifacts", experiment.row.location, row.id);
   row.created_ms = row.updated_ms = mlflow.Now();
@@ -237,7 +237,7 @@ int Compare(const LoggedModel& a, const LoggedModel& b, const Order& order) {
   if (order.type == FieldType::kMetric) {
     const auto x = ValueOf(a, order.key, order.dataset);
     const auto y = ValueOf(b, order.key, order.dataset);
-    // Numbers, then NaN, then none, whichever way.
+    // Numbers, then NaN, then none, in both directions.
     const auto rank = [](const auto& v) { return !v ? 2 : *v != *v ? 1 : 0; };
     if (rank(x) != rank(y) || rank(x) != 0) return rank(x) - rank(y);
     return by(*x, *y);

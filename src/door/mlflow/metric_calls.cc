@@ -68,8 +68,8 @@ uint32_t AttemptFor(const Mlflow& mlflow, JobId run, const Call& call) {
   return live->current()->number;
 }
 
-// Stored when this returns: it survives the end of the server. What an agent kept and delivers is
-// known by its place, and stored once.
+// Stored when this returns: it survives the end of the server. A call that an agent kept and
+// delivers is recognised by its position, and stored once.
 Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& call) {
   if (points.empty()) return Ok();
   PointBatch batch;
@@ -99,7 +99,7 @@ struct ModelNote {
   ModelMetric metric;
 };
 
-// A metric may be said to be of a model, too, on some data set (MLflow 3).
+// A metric may also belong to a model, on some data set (MLflow 3).
 Status AddNote(const Mlflow& mlflow, const Json& metric, const Point& point, JobId run,
                std::vector<ModelNote>& notes) {
   const auto text = [&metric](const char* name) {
@@ -208,7 +208,7 @@ Result<Answer> KeepBatch(Mlflow& mlflow, JobId id, const Fields& fields, ReadBat
   for (auto& label : tagged.labels) batch.labels.push_back(std::move(label));
   ATHANOR_CHECK_OK(KeepNotes(mlflow, read.notes, batch));
   if (auto stored = Store(mlflow, id, std::move(read.points), call); !stored) {
-    // The book has the params and tags already: they are kept, and told of when sent again.
+    // The book has the params and tags already: they are stored, and reported if sent again.
     mlflow.context.run_writer.Write(std::move(batch), {});
     return tl::unexpected(stored.error());
   }

@@ -1,4 +1,4 @@
-// MLflow's door as the others see it: its routes, and who may call them.
+// MLflow's API for the other doors: its routes, and who may call them.
 #pragma once
 
 #include <string>

@@ -40,7 +40,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (begins && ends) std::abort();
     }
   }
-  // A place that is shown lies in a folder of the server's.
+  // A place that is shown is in a folder of the server.
   if (const auto place = PlaceOfUri("/own", "file:///srv/art", bytes)) {
     if (place->root != "/own" && place->root != "/srv/art") std::abort();
     if (("/" + place->path + "/").find("/../") != std::string::npos) std::abort();

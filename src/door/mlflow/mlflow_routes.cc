@@ -31,8 +31,8 @@ void Unknown(const Call& call) {
           .value()));
 }
 
-// Answers when what there is to keep is kept. Of a change in parts it keeps one, and lets others
-// have their turn before the next.
+// Answers when everything is stored. Of a change in parts it stores one, and lets others have their
+// turn before the next.
 void Keep(Mlflow& mlflow, const Call& call, Answer answer) {
   for (const auto& run : answer.batch.runs) mlflow.context.hub.Tell(run.id, News::kPoints);
   RunBatch batch = std::exchange(answer.batch, {});

@@ -232,8 +232,7 @@ Result<Answer> GetAlias(Mlflow& mlflow, const Fields& fields, const Call&) {
   return OneVersion(mlflow, name, version->row.version);
 }
 
-// A source that is not local must not lead out of where it claims to be, however often it is
-// escaped.
+// A source that is not local must not lead out of its place, however often it is escaped.
 Status CheckRemoteSource(const std::string& source) {
   std::string decoded = source;
   bool bad = false;
@@ -253,7 +252,7 @@ Status CheckRemoteSource(const std::string& source) {
       Printable(source.substr(0, 200))));
 }
 
-// One on a disk must lie where the logged model or the run that it names keeps its artifacts.
+// A local one must be where the logged model or the run that it names stores its artifacts.
 Status CheckLocalSource(const Mlflow& mlflow, const VersionRow& version) {
   const bool of_model = !version.model_id.empty();
   std::string artifacts;

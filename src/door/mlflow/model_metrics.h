@@ -1,5 +1,5 @@
-// Metrics of logged models (MLflow 3): the last value of each, by data set and run. They are kept
-// among the model's tags, under keys that no client can write: they have line breaks.
+// Metrics of logged models (MLflow 3): the last value of each, by data set and run. They are stored
+// among the model's tags, under keys that no client can write, because they contain line breaks.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ bool IsMetricTag(std::string_view key);
 std::pair<std::string, std::string> TagOf(const ModelMetric& metric);
 std::optional<ModelMetric> MetricOf(const std::string& key, const std::string& value);
 std::vector<ModelMetric> MetricsOf(const LoggedModel& model);
-// Without those that are metrics.
+// Without the tags that are metrics.
 Tags PlainTags(const LoggedModel& model);
 
 }  // namespace athanor

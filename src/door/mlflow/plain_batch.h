@@ -1,7 +1,6 @@
-// The bodies of log-metric and log-batch calls as every client writes them, read without making a
-// document of them: a training script sends little else. What is out of the ordinary in any way (an
-// escape, NaN, a member beside the usual ones, a wrong type) is left to the general reader, which
-// has the words for what is wrong. Pure.
+// The bodies of log-metric and log-batch calls as every client writes them, read without building a
+// document: a training script sends little else. Anything unusual (an escape, NaN, an extra member,
+// a wrong type) is left to the general reader, which also has the error messages. Pure.
 #pragma once
 
 #include <optional>
@@ -18,8 +17,8 @@ struct PlainBatch {
   std::string rest;  // the body, with null for the metrics
 };
 
-// None: not in that form. Only the list of metrics and the way to it have been looked at: `rest`
-// may still be no JSON.
+// None: not in that form. Only the list of metrics and the path to it have been read: `rest` may
+// still be invalid JSON.
 std::optional<PlainBatch> ReadPlainBatch(std::string_view body);
 
 struct PlainMetric {

@@ -38,7 +38,7 @@ Result<int64_t> ExperimentOf(const Fields& fields) {
   return *id;
 }
 
-// A tag's key is checked, its value cut to what is kept, as MLflow does.
+// A tag's key is checked, its value is cut to the limit, as MLflow does.
 Result<RunBook::Pairs> CheckedTags(RunBook::Pairs tags, std::string_view parameter) {
   for (size_t i = 0; i < tags.size(); ++i) {
     ATHANOR_CHECK_OK(CheckMlflowKey(tags[i].first, fmt::format("{}[{}].key", parameter, i)));
@@ -79,7 +79,7 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   }
   ATHANOR_TRY(const auto started, fields.Int("start_time"));
   run.started_ms = started.value_or(mlflow.Now());
-  // What a job logs beside its own run can be found from it.
+  // Runs that a job logs in addition to its own can be found from it.
   if (const auto job = mlflow.JobOf(call)) {
     std::erase_if(run.tags, [](const auto& tag) { return tag.first == kJobTag; });
     run.tags.emplace_back(kJobTag, job->ToString());

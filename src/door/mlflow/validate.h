@@ -1,4 +1,4 @@
-// MLflow's limits on names and values, with its words for a breach. Pure.
+// MLflow's limits on names and values, with its error messages. Pure.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ inline constexpr size_t kMostBatchItems = 1000;
 inline constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;  // that are kept in nanoseconds
 
 // The key of a metric, param or tag: letters, digits and _-. :/ ; a normal relative path.
-// `parameter` is how the request calls it: "metrics[0].key".
+// `parameter` is its name in the request: "metrics[0].key".
 Status CheckMlflowKey(std::string_view key, std::string_view parameter);
 Status CheckExperimentName(std::string_view name);
 Status CheckModelName(std::string_view name);
@@ -31,7 +31,7 @@ Status CheckLength(std::string_view text, size_t most_chars, std::string_view wh
 std::string CutTo(std::string_view text, size_t most_chars);
 size_t Characters(std::string_view utf8);
 
-// An artifact's place beneath its root: "a/b.txt". kInvalid: absolute, empty, with "..", a
+// The path of an artifact beneath its root: "a/b.txt". kInvalid: absolute, empty, with "..", a
 // drive, a control character, or one of these in any number of URL escapes.
 Status CheckArtifactPath(std::string_view path);
 

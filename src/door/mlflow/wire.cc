@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view kSeeDocs =
     " See the API docs for more information about request parameters.";
-constexpr size_t kMostEcho = 200;  // bytes of a wrong value that are said back
+constexpr size_t kMostEcho = 200;  // bytes of a wrong value that are repeated
 
 struct CodeRow {
   std::string_view name;

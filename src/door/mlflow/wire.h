@@ -1,5 +1,5 @@
-// How MLflow's calls travel: fields in a query or a JSON body, errors as {"error_code",
-// "message"}. Below this, calls are functions from a Fields to an Answer.
+// How MLflow calls are sent: fields in a query or a JSON body, errors as {"error_code", "message"}.
+// Below this, calls are functions from a Fields to an Answer.
 #pragma once
 
 #include <memory>
@@ -24,31 +24,31 @@ tl::unexpected<Error> InvalidParameter(std::string message);
 // "Invalid value <json> for parameter 'p' supplied: why"
 tl::unexpected<Error> InvalidValue(std::string_view parameter, const Json& value,
                                    std::string_view why);
-// For a parameter that is needed and was not given.
+// For a required parameter that is missing.
 tl::unexpected<Error> MissingValue(std::string_view parameter);
 Response MlflowError(const Error& error);
 
-// The fields of a request, wherever they travelled. Unknown ones are ignored, as MLflow does.
+// The fields of a request, from query or body. Unknown ones are ignored, as MLflow does.
 class Fields {
  public:
   static Result<Fields> Of(const Request& request);
-  // With `body` in place of the request's own.
+  // With `body` instead of the request's own.
   static Result<Fields> Of(const Request& request, std::string_view body);
   explicit Fields(Json json);
   ~Fields();
   Fields(Fields&&) noexcept;
   Fields& operator=(Fields&&) noexcept;
 
-  // The empty string when it is absent. kInvalid when it is not a string.
+  // The empty string if it is absent. kInvalid if it is not a string.
   Result<std::string> Text(std::string_view name) const;
-  // Refused when it is absent or empty.
+  // Refused if it is absent or empty.
   Result<std::string> Needed(std::string_view name) const;
   // A number, or one written as a string.
   Result<std::optional<int64_t>> Int(std::string_view name) const;
   Result<int64_t> NeededInt(std::string_view name) const;
   bool Bool(std::string_view name) const;
   Result<std::vector<std::string>> Texts(std::string_view name) const;
-  // run_id, or run_uuid; kNotFound when no run can have it.
+  // run_id, or run_uuid; kNotFound if no run can have it.
   Result<JobId> Run() const;
   Result<std::vector<std::pair<std::string, std::string>>> Pairs(std::string_view name) const;
 
@@ -64,12 +64,12 @@ Result<int64_t> IntOf(const Json& value, std::string_view parameter);
 // A number, or "NaN", "Infinity", "-Infinity".
 Result<double> DoubleOf(const Json& value, std::string_view parameter);
 
-// What a call answers: at once, or, when there is something to keep, once that is durable.
+// The answer to a call: at once or, if there is something to store, when that is durable.
 struct Answer {
   std::string body = "{}";
   RunBatch batch;
-  // For a change that is too long for one turn of the loop: gives what is to be kept next, until it
-  // says false.
+  // For a change that is too long for one turn of the loop: returns what to store next, until it
+  // returns false.
   std::function<bool(RunBatch& next)> more;
   std::shared_ptr<BodySource> source = nullptr;  // of a slow read: makes the body, piece by piece
 };
@@ -81,7 +81,7 @@ struct PageOf {
 };
 // max_results, or `usual`. kInvalid: it is below 1 or above `most`.
 Result<size_t> ReadLimit(const Fields& fields, size_t usual, size_t most);
-// kInvalid: max_results is below 1 or above `most`, or the token is none of ours.
+// kInvalid: max_results is below 1 or above `most`, or the token is not ours.
 Result<PageOf> ReadPage(const Fields& fields, size_t usual, size_t most);
 std::string PageToken(size_t offset);
 

@@ -1,4 +1,4 @@
-// The routes of the page and of what it asks for, to be joined by MakeRouter.
+// The routes of the page and of the data it requests; MakeRouter joins them.
 #pragma once
 
 #include <vector>

@@ -19,7 +19,7 @@ struct PageFile {
 
 class PagePack {
  public:
-  // A line "athanor page 1", one "PATH BYTES GZIP-BYTES ETAG" a file, an empty line, and their
+  // A line "athanor page 1", one "PATH BYTES GZIP-BYTES ETAG" per file, an empty line, and their
   // bytes in that order. Views of `pack`. kCorrupt: anything else. Empty: no files.
   static Result<PagePack> Parse(std::string_view pack);
   static const PagePack& Embedded();

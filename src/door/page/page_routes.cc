@@ -1,4 +1,4 @@
-// The page itself: its files from the program, and how a browser becomes somebody.
+// The page itself: its files from the program, and how a browser gets a session.
 #include <array>
 #include <memory>
 
@@ -134,7 +134,7 @@ void Enter(const DoorContext& context, PageLinks& links, const Call& call) {
   Response response;
   response.status = 303;
   AddPolicy(response);
-  response.headers.Set("Location", "../../");  // wherever the page lies behind a proxy
+  response.headers.Set("Location", "../../");  // whatever the page's path behind a proxy
   response.headers.Set("Cache-Control", "no-store");
   response.headers.Set("Set-Cookie",
                        Cookie(context, call,

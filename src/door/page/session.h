@@ -1,5 +1,6 @@
-// Who uses the page without a token: a link that works once and soon (`ath ui --link`) gives the
-// browser a cookie, signed, so that it is checked without a look-up and outlives the server.
+// Lets a browser use the page without a token: a link that works once and only for a short time
+// (`ath ui --link`) gives the browser a signed cookie, so that it is checked without a lookup and
+// survives a restart of the server.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@
 
 namespace athanor {
 
-// For whom a session is: no more than he was when he asked for it.
+// Whose session it is: with no more rights than the user had when asking for it.
 struct PageUser {
   std::string user;
   Scope scope = Scope::kRead;
-  std::string token;  // id of the token he asked with: the session ends with it; empty: none
+  std::string token;  // id of the token used to ask: the session ends with it; empty: none
 
   bool operator==(const PageUser&) const = default;
 };
@@ -24,15 +25,15 @@ struct PageUser {
 inline constexpr Millis kSessionLife = std::chrono::hours(12);
 inline constexpr Millis kLinkLife = std::chrono::minutes(2);
 
-// One server's cookie has a name of its own: browsers keep cookies by host, not by port.
+// Each server's cookie has its own name: browsers store cookies by host, not by port.
 std::string SessionCookieName(const std::string& key);
 std::string MakeSession(const std::string& key, const PageUser& user, WallTime now);
-// Nothing when it is not this server's, or over.
+// None if it is not this server's, or has expired.
 std::optional<PageUser> ReadSession(const std::string& key, std::string_view session, WallTime now);
-// The value of a cookie in a Cookie header; empty: it is not there.
+// The value of a cookie in a Cookie header; empty: it is missing.
 std::string_view CookieIn(std::string_view header, std::string_view name);
 
-// Links that were given out and not used. Threads: one.
+// Links that were created and not used. Threads: one.
 class PageLinks {
  public:
   std::string Make(PageUser user, WallTime now);  // its key

@@ -44,7 +44,7 @@ std::string WithoutChunked(std::string_view encodings) {
 void AddCommon(Response& response, std::string_view request_id) {
   response.headers.Add("x-amz-request-id", std::string(request_id));
   response.headers.Add("x-amz-id-2", "athanor");
-  // Bytes of users never run in a browser as pages of ours.
+  // Users' bytes never run in a browser as our pages.
   response.headers.Add("Content-Security-Policy", "sandbox; default-src 'none'");
 }
 

@@ -46,11 +46,11 @@ std::string HttpDate(WallTime time);
 std::optional<WallTime> ParseHttpDate(std::string_view text);
 std::string IsoTime(WallTime time);  // 2026-11-16T00:23:01.000Z
 
-// The headers that describe an object and come back with it: content-type…, x-amz-meta-*,
+// The headers that describe an object and are returned with it: content-type…, x-amz-meta-*,
 // x-amz-tagging.
 tl::expected<ObjectMeta, AwsError> MetaOf(const Request& request);
 tl::expected<WriteCondition, AwsError> ConditionOf(const Request& request);
-// What cannot be done is refused rather than left out.
+// What is not supported is refused, not ignored.
 std::optional<AwsError> RefuseUnsupported(const Request& request);
 // x-amz-checksum-crc32: … -> kind and value, from headers or trailers.
 struct GivenChecksum {

@@ -1,5 +1,5 @@
-// What changes objects without a body of their own: copies, deletes, tags, and the frame
-// of multipart uploads.
+// Changes of objects without a body: copies, deletes, tags, and the start and end of multipart
+// uploads.
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// The S3 door: the REST XML protocol, path style, over the embedded ObjectStore. Which
-// request is which operation, and what scope it needs, is one table. Bodies of objects
-// go through without being held: in by a BodySink, out by file pieces.
+// The S3 door: the REST XML protocol, path style, over the embedded ObjectStore. Which request is
+// which operation, and what scope it needs, is one table. Bodies of objects are not held in memory:
+// they come in by a BodySink and are sent as file pieces.
 //
 // Threads: called on the loop's; operations run on the context's transfer threads.
 #pragma once
@@ -18,7 +18,7 @@ class S3Door {
 
   // For a request whose signature was verified. Objects and parts go to a sink.
   BodyPolicy PolicyFor(const Request& head, AwsIdentity identity);
-  // The request that such a sink took the body of.
+  // The request whose body such a sink received.
   void HandleUpload(Request request, Responder responder);
   // Any other; `body_sha256` is that of the body in memory.
   void Handle(AwsCall call, std::string_view body_sha256);

@@ -23,7 +23,7 @@ bool NamesEtag(std::string_view list, const std::string& etag) {
   return false;
 }
 
-// What stands in the way of giving the object; RFC 9110's order.
+// Conditions that prevent sending the object; in the order of RFC 9110.
 std::optional<AwsError> CheckConditions(const S3Call& call, const ObjectInfo& info) {
   const WallTime modified{info.modified.ms / 1000 * 1000};
   const auto date = [&](std::string_view name) { return ParseHttpDate(call.Header(name)); };
@@ -50,8 +50,8 @@ std::optional<uint64_t> Number(std::string_view text) {
   return value;
 }
 
-// "bytes=2-5", "bytes=2-", "bytes=-3". Anything else, several ranges too, is as if it were
-// not there; none that lies within the object: no value.
+// "bytes=2-5", "bytes=2-", "bytes=-3". Anything else, including several ranges, is ignored; if none
+// is within the object: no value.
 std::optional<Span> ParseRange(std::string_view text, uint64_t size) {
   const Span whole{0, size, false};
   constexpr std::string_view kUnit = "bytes=";
@@ -92,7 +92,7 @@ void AddObjectHeaders(const S3Call& call, const ObjectInfo& info, const Span& sp
   if (!info.meta.tags.empty()) {
     headers.Add("x-amz-tagging-count", std::to_string(info.meta.tags.size()));
   }
-  // Of the whole object, so not beside a part of it.
+  // Of the whole object, so not together with a part of it.
   if (info.checksum && !span.partial &&
       SameName(call.Header("x-amz-checksum-mode"), "ENABLED")) {
     headers.Add(ChecksumHeader(info.checksum->kind), info.checksum->value);

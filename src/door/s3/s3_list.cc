@@ -78,7 +78,7 @@ void DeleteBucket(const S3Call& call) {
 
 void BucketLocation(const S3Call& call) {
   if (auto found = call.store.Bucket(call.bucket); !found) return call.Refuse(found.error());
-  // us-east-1 is told by an empty element.
+  // us-east-1 is shown as an empty element.
   const auto& region = call.identity.claim.region;
   call.Xml("LocationConstraint", region == "us-east-1" ? std::string() : XmlEscape(region));
 }

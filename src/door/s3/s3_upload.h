@@ -1,5 +1,5 @@
-// The body of a PutObject or UploadPart while it arrives: decoded if it comes aws-chunked,
-// written to the store's own file, and judged when it is whole. Private to this folder.
+// The body of a PutObject or UploadPart while it arrives: decoded if it is aws-chunked, written to
+// the store's own file, and checked when it is complete. Private to this folder.
 //
 // Threads: Take on the loop's, Finish on a transfer thread afterwards.
 #pragma once
@@ -22,8 +22,8 @@ class S3Upload final : public BodySink {
   void Take(std::string_view bytes) override;
 
   const AwsIdentity& identity() const { return identity_; }
-  // Whether what came is what was promised and signed; then the object or part is stored
-  // and the call answered.
+  // Checks that the body is as promised and signed; then stores the object or part and answers the
+  // call.
   void Finish(const S3Call& call);
 
  private:

@@ -8,12 +8,12 @@
 
 namespace athanor::sagemaker {
 
-// What an operation works with, whichever way it was called.
+// What an operation works with, however it was called.
 struct Asked {
   Json body;
   std::string user;
   std::string region;
-  bool from_sdk = false;  // the SageMaker Python SDK: its polls are known
+  bool from_sdk = false;  // the SageMaker Python SDK: we know how it polls
 };
 
 }  // namespace athanor::sagemaker

@@ -1,5 +1,5 @@
-// HyperParameters as the training toolkit reads them: each value is JSON if it parses, else
-// text; sagemaker_* and _tuning_objective_metric are the platform's. Pure.
+// HyperParameters as the training toolkit reads them: each value is JSON if it parses, otherwise
+// text; sagemaker_* and _tuning_objective_metric are for the platform. Pure.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
 // Training images, resolved to environments of this machine. The map is a file of the server's
-// home, images.yaml, read anew for each request:
+// home, images.yaml, read again for each request:
 //
 //   "*/pytorch-training:*": system      # a venv over the system's packages
 //   "me/train:*": isolated              # a venv of its own, filled by requirements.txt
@@ -47,7 +47,7 @@ struct HostPython {
   std::string torch;    // "1.13.1"; empty: not installed
 };
 HostPython LookAtHost();
-// How the machine differs from what the image promises; empty: not at all that matters.
+// How the machine differs from what the image promises; empty: in nothing that matters.
 std::string Mismatch(const ImageTag& tag, const HostPython& host, bool has_gpu);
 
 }  // namespace athanor::sagemaker

@@ -1,5 +1,5 @@
-// Pages of a list that is made anew for each call: a token names how far the reader got.
-// For .cc files that include nlohmann/json.hpp before.
+// Pages of a list that is made again for each call: a token names how far the reader got. For .cc
+// files that include nlohmann/json.hpp before.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Puts the SageMaker door behind the AWS front.
+// Registers the SageMaker door with the AWS front.
 #pragma once
 
 #include "door/aws/aws_front.h"

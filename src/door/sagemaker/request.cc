@@ -401,7 +401,7 @@ tl::expected<TrainingRequest, AwsError> ReadTrainingRequest(const Json& body,
   if (!body.is_object()) {
     return tl::unexpected(AwsError{400, "SerializationException", "the body is no JSON object"});
   }
-  // The rest may not be as its model says and still be kept; what is read is checked first.
+  // The rest may differ from its model and is still stored; what is read is checked first.
   try {
     return Reader(body, here).Run();
   } catch (const Json::exception& error) {

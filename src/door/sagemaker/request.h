@@ -1,5 +1,5 @@
 // From a CreateTrainingJob body to a JobSpec: checked against the service's limits first, then
-// against what this system can do, so that nothing passes silently. Pure.
+// against what this system can do, so that nothing is ignored silently. Pure.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace athanor::sagemaker {
 
-// What of the machine a request is read against.
+// What a request is checked against on this machine.
 struct Surroundings {
   const ImageMap& images;
   HostPython host;
@@ -21,7 +21,7 @@ struct Surroundings {
 
 struct TrainingRequest {
   JobSpec spec;             // without source and, unless the request names one, command
-  std::string source;       // s3:// of the tar.gz that holds the script; empty: none
+  std::string source;       // s3:// of the tar.gz with the script; empty: none
   std::string program;      // the script in it
   std::vector<std::string> args;
   std::vector<std::string> buckets;  // that must exist

@@ -27,7 +27,7 @@ std::string ComparedText(const Json& value) {
   return value.is_string() ? value.get<std::string>() : value.dump();
 }
 
-// The value that a filter's name stands for.
+// The value that the name of a filter refers to.
 std::optional<std::string> ValueOf(const Json& view, const std::string& name) {
   const auto dot = name.find('.');
   const auto head = name.substr(0, dot);

@@ -123,7 +123,7 @@ void Service::OnPool(std::function<Answer()> work, Answered answered) {
 Result<std::optional<JobRecord>> Service::Find(const std::string& name) const {
   ATHANOR_TRY(const auto hit, context_.jobs.FindKey("sagemaker:" + name));
   if (hit) {
-    // An end only once it is kept: its events are read from the store.
+    // An end only when it is stored: its events are read from the store.
     ATHANOR_TRY(auto known, FindJob(context_, hit->id.ToString()));
     return std::optional(std::move(known));
   }

@@ -1,8 +1,8 @@
-// The SageMaker door: training jobs (and what hangs on them) in the service's JSON 1.1, over the
+// The SageMaker door: training jobs (and what belongs to them) in the service's JSON 1.1, over the
 // one model of jobs. Operations that are not here get UnknownOperationException.
 //
-// For the files of this folder alone: the others see register.h.
-// Threads: the loop's; what reads the disk for long does so on the context's pools.
+// Only for the files of this folder; others use register.h. Threads: the loop's; what reads the
+// disk for long does so on the context's pools.
 #pragma once
 
 #include <functional>
@@ -34,7 +34,7 @@ class Service {
   ~Service();
 
   static void Register(std::shared_ptr<Service> service, AwsFront& front);
-  // Answers once, on the loop's thread. UnknownOperationException for what is not there.
+  // Answers once, on the loop's thread. UnknownOperationException for operations that do not exist.
   void Do(const std::string& operation, Asked asked, Answered answered);
 
  private:
@@ -65,12 +65,12 @@ class Service {
   void Enter(TrainingRequest request, const Asked& asked, const Answered& answered);
   // The view of a job, made on a reader's thread.
   void Show(const JobRecord& record, const Asked& asked, const Answered& answered);
-  // Until the job ends, a bounded while: the first look of the SDK at a young job.
+  // Waits until the job ends, for a limited time: for the SDK's first request about a new job.
   bool Hold(const JobRecord& record, const Asked& asked, const Answered& answered);
   // By the name in `key` of the body, refused if it is none or unknown.
   tl::expected<JobRecord, AwsError> Named(const Asked& asked, const char* key);
   Result<std::optional<JobRecord>> Find(const std::string& name) const;
-  // Work that may block; its answer is given on the loop.
+  // Work that may block; its answer is sent on the loop.
   void OnPool(std::function<Answer()> work, Answered answered);
 
   static const std::map<std::string, Operation, std::less<>>& Operations();
@@ -82,10 +82,10 @@ class Service {
 // What needs the disk before a job can be accepted: its source and its buckets. Blocks.
 Status CompleteRequest(DoorContext& context, TrainingRequest& request);
 
-AwsError Refusal(const Error& error);  // ours in the service's words
+AwsError Refusal(const Error& error);  // our error in the service's form
 AwsError NotFound();                   // "Requested resource not found."
 
-// Documents that the door keeps.
+// Documents that the door stores.
 inline constexpr char kTagsKind[] = "sagemaker.tags";
 inline constexpr char kChangesKind[] = "sagemaker.changes";
 inline constexpr char kTuningKind[] = "sagemaker.tuning";

@@ -1,6 +1,6 @@
-// Checks of a request's members against SageMaker's limits, collected and told in its words:
-// "1 validation error detected: Value 'x' at 'trainingJobName' failed to satisfy constraint:
-// Member must …". Pure.
+// Checks of a request's members against SageMaker's limits, collected and reported with its
+// messages: "1 validation error detected: Value 'x' at 'trainingJobName' failed to satisfy
+// constraint: Member must …". Pure.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +33,8 @@ enum class Need { kOptional, kRequired };
 // "inputDataConfig.1.member.channelName".
 class ShapeCheck {
  public:
-  // Each looks at member `key` of `in`, whose own path is `path`, and gives it when it is there
-  // and fit; what is not is noted.
+  // Each checks member `key` of `in`, whose own path is `path`, and returns it if it exists and is
+  // valid; faults are recorded.
   std::optional<std::string> Text(const Json& in, std::string_view key, std::string_view path,
                                   const TextRule& rule, Need need = Need::kOptional);
   std::optional<int64_t> Number(const Json& in, std::string_view key, std::string_view path,
@@ -49,7 +49,7 @@ class ShapeCheck {
                     const TextRule& keys, const TextRule& values);
 
   void Note(std::string_view path, std::string_view value, std::string_view constraint);
-  // What was noted so far, if anything. A member of another type than the model's comes first.
+  // What was recorded so far, if anything. A member of a wrong type comes first.
   std::optional<AwsError> Error() const;
 
  private:
@@ -61,7 +61,7 @@ class ShapeCheck {
   std::string mistyped_;
 };
 
-// "ResourceConfig" -> "resourceConfig", behind `path` and a dot unless that is empty.
+// "ResourceConfig" -> "resourceConfig", after `path` and a dot unless that is empty.
 std::string Below(std::string_view path, std::string_view key);
 std::string Member(std::string_view path, size_t index);  // from 0: "path.1.member"
 

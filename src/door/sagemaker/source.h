@@ -1,4 +1,4 @@
-// A job's source from the archive a client put into the object store.
+// A job's source from the archive that a client put into the object store.
 #pragma once
 
 #include <string>

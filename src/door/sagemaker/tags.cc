@@ -1,5 +1,5 @@
-// Tags of training and tuning jobs, by ARN. A job's first ones are in its spec; once changed,
-// all of them lie in a document of their own.
+// Tags of training and tuning jobs, by ARN. A job's first ones are in its spec; once changed, all
+// of them are in their own document.
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -45,7 +45,7 @@ struct Tagged {
 
 }  // namespace
 
-// The tags a resource has now; NotFound when there is no such resource.
+// The current tags of a resource; NotFound if there is no such resource.
 static tl::expected<Tagged, AwsError> Load(DoorContext& context, const std::string& arn,
                                            const Result<std::optional<JobRecord>>& job) {
   Tagged tagged{ResourceOf(arn), {}};

@@ -156,7 +156,7 @@ bool Service::Hold(const JobRecord& record, const Asked& asked, const Answered& 
   wait->timer = context_.loop.After(kHold, answer);
   wait->listener = context_.hub.Listen(record.id, [this, answer, id = record.id](JobId, News news) {
     if (news != News::kState) return;
-    // News of an earlier step may come while the end is being kept.
+    // News of an earlier step may come while the end is being stored.
     auto known = FindJob(context_, id.ToString());
     if (known && !IsTerminal(known->state)) return;
     // Not from within the hub's walk over its listeners.

@@ -12,7 +12,7 @@
 
 namespace athanor::sagemaker {
 
-// The choice among several definitions, and what stands between it and a parameter's own name.
+// The choice among several definitions, and the separator before a parameter's own name.
 inline constexpr char kDefinition[] = "_definition";
 inline constexpr char kOf = '/';
 

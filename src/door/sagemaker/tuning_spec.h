@@ -12,7 +12,7 @@
 namespace athanor::sagemaker {
 
 inline constexpr char kTuningName[] = "[a-zA-Z0-9](-*[a-zA-Z0-9]){0,31}";
-// Names a tuning job for record/studies, whatever other studies are called.
+// Names a tuning job for record/studies, whatever the names of other studies.
 std::string TuningKey(const std::string& name);
 
 // Without job and request, which need the disk.

@@ -15,7 +15,7 @@ std::string TuningStatusOf(const StudyRecord& record);
 // The training job's name, for a trial of this study.
 std::string TrialNameOf(const StudyRecord& record, const TrialRecord& trial);
 
-// `best` is the best trial's job; null: not known.
+// `best` is the best trial's job; null: unknown.
 Json DescribeTuningView(const StudyRecord& record, const std::string& region, const JobRecord* best);
 // One of ListTrainingJobsForHyperParameterTuningJob. `job` may be null.
 Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial, const std::string& region,

@@ -79,7 +79,7 @@ Json Transitions(const Shown& shown) {
   if (!list.empty() && IsTerminal(shown.record.state)) {
     list.back()["EndTime"] = Seconds(shown.record.ended);
   }
-  // What is not as was asked is told where every client looks.
+  // Differences from the request are reported where every client looks.
   if (!list.empty() && !shown.record.spec.notes.empty()) {
     auto& first = list.front()["StatusMessage"];
     first = first.get<std::string>() + ". Note: " + Join(shown.record.spec.notes, ". Note: ");

@@ -1,5 +1,5 @@
-// A job as DescribeTrainingJob shows it: what was asked, given back as it came, and what became
-// of it. Every job has this view, whichever door it came through. Pure.
+// A job as DescribeTrainingJob shows it: the original request, returned as it came, and what became
+// of it. Every job has this view, however it was submitted. Pure.
 #pragma once
 
 #include <string>
@@ -30,7 +30,8 @@ std::string SecondaryStatusOf(const JobRecord& record);
 // Why it failed, at most 1,024 characters; empty unless it did.
 std::string FailureReason(const JobRecord& record);
 
-// Rules are kept and not evaluated: one status each, and what DescribeProcessingJob says of it.
+// Rules are stored and not evaluated: one status each, and what DescribeProcessingJob says about
+// it.
 inline constexpr char kNotEvaluated[] =
     "not evaluated: this version does not run SageMaker's debugger and profiler rules yet";
 std::string RuleJobName(std::string_view job, std::string_view list, size_t index);

@@ -18,7 +18,7 @@ namespace {
 // Longer than the agent itself waits for the supervisor's end.
 constexpr int kEndWaitMs = 15'000;
 
-// True when some process holds the lock, that is, when its owner lives.
+// True if some process holds the lock, that is, if its owner lives.
 bool IsLocked(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!fd) return false;
@@ -30,7 +30,7 @@ bool IsLocked(const std::string& path) {
 
 ProcessBackend::ProcessBackend(Options options)
     : options_(std::move(options)), spare_(options_.program, options_.attempts_dir) {
-  // Agents are our children until we end; nobody waits for them.
+  // Agents are our children until we end; nothing waits for them.
   ::signal(SIGCHLD, SIG_IGN);
 }
 
@@ -53,7 +53,7 @@ Result<std::string> ProcessBackend::Launch(const AttemptPlan& plan) {
   UniqueFd log(::open(JoinPath(dir, attempt_dir::kAgentLog).c_str(),
                       O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return FailErrno("open the agent's log in " + dir, errno);
-  // The agent takes its lock itself; two agents started by mistake leave one.
+  // The agent takes its lock itself; if two are started by mistake, one remains.
   ATHANOR_TRY([[maybe_unused]] auto pid,
               SpawnDetached({options_.program, "agent", "--dir", dir}, log.get()));
   return handle;
@@ -66,14 +66,14 @@ Result<std::vector<HostStatus>> ProcessBackend::Poll(const std::string& handle) 
   if (IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) {
     status.state = HostStatus::State::kAlive;
   } else {
-    // What became of the script is for the next agent to find out.
+    // The next agent finds out what became of the script.
     status.state = HostStatus::State::kAgentGone;
     status.detail = "the agent died";
   }
   return std::vector<HostStatus>{status};
 }
 
-// How to end a supervisor is the agent's knowledge: it says "ended" once nothing runs.
+// Only the agent knows how to end a supervisor: it prints "ended" when nothing runs.
 Status ProcessBackend::EndScript(const std::string& dir) const {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("make a pipe", errno);
@@ -83,7 +83,7 @@ Status ProcessBackend::EndScript(const std::string& dir) const {
               SpawnDetached({options_.program, "agent", "--dir", dir, "--end"}, write.get()));
   write.reset();
   std::string said;
-  // Its status is nobody's: children of this program are not waited for.
+  // Its exit status is not used: children of this program are not waited for.
   for (::pollfd wait{read.get(), POLLIN, 0}; ::poll(&wait, 1, kEndWaitMs) > 0;) {
     char bytes[256];
     const auto n = ::read(read.get(), bytes, sizeof bytes);

@@ -1,8 +1,7 @@
-// ProcessBackend runs an attempt as processes of this machine: it writes the
-// plan into the attempt's folder and starts `athanor agent` there in a session
-// of its own, or gives it to one that waits. The handle is the folder's name; everything needed to
-// find the attempt again (the agent's and the supervisor's identities, the exit record) lies in
-// that folder.
+// ProcessBackend runs an attempt as processes of this machine: it writes the plan into the
+// attempt's folder and starts `athanor agent` there in its own session, or gives it to one that
+// waits. The handle is the folder's name; everything needed to find the attempt again (the agent's
+// and the supervisor's identities, the exit record) is in that folder.
 #pragma once
 
 #include <memory>

@@ -17,9 +17,9 @@
 namespace athanor {
 namespace {
 
-// Stands in for `athanor agent`: it takes the lock, starts the script once, and names it in
-// the supervisor's status; with --end it ends it, with --wait it is told its folder first.
-// Real processes, without a server.
+// Replaces `athanor agent`: it takes the lock, starts the script once, and names it in the
+// supervisor's status; with --end it ends it, with --wait it gets its folder first. Real processes,
+// without a server.
 constexpr char kAgent[] = R"sh(#!/bin/sh
 dir=$3
 if [ "$4" = --wait ]; then

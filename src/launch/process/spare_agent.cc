@@ -12,7 +12,7 @@
 namespace athanor {
 namespace {
 
-// By then the script of the attempt before runs, or does something that takes long.
+// By then, the script of the previous attempt runs, or does something that takes long.
 constexpr std::chrono::milliseconds kPause(40);
 
 }  // namespace
@@ -52,7 +52,7 @@ void SpareAgent::KeepOne() {
     const auto pause = first ? std::chrono::milliseconds(0) : kPause;
     first = false;
     if (changed_.wait_for(lock, pause, [&] { return ended_; })) return;
-    // Where none can be started it is asked for again with the next attempt.
+    // If none can be started, the next attempt tries again.
     wanted_ = false;
     lock.unlock();
     UniqueFd orders = Start();
@@ -69,7 +69,8 @@ UniqueFd SpareAgent::Start() const {
   const UniqueFd null(::open("/dev/null", O_WRONLY | O_CLOEXEC));
   DetachedOptions options;
   options.pass_fds = {theirs.get()};
-  // Written over with the attempt's folder, which is as long, so that `ps` tells them apart.
+  // Overwritten with the attempt's folder, which has the same length, so that `ps` shows which is
+  // which.
   const std::string later(AttemptId().ToString().size(), '-');
   const auto pid = SpawnDetached(
       {program_, "agent", "--dir", JoinPath(attempts_dir_, later), "--wait"}, null.get(), options);

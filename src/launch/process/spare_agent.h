@@ -1,8 +1,8 @@
-// An agent that was started before there is an attempt for it. Most of what a job waits
-// for between submit and start is the start of programs; this takes one of them out.
+// An agent that is started before there is an attempt for it. Between submit and start, a job
+// mostly waits for programs to start; this removes one of them.
 //
-// One waits at a time, and is replaced shortly after it was given an attempt, when that
-// one's script runs. It ends with this object, however that ends.
+// One waits at a time. It is replaced shortly after it was given an attempt, when the script of
+// that attempt runs. It ends with this object, even if this process is killed.
 #pragma once
 
 #include <condition_variable>
@@ -20,7 +20,7 @@ class SpareAgent {
   SpareAgent(std::string program, std::string attempts_dir);
   ~SpareAgent();
 
-  // Any thread. False: none waits, or it has died; then start one the usual way.
+  // Any thread. False: none waits, or it has died; then start one in the usual way.
   bool Give(const std::string& attempt_dir);
 
  private:

@@ -1,4 +1,4 @@
-// Any text as what is known of artifacts: lines are taken whole or counted as damaged.
+// Any text as the checksums of artifacts: lines are accepted completely or counted as damaged.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

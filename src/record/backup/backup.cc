@@ -119,13 +119,13 @@ class Copier {
     info_.files += copy_.files();
     info_.bytes += copy_.bytes();
     info_.linked = copy_.linked();
-    // Last: a folder without it is no backup.
+    // Last: a folder without it is not a backup.
     return WriteFileAtomic(JoinPath(to_.root, kInfoName), DumpJsonPretty(ToJson(info_)) + "\n");
   }
 
  private:
   Status CopyDatabase() {
-    // A connection of its own: it works beside a server, and without one.
+    // Its own connection: it works with and without a running server.
     ATHANOR_TRY(auto database, Database::OpenToLook(from_.database(), ServerMigrations()));
     ATHANOR_CHECK_OK(database->CopyTo(to_.database()));
     info_.made = SystemClock().Wall();
@@ -160,8 +160,8 @@ class Copier {
     });
   }
 
-  // The index first: bytes are stored before their entry, so the streams, copied later,
-  // have at least what it speaks of.
+  // The index first: bytes are stored before their entry, so the streams, copied later, have at
+  // least what it names.
   Status CopyLog(JobId job) {
     const std::string from = JoinPath(from_.logs(), job.ToString());
     const std::string to = JoinPath(to_.logs(), job.ToString());
@@ -184,8 +184,8 @@ class Copier {
     return Ok();
   }
 
-  // Manifests before the parts they name. One that is gone afterwards was removed
-  // meanwhile, perhaps with parts that were not copied yet: then its copy goes, too.
+  // Manifests before the parts that they name. If one is gone afterwards, it was removed meanwhile,
+  // perhaps with parts that were not copied yet: then its copy is removed, too.
   Status CopyCheckpoints(JobId job) {
     const std::string from = JoinPath(from_.jobs(), job.ToString());
     const std::string to = JoinPath(to_.jobs(), job.ToString());
@@ -256,7 +256,7 @@ Status SyncDisk(const std::string& path) {
   return Ok();
 }
 
-// `folder` packed into `target`, by way of a temporary beside it.
+// `folder` packed into `target`, through a temporary file next to it.
 Status Pack(const std::string& folder, const std::string& target, Compression compression) {
   const std::string partial = target + ".partial";
   auto packed = [&]() -> Status {
@@ -295,7 +295,7 @@ Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& targ
   const auto archive = ArchiveOf(target);
   // An archive is packed from a folder in the home, where blobs can be linked.
   const std::string folder = archive ? layout.server() + "/backup.partial" : target + ".partial";
-  ATHANOR_CHECK_OK(RemoveTree(folder));  // of a backup that was killed
+  ATHANOR_CHECK_OK(RemoveTree(folder));  // left by a backup that was killed
   BackupInfo info;
   info.path = target;
   info.version = version;

@@ -53,7 +53,7 @@ Status CopyObjects(const StoreLayout& from, const StoreLayout& to, TreeCopy& cop
       all = all && copied.contains(file);
     }
     if (!all) continue;
-    // What an earlier round copied and this index does not name any more.
+    // What an earlier round copied and this index no longer names.
     for (const auto& file : copied) {
       if (!files.contains(file)) ::unlink(ObjectFilePath(to.objects(), file).c_str());
     }

@@ -8,9 +8,9 @@ namespace athanor {
 
 class TreeCopy;
 
-// Copies index and bytes so that the copy is one moment's state, while objects come and go:
-// the index first, then what it names; if some of that was removed meanwhile, the index
-// again. kUnavailable: objects change too quickly.
+// Copies index and bytes so that the copy is a snapshot, while objects come and go: first the
+// index, then what it names; if some of that was removed in the meantime, the index again.
+// kUnavailable: objects change too quickly.
 Status CopyObjects(const StoreLayout& from, const StoreLayout& to, TreeCopy& copy);
 
 }  // namespace athanor

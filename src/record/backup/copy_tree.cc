@@ -84,7 +84,7 @@ Status TreeCopy::File(const std::string& from, const std::string& to) {
     const UniqueFd out(::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));
     if (!out) return FailErrno("create " + to, errno);
     ATHANOR_CHECK_OK(CopyBytes(in.get(), out.get(), static_cast<uint64_t>(info.st_size), from));
-    // Times tell when a line was printed for which no entry was written yet.
+    // Times show when a line was printed that has no entry yet.
     const timespec times[2] = {info.st_atim, info.st_mtim};
     ::futimens(out.get(), times);
   }

@@ -1,6 +1,5 @@
-// TreeCopy copies files and folders that are in use: what is removed meanwhile is
-// simply not there, what grows is copied as long as it was. Sockets, FIFOs and
-// devices are left out.
+// TreeCopy copies files and folders that are in use: files that are removed meanwhile are left out,
+// files that grow are copied with the length they had. Sockets, FIFOs and devices are left out.
 //
 // Threads: one at a time.
 #pragma once
@@ -17,18 +16,18 @@ namespace athanor {
 
 class TreeCopy {
  public:
-  // Blobs never change, so that one on the same file system can be shared.
+  // Blobs never change, so a blob on the same file system can be shared.
   enum class Blobs { kLink, kCopy };
   explicit TreeCopy(Blobs blobs) : blobs_(blobs) {}
 
-  // Names in a folder; none when it is not there, or no folder.
+  // Names in a folder; none if it does not exist or is not a folder.
   Result<std::vector<std::string>> Names(const std::string& folder) const;
-  // The folder of `to` must be there. A missing `from` is nothing to copy; a `to` that is
-  // there already is left alone.
+  // The folder of `to` must exist. If `from` is missing, nothing is copied; if `to` exists already,
+  // it is not touched.
   Status File(const std::string& from, const std::string& to);
-  // Makes a folder and those above it; one that it made before is not looked at again.
+  // Makes a folder and its parents; a folder that it made before is not checked again.
   Status Folder(const std::string& folder);
-  // `leave`: names right in `from` that are not copied.
+  // `leave`: names directly in `from` that are not copied.
   Status Tree(const std::string& from, const std::string& to,
               const std::vector<std::string>& leave = {});
 

@@ -34,7 +34,7 @@ SeriesPack::SeriesPack(UniqueFd out, std::unique_ptr<TarWriter> writer)
 SeriesPack::~SeriesPack() = default;
 
 Status SeriesPack::Add(const StoreLayout& from, JobId run) {
-  // Nearly all lie in the newer place: asking where costs more than opening.
+  // Nearly all are at the newer place: checking where costs more than opening.
   std::string path = SeriesPath(from.series(), run);
   auto in = OpenToRead(path);
   if (!in && in.error().code == ErrorCode::kNotFound) {

@@ -1,5 +1,5 @@
-// The series of all runs in one archive of a backup: a file for each of them would cost ten times as
-// much, for most are a few hundred bytes long.
+// The series of all runs in one archive of a backup. One file per run would cost ten times as much,
+// because most are only a few hundred bytes long.
 //
 // Threads: one at a time.
 #pragma once
@@ -19,11 +19,11 @@ class TarWriter;
 
 class SeriesPack {
  public:
-  // Makes the archive of the backup that is laid out as `to`.
+  // Creates the archive of the backup in the folder `to`.
   static Result<std::unique_ptr<SeriesPack>> Make(const StoreLayout& to);
   ~SeriesPack();
 
-  // Adds the run's series if it has one, up to its last whole record: it may be growing.
+  // Adds the run's series if it has one, up to its last complete record: it may be growing.
   Status Add(const StoreLayout& from, JobId run);
   Status Close();
 
@@ -39,7 +39,7 @@ class SeriesPack {
   uint64_t bytes_ = 0;
 };
 
-// Puts the series where a store has them, and removes the archive. Ok where there is none: older
+// Puts the series where a store has them, and removes the archive. Ok if there is none: older
 // backups have the files themselves.
 Status UnpackSeries(const StoreLayout& layout);
 

@@ -63,7 +63,7 @@ bool GetBytes(const Json& in, const char* plain, const char* coded, std::string&
   if (found == in.end()) return true;
   if (!found->is_string()) return false;
   auto decoded = FromBase64(found->get_ref<const std::string&>());
-  // Only what needs it is coded, so that each name has one form.
+  // Only what needs it is encoded, so that each name has one form.
   if (!decoded || IsUtf8(*decoded)) return false;
   bytes = std::move(*decoded);
   return true;
@@ -89,7 +89,7 @@ bool GetNumber(const Json& in, const char* key, T& value) {
   return true;
 }
 
-// The codec takes any numbers between the dashes, also such as no calendar has.
+// The codec accepts any numbers between the dashes, even if no calendar has them.
 bool LooksLikeTime(const Json& value) {
   if (!value.is_string()) return false;
   const auto& text = value.get_ref<const std::string&>();

@@ -1,7 +1,6 @@
-// CheckpointManifest says of which files a checkpoint consists and how their bytes
-// are named. Its file is the commit point: a checkpoint whose manifest reads is
-// whole as far as the script's side goes; whether the parts are still there is the
-// store's question. Pure: text to value and back.
+// CheckpointManifest lists the files of a checkpoint and the names of their bytes. Its file is the
+// commit point: if the manifest can be read, the checkpoint was completed by the script; whether
+// the parts are still there is up to the store. Pure: text to value and back.
 //
 // The file: a line "athanor-checkpoint 1 <sha256 of the rest>", then one JSON object.
 #pragma once
@@ -17,8 +16,8 @@
 
 namespace athanor {
 
-// Files are kept in parts of this size, each under the sha256 of its bytes, so that
-// what did not change is not kept twice and an interrupted sync goes on.
+// Files are stored in parts of this size, each under the sha256 of its bytes. So unchanged parts
+// are not stored twice, and an interrupted sync can continue.
 inline constexpr uint64_t kPartBytes = uint64_t{64} << 20;
 
 struct CheckpointFile {
@@ -45,9 +44,9 @@ struct CheckpointManifest {
 // Bytes in part `index` of a file of `size`.
 uint64_t PartSize(uint64_t size, uint64_t part_bytes, size_t index);
 uint64_t PartCount(uint64_t size, uint64_t part_bytes);
-// First of two names that cannot lie in one folder: twice the same, or a file that
-// another one needs as a folder. kInvalid also: unusable names, links that lead out,
-// parts that do not make up the size.
+// The first of two names that cannot be in one folder: the same name twice, or a file that another
+// one needs as a folder. kInvalid also: unusable names, links that lead outside, parts that do not
+// add up to the size.
 Status CheckManifest(const CheckpointManifest& manifest);
 
 std::string FormatManifest(const CheckpointManifest& manifest);

@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace athanor;
   if (size == 0) return 0;
   std::string text(reinterpret_cast<const char*>(data) + 1, size - 1);
-  // Rights the checksum, so that what comes behind it is reached.
+  // Corrects the checksum, so that what follows it is reached.
   if (data[0] % 4 != 0) text = "athanor-checkpoint 1 " + Sha256Hex(text) + "\n" + text;
   (void)CheckpointId::Parse(text);
   const auto manifest = ParseManifest(text);

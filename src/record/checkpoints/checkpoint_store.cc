@@ -136,7 +136,7 @@ Status CheckpointStore::Fence(uint32_t attempt) {
   ATHANOR_TRY(const UniqueFd lock, Lock());
   ATHANOR_TRY(Fenced fenced, ReadFence(dir_));
   if (fenced.attempt > attempt) return FencedOff(attempt, fenced.attempt);
-  // Everyone writes under the lock, so a temporary found here has lost its writer.
+  // All writers hold the lock, so a temporary file found here has lost its writer.
   ATHANOR_TRY(const auto names, ListDir(dir_));
   for (const auto& name : names) {
     if (EndsWith(name, ".tmp")) ::unlink(JoinPath(dir_, name).c_str());
@@ -144,7 +144,7 @@ Status CheckpointStore::Fence(uint32_t attempt) {
   if (fenced.attempt == attempt) return Ok();
   fenced.attempt = attempt;
   ATHANOR_CHECK_OK(WriteFence(fenced));
-  // Whoever stored them is fenced off now, and a later commit looks for its parts.
+  // The attempt that stored them is fenced off now, and a later commit checks its parts.
   RemoveUnnamedParts([](const std::string&) { return true; });
   return Ok();
 }
@@ -181,7 +181,7 @@ Result<CheckpointManifest> CheckpointStore::Load(std::string_view id) const {
   }
   ATHANOR_TRY(const std::string bytes, std::move(text));
   ATHANOR_TRY(CheckpointManifest manifest, ParseManifest(bytes));
-  // A copied or renamed file is not the checkpoint it is called.
+  // A copied or renamed file is not the checkpoint that it is named after.
   if (manifest.info.id != parsed.ToString()) {
     return Fail(ErrorCode::kCorrupt, fmt::format("the manifest called {} is that of {}",
                                                  parsed.ToString(), manifest.info.id));
@@ -250,7 +250,7 @@ void CheckpointStore::RemoveUnnamedParts(
   std::unordered_set<std::string> named;
   for (const auto& id : *ids) {
     const auto manifest = Load(id.ToString());
-    // What a manifest names that cannot be read is not known: better keep too much.
+    // It is unknown what an unreadable manifest names: better keep too much.
     if (!manifest) return;
     if (manifest->shared) continue;
     for (const auto& file : manifest->files) named.insert(file.parts.begin(), file.parts.end());
@@ -272,7 +272,7 @@ Status CheckpointStore::RemoveLocked(const std::vector<CheckpointId>& ids) {
       }
     }
     if (!present.empty() && id == present.front()) {
-      // The newest name must not come again for other bytes.
+      // The newest name must not be reused for other bytes.
       ATHANOR_TRY(Fenced fenced, ReadFence(dir_));
       fenced.last = std::max(fenced.last, id);
       ATHANOR_CHECK_OK(WriteFence(fenced));
@@ -280,7 +280,7 @@ Status CheckpointStore::RemoveLocked(const std::vector<CheckpointId>& ids) {
     const std::string path = PathOf(id);
     if (::unlink(path.c_str()) != 0 && errno != ENOENT) return FailErrno("remove " + path, errno);
   }
-  // Else a power cut could bring back a manifest whose parts are gone.
+  // Otherwise, a power cut could bring back a manifest whose parts are gone.
   ATHANOR_CHECK_OK(SyncFolder(dir_));
   if (!candidates.empty()) {
     RemoveUnnamedParts([&](const std::string& sha256) { return candidates.count(sha256) > 0; });
@@ -315,14 +315,13 @@ Result<std::vector<std::string>> CheckpointStore::ApplyKeep(const CheckpointSpec
     const auto manifest = Load(id.ToString());
     if (!manifest) continue;
     const bool whole = CheckWhole(*manifest).ok();
-    // The first n that are whole, and what is not whole among them: it may only be
-    // out of reach now.
+    // The first n complete ones, and incomplete ones among them: they may only be out of reach now.
     if (id == ids.front() || recent < spec.keep_last) kept.insert(id);
     if (!whole) {
       if (kept.count(id) == 0) others.push_back(id);
       continue;
     }
-    // Whatever the numbers say, the newest whole one is what the next attempt needs.
+    // Whatever the numbers say, the next attempt needs the newest complete one.
     if (recent == 0) kept.insert(id);
     ++recent;
     if (kept.count(id) == 0) others.push_back(id);
@@ -330,7 +329,7 @@ Result<std::vector<std::string>> CheckpointStore::ApplyKeep(const CheckpointSpec
     const auto value = value_of(*manifest->info.step);
     if (value && !std::isnan(*value)) valued.emplace_back(*value, id);
   }
-  // Best first; of equals the newer, which stands first already.
+  // Best first; of equal ones the newer, which comes first already.
   const bool larger = spec.best_goal == "max";
   std::stable_sort(valued.begin(), valued.end(), [&](const auto& a, const auto& b) {
     return larger ? a.first > b.first : a.first < b.first;

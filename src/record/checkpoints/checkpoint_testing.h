@@ -1,4 +1,4 @@
-// For tests only: checkpoints of made-up files, and whether one is really whole.
+// For tests only: checkpoints of generated files, and a check whether one is really complete.
 #pragma once
 
 #include <gtest/gtest.h>

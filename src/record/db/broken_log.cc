@@ -26,15 +26,15 @@ std::string LogOf(const std::string& path) {
   return path + "-wal";
 }
 
-// Whether the file has what the log has: all of it, or some of what lies behind the damage. A log
-// stays for a while after it was taken in.
+// Whether the file has what the log has: all of it, or some of what follows the damage. A log stays
+// for a while after it was merged.
 struct Taken {
   bool all = false;
   bool some_behind = false;
 };
 Result<Taken> LookAtFile(const std::string& path, int log, const LogWalk& walk) {
   std::map<uint32_t, uint64_t> newest;  // page -> frame
-  std::set<uint32_t> unknown;           // which image of these is the newest cannot be told
+  std::set<uint32_t> unknown;           // it is unknown which of these images is the newest
   uint64_t last_commit = 0;
   for (uint64_t i = 0; i < walk.frames.size(); ++i) {
     const LogFrameSeen& frame = walk.frames[i];
@@ -56,7 +56,7 @@ Result<Taken> LookAtFile(const std::string& path, int log, const LogWalk& walk) 
                 ReadAt(file.get(), uint64_t{page - 1} * walk.page_size, walk.page_size));
     ATHANOR_TRY(const std::string here,
                 ReadAt(log, walk.FrameAt(frame) + kLogFrameHeaderBytes, walk.page_size));
-    // The sums at their ends are given when they are taken in.
+    // The checksums at their ends are added when they are merged.
     const size_t size = walk.page_size - kPageCheckBytes;
     const bool same =
         there.size() == here.size() && there.compare(0, size, here, 0, size) == 0;
@@ -134,7 +134,7 @@ Result<LogState> Look(const std::string& path, int log) {
               WalkLog([&](uint64_t at, size_t size) { return ReadAt(log, at, size); }));
   ATHANOR_TRY(LogState state, Judge(path, log, std::move(walk)));
   ATHANOR_TRY(const Stamp after, Stamp::Of(log));
-  // Someone writes to it: what was read was never there at one time.
+  // Another process is writing to it: what was read never existed at one time.
   if (!(before == after)) return LogState{};
   return state;
 }
@@ -178,7 +178,7 @@ Result<LogState> LookAtLog(const std::string& path) {
 Result<std::string> MendLog(const std::string& path) {
   const std::string log_path = LogOf(path);
   const UniqueFd log(::open(log_path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!log) return std::string();  // none; or not ours to change, as SQLite will say
+  if (!log) return std::string();  // none; or not ours to change, as SQLite will report
   ATHANOR_TRY(const LogState state, Look(path, log.get()));
   if (state.kind == LogState::Kind::kWhole) return std::string();
   ATHANOR_TRY(const std::string kept, KeepAside(path, log.get(), state));
@@ -189,7 +189,7 @@ Result<std::string> MendLog(const std::string& path) {
       return FailErrno("mend " + log_path, errno);
     }
   }
-  // What is cut off goes, or it would be found again behind what is written next.
+  // What is cut off must be removed, or it would be found again after what is written next.
   const uint64_t end = state.kind == LogState::Kind::kTaken || !state.walk.header_sound
                            ? 0
                            : state.walk.FrameAt(state.walk.kept + 1);

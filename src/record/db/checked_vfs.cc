@@ -13,7 +13,7 @@
 namespace athanor {
 namespace {
 
-// SQLite locks bytes here; the page that they lie in is never written.
+// SQLite locks bytes here; the page that contains them is never written.
 constexpr uint64_t kLockedByte = 0x40000000;
 constexpr int kWhatIsIt = 0x41746801;  // a file control of our own
 
@@ -21,13 +21,13 @@ thread_local BrokenPage last_broken;
 
 struct CheckedFile {
   sqlite3_file base;
-  sqlite3_file* real;    // allocated: how large it is only the file system of the moment knows
+  sqlite3_file* real;    // allocated: only the current file system knows its size
   CheckedFile* main;     // of a log: the file that it belongs to
   const char* name;      // SQLite keeps it for as long as the file is open
   size_t page_size;
   bool is_main;
   bool checked;
-  bool fresh;            // nothing was there when it was opened
+  bool fresh;            // it was empty when it was opened
   bool taking_log_in;
 };
 
@@ -55,7 +55,7 @@ uint32_t NumberOf(const CheckedFile& file, sqlite3_int64 offset) {
   return static_cast<uint32_t>(static_cast<uint64_t>(offset) / file.page_size + 1);
 }
 
-// The header as it is in the file: of a page that is newer in the log SQLite would never read it.
+// The header as it is in the file: if a page is newer in the log, SQLite never reads this one.
 int LookAtHeader(CheckedFile& file) {
   sqlite3_int64 size = 0;
   int result = file.real->pMethods->xFileSize(file.real, &size);
@@ -78,7 +78,7 @@ int Close(sqlite3_file* file) {
   return result;
 }
 
-// `page` was read from a log at `offset`: whether the frame around it fits.
+// `page` was read from a log at `offset`: whether the frame around it is valid.
 int CheckFrame(CheckedFile& file, const void* page, int amount, sqlite3_int64 offset) {
   const auto size = static_cast<size_t>(amount);
   const auto frame = static_cast<uint64_t>(offset) - kLogFrameHeaderBytes;
@@ -117,7 +117,7 @@ int Read(sqlite3_file* opened, void* out, int amount, sqlite3_int64 offset) {
     return CheckFrame(file, out, amount, offset);
   }
   if (!file.is_main || !file.checked || file.fresh || !IsPage(file, amount, offset)) return result;
-  // SQLite takes a page behind the end for one of zeros; it asks for none that was never written.
+  // SQLite treats a page after the end as zeros; it asks for none that was never written.
   if (result != SQLITE_OK && result != SQLITE_IOERR_SHORT_READ) return result;
   const uint32_t number = NumberOf(file, offset);
   const bool fits = result == SQLITE_OK &&
@@ -133,12 +133,12 @@ int Write(sqlite3_file* opened, const void* bytes, int amount, sqlite3_int64 off
   if (!file.is_main || !file.checked || !IsPage(file, amount, offset)) {
     return file.real->pMethods->xWrite(file.real, bytes, amount, offset);
   }
-  // A copy: what SQLite gives is its own, and other threads may look at it.
+  // A copy: SQLite owns the buffer, and other threads may read it.
   thread_local std::vector<char> page;
   const auto* begin = static_cast<const char*>(bytes);
   page.assign(begin, begin + amount);
   if (offset == 0 && !FormatOfPages({page.data(), page.size()}).checked) {
-    return SQLITE_IOERR_WRITE;  // its pages end in something else: not to be written over
+    return SQLITE_IOERR_WRITE;  // its pages end in something else: do not overwrite it
   }
   StampPage(page, NumberOf(file, offset));
   const int result = file.real->pMethods->xWrite(file.real, page.data(), amount, offset);
@@ -192,7 +192,7 @@ int ShmUnmap(sqlite3_file* file, int remove) {
   return Real(file)->pMethods->xShmUnmap(Real(file), remove);
 }
 
-// Version 2: version 3 would let SQLite map the file, and read past us.
+// Version 2: with version 3, SQLite could map the file and bypass us.
 const sqlite3_io_methods kMethods = {2,
                                      Close,
                                      Read,

@@ -1,12 +1,12 @@
-// CheckedVfs stands between SQLite and the disk: it gives each page of a main database file its
-// sum when it is written (page_check.h), and refuses a page that does not have it when it is
-// read. Pages travel through the log (WAL) under the log's own sums, which SQLite looks at when
-// it takes a log over after a crash; here they are looked at once more when the log is taken into
-// the file, so that damage never gets a fresh sum. A file that was made without sums is passed
-// through as it is; a new one must be made with kPageCheckBytes reserved.
+// CheckedVfs is between SQLite and the disk. It adds a checksum to each page of a main database
+// file when the page is written (page_check.h), and refuses a page with a wrong checksum when it is
+// read. Pages in the log (WAL) have the log's own checksums, which SQLite verifies when it applies
+// a log after a crash. Here they are verified again when the log is merged into the file, so that
+// damaged data never gets a new checksum. A file that was made without checksums is passed through
+// unchanged; a new one must be made with kPageCheckBytes reserved.
 //
-// It works on whatever is SQLite's default file system at the time, as FaultVfs is in tests.
-// Nothing is mapped into memory: what is not read through here is not looked at.
+// It works on SQLite's current default file system, which is FaultVfs in tests. Nothing is mapped
+// into memory: what is not read through here is not checked.
 //
 // Threads: any, as SQLite's own.
 #pragma once
@@ -21,13 +21,13 @@ struct sqlite3;
 
 namespace athanor {
 
-// The name for sqlite3_open_v2; registers it at the first call.
+// The name for sqlite3_open_v2; registers the VFS at the first call.
 const char* CheckedVfsName();
 
-// Whether the main file of `handle`, opened through CheckedVfs, has sums, or will have when
-// something is written to it.
+// Whether the main file of `handle`, opened through CheckedVfs, has checksums, or will have them
+// when something is written to it.
 bool HasPageSums(sqlite3* handle);
-// Whether there is nothing in it yet.
+// Whether it is still empty.
 bool IsFresh(sqlite3* handle);
 
 struct BrokenPage {
@@ -35,11 +35,11 @@ struct BrokenPage {
   uint64_t number = 0;  // of a page, from 1; in a log of a frame, from 1
   bool in_log = false;
 };
-// What this thread last met when SQLite said SQLITE_IOERR_DATA.
+// The damage that this thread found last when SQLite returned SQLITE_IOERR_DATA.
 const BrokenPage& LastBrokenPage();
 
-// Reads every page of the main file: the numbers of those that are not as they were written. None
-// where the file has no sums. kUnavailable: it cannot be read.
+// Reads every page of the main file: the numbers of the damaged ones. None if the file has no
+// checksums. kUnavailable: it cannot be read.
 Result<std::vector<uint32_t>> BrokenPagesOf(sqlite3* handle);
 
 }  // namespace athanor

@@ -24,11 +24,11 @@ namespace athanor {
 namespace {
 
 constexpr size_t kMostReaders = 4;
-// When the log is to be taken into the file: beside the writer, and when that does not keep up
-// (a disk that is slow or full) by the writer.
+// When the log is merged into the file: next to the writer, and if that does not keep up (a slow or
+// full disk), by the writer.
 constexpr int kLongLog = 2'000;  // pages
 constexpr int kTooLongLog = 16'000;
-// Beyond the size of a store that is to get page sums: what jobs need meanwhile.
+// Beyond the size of a store that is to get page checksums: what jobs need meanwhile.
 constexpr uint64_t kRoomToSpare = 64u << 20;
 
 Status MakePrivate(const std::string& path) {
@@ -95,7 +95,7 @@ class SqliteDatabase final : public Database {
   Status Write(const std::function<Status(Connection&)>& body) override {
     if (!writer_) return Fail(ErrorCode::kDenied, "the store was opened to look at it only");
     std::lock_guard lock(writer_mutex_);
-    // Nothing more is promised on top of a log that will not be taken in.
+    // Nothing more is promised on top of a log that cannot be merged.
     if (!broken_log_.ok()) return broken_log_;
     return writer_->Transaction(body);
   }
@@ -148,8 +148,9 @@ class SqliteDatabase final : public Database {
     log_wanted_.notify_one();
   }
 
-  // The writer only waits for what it wrote meanwhile. It must wait for that: a log is begun anew
-  // when all of it is in the file, and else grows for as long as there is something to write.
+  // The writer waits only for what it wrote meanwhile. It must wait for that: a log starts again
+  // only when all of it is in the file; otherwise it grows for as long as there is something to
+  // write.
   void CareForLog() {
     const auto care = SqliteConnection::Open(path_, SqliteConnection::Role::kWriter);
     while (true) {
@@ -180,7 +181,7 @@ class SqliteDatabase final : public Database {
   std::condition_variable log_wanted_;
   bool log_is_long_ = false;  // under log_mutex_
   bool over_ = false;         // under log_mutex_
-  std::thread log_thread_;    // begun with the first long log; under writer_mutex_
+  std::thread log_thread_;    // started with the first long log; under writer_mutex_
 };
 
 // SQLite would make the file readable by all; its -wal and -shm take this one's mode.
@@ -212,8 +213,8 @@ Status CheckOurs(Connection& connection, const std::string& path, int64_t versio
   return Fail(std::move(error));
 }
 
-// The file as it was before it is migrated, for the program that wrote it: without page sums if it
-// had none. One of the same version is replaced: it is older.
+// The file as it was before it is migrated, for the program that wrote it: without page checksums
+// if it had none. One of the same version is replaced: it is older.
 Result<std::string> KeepCopy(const std::string& path, int64_t version, bool sums) {
   const std::string kept = fmt::format("{}.v{}", path, version);
   const std::string partial = kept + ".partial";
@@ -248,7 +249,7 @@ Status TakeTo(Connection& inside, int64_t version, std::span<const Migration> mi
                         fmt::format("PRAGMA user_version={};", NewestOf(migrations)));
 }
 
-// What is to be told about it; empty when there was nothing to do.
+// What to report about it; empty if there was nothing to do.
 Result<std::string> Migrate(SqliteConnection& connection, const std::string& path,
                             std::span<const Migration> migrations) {
   const int newest = NewestOf(migrations);
@@ -263,7 +264,7 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
                          newest, kept);
   }
   ATHANOR_CHECK_OK(connection.Transaction([&](Connection& inside) -> Status {
-    // Again under the lock: another process may have been quicker.
+    // Again under the lock: another process may have been faster.
     ATHANOR_TRY(const int64_t version, Number(inside, "PRAGMA user_version"));
     ATHANOR_CHECK_OK(CheckOurs(inside, path, version, newest));
     return TakeTo(inside, version, migrations, connection.has_page_sums());
@@ -271,7 +272,7 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
   return notice;
 }
 
-// A copy of `path` with page sums, whole and on the disk, at `made`.
+// A copy of `path` with page checksums, complete and on the disk, at `made`.
 Status CopyWithSums(const std::string& path, const std::string& made) {
   ::unlink(made.c_str());
   ATHANOR_CHECK_OK(CopyDatabase(path, made));
@@ -284,8 +285,8 @@ Status CopyWithSums(const std::string& path, const std::string& made) {
   return ready;
 }
 
-// Puts a file with page sums in the place of one without. `writer` is closed for it: the last to
-// close takes the log in and removes it, so none is left that would be taken for the new file's.
+// Replaces a file without page checksums by one with them. `writer` is closed for it: the last to
+// close merges the log and removes it, so none is left that could be taken for the new file's.
 Status GiveSums(const std::string& path, std::unique_ptr<SqliteConnection>& writer, bool keep) {
   const std::string made = path + ".sums.partial";
   struct stat info {};
@@ -320,8 +321,9 @@ void AddTo(std::string& notice, const std::string& more) {
   if (!more.empty()) notice += (notice.empty() ? "" : ". ") + more;
 }
 
-// A new file is made beside its place and moved there when it is whole, so that the disk waits
-// once and not for every step. Where that cannot be, nothing is left and Open makes it in place.
+// A new file is made next to its path and moved there when it is complete, so that the disk waits
+// once and not for every step. If that is not possible, nothing is left and Open creates it in
+// place.
 Status MakeFresh(const std::string& path, std::span<const Migration> migrations) {
   const std::string made = fmt::format("{}.new.{}", path, ::getpid());
   ::unlink(made.c_str());
@@ -366,7 +368,7 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
                     "yet, which the next start tries again: " + given.error().what);
     }
   }
-  // A copy that a backup made of a file without sums has them, but not the name.
+  // A backup's copy of a file without checksums has them, but not the application id.
   ATHANOR_TRY(const int64_t application, Number(*writer, "PRAGMA application_id"));
   if (writer->has_page_sums() && application != kCheckedApplication) {
     ATHANOR_CHECK_OK(writer->Execute(ApplicationOf(true)));

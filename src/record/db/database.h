@@ -1,13 +1,13 @@
 // Database is one SQLite file in WAL mode, synchronous=FULL: transactions,
 // prepared statements, numbered migrations. Raw SQLite stays in this folder.
 //
-// Threads: every method of Database is safe from any thread. It hands out one
-// writer and up to four readers, each used by one thread at a time; a call waits
-// for its turn. A body must not call Write or Read again: it would wait for itself.
+// Threads: every method of Database is safe from any thread. There are one writer and up to four
+// readers, each used by one thread at a time; a call waits for its turn. A body must not call Write
+// or Read: it would wait for itself.
 //
-// Errors: kExhausted (disk full), kDenied (read-only, no permission), kCorrupt,
-// kConflict (a constraint), kUnavailable (disk error, another writer). After any
-// of them nothing of the transaction is kept.
+// Errors: kExhausted (disk full), kDenied (read-only, no permission), kCorrupt, kConflict (a
+// constraint), kUnavailable (disk error, another writer). After any of them, nothing of the
+// transaction is stored.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace athanor {
 
-// A compiled statement with its bindings; made by Connection::Prepare, cached there.
-// A failed Bind is reported by the next Step. Bindings stay until bound anew.
+// A compiled statement with its bindings; made by Connection::Prepare, cached there. A failed Bind
+// is reported by the next Step. Bindings stay until they are bound again.
 class Statement {
  public:
   virtual ~Statement() = default;
@@ -44,8 +44,8 @@ class Statement {
 class Connection {
  public:
   virtual ~Connection() = default;
-  // The statement for `sql`, reset; the same one each time, so it serves one use at a
-  // time. Valid until the body ends.
+  // The statement for `sql`, reset; the same one each time, so use it for one purpose at a time.
+  // Valid until the body ends.
   virtual Result<Statement*> Prepare(std::string_view sql) = 0;
   virtual Status Execute(std::string_view sql) = 0;
   // Runs `body` between BEGIN IMMEDIATE and COMMIT; any error rolls back.
@@ -59,31 +59,30 @@ struct Migration {
 
 class Database {
  public:
-  // Opens or creates `path`, takes it to the newest migration. kConflict when the
-  // file was written by a newer program, kCorrupt when it is not a database or another
-  // program's. The file is made 0600; its folder must exist.
-  // Before an older file is migrated, a copy of it is kept beside it, as <path>.v<version>;
-  // migrating is one transaction, so a kill leaves the old version or the new one.
-  // Pages have sums (page_check.h): one that is not as it was written is kCorrupt when it is read.
-  // A file of before there were sums is copied once into one that has them; where there is no
-  // room for that it stays as it is, and the notice says so. A log that was damaged is kept aside
-  // (broken_log.h) and told by the notice: nobody else may be using the file.
+  // Opens or creates `path` and migrates it to the newest version. kConflict if the file was
+  // written by a newer program, kCorrupt if it is not a database or belongs to another program. The
+  // file is made 0600; its folder must exist. Before an older file is migrated, a copy is kept next
+  // to it, as <path>.v<version>. Migrating is one transaction, so a kill leaves the old version or
+  // the new one. Pages have checksums (page_check.h): a damaged page is kCorrupt when it is read. A
+  // file without checksums is copied once into one that has them; if there is no room for that, it
+  // stays as it is, and the notice says so. A damaged log is kept (broken_log.h) and reported by
+  // the notice. No other process may be using the file.
   static Result<std::unique_ptr<Database>> Open(const std::string& path,
                                                 std::span<const Migration> migrations);
-  // Opens an existing file to look at it, in whatever version up to the newest: nothing is
-  // migrated, nor the log taken into the file, and Write is kDenied. Works beside a running
-  // server too. kNotFound: there is no such file; else as Open.
+  // Opens an existing file for reading, in any version up to the newest: nothing is migrated, the
+  // log is not merged into the file, and Write is kDenied. Also works while a server runs.
+  // kNotFound: there is no such file; otherwise as Open.
   static Result<std::unique_ptr<Database>> OpenToLook(const std::string& path,
                                                       std::span<const Migration> migrations);
   virtual ~Database() = default;
 
-  // Writes all that was committed so far to `target` (0600; must not exist), as one
-  // moment's state, compact, with page sums, synced, and read back. Writers are not kept waiting.
+  // Writes everything committed so far to `target` (0600; must not exist), as a snapshot, compact,
+  // with page checksums, synced, and read back. Writers do not have to wait.
   virtual Status CopyTo(const std::string& target) const = 0;
-  // What Open did to the file that its owner should be told; empty: nothing.
+  // What Open did to the file that its owner should know; empty: nothing.
   virtual const std::string& notice() const = 0;
-  // Whether pages have sums, and the numbers of those that are not as they were written; reads
-  // the whole file, in which nothing may be written meanwhile.
+  // Whether pages have checksums, and the numbers of damaged pages. Reads the whole file; nothing
+  // may be written to it meanwhile.
   struct Pages {
     bool have_sums = false;
     std::vector<uint32_t> broken;

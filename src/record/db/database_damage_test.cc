@@ -1,5 +1,5 @@
-// Bits that flip in a store's file and in its log, wherever they lie: what is read is what was
-// written, or it is told that it cannot be had. Each names the bug that turns it red.
+// Bits that flip in a store's file and in its log, at any position: what is read is what was
+// written, or an error. Each test names the bug that turns it red.
 #include <gtest/gtest.h>
 #include <sqlite3.h>
 #include <unistd.h>
@@ -223,7 +223,7 @@ TEST(DatabaseDamage, WhatIsNotOnTheBrokenPageIsReadAndWrittenAsBefore) {
   EXPECT_TRUE(Insert(**database, 5000, 5010).ok());
 }
 
-// By another connection, which stays beside the one of the test.
+// By another connection, which stays open next to the test's own.
 void TakeLogIn(const std::string& path) {
   sqlite3* other = nullptr;
   ASSERT_EQ(sqlite3_open_v2(path.c_str(), &other, SQLITE_OPEN_READWRITE, CheckedVfsName()),
@@ -300,7 +300,7 @@ TEST(DatabaseDamage, ASingleFlipAnywhereInTheLogIsSaidAndCostsNothingBesideThePa
   }
 }
 
-// More than a bit: what lies before is kept, and what is lost is said and kept aside.
+// More than a bit: what comes before it is kept, and what is lost is reported and set aside.
 // Planted bug: do not cut the log where it is damaged, and the next start finds the same again.
 TEST(DatabaseDamage, DamageInTheLogKeepsWhatIsBeforeAndTellsWhatIsLost) {
   Dice dice(TestSeed());
@@ -394,7 +394,7 @@ TEST(DatabaseDamage, ATornTailAndRestsOfAnEarlierLogRaiseNoAlarm) {
     PutStore(path, killed.file, log);
     EXPECT_NE(LookAtLog(path)->kind, LogState::Kind::kCut) << cut;
   }
-  // A log begun anew over a longer one.
+  // A log that was started again over a longer one.
   PutStore(path, killed.file, killed.log);
   auto database = Database::Open(path, kTable);
   ASSERT_TRUE(database);

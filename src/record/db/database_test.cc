@@ -382,7 +382,7 @@ TEST(DatabaseFaults, ALogThatIsTakenInBesideTheWriterOutlivesAPowerCut) {
   EXPECT_EQ(One(**database, "PRAGMA integrity_check"), "ok");
 }
 
-// Planted bug: treat SQLITE_FULL like any other disk error, and nobody is told to make room.
+// Planted bug: treat SQLITE_FULL like any other disk error, and no one is told to make room.
 TEST(DatabaseFaults, AFullDiskIsExhaustedAndPassesWhenThereIsRoomAgain) {
   const ScratchDir dir;
   FaultVfs vfs;

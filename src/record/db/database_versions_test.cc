@@ -120,7 +120,7 @@ TEST(SchemaVersions, EveryReleasedOneIsMigratedAndRead) {
     EXPECT_EQ(studies->size(), version >= 5 ? 1u : 0u);
     JobStore jobs(**database);
     EXPECT_TRUE(jobs.Commit(SubmitOf(SampleJob(1))).ok());
-    // Looked at beside it, as fsck and backups do.
+    // Opened at the same time, as fsck and backups do.
     auto looked = Database::OpenToLook(dir / "a.db", ServerMigrations());
     ASSERT_TRUE(looked) << looked.error().what;
     EXPECT_EQ(JobStore(**looked).Count()->jobs, 5u);
@@ -181,8 +181,8 @@ TEST(SchemaVersions, LookingChangesNothingAndCannotWrite) {
             ErrorCode::kNotFound);
 }
 
-// Planted bug: run each migration in a transaction of its own and set the version after
-// them, and some kill leaves tables of version 2 in a file that says 1.
+// Planted bug: run each migration in its own transaction and set the version after them, and some
+// kill leaves tables of version 2 in a file that says 1.
 TEST(SchemaVersions, AMigrationKilledAnywhereLeavesTheOldOrTheNewVersion) {
   bool killed = true;
   int nth = 0;

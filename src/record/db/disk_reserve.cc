@@ -29,7 +29,7 @@ void DiskReserve::Refill() {
   const auto free = FreeBytes(DirName(path_));
   if (!free || *free < kTimes * bytes_) return;
   const UniqueFd fd(::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  // Where blocks cannot be reserved a hole would help nobody: then there is no reserve.
+  // If blocks cannot be reserved, a hole would not help: then there is no reserve.
   held_ = fd && ::fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes_)) == 0;
   if (!held_) ::unlink(path_.c_str());
 }

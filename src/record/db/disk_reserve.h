@@ -1,6 +1,6 @@
-// DiskReserve keeps a file of so many bytes that is given up when the disk is full,
-// so that the little which must still be written (how running jobs ended) can be.
-// It is made again once there is plenty of room.
+// DiskReserve keeps a file of a given size that is released when the disk is full, so that what
+// must still be written (how running jobs ended) can be. It is created again when there is plenty
+// of room.
 //
 // Threads: one at a time.
 #pragma once
@@ -14,14 +14,14 @@ class DiskReserve {
  public:
   static constexpr uint64_t kTimes = 4;
 
-  // Makes the file now if there is room for kTimes its size.
+  // Creates the file now if there is room for kTimes its size.
   DiskReserve(std::string path, uint64_t bytes);
   DiskReserve(const DiskReserve&) = delete;
   DiskReserve& operator=(const DiskReserve&) = delete;
 
-  // Gives the bytes back to the disk. False when they were given back before.
+  // Releases the bytes. False if they were released before.
   bool Release();
-  // As at the beginning; nothing to do while the file is there.
+  // As at the beginning; does nothing while the file exists.
   void Refill();
   bool held() const { return held_; }
 

@@ -25,7 +25,7 @@ std::string Contents(const std::string& path) {
 struct FaultVfs::Parts {
   sqlite3_vfs vfs{};
   sqlite3_vfs* real = nullptr;
-  // A store takes a long log in on a thread of its own, beside the one that writes.
+  // A store merges a long log on its own thread, while another one writes.
   std::mutex mutex;  // for all below
   int countdown = -1;  // changes until the failure; -1: none armed
   int code = SQLITE_OK;
@@ -33,7 +33,7 @@ struct FaultVfs::Parts {
   bool failed = false;
   bool kill = false;
   int changes = 0;
-  std::map<std::string, std::string> synced;  // path -> bytes that a power cut leaves
+  std::map<std::string, std::string> synced;  // path -> bytes that remain after a power cut
 
   int Change() {
     const std::lock_guard lock(mutex);
@@ -80,7 +80,7 @@ int Read(sqlite3_file* file, void* out, int amount, sqlite3_int64 offset) {
 }
 int Write(sqlite3_file* file, const void* bytes, int amount, sqlite3_int64 offset) {
   if (const int fault = PartsOf(file).Change(); fault != SQLITE_OK) {
-    // Half of it gets through: torn writes are what real disks leave.
+    // Half of it is written: torn writes are what real disks leave.
     Real(file)->pMethods->xWrite(Real(file), bytes, amount / 2, offset);
     PartsOf(file).KillIfAsked();
     return fault;
@@ -99,7 +99,7 @@ int Sync(sqlite3_file* file, int /*flags*/) {
     PartsOf(file).KillIfAsked();
     return fault;
   }
-  // The real disk is spared: what a power cut leaves is kept here.
+  // The real disk is not synced: what a power cut leaves is recorded here.
   const std::string& path = *reinterpret_cast<FaultFile*>(file)->path;
   if (path.empty()) return SQLITE_OK;
   const std::lock_guard lock(PartsOf(file).mutex);
@@ -170,7 +170,7 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   if (result != SQLITE_OK) return result;
   made->path = new std::string(name != nullptr ? name : "");
   made->base.pMethods = &kMethods;
-  // What a file holds when it is first seen counts as being on the disk.
+  // The content of a file when it is first seen counts as being on the disk.
   if (!made->path->empty()) {
     const std::lock_guard lock(parts->mutex);
     parts->synced.try_emplace(*made->path, Contents(*made->path));

@@ -1,10 +1,9 @@
-// FaultVfs stands between SQLite and the disk in tests: while it lives it is
-// SQLite's default file system. It can fail the N-th change of a file, once or
-// from then on, and can cut the power, which takes every file back to what it
-// was when it was last synced.
+// FaultVfs is between SQLite and the disk in tests: while it exists, it is SQLite's default file
+// system. It can fail the N-th change of a file, once or from then on, and can simulate a power
+// cut, which resets every file to its last sync.
 //
-// Threads: SQLite may come from any, as the one of a store that takes its log in; the methods
-// belong to the test's own.
+// Threads: SQLite may call it from any, such as the thread that merges a store's log; the test
+// calls the methods from its own thread.
 #pragma once
 
 #include <memory>
@@ -28,9 +27,9 @@ class FaultVfs {
   // Changes of files seen since FailAt or Heal.
   int changes() const;
 
-  // Takes the files back to their last sync; ones never synced become as they were when
-  // first opened. Every connection must be closed, after a failure for ever where the
-  // power is to go: else closing would sync.
+  // Resets the files to their last sync; files that were never synced become as they were when
+  // first opened. Every connection must be closed first. To cut the power in the middle, use a
+  // failure for ever before; otherwise closing would sync.
   void CutPower();
 
   struct Parts;

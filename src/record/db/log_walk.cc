@@ -15,7 +15,7 @@ constexpr uint32_t kVersion = 3007000;
 constexpr size_t kSummedOfHeader = 24;
 constexpr size_t kSummedOfFrame = 8;
 constexpr size_t kUsualPage = 4096;
-constexpr int kMostLooks = 64;  // for a flipped bit: behind real damage there may be many frames
+constexpr int kMostLooks = 64;  // for a flipped bit: after real damage there may be many frames
 constexpr size_t kBlockBytes = 1 << 20;
 
 uint32_t BigAt(std::string_view bytes, size_t at) {
@@ -58,8 +58,8 @@ Sum SumOfFrame(Sum before, std::string_view frame, bool swap) {
              frame.substr(kLogFrameHeaderBytes), swap);
 }
 
-// Whether the sum of `summed`, wrong by `off`, would fit if one bit were another. A word's part in
-// the sum is its value times a factor that only depends on how many words follow.
+// Whether the checksum of `summed`, wrong by `off`, would be right if one bit were different. A
+// word's part in the sum is its value times a factor that only depends on how many words follow.
 bool OneBitIsWrong(std::string_view summed, bool swap, Sum off) {
   Sum first{1, 1};   // what one more in the first word of a pair adds to the sum
   Sum second{0, 1};  // and in the second
@@ -124,7 +124,8 @@ class Walker {
     for (size_t bit = 0; !walk_.header_sound && bit < kLogHeaderBytes * 8; ++bit) {
       std::string tried = header_;
       tried[bit / 8] = static_cast<char>(tried[bit / 8] ^ (1 << bit % 8));
-      // Several may fit; the first frame tells which, but for a number that nothing depends on.
+      // Several may be right; the first frame tells which, except for a number that nothing depends
+      // on.
       if (!HeaderFits(tried) || BigAt(tried, 8) != kUsualPage ||
           first.size() < kLogFrameHeaderBytes + kUsualPage ||
           !LogFrameFits(tried, "", first.substr(0, kLogFrameHeaderBytes),
@@ -141,7 +142,7 @@ class Walker {
       swap_ = Swapped(BigAt(header_, 0));
       return Ok();
     }
-    // Its frames say which they are: one follows the other, whatever stands in front of all.
+    // Its frames identify themselves: one follows the other, whatever comes before them.
     walk_.page_size = kUsualPage;
     swap_ = Swapped(std::endian::native == std::endian::little ? 0 : 1);
     if (first.size() >= kLogFrameHeaderBytes) header_.replace(16, 8, first, 8, 8);
@@ -168,8 +169,8 @@ class Walker {
   void Next(uint64_t number, std::string_view frame) {
     Sum right = SumOfFrame(before_, frame, swap_);
     const Sum stored = SumAt(frame, 16);
-    // The frame before says of itself what this one does not follow, but its bytes are what this
-    // one follows: then what it says is wrong, and it is not.
+    // This frame does not follow what the frame before says, but it does follow its bytes: then
+    // what the frame before says is wrong, not its bytes.
     if (doubted_ && !(right == stored)) {
       const Sum after_doubted = SumOfFrame(doubted_->right, frame, swap_);
       if (after_doubted == stored && frame.substr(8, 8) == Salts()) {
@@ -183,7 +184,8 @@ class Walker {
     doubted_.reset();
     LogFrameSeen seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false, false};
     seen.sound = right == stored && seen.page != 0;
-    // Salts are not summed. Rests of an earlier log follow each other, but not a frame of this one.
+    // Salts are not in the sum. Frames left from an earlier log follow each other, but not a frame
+    // of this one.
     const bool follows = walk_.frames.empty() ? walk_.header_sound : walk_.frames.back().sound;
     if (seen.sound && !seen.of_this_log && follows) {
       std::string header(frame.substr(0, kLogFrameHeaderBytes));
@@ -212,7 +214,7 @@ class Walker {
         walk_.kept_commits = ++commits;
       }
       if (!cut) continue;
-      // Only right behind it: rests of transactions that failed or were torn lie there, too.
+      // Only directly after it: remains of transactions that failed or were torn are there, too.
       walk_.damaged |= commit_before && frame.sound;
       walk_.damaged |= frame.flipped;
       if ((frame.sound || frame.flipped) && commit) ++walk_.cut_off;
@@ -222,7 +224,7 @@ class Walker {
     if (!walk_.header_sound) walk_.damaged = walk_.cut_off > 0;
   }
 
-  // A frame that did not fit, until the next one has been seen.
+  // An invalid frame, until the next one has been seen.
   struct Doubted {
     std::string header;
     Sum right;  // of its bytes

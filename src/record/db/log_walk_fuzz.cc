@@ -1,5 +1,5 @@
-// Any bytes as a log of SQLite. What is walked ends, what is put right is sound when it is walked
-// again, and nothing that SQLite would take is left out.
+// Any bytes as a log of SQLite. The walk ends, what is repaired is valid when it is walked again,
+// and nothing that SQLite would apply is left out.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

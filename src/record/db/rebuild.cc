@@ -56,7 +56,7 @@ Status CopyTables(SqliteConnection& made) {
   return made.Transaction([&](Connection& inside) -> Status {
     bool numbered = false;
     for (const auto& part : parts) {
-      // SQLite makes its own with the first table that needs it.
+      // SQLite creates this one itself, with the first table that needs it.
       numbered = numbered || part.name == "sqlite_sequence";
       if (part.name.starts_with("sqlite_")) continue;
       ATHANOR_CHECK_OK(inside.Execute(part.sql));
@@ -99,7 +99,7 @@ Status RebuildDatabase(const std::string& path, const std::string& aside) {
   ::unlink(made.c_str());
   const Status placed = [&]() -> Status {
     {
-      // The last to close the old file takes its log in.
+      // The last to close the old file merges its log.
       ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));
       ATHANOR_TRY(const int64_t pages, Number(*writer, "PRAGMA page_count"));
       (void)pages;

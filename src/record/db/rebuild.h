@@ -1,7 +1,7 @@
-// Makes a store's file anew from its tables, when pages that only indexes (or nothing) use are
-// damaged: the tables have everything.
+// Builds a store's file again from its tables, if pages are damaged that only indexes (or nothing)
+// use: the tables have everything.
 //
-// Threads: none; the caller is the only one to use the store (the server's lock).
+// Threads: none; the caller is the only user of the store (the server's lock).
 #pragma once
 
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace athanor {
 
-// Puts a new file in the place of the one at `path`, which is kept as `aside` (on the same disk;
-// must not exist). kCorrupt: a table cannot be read. On an error the store is as it was.
+// Replaces the file at `path` by a new one; the old one is kept as `aside` (on the same disk; must
+// not exist). kCorrupt: a table cannot be read. After an error the store is unchanged.
 Status RebuildDatabase(const std::string& path, const std::string& aside);
 
 }  // namespace athanor

@@ -5,8 +5,8 @@ namespace {
 
 // A migration that has been released is never edited: add the next one.
 //
-// jobs holds what lists show, small and in the order lists want; the whole record lies
-// apart, so that listing ten thousand jobs never touches their specs.
+// `jobs` has what lists show, small and in list order; the whole record is in another table, so
+// that listing ten thousand jobs never reads their specs.
 constexpr Migration kMigrations[] = {
     {1, R"sql(
 CREATE TABLE meta (
@@ -102,7 +102,7 @@ CREATE TABLE type_losses (
 ) STRICT, WITHOUT ROWID;
 )sql"},
     // Pairs of an id and a secret that sign requests. The secret is needed to verify, so it is
-    // sealed rather than hashed.
+    // encrypted and not hashed.
     {3, R"sql(
 CREATE TABLE access_keys (
   id TEXT PRIMARY KEY,
@@ -117,8 +117,8 @@ CREATE TABLE access_keys (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX access_keys_bound ON access_keys (bound) WHERE bound <> '';
 )sql"},
-    // What doors keep beside the jobs; experiments, runs and models. `labels` holds what is said about them in a key and a value:
-    // parameters, tags, aliases (record/runs/run_rows.h has the kinds).
+    // What doors store in addition to jobs; experiments, runs and models. `labels` has their keys
+    // and values: parameters, tags, aliases (record/runs/run_rows.h has the kinds).
     {4, R"sql(
 CREATE TABLE documents (
   kind TEXT NOT NULL,
@@ -243,8 +243,8 @@ CREATE TABLE study_lines (
   PRIMARY KEY (study, seq)
 ) STRICT, WITHOUT ROWID;
 )sql"},
-    // A submit writes at the ends of tables only: jobs are found by name, key and run through
-    // record/jobs/newest_times.h, and only jobs that are over are kept by state.
+    // A submit only appends to tables: jobs are found by name, key and run through
+    // record/jobs/newest_times.h, and only jobs that have ended are indexed by state.
     {6, R"sql(
 DROP INDEX jobs_state;
 DROP INDEX jobs_name;

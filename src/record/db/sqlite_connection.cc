@@ -15,7 +15,7 @@
 namespace athanor {
 namespace {
 
-// Lists build their SQL from filters, so the cache needs an end.
+// Lists build their SQL from filters, so the cache needs a limit.
 constexpr size_t kMostStatements = 96;
 constexpr int kBusyMillis = 5'000;
 
@@ -25,7 +25,7 @@ struct Words {
   std::string hint;
 };
 
-// A page that is not as it was written. Only what lies on it cannot be read.
+// A damaged page. Only what is on it cannot be read.
 Words ExplainBroken() {
   const BrokenPage& broken = LastBrokenPage();
   return {ErrorCode::kCorrupt,
@@ -94,8 +94,8 @@ const char* PragmasOf(SqliteConnection::Role role) {
   return "";
 }
 
-// Nobody reads SQLite's counts of its memory, and to keep them costs a lock each time. Only before
-// its first use; later it is refused, and nothing is lost.
+// We do not use SQLite's memory statistics, and keeping them costs a lock each time. This works
+// only before its first use; later it is refused, which does no harm.
 void CountNoMemory() {
   static const int once = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
   (void)once;
@@ -194,11 +194,11 @@ Result<std::unique_ptr<SqliteConnection>> SqliteConnection::Open(const std::stri
   const int result = sqlite3_open_v2(path.c_str(), &handle, flags, vfs);
   std::unique_ptr<SqliteConnection> connection(new SqliteConnection(handle, path));
   if (result != SQLITE_OK) return FromSqlite(handle, result, path);
-  // Asked for writing, SQLite silently opens what it may only read.
+  // If asked for writing, SQLite silently opens a file that it may only read.
   if (sqlite3_db_readonly(handle, "main") == 1) return FromSqlite(nullptr, SQLITE_READONLY, path);
   sqlite3_busy_timeout(handle, kBusyMillis);
   if (role == Role::kCopier || IsFresh(handle)) {
-    int reserved = kPageCheckBytes;  // of what is made from here on: a new file, a copy
+    int reserved = kPageCheckBytes;  // for what is made from here on: a new file, a copy
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &reserved);
   }
   if (role == Role::kLooker || role == Role::kCopier || role == Role::kPlainCopier) {
@@ -219,7 +219,7 @@ Status SqliteConnection::UseLog() {
   ATHANOR_TRY(auto* statement, Prepare("PRAGMA journal_mode=WAL"));
   ATHANOR_CHECK_OK(statement->Step());
   const bool used = statement->Text(0) == "wal";
-  // The row comes first: only the end of the statement writes the change, and may fail.
+  // The row comes first: only the end of the statement writes the change, and can fail.
   ATHANOR_CHECK_OK(statement->Step());
   if (used) return Ok();
   return Fail(ErrorCode::kUnavailable, "this disk cannot hold the store: " + path_,
@@ -278,8 +278,8 @@ Status SqliteConnection::Run(std::string_view sql) {
 
 void SqliteConnection::Rollback() {
   Settle();
-  // A full disk or a failed write has often rolled back by itself. If even this fails,
-  // the next BEGIN says so.
+  // A full disk or a failed write has often rolled back by itself. If even this fails, the next
+  // BEGIN reports it.
   if (sqlite3_get_autocommit(handle_) == 0) (void)Run("ROLLBACK");
 }
 

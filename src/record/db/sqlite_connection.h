@@ -1,7 +1,7 @@
 // One SQLite connection with its prepared statements, and the one place where
 // SQLite's result codes become Errors. Used by Database only.
 //
-// Threads: one at a time; the owner sees to it.
+// Threads: one at a time; the owner makes sure of that.
 #pragma once
 
 #include <cstddef>
@@ -23,24 +23,24 @@ class SqliteStatement;
 
 class SqliteConnection final : public Connection {
  public:
-  // A copier's copies have page sums (checked_vfs.h), a plain copier's have none.
+  // Copies by a copier have page checksums (checked_vfs.h), those by a plain copier have none.
   enum class Role { kWriter, kReader, kLooker, kCopier, kPlainCopier };
-  // Opens an existing file and sets its pragmas; only a writer can change anything. A looker
-  // and a copier also leave the log as it is when they are the last to close the file. An empty
-  // file becomes one with page sums.
-  // kDenied: no permission, or the file is read-only. kCorrupt: not a database.
+  // Opens an existing file and sets its pragmas; only a writer can change anything. A looker and a
+  // copier also do not touch the log if they are the last to close the file. An empty file becomes
+  // one with page checksums. kDenied: no permission, or the file is read-only. kCorrupt: not a
+  // database.
   static Result<std::unique_ptr<SqliteConnection>> Open(const std::string& path, Role role);
   ~SqliteConnection() override;
-  // Turns the file to WAL mode, where it stays. kUnavailable: its file system cannot.
+  // Turns the file to WAL mode, permanently. kUnavailable: its file system does not support it.
   Status UseLog();
-  // From now on nothing takes the log into the file but TakeLogIn. `told` hears after each commit
-  // how many pages the log has, on the thread and inside the call that committed.
+  // From now on, only TakeLogIn merges the log into the file. After each commit, `told` is called
+  // with the number of pages in the log, on the committing thread and inside the commit.
   void TellLogPages(std::function<void(int pages)> told);
-  // As far as no reader of something older is in the way; a failure leaves the log as it is, and
-  // is told when it is kCorrupt.
+  // Merges as far as no reader of an older state prevents it. A failure leaves the log as it is,
+  // and is returned only if it is kCorrupt.
   Status TakeLogIn();
   bool has_page_sums() const;
-  // Of all pages in the file, those that are not as they were written.
+  // The numbers of the damaged pages in the file.
   Result<std::vector<uint32_t>> BrokenPages();
   // Copies the database as it is now into `target`, which must be an empty file. Copiers only.
   Status CopyInto(const std::string& target);

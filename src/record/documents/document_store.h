@@ -1,5 +1,5 @@
-// Small JSON texts that a door keeps beside the jobs (tags by resource, what was asked of
-// something that is not run yet), by (kind, name). The store does not look into them.
+// Small JSON texts that a door stores in addition to jobs (tags by resource, requests that are not
+// supported yet), by (kind, name). The store does not look into them.
 //
 // Threads: every method is safe from any thread. Durable when a call returns.
 #pragma once
@@ -27,7 +27,7 @@ class DocumentStore {
  public:
   explicit DocumentStore(Database& database) : database_(database) {}
 
-  // kConflict when there is one of that name.
+  // kConflict if one of that name exists.
   Status Create(std::string_view kind, std::string_view name, std::string_view text, WallTime now);
   // Creates or replaces.
   Status Put(std::string_view kind, std::string_view name, std::string_view text, WallTime now);

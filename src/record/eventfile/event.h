@@ -1,8 +1,8 @@
-// TensorBoard's Event, Summary and what they carry, read in place: views borrow the record's
-// bytes. Nothing is refused but what cannot be walked; unknown fields are passed over.
+// TensorBoard's Event, Summary and what they carry, read in place: views borrow the record's bytes.
+// Only what cannot be parsed is refused; unknown fields are skipped.
 //
-// A value's kind is told by its plug-in's name, which a writer need only give with the first
-// record of a tag: whoever reads a run remembers it (TagKinds).
+// The kind of a value is the name of its plug-in. A writer needs to give it only with the first
+// record of a tag, so a reader of a run must remember it (TagKinds).
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,14 @@ struct SummaryValue {
   std::string_view bytes;     // of all forms but kSimple: the inner message
   std::string_view metadata;  // SummaryMetadata, if this record has one
 };
-// Takes the next value off the front of a Summary; false at its end or at nonsense.
+// Takes the next value off the front of a Summary; false at its end or at invalid data.
 bool TakeValue(std::string_view& summary, SummaryValue& value);
 
 std::string_view PluginName(std::string_view metadata);
 std::string_view PluginContent(std::string_view metadata);
 
-// What a tag holds, in TensorBoard's words: scalars, histograms, images, audio, text, hparams,
-// pr_curves, or another plug-in's name; empty when it cannot be told.
+// What a tag contains, in TensorBoard's terms: scalars, histograms, images, audio, text, hparams,
+// pr_curves, or another plug-in's name; empty if it is unknown.
 class TagKinds {
  public:
   std::string_view KindOf(const SummaryValue& value);
@@ -51,9 +51,9 @@ class TagKinds {
 
 // The only number of a TensorProto that has just one.
 std::optional<double> OneNumber(std::string_view tensor);
-// An event's time in nanoseconds; 0 for what is no time.
+// An event's time in nanoseconds; 0 if it is not a time.
 int64_t WallNs(double seconds);
-// Of a value whose kind is "scalars", in the old style and the new.
+// For a value whose kind is "scalars", in the old style and the new.
 std::optional<double> ScalarOf(const SummaryValue& value);
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
-// event_dump FILE...: what event files hold, as JSON lines: events, then damage and the tail.
-// Long bytes are given by their size. For tests that compare with other readers.
+// event_dump FILE...: prints the content of event files as JSON lines: events, then damage and the
+// tail. Long bytes are shown by their size. For tests that compare with other readers.
 #include <fcntl.h>
 
 #include <cstdio>

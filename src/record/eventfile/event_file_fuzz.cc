@@ -1,5 +1,5 @@
-// Any bytes as an event file: read whole and in pieces they give the same records and the same
-// damage; whatever a record holds, the plug-ins' readers take it or refuse it.
+// Any bytes as an event file: read at once and in pieces they give the same records and the same
+// damage; whatever a record contains, the plug-ins' readers accept it or refuse it.
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>

@@ -24,7 +24,7 @@ void EventReader::Damaged(uint64_t bytes) {
 size_t EventReader::PassDamage(std::string_view rest) {
   auto passed = FindTfRecord(rest, 1);
   if (passed == std::string_view::npos) {
-    // The last bytes may begin a record; so may zeros at the end, once they are written.
+    // The last bytes may begin a record; so may zeros at the end, when more is written.
     passed = rest.size() - std::min(rest.size(), kHead - 1);
     const auto zeros = rest.find_last_not_of('\0') + 1;  // 0 when there is nothing else
     if (rest.size() - zeros <= kMaxZeros) passed = std::min(passed, zeros);

@@ -131,7 +131,7 @@ class Splitter {
     while (TakeValue(summary, value)) {
       const bool behind = IsBehind(cuts_, value.tag, event.step);
       ++(behind ? leaving : staying);
-      // Said with a value that stays; the first that leaves must say it again.
+      // This was part of a value that stays; the first value that leaves must have it, too.
       if (!behind && !value.metadata.empty()) described_[std::string(value.tag)] = value.metadata;
     }
   }

@@ -1,5 +1,5 @@
-// Parts an event file in two where a later attempt took over: a value stays when its step lies
-// before the cut of its tag, else it belongs to the abandoned branch. Both parts are whole event
+// Splits an event file in two where a later attempt took over: a value stays if its step is before
+// the cut of its tag, otherwise it belongs to the abandoned branch. Both parts are complete event
 // files. `fd` is read from its start.
 #pragma once
 
@@ -14,12 +14,12 @@ namespace athanor {
 // By tag: the first step that no longer counts.
 using StepCuts = std::map<std::string, int64_t, std::less<>>;
 
-// How many values lie at or behind the cut of their tag.
+// How many values are at or after the cut of their tag.
 Result<uint64_t> CountBehind(int fd, const StepCuts& cuts);
 
-// Appends to `kept` what stays and to `abandoned` what does not. Records that hold no values (the
-// version, a graph) are kept; damage and a torn tail are left out. A tag's metadata, which stands
-// with its first value, comes again with the first one that is abandoned.
+// Appends to `kept` what stays and to `abandoned` what does not. Records without values (the
+// version, a graph) are kept; damage and a torn tail are left out. The metadata of a tag, which is
+// part of its first value, is repeated with the first abandoned one.
 Status SplitByStep(int fd, const StepCuts& cuts, int kept, int abandoned);
 
 }  // namespace athanor

@@ -1,8 +1,7 @@
-// EventWriter makes an event file that TensorBoard reads: records with real checksums, scalars
-// in the new style, hyper-parameters in the same run as their metrics. Buffered; what was added
-// is on disk after Flush().
-// Threads: one. Errors: those of the disk; after one the file ends with a whole record or a torn
-// tail, which readers pass over.
+// EventWriter writes an event file that TensorBoard can read: records with real checksums, scalars
+// in the new style, hyper-parameters in the same run as their metrics. Buffered; what was added is
+// on disk after Flush(). Threads: one. Errors: those of the disk; after one, the file ends with a
+// complete record or a torn tail, which readers skip.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +49,7 @@ class EventWriter {
   std::set<std::string, std::less<>> described_;  // tags whose metadata was written
 };
 
-// A file may be one of events: its name holds "tfevents".
+// A file may be an event file if its name contains "tfevents".
 bool IsEventFileName(std::string_view name);
 
 }  // namespace athanor

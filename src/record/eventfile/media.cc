@@ -52,7 +52,7 @@ tl::unexpected<Error> Gone() {
                     "reload the page", "", "ATH-R0042", ""});
 }
 
-// Every event file below `dir_fd`, as paths; links and what was abandoned are passed over.
+// Every event file below `dir_fd`, as paths; links and abandoned files are skipped.
 void FindFiles(int dir_fd, const std::string& prefix, size_t depth,
                std::vector<std::string>& found) {
   auto names = ListDirAt(dir_fd);
@@ -238,7 +238,7 @@ Result<MediaRecord> MediaBook::Read(const std::string& dir, std::string_view key
   if (folder->files.empty()) ATHANOR_CHECK_OK(folder->Refresh());
   const auto at = std::find_if(folder->files.begin(), folder->files.end(),
                                [&](const auto& file) { return file->hash == parts[0]; });
-  // Only where a record was seen: nothing else of the file can be asked for.
+  // Only where a record was seen: nothing else of the file can be requested.
   if (at == folder->files.end() || offset >= (*at)->reader->offset()) return Gone();
   std::string bytes(12, '\0');
   const int fd = (*at)->reader->fd();

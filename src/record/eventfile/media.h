@@ -1,8 +1,8 @@
 // MediaBook finds what a run's event files hold besides scalars (histograms, images, audio, text,
-// curves, graphs) and where: what is kept in memory is places, their bytes stay in the files.
-// A folder is read once; what its files have gained is read when somebody asks again.
+// curves, graphs) and where: only positions are kept in memory, the bytes stay in the files. A
+// folder is read once; what was added to its files is read at the next request.
 //
-// Threads: safe from any; two that ask for the same folder take turns.
+// Threads: safe from any; two calls for the same folder take turns.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace athanor {
 
 struct MediaSeries {
   std::string kind;  // histogram, image, audio, text, pr_curve, graph, hparams or tensor
-  std::string name;  // the tag, behind its sub-run: "val/confusion"
+  std::string name;  // the tag, after its sub-run: "val/confusion"
   uint64_t count = 0;
   int64_t last_step = 0;
 };
@@ -36,7 +36,7 @@ struct MediaRecord {
   std::string payload;
   uint32_t ordinal = 0;
 
-  // Views of `payload`. False: it is a graph, or nonsense; `event` has its body.
+  // Views of `payload`. False: it is a graph, or invalid; `event` has its body.
   bool Value(EventView& event, SummaryValue& value) const;
 };
 
@@ -45,13 +45,14 @@ class MediaBook {
   explicit MediaBook(size_t kept = 8);
   ~MediaBook();
 
-  // Of the event files below `dir`, by kind and name; none when there is no such folder. What is
-  // below its folder "abandoned" does not count.
+  // Of the event files below `dir`, by kind and name; none if there is no such folder. Files below
+  // its folder "abandoned" do not count.
   Result<std::vector<MediaSeries>> List(const std::string& dir);
-  // By step; of more than `most`, as many at even distances with the first and the last.
+  // By step; if there are more than `most`, that many at even distances, including the first and
+  // the last.
   Result<std::vector<MediaItem>> Items(const std::string& dir, std::string_view kind,
                                        std::string_view name, size_t most);
-  // kNotFound: no such record, or it is not there any more.
+  // kNotFound: no such record, or it no longer exists.
   Result<MediaRecord> Read(const std::string& dir, std::string_view key);
 
  private:

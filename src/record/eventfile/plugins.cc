@@ -27,7 +27,7 @@ void TakeDoubles(const Field& field, std::vector<double>& out) {
   }
 }
 
-// Limits are right edges over all numbers there are; the outer ones become what was seen.
+// Limits are right edges over all numbers; the outer ones become the extremes that were seen.
 Result<HistogramValue> OldHistogram(std::string_view in) {
   double min = 0;
   double max = 0;

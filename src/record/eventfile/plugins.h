@@ -1,5 +1,5 @@
-// What TensorBoard's plug-ins keep in a Summary value, in the old form (messages of their own)
-// and the new (tensors). Pure; strings are copies.
+// What TensorBoard's plug-ins store in a Summary value, in the old form (their own messages) and
+// the new (tensors). Pure; strings are copies.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +50,7 @@ struct HParamsValue {
   int64_t status = 0;                                  // of kEnd: 1 success, 2 failure
 };
 
-// `value` is of the kind that the name says; else, and when it is malformed, kInvalid.
+// `value` is of the kind that the name says; otherwise, and if it is malformed, kInvalid.
 Result<HistogramValue> ReadHistogram(const SummaryValue& value);
 Result<ImageValue> ReadImage(const SummaryValue& value);
 Result<AudioValue> ReadAudio(const SummaryValue& value);

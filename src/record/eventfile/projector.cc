@@ -49,7 +49,7 @@ void NameAndStep(std::string name, Embedding& out) {
   out.name = name.empty() ? "embedding" : std::move(name);
 }
 
-// One line, and the rest behind it.
+// One line, and the rest after it.
 std::string_view TakeLine(std::string_view& text) {
   const auto end = text.find('\n');
   auto line = text.substr(0, end);
@@ -58,7 +58,7 @@ std::string_view TakeLine(std::string_view& text) {
   return line;
 }
 
-// False: it is no row of numbers.
+// False: it is not a row of numbers.
 bool Numbers(std::string_view line, std::vector<double>& out) {
   out.clear();
   while (true) {

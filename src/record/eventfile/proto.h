@@ -1,6 +1,6 @@
 // The wire format of protocol buffers, as far as TensorBoard's messages need it: a reader that
 // walks the fields of a message in place, and functions that append fields. No schema, no
-// allocation, no library; any bytes may be read.
+// allocation, no library; any bytes are accepted.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,7 @@ struct Field {
   int64_t AsInt() const { return static_cast<int64_t>(raw); }
 };
 
-// Takes a varint off the front; false when it does not end.
+// Takes a varint off the front; false if it does not end.
 inline bool TakeVarint(std::string_view& in, uint64_t& value) {
   if (!in.empty() && static_cast<signed char>(in.front()) >= 0) {
     value = static_cast<unsigned char>(in.front());

@@ -58,7 +58,7 @@ class RunReader {
     if (event.kind != EventView::Kind::kSummary) return;
     SummaryValue value;
     while (TakeValue(event.body, value)) {
-      // The plug-in's name need only stand in a tag's first record.
+      // The plug-in's name is required only in the first record of a tag.
       const bool simple = value.form == SummaryValue::Form::kSimple;
       const auto kind = simple ? std::string_view("scalars") : kinds_.KindOf(value);
       if (kind == "scalars") {
@@ -79,7 +79,7 @@ class RunReader {
     column.values.push_back(value);
   }
 
-  // Scripts write their tags in the same order again and again.
+  // Scripts write their tags in the same order every time.
   ScalarColumn& ColumnOf(std::string_view tag) {
     auto& columns = run_.scalars;
     if (!columns.empty()) {

@@ -36,8 +36,8 @@ struct Tensor {
   std::vector<std::string> strings;  // of kString
 };
 
-// kInvalid: not a TensorProto, a type of another kind, or a shape that its bytes do not fill.
-// A single value stands for all of its shape, as TensorFlow writes constants.
+// kInvalid: not a TensorProto, a type of another kind, or a shape that its bytes do not fill. A
+// single value fills its whole shape, as TensorFlow writes constants.
 Result<Tensor> ReadTensor(std::string_view bytes);
 // Of kFloat, kDouble, kInt32, kInt64, kBool and kString.
 std::string WriteTensor(const Tensor& tensor);

@@ -38,7 +38,7 @@ TfRecord ReadTfRecord(std::string_view bytes) {
 
 size_t FindTfRecord(std::string_view bytes, size_t from) {
   for (size_t at = from; at + kHead <= bytes.size(); ++at) {
-    // Lengths that matter have their upper half zero: most places fail here, without a checksum.
+    // Real lengths have an upper half of zeros: most positions fail here, without a checksum.
     if (Word(bytes.data() + at + 4) != 0) continue;
     if (ReadTfRecord(bytes.substr(at)).state != TfRecord::State::kBadLength) return at;
   }

@@ -1,5 +1,5 @@
-// What the parts of a check share: the options, the report, and the one way in which
-// something is put aside. Used by this folder only.
+// What the parts of a check share: the options, the report, and the one way to move something
+// aside. Used only in this folder.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ class Checker {
   Result<FsckReport> Run();
 
  private:
-  // How a blob is named; `size` when it is known.
+  // The name of a blob; `size` if it is known.
   struct Named {
     std::optional<uint64_t> size;
     std::string by;  // "the source of job brisk-heron"
@@ -48,7 +48,7 @@ class Checker {
   Result<std::string> PlaceAside(const std::string& path) const;
   // The same for a copy: `path` stays.
   Status CopyAside(const std::string& path);
-  // Marks the finding repaired when `done` is ok, else says in it why not.
+  // Marks the finding as repaired if `done` is ok, otherwise adds why not.
   static void Settle(Finding& finding, const Status& done);
 
   // fsck_database.cc
@@ -96,9 +96,9 @@ class Checker {
   const StoreLayout layout_;
   const FsckOptions options_;
   FsckReport report_;
-  std::vector<JobRecord> mend_columns_;   // records whose columns are to be made anew
+  std::vector<JobRecord> mend_columns_;   // records whose columns must be made again
   std::vector<int64_t> mend_outbox_;      // effects to drop
-  bool jobs_known_ = false;               // every job was read: leftovers can be told
+  bool jobs_known_ = false;               // every job was read: leftovers can be recognised
   std::set<JobId> jobs_;
   std::set<JobId> runs_;                  // jobs or not
   std::map<AttemptId, JobId> attempts_;   // all of them
@@ -107,7 +107,7 @@ class Checker {
   std::map<JobId, JobState> states_;
   std::map<JobId, std::pair<std::string, std::string>> keys_;  // key, spec hash
   std::map<std::string, Named> named_;  // by sha256
-  std::set<std::string> bundles_;       // whose listing was read
+  std::set<std::string> bundles_;       // whose manifest was read
 };
 
 }  // namespace athanor

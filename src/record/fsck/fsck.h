@@ -1,10 +1,9 @@
-// Fsck looks a server's stores over while no server runs: whether each part is as it
-// was written, and whether the parts agree with each other. Without `repair` nothing
-// is changed; with it only what is safe is done: what is damaged or belongs to nobody
-// is moved to <home>/lost+found (a copy, where the file itself goes on being used),
-// torn tails are cut, columns are made anew from their record, and effects of jobs
-// that are gone are dropped; a damaged log of a database is kept aside, and mended as far as
-// that can be proven (db/broken_log.h). Nothing a user made is ever deleted.
+// Fsck checks a server's stores while no server runs: whether each part is as it was written, and
+// whether the parts agree with each other. Without `repair` nothing is changed. With it, only safe
+// repairs are made: what is damaged or belongs to no job is moved to <home>/lost+found (a copy, if
+// the file itself stays in use), torn tails are cut, columns are made again from their record, and
+// effects of jobs that are gone are dropped. A damaged log of a database is kept, and repaired as
+// far as the repair can be proven (db/broken_log.h). Nothing that a user made is ever deleted.
 //
 // Threads: one call at a time; the caller holds the server's lock.
 #pragma once

@@ -1,4 +1,4 @@
-// Checkpoints: each manifest reads, and the parts it names are there.
+// Checkpoints: each manifest can be read, and the parts that it names exist.
 #include <sys/stat.h>
 
 #include "base/files.h"
@@ -27,8 +27,8 @@ bool IsFile(const std::string& path) {
   return ::lstat(path.c_str(), &info) == 0 && S_ISREG(info.st_mode);
 }
 
-// Why the part is not as the manifest says; empty when it is. Parts lie in a store of
-// the job's own, in one of its folders.
+// Why the part is not as the manifest says; empty if it is. Parts are in a store of the job, in one
+// of its folders.
 std::string WrongWith(const std::string& sha256, uint64_t size,
                       const std::vector<std::string>& folders, bool deep) {
   for (const auto& folder : folders) {
@@ -73,7 +73,7 @@ void Checker::CheckManifestFile(const std::string& path, const std::vector<std::
 void Checker::CheckFenceIn(const std::string& folder) {
   const Status right = CheckpointStore::CheckFence(folder);
   if (right.ok()) return;
-  // The next attempt has a higher number than all before, so names do not come again without it.
+  // The next attempt has a higher number than all before, so names are not reused without it.
   Finding& finding = Add("checkpoint", "what is kept about attempts is damaged",
                          "until it is put aside the job keeps no checkpoints",
                          "ath fsck --repair    puts it aside", JoinPath(folder, "fence"));
@@ -87,7 +87,7 @@ Status Checker::CheckCheckpoints() {
     const std::string folder = JoinPath(layout_.jobs(), job);
     std::vector<std::string> folders;
     for (const auto& name : ListDir(folder).value_or(std::vector<std::string>())) {
-      // What the script itself wrote is not ours to judge.
+      // We do not judge what the script itself wrote.
       if (name != "checkpoints" && name != "events" && IsFolder(JoinPath(folder, name))) {
         folders.push_back(JoinPath(folder, name));
       }

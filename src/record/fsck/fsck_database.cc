@@ -75,7 +75,7 @@ Status Checker::CheckIntegrity(Database& database) {
     std::map<std::string, uint64_t> strays;
     ATHANOR_CHECK_OK(EachRow(connection, "PRAGMA foreign_key_check",
                              [&](const Statement& row) { ++strays[std::string(row.Text(0))]; }));
-    strays.erase("outbox");  // each is told by CheckOutbox
+    strays.erase("outbox");  // CheckOutbox reports each of them
     for (const auto& [table, count] : strays) {
       Add("database", fmt::format("{} rows of table {} belong to no job", count, table),
           "PRAGMA foreign_key_check", kRestore, layout_.database());
@@ -105,7 +105,7 @@ void Checker::CheckColumns(const JobRecord& record, const Statement& row) {
   number(11, "attempts", static_cast<int64_t>(record.attempts.size()));
   number(12, "simulated", record.simulated ? 1 : 0);
   if (wrong.empty()) return;
-  // The birth is part of the row's key and of its place in lists: not ours to change.
+  // The creation time is part of the row's key and of its position in lists: we must not change it.
   const bool mendable = wrong.front() != "created" || wrong.size() > 1;
   Add("job", fmt::format("the list does not say of job {} what its record does", NameOfJob(record)),
       "columns: " + Join(wrong, ", "), mendable ? kRepair : kRestore, layout_.database());
@@ -168,7 +168,7 @@ Status Checker::CheckJobs(Database& database) {
   return read;
 }
 
-// Those that are no jobs have series of their own. A store of before has none.
+// Runs that are not jobs have their own series. An older store has none.
 Status Checker::ReadRuns(Database& database) {
   return database.Read([&](Connection& connection) -> Status {
     bool there = false;
@@ -192,7 +192,7 @@ Status Checker::CheckEvents(Database& database) {
         [&](const Statement& row) {
           const auto job = JobId::Parse(row.Text(0));
           report_.events += static_cast<uint64_t>(row.Int(1));
-          if (!job || !event_seq_.contains(*job)) return;  // told as a stray row
+          if (!job || !event_seq_.contains(*job)) return;  // reported as a stray row
           seen.insert(*job);
           const auto told = static_cast<int64_t>(event_seq_[*job]);
           if (row.Int(2) != 1 || row.Int(3) != row.Int(1) || row.Int(3) != told) {
@@ -231,7 +231,7 @@ Status Checker::CheckOutbox(Database& database) {
         [&](const Statement& row) {
           const auto job = JobId::Parse(row.Text(2));
           const auto attempt = AttemptId::Parse(row.Text(3));
-          // Its folder may be there until the effect has been performed.
+          // Its folder may exist until the effect has been performed.
           if (attempt) live_attempts_.insert(*attempt);
           if (!jobs_known_ || (job && jobs_.contains(*job))) return;
           Add("outbox", fmt::format("an effect is kept for job {}, which is gone",
@@ -274,7 +274,7 @@ Status Checker::CheckSecrets(Database& database) {
                    [&](const Statement& row) { kept = static_cast<uint64_t>(row.Int(0)); });
   }));
   if (kept == 0) return Ok();
-  // With secrets there, opening makes no key: it says what is wrong with the one there is.
+  // If there are secrets, opening makes no key: it reports what is wrong with the existing one.
   auto secrets = SecretStore::Open(database, layout_.secret_key());
   if (!secrets) {
     Add("secret", secrets.error().what, secrets.error().why,

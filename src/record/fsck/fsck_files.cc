@@ -1,4 +1,4 @@
-// The files: blobs, series, logs, checkpoints, and what belongs to nobody.
+// The files: blobs, series, logs, checkpoints, and files that belong to nothing.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -62,7 +62,7 @@ void Checker::NameBundle(const std::string& sha256, const std::string& what) {
   NameBlob(sha256, std::nullopt, what);
   const std::string path = fmt::format("{}/{}/{}", layout_.blobs(), sha256.substr(0, 2), sha256);
   const auto text = ReadFile(path, kManifestTextLimit);
-  if (!text) return;  // told with the blobs
+  if (!text) return;  // reported with the blobs
   auto manifest = ReadManifest(*text);
   if (!manifest) {
     Add("blob", "the listing of " + what + " cannot be read", manifest.error().what,
@@ -155,7 +155,8 @@ void Checker::CheckSeriesFile(JobId job, const std::string& path) {
       kRepair, path);
   if (!options_.repair) return;
   auto kept = CopyAside(path);
-  // What an index knows of the file, and what is kept of its metrics, holds no more.
+  // What an index knows about the file, and the stored summaries of its metrics, are no longer
+  // valid.
   if (kept.ok()) kept = RemoveTree(path.substr(0, path.size() - 7) + ".index");
   if (kept.ok()) kept = RemoveTree(layout_.kept_metrics());
   if (kept.ok()) kept = WriteWithout(path, *scan);
@@ -220,8 +221,8 @@ void Checker::CheckLog(JobId job, const std::string& folder) {
     }
     if (whole < kIndexBlock) break;
   }
-  // Bytes that no entry has yet are no damage: a kill between the two leaves them, and the
-  // next touch gives them one.
+  // Bytes without an entry are not damage: a kill between the two leaves them, and the next use
+  // gives them one.
   if (damaged > 0) {
     Add("log", fmt::format("log of job {}: {} bytes are damaged", job.ToString(), damaged),
         "they are shown, and marked as damaged", kRestore, folder);

@@ -1,4 +1,4 @@
-// The embedded object store: whether every object has its bytes, and whose the others are.
+// The embedded object store: whether every object has its bytes, and what other files belong to.
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -22,7 +22,8 @@ struct NamedFile {
   std::string md5;  // hex, where the ETag is that of this file; else empty
 };
 
-// Every file that the index names: of plain objects, of parts joined, of parts still to be.
+// Every file that the index names: of plain objects, of joined parts, of parts that are not joined
+// yet.
 Status ReadNames(const Database& index, std::map<std::string, NamedFile>& named,
                  uint64_t& objects) {
   return index.Read([&](Connection& connection) -> Status {
@@ -57,7 +58,7 @@ Status ReadNames(const Database& index, std::map<std::string, NamedFile>& named,
                                             "a part of upload " + std::string(parts->Text(3)),
                                             std::string(parts->Text(2))};
     }
-    // Known to be left over; the next start removes them.
+    // Known leftovers; the next start removes them.
     ATHANOR_TRY(auto* trash, connection.Prepare("SELECT file FROM trash"));
     while (true) {
       ATHANOR_TRY(const bool row, trash->Step());
@@ -120,7 +121,7 @@ Status Checker::CheckObjects() {
     const auto files = ListDir(folder);
     for (const auto& file : files ? *files : std::vector<std::string>()) {
       if (named.contains(file)) continue;
-      // A kill between the file and the index leaves one.
+      // A kill between the file and the index leaves such a file.
       Finding& finding = Add("leftover", "bytes in the object store that no object names", "",
                              std::string(kRepair) + "    puts it into lost+found",
                              JoinPath(folder, file));

@@ -1,4 +1,4 @@
-// The files of the two databases as they lie on the disk: every page against its sum, and the log.
+// The files of the two databases on the disk: every page against its checksum, and the log.
 #include "base/files.h"
 #include "base/format.h"
 #include "base/text.h"
@@ -11,13 +11,13 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kMostPages = 20;  // told one by one
+constexpr size_t kMostPages = 20;  // reported one by one
 constexpr char kRebuild[] =
     "ath fsck --repair    makes the file anew from its tables: nothing is lost";
 
-// Which table or index each broken page is part of, as far as its own tree leads to it: the first
-// of each tree. `free`: every tree is whole, so that the pages belong to none. `tables_whole`: they
-// have all there is, and indexes can be made anew.
+// Which table or index each damaged page belongs to, as far as its tree leads to it: the first one
+// of each tree. `free`: every tree is complete, so the pages belong to none. `tables_whole`: the
+// tables are complete, so indexes can be made again.
 struct Owners {
   std::map<uint32_t, std::string> by_page;
   bool free = false;
@@ -36,7 +36,7 @@ Result<Owners> FindOwners(const Database& database) {
       trees.emplace_back(rows->Text(0), rows->Text(1));
     }
   });
-  if (!listed.ok()) return owners;  // told already: not even the list can be read
+  if (!listed.ok()) return owners;  // reported already: not even the list can be read
   size_t whole = 0;
   owners.tables_whole = true;
   for (const auto& [type, name] : trees) {
@@ -91,7 +91,7 @@ void Checker::CheckLogOf(const std::string& database) {
 
 Status Checker::CheckPagesOf(const std::string& path, std::span<const Migration> migrations) {
   auto database = Database::OpenToLook(path, migrations);
-  if (!database) return Ok();  // told by who reads it
+  if (!database) return Ok();  // reported by the code that reads it
   ATHANOR_TRY(const auto pages, (*database)->CheckPages());
   if (pages.broken.empty()) return Ok();
   ATHANOR_TRY(const Owners owners, FindOwners(**database));

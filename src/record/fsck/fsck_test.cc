@@ -150,7 +150,7 @@ TEST_F(FsckTest, ADamagedPageIsFoundAndSoIsAFileThatIsNoDatabase) {
   ASSERT_TRUE(ReplaceFile(home_.database(), std::string(9000, 'x')).ok());
   const auto report = Look({true, false});
   EXPECT_TRUE(Parts(report).contains("database"));
-  // Without a list of jobs nobody can say what is left over: nothing was moved.
+  // Without a list of jobs it is unknown what is left over: nothing was moved.
   EXPECT_FALSE(Parts(report).contains("leftover"));
   EXPECT_TRUE(Exists(LogFolder()));
 }
@@ -377,7 +377,7 @@ TEST_F(FsckTest, EveryFlippedBitOfAFenceIsFoundAndItIsPutAside) {
   EXPECT_EQ(store->Fence(2).error().code, ErrorCode::kConflict);
 }
 
-// Planted bug: look at event files as at what the script wrote itself, which is nobody's to judge.
+// Planted bug: treat event files like what the script wrote itself, which fsck does not judge.
 TEST_F(FsckTest, ADamagedEventFileIsFound) {
   const std::string folder = home_.jobs() + "/" + record_.id.ToString() + "/events/train";
   ASSERT_TRUE(MakeDirs(folder).ok());

@@ -23,7 +23,7 @@
 namespace athanor {
 namespace {
 
-// The largest batches seen are far below; the log grows by what is written.
+// The largest batches seen are far smaller; the log grows by what is written.
 constexpr uint64_t kReserveBytes = 4 << 20;
 constexpr std::chrono::milliseconds kLookForRoom{200};
 
@@ -136,14 +136,14 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   job->Bind(17, same);
   ATHANOR_CHECK_OK(job->Step());
   if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record, times));
-  // Before the commit: who looks after it must find them.
+  // Before the commit: who looks a job up after it must find them.
   times.Add(NewestTimes::Of::kName, summary.name, summary.created.ms);
   times.Add(NewestTimes::Of::kRun, same, summary.created.ms);
   times.Add(NewestTimes::Of::kKey, record.key, summary.created.ms);
   return Ok();
 }
 
-// What a submit fixed (name, command, hash, key) is written once; the rest each time.
+// What a submit fixed (name, command, hash, key) is written once; everything else each time.
 Result<bool> UpdateJob(Connection& connection, const std::string& id, const JobRecord& record) {
   ATHANOR_TRY(auto* update,
               connection.Prepare("UPDATE jobs SET state=?2, live=?3, started=?4, ended=?5, "
@@ -155,7 +155,7 @@ Result<bool> UpdateJob(Connection& connection, const std::string& id, const JobR
   return known;
 }
 
-// `fresh`: surely not in the store.
+// `fresh`: certainly not in the store.
 Status PutRecord(Connection& connection, const JobRecord& record, bool fresh, NewestTimes& times) {
   const std::string id = record.id.ToString();
   bool known = false;
@@ -262,7 +262,8 @@ std::string FromSql(const JobQuery& query) {
   const bool live =
       query.live_only || (!query.states.empty() && std::ranges::none_of(query.states, IsTerminal));
   std::string sql = "FROM jobs ";
-  // The live are few among many, which SQLite does not know; `+` keeps it from going by time.
+  // Live jobs are few among many, which SQLite does not know; `+` prevents it from using the index
+  // by time.
   if (live) sql += "INDEXED BY jobs_live ";
   sql += "WHERE +created >= ?1";
   if (live) sql += " AND live = 1";
@@ -283,7 +284,7 @@ std::string FromSql(const JobQuery& query) {
   return sql;
 }
 
-// Newest first is by id: ids rise, whatever the clock does.
+// Newest first means by id: ids increase, whatever the clock does.
 std::string ListSql(const JobQuery& query) {
   return "SELECT id, name, experiment, owner, state, created, started, ended, cause_kind, "
          "cause_text, type, command, attempts, cost_micros, simulated " +
@@ -319,14 +320,14 @@ struct JobStore::Parts {
   void Tell(bool full) {
     if (waiting.exchange(full) != full && told) told(full);
   }
-  // False when nobody wants to wait any longer.
+  // False if nothing should wait any longer.
   bool Pause() {
     std::unique_lock lock(mutex);
     return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
   }
 
-  // Reads into `times` what is in the store; the first call does.
-  // Once; and what stage all jobs are at, if asked for, in the same look at them.
+  // Reads the content of the store into `times`; the first call does. Once; and if asked, also the
+  // stage of all jobs, in the same scan.
   Status ReadTimes(std::vector<JobStage>* stages = nullptr);
   // When the newest job with this text may have been created; none: never.
   Result<std::optional<int64_t>> When(NewestTimes::Of kind, std::string_view text) {
@@ -560,8 +561,8 @@ Status JobStore::EachLive(const std::function<void(JobRecord&&)>& visit) const {
       }
       return Ok();
     }
-    // To go through all of them in the order they lie is cheaper than to look up that many. That is
-    // the order of ids, but for what was imported, or came while the clock was set back.
+    // Going through all of them in table order is cheaper than that many lookups. That is the order
+    // of ids, except for jobs that were imported, or that came while the clock was set back.
     ATHANOR_TRY(auto* rows, connection.Prepare("SELECT job, json FROM records ORDER BY rowid"));
     for (size_t next = 0;;) {
       ATHANOR_TRY(const bool row, rows->Step());
@@ -661,7 +662,7 @@ Result<std::vector<StoredEvent>> JobStore::EventsAfter(uint64_t& position, size_
 Result<uint64_t> JobStore::LastEventPosition() const {
   uint64_t position = 0;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    // Not max(position): it would go back when the newest job is removed.
+    // Not max(position): it would decrease when the newest job is removed.
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("SELECT seq FROM sqlite_sequence WHERE name = 'events'"));
     ATHANOR_TRY(const bool row, statement->Step());

@@ -1,8 +1,8 @@
 // JobStore keeps job records, their events and the outbox in the database.
 //
-// Threads: one writer thread calls Commit; every other method may
-// be called from any thread (reads use connections of their own and see the
-// last commit). Durable means: survives kill -9 and power loss (synchronous=FULL).
+// Threads: one writer thread calls Commit; every other method may be called from any thread (reads
+// use their own connections and see the last commit). Durable means: survives kill -9 and power
+// loss (synchronous=FULL).
 #pragma once
 
 #include <functional>
@@ -53,7 +53,7 @@ struct JobSummary {
   bool simulated = false;
 };
 
-// How far a job is, and no more.
+// How far a job is, and nothing else.
 struct JobStage {
   JobId id;
   JobState state = JobState::kQueued;
@@ -75,24 +75,24 @@ class JobStore {
   explicit JobStore(Database& database);
   ~JobStore();
 
-  // All or nothing, durable when it returns. kConflict: a key or an event's number is
-  // taken by another; kExhausted: the disk is full.
+  // All or nothing, durable when it returns. kConflict: another job has the key, or another event
+  // the number; kExhausted: the disk is full.
   Status Commit(const JobBatch& batch);
 
-  // From now on a Commit that finds the disk full does not fail: it gives up `reserve`, a file
-  // of a few megabytes, and when that is not enough it waits on its thread for room, so that
-  // the server goes on by itself once there is some. `told` (may be empty) hears from that
-  // thread when a wait begins (true) and ends.
+  // From now on, a Commit that finds the disk full does not fail. It releases `reserve`, a file of
+  // a few megabytes. If that is not enough, it waits on its thread for room, so that the server
+  // continues by itself when there is some. `told` (may be empty) is called on that thread when a
+  // wait begins (true) and ends.
   void WaitForRoom(const std::string& reserve, std::function<void(bool full)> told = {});
-  // How much must be free for it to go on and have its reserve again; 0: no Commit waits.
+  // How much must be free so that it can continue and have its reserve again; 0: no Commit waits.
   // Any thread.
   uint64_t waits_for_bytes() const;
-  // Ends a wait now and waits for none from now on: kExhausted, nothing kept. Any thread.
+  // Ends a wait now and prevents later ones: kExhausted, nothing is stored. Any thread.
   void GiveUpWaiting();
 
   Result<JobRecord> Find(JobId id) const;  // kNotFound
-  // Every record, as `visit` likes it: its error ends the walk. kCorrupt names a record that
-  // cannot be read. The store is not held while `visit` works.
+  // Calls `visit` for every record; its error ends the walk. kCorrupt names a record that cannot be
+  // read. The store is not locked while `visit` runs.
   Status ForEach(const std::function<Status(const JobRecord&)>& visit) const;
   // The job that was accepted under `key`, if any: its id and spec hash.
   struct KeyHit {
@@ -100,21 +100,22 @@ class JobStore {
     std::string spec_hash;
   };
   Result<std::optional<KeyHit>> FindKey(std::string_view key) const;
-  // Newest earlier job whose SameRunHash equals `hash`.
+  // The newest earlier job whose SameRunHash equals `hash`.
   Result<std::optional<JobId>> FindSameRun(std::string_view hash) const;
-  // In this order: id (either form); unique prefix of an id; name (the newest of that
-  // name); unique end of an id; parts of ids have at least 4 digits, any case. Or @last
-  // (newest id), @last-failed, each with ~N for the N-th before it. kNotFound with
-  // near names in the hint; kConflict lists the candidates when a part is not unique.
+  // In this order: id (either form); unique prefix of an id; name (the newest of that name); unique
+  // end of an id; parts of ids have at least 4 digits, any case. Or @last (newest id),
+  // @last-failed, each with ~N for the N-th before it. kNotFound with near names in the hint;
+  // kConflict lists the candidates if a part is not unique.
   Result<JobId> Resolve(std::string_view reference) const;
 
   Result<std::vector<JobRecord>> Live() const;  // not terminal, oldest first
-  // The same in any order, each given away: of a hundred thousand there is one at a time.
+  // The same in any order, one at a time and moved out, so that a hundred thousand are never in
+  // memory together.
   Status EachLive(const std::function<void(JobRecord&&)>& visit) const;
   Result<std::vector<Effect>> Outbox() const;   // in order
   Result<std::vector<JobStage>> Stages() const;  // of all jobs, in any order
   Result<std::vector<JobSummary>> List(const JobQuery& query) const;
-  // How many List would give without a limit, on all pages.
+  // How many List would return without a limit, on all pages.
   Result<uint64_t> CountOf(JobQuery query) const;
   // Events of one job after `after`, oldest first.
   Result<std::vector<StoredEvent>> Events(JobId id, uint64_t after, size_t limit) const;

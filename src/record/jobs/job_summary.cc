@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kListedCommand = 240;
 constexpr size_t kListedCause = 480;
 
-// Cut between characters; a list has no room for more, and the record has it whole.
+// Cut between characters; a list has no room for more, and the record has all of it.
 std::string Shorten(std::string text, size_t limit) {
   if (text.size() <= limit) return text;
   while (limit > 0 && (static_cast<unsigned char>(text[limit]) & 0xc0) == 0x80) --limit;

@@ -1,6 +1,5 @@
-// LossStore adds up, per instance type and market, how long attempts held a machine
-// and how many of them lost it: what the interruption rate is measured from. It
-// outlives the jobs it was counted from.
+// LossStore adds up, per instance type and market, how long attempts held a machine and how many of
+// them lost it. The interruption rate is measured from this. It outlives the jobs that it counted.
 //
 // Threads: safe from any. A call is one transaction, durable when it returns.
 #pragma once
@@ -28,10 +27,10 @@ class LossStore {
  public:
   explicit LossStore(Database& database) : database_(database) {}
 
-  // One attempt is over: it held a machine for `held_ms` (negative counts as none) and
-  // lost it, or not.
+  // One attempt has ended: it held a machine for `held_ms` (negative counts as none), and lost it
+  // or not.
   Status Add(std::string_view type, bool spot, int64_t held_ms, bool lost);
-  // Zeros when nothing is known of that type.
+  // Zeros if nothing is known about that type.
   Result<TypeLosses> Of(std::string_view type, bool spot) const;
   Result<std::vector<TypeLosses>> All() const;  // by type, then market
 

@@ -25,7 +25,7 @@ void Narrow(uint64_t value, uint16_t* part) {
 
 }  // namespace
 
-// Where `hash` is, or else would go.
+// The position of `hash`, or where it would be inserted.
 size_t NewestTimes::At(const std::vector<Slot>& slots, uint64_t hash) {
   const size_t mask = slots.size() - 1;
   size_t at = hash & mask;

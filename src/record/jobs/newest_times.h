@@ -1,11 +1,11 @@
-// NewestTimes knows, for each text that jobs are looked up by, when the newest job with that text
-// was created: the store keeps jobs in that order, so it needs no index by such texts, whose
-// random places would cost every submit a page of its own. A hint, not a truth: it keeps hashes
-// only, and what was added may have been forgotten since. Who asks looks the job up at that time,
-// and searches the whole store if it is not there.
+// NewestTimes knows, for each text by which jobs are looked up, when the newest job with that text
+// was created. The store keeps jobs in the order of creation, so it needs no index by such texts;
+// inserting into one at random positions would cost every submit an extra page. It is a hint, not
+// the truth: it keeps only hashes, and a job that was added may have been removed since. The caller
+// looks the job up at that time, and searches the whole store if it is not there.
 //
 // It never misses: no time for a text means that nothing with that text was ever added. 12 bytes
-// a text, times at most 3 for the room a table wants.
+// per text, times at most 3 for the free space of the table.
 //
 // Threads: safe from any.
 #pragma once
@@ -24,8 +24,8 @@ class NewestTimes {
  public:
   enum class Of : uint8_t { kName, kKey, kRun };
 
-  // `created`: milliseconds, 0 to 2^48. Whoever is added last is the newest, also when a clock that
-  // was set back gives it an earlier time.
+  // `created`: milliseconds, 0 to 2^48. The one added last is the newest, even if a clock that was
+  // set back gives it an earlier time.
   void Add(Of kind, std::string_view text, int64_t created);
   std::optional<int64_t> Find(Of kind, std::string_view text) const;
 

@@ -117,7 +117,7 @@ Result<std::vector<Candidate>> WithPrefix(Connection& connection, const std::str
 }
 
 Result<std::vector<Candidate>> WithEnd(Connection& connection, const std::string& digits) {
-  // Reads the whole index of ids, a millisecond for ten thousand: the last thing tried.
+  // Reads the whole index of ids, a millisecond for ten thousand: the last resort.
   ATHANOR_TRY(auto* statement, connection.Prepare("SELECT id, name FROM jobs "
                                                   "WHERE substr(id, ?1) = ?2 LIMIT ?3"));
   statement->Bind(1, -static_cast<int64_t>(digits.size()));
@@ -184,7 +184,8 @@ Result<JobId> ResolveReference(Connection& connection, std::string_view referenc
     ATHANOR_TRY(with_prefix, WithPrefix(connection, *digits));
     if (with_prefix.size() == 1) return Parsed(with_prefix[0].id);
   }
-  // Before the ends of ids: a name must not lead to a stranger whose id happens to end so.
+  // Before the ends of ids: a name must not match an unrelated job whose id happens to end like
+  // that.
   if (named) {
     ATHANOR_TRY(const auto* row, NewestRow(connection, reference, *named,
                                            "SELECT id FROM jobs WHERE created = ?2 AND name = ?1 "

@@ -14,11 +14,11 @@ class Connection;
 class Statement;
 
 // See JobStore::Resolve. `named`: when the newest job of that name may have been created; none:
-// there never was one.
+// there was never one.
 Result<JobId> ResolveReference(Connection& connection, std::string_view reference,
                                std::optional<int64_t> named);
 
-// A row of `at` (?1: `text`, ?2: `created`), else of `anywhere` (?1: `text`), which reads the
+// A row of `at` (?1: `text`, ?2: `created`), otherwise of `anywhere` (?1: `text`), which reads the
 // whole store; null: there is none. See NewestTimes.
 Result<const Statement*> NewestRow(Connection& connection, std::string_view text, int64_t created,
                                    std::string_view at, std::string_view anywhere);

@@ -70,8 +70,8 @@ struct AccessKeys::Parts {
   std::mutex mutex;
   // Id -> when its use was last written; under mutex.
   std::map<std::string, int64_t, std::less<>> noted;
-  // What Find has read and opened, so that a request costs no look into the store. Every revocation
-  // empties it; one that comes between a look and its keeping is seen by `revocations`.
+  // What Find has read and decrypted, so that a request does not read the store. Every revocation
+  // empties it; `revocations` shows one that comes between reading and caching.
   std::map<std::string, Key, std::less<>> opened;  // under mutex
   uint64_t revocations = 0;                        // under mutex
 
@@ -147,7 +147,7 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
   return key;
 }
 
-// From the store; the caller looks whether it has expired.
+// From the store; the caller checks whether it has expired.
 Result<AccessKeys::Key> AccessKeys::Open(std::string_view id) const {
   Key key;
   std::string sealed;

@@ -1,6 +1,6 @@
-// Access keys: an id and a secret that sign requests (AWS Signature V4). The secret must
-// be had again to verify a signature, so it is kept sealed under the secrets' key file,
-// with the id as associated data. Scoped, expiring and revocable like tokens.
+// Access keys: an id and a secret that sign requests (AWS Signature V4). The secret is needed again
+// to verify a signature, so it is stored encrypted with the secrets' key file, with the id as
+// associated data. Scoped, expiring and revocable like tokens.
 //
 // Threads: every method is safe from any thread.
 #pragma once
@@ -28,11 +28,11 @@ class AccessKeys {
     std::string secret;  // 40 letters and digits
     TokenInfo info;      // id: 20 capital letters and digits, "ATHA…"
   };
-  // The secret is shown by this call only. `bound`: what it belongs to, such as an attempt.
+  // Only this call returns the secret. `bound`: what it belongs to, such as an attempt.
   Result<Key> Create(std::string note, Scope scope, WallTime now, WallTime expires,
                      std::string bound = {});
-  // For verifying. kNotFound: unknown or revoked. kDenied: expired. kCorrupt: the key file
-  // does not open it. The use is noted, at most once a minute.
+  // For verifying. kNotFound: unknown or revoked. kDenied: expired. kCorrupt: the key file does not
+  // decrypt it. The use is recorded, at most once per minute.
   Result<Key> Find(std::string_view id, WallTime now) const;
   Result<std::vector<TokenInfo>> List() const;
   Status Revoke(std::string_view id);  // kNotFound

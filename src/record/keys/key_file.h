@@ -1,5 +1,5 @@
-// A key of the server's own in a file that only its owner may read: random digits on one line, and
-// on the next a checksum, as a key with one bit flipped is a key like any other.
+// A key of the server in a file that only its owner may read: random digits on one line, and a
+// checksum on the next, because a key with one flipped bit looks like any other key.
 #pragma once
 
 #include <string>
@@ -8,9 +8,9 @@
 
 namespace athanor {
 
-// The key in `path`. kNotFound: no such file. kCorrupt: it is not as it was written.
+// The key in `path`. kNotFound: no such file. kCorrupt: it is damaged.
 Result<std::string> ReadKeyFile(const std::string& path);
-// The same, made when there is none. A file of before there were checksums gets one.
+// The same; created if there is none. A file without a checksum gets one.
 Result<std::string> OpenKeyFile(const std::string& path);
 
 }  // namespace athanor

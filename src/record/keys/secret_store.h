@@ -1,6 +1,6 @@
-// Secrets by name, encrypted at rest (AES-256-GCM, a fresh nonce each, the name as
-// associated data) under a key file made 0600 at first start. Values never
-// leave except through Reveal, which the agent's door alone calls.
+// Secrets by name, encrypted at rest (AES-256-GCM, a fresh nonce each, the name as associated data)
+// under a key file made 0600 at first start. Values leave only through Reveal, which only the
+// agents' routes call.
 //
 // Threads: every method is safe from any thread.
 #pragma once
@@ -25,8 +25,8 @@ struct SecretInfo {
 
 class SecretStore {
  public:
-  // Makes `key_file` when it is missing and no secret is stored yet; kCorrupt when
-  // it is missing but secrets are, kDenied when others may read it.
+  // Creates `key_file` if it is missing and no secret is stored yet; kCorrupt if it is missing but
+  // secrets are stored, kDenied if others may read it.
   static Result<std::unique_ptr<SecretStore>> Open(Database& database, std::string key_file);
   ~SecretStore();
   // Names: [A-Za-z_][A-Za-z0-9_]{0,127}. Values: 6 bytes to 64 KiB, no NUL;
@@ -37,8 +37,8 @@ class SecretStore {
   bool Has(std::string_view name) const;
   Status Remove(std::string_view name);
 
-  // For values that another store of this room keeps: text under the same key, with
-  // `name` as associated data. kCorrupt: not sealed under this key and name.
+  // For values of other stores in this room: text encrypted with the same key, with `name` as
+  // associated data. kCorrupt: not encrypted with this key and name.
   Result<std::string> Seal(std::string_view name, std::string_view value) const;
   Result<std::string> Unseal(std::string_view name, std::string_view sealed) const;
 

@@ -98,8 +98,8 @@ TEST_F(SecretStoreTest, EqualValuesAreNotEqualOnTheDisk) {
   EXPECT_NE(sealed[0].substr(0, 16), sealed[1].substr(0, 16)) << "a nonce was used twice";
 }
 
-// Planted bug: leave the name out of the associated data, and whoever can write the
-// database can hand one job another's secret.
+// Planted bug: leave the name out of the associated data, and anyone who can write the database can
+// give one job the secret of another.
 TEST_F(SecretStoreTest, ASecretMovedToAnotherNameDoesNotOpen) {
   ASSERT_TRUE(store_->Set("MINE", "value-of-mine", now_).ok());
   Execute("UPDATE secrets SET name = 'YOURS'");

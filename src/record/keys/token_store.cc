@@ -61,7 +61,7 @@ Result<TokenInfo> InfoIn(const Statement& row) {
   return info;
 }
 
-// Always over a whole digest, so that an unknown id takes as long as a wrong secret.
+// Always over a complete digest, so that an unknown id takes as long as a wrong secret.
 bool SameDigest(std::string_view stored, std::string_view given) {
   static constexpr char kNone[64] = {};
   const bool known = stored.size() == given.size();
@@ -105,7 +105,7 @@ struct TokenStore::Parts {
   // Id -> when its use was last written; under mutex.
   std::map<std::string, int64_t, std::less<>> noted;
 
-  // Whether this use is to be written; also true at most once a minute when writing fails.
+  // Whether this use should be written; also at most once per minute if writing fails.
   bool ShouldNote(const TokenInfo& info, WallTime now) {
     std::lock_guard lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;

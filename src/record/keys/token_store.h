@@ -20,7 +20,7 @@ class Database;
 enum class Scope { kRead, kSubmit, kAdmin, kIngest };
 std::string_view NameOf(Scope scope);
 std::optional<Scope> ScopeNamed(std::string_view name);
-// admin covers submit covers read; ingest covers nothing else.
+// admin includes submit, submit includes read; ingest includes nothing else.
 bool Covers(Scope held, Scope needed);
 
 struct TokenInfo {
@@ -39,7 +39,7 @@ class TokenStore {
   explicit TokenStore(Database& database);
   ~TokenStore();
   struct NewToken {
-    std::string text;  // the only time it is seen
+    std::string text;  // the only time it is shown
     TokenInfo info;
   };
   Result<NewToken> Create(std::string note, Scope scope, WallTime now, WallTime expires,
@@ -48,7 +48,7 @@ class TokenStore {
   Result<TokenInfo> Verify(std::string_view text, WallTime now) const;
   Result<std::vector<TokenInfo>> List() const;
   Status Revoke(std::string_view id);  // kNotFound
-  // Removes every token bound to the attempt; one is made per attempt, so they must not pile up.
+  // Removes every token bound to the attempt; one is made per attempt, so they must not accumulate.
   Status RevokeBound(std::string_view bound);
 
  private:

@@ -107,7 +107,7 @@ TEST_F(TokenStoreTest, LastUseIsWrittenAtMostOnceAMinute) {
   EXPECT_EQ(last_used(), Later(now_, 60'000));
 }
 
-// Planted bug: return the error of writing last_used, and a full disk locks everybody out.
+// Planted bug: return the error of writing last_used, and a full disk locks everyone out.
 TEST_F(TokenStoreTest, AFullDiskDoesNotLockPeopleOut) {
   const auto made = Make();
   vfs_.FailAt(0, FaultVfs::Fault::kFull, true);

@@ -114,8 +114,8 @@ std::optional<LogIndexEntry> LogIndexCheck::Next(std::string_view forty_bytes) {
   const auto at = streams_.find(entry->key);
   if (at == streams_.end()) return LogIndexEntry{};
   Stream& stream = at->second;
-  // Beyond the file: a power cut kept the index and lost the bytes. Before what is
-  // covered: the bytes have their entry.
+  // Beyond the file: a power cut kept the index and lost the bytes. Before the covered part: the
+  // bytes have their entry.
   if (entry->offset >= stream.file.bytes || entry->offset < stream.covered) {
     return LogIndexEntry{};
   }

@@ -1,5 +1,5 @@
-// The index of a job's log: 40 bytes a chunk, in the order of arrival, each with
-// a checksum of itself (24 bits) and one of the chunk's bytes. Pure but for names.
+// The index of a job's log: 40 bytes per chunk, in the order of arrival, each with a checksum of
+// itself (24 bits) and one of the chunk's bytes. Pure, except for names.
 #pragma once
 
 #include <compare>
@@ -30,7 +30,7 @@ struct LogIndexEntry {
   LogKey key;
   int64_t wall_ms = 0;
   uint64_t offset = 0;
-  uint32_t length = 0;  // 0: void, to be passed over
+  uint32_t length = 0;  // 0: void, to be skipped
   uint32_t bytes_crc = 0;
 
   bool operator==(const LogIndexEntry&) const = default;
@@ -40,14 +40,13 @@ inline constexpr size_t kLogIndexEntryBytes = 40;
 inline constexpr size_t kMaxLogChunk = 64 * 1024;  // a longer one gets several entries
 
 void AddLogIndexEntry(std::string& out, const LogIndexEntry& entry);
-// Nothing when the checksum or the stream is wrong. `bytes` are 40.
+// None if the checksum or the stream is wrong. `bytes` are 40.
 std::optional<LogIndexEntry> DecodeLogIndexEntry(std::string_view bytes);
 
-// Compares an index, entry by entry, with the streams' files, and says how to
-// change it so that each stored byte belongs to exactly one entry, in its stream's
-// order: a damaged or doubled entry becomes void, one that reaches beyond its file
-// is shortened, and bytes that no entry has are given to the next one of their
-// stream, or behind the last to a new entry.
+// Compares an index, entry by entry, with the streams' files, and returns how to change it so that
+// each stored byte belongs to exactly one entry, in the order of its stream: a damaged or duplicate
+// entry becomes void, one that reaches beyond its file is shortened, and bytes without an entry are
+// given to the next one of their stream, or after the last to a new entry.
 class LogIndexCheck {
  public:
   struct File {
@@ -56,8 +55,7 @@ class LogIndexCheck {
   };
   explicit LogIndexCheck(std::map<LogKey, File> files);
 
-  // What must stand there instead; nothing when the entry is right. Its
-  // `bytes_crc` is to be made from the file.
+  // What must be there instead; none if the entry is right. Compute its `bytes_crc` from the file.
   std::optional<LogIndexEntry> Next(std::string_view forty_bytes);
   std::vector<LogIndexEntry> Missing() const;  // to be added at the end; without crc
 

@@ -1,5 +1,5 @@
-// Any bytes as a log's index beside two streams: every stored byte is read
-// exactly once, in its stream's order, and a second opening has nothing to repair.
+// Any bytes as the index of a log with two streams: every stored byte is read exactly once, in its
+// stream's order, and a second opening has nothing to repair.
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -20,7 +20,7 @@ void Check(bool good) {
   if (!good) std::abort();
 }
 
-// Rights the checksums of entries, so that their fields are reached.
+// Corrects the checksums of entries, so that their fields are reached.
 std::string WithChecksums(std::string bytes) {
   for (size_t at = 0; at + 40 <= bytes.size(); at += 40) {
     const uint32_t check = athanor::Crc32c(std::string_view(bytes).substr(at, 37));

@@ -35,7 +35,7 @@ bool IsExceptionLine(std::string_view line) {
   return end == line.size() || line[end] == ':';
 }
 
-// What every line that LooksLikeError has; most chunks have none of these.
+// Every line that LooksLikeError contains one of these; most chunks have none.
 constexpr std::string_view kSigns[] = {"Traceback", "rror",        "xception",          "ERROR",
                                        "FATAL",     "CRITICAL",    "Segmentation fault",
                                        "core dumped", "terminate called"};
@@ -51,7 +51,7 @@ std::string_view WithoutReturn(std::string_view line) {
   return line;
 }
 
-// What a terminal would show of a line: a carriage return begins it anew, as progress bars do.
+// What a terminal would show of a line: a carriage return starts it again, as progress bars do.
 std::string_view Shown(std::string_view line) {
   line = WithoutReturn(line);
   return line.substr(line.rfind('\r') + 1);  // npos + 1 is 0
@@ -92,8 +92,9 @@ class LineCutter {
   }
 
  private:
-  // A line of gigabytes is shown by its beginning, or by what came after its last return. One at
-  // the very end may be half of an end of line: it begins nothing before more comes.
+  // A line of gigabytes is shown by its beginning, or by what came after its last carriage return.
+  // A carriage return at the very end may be half of a line end: it starts nothing before more
+  // arrives.
   void Carry(std::string_view bytes) {
     if (bytes.empty()) return;
     if (returned_) carried_.clear();
@@ -157,7 +158,7 @@ struct LogLines::Index {
 };
 
 void LogLines::Index::LookForError(std::string_view bytes, uint64_t line) {
-  // What is carried may hold the first half of a sign.
+  // The carried bytes may contain the first half of a match.
   const std::string joined = carried.empty() ? "" : carried + std::string(bytes);
   const std::string_view text = carried.empty() ? bytes : std::string_view(joined);
   if (MayHaveError(text)) {

@@ -1,9 +1,9 @@
-// LogLines reads a job's log by line number: the lines of what `ath logs` prints, in the order
-// of arrival, from 0. Where lines begin is remembered (every 256th), so that any page of a
-// million lines is read by touching a few chunks; what the log has gained is added when somebody
-// asks. Kept for the few logs that were read last.
+// LogLines reads a job's log by line number: the lines of what `ath logs` prints, in the order of
+// arrival, from 0. It remembers where lines begin (every 256th), so that any page of a million
+// lines is read from a few chunks. What was added to the log is indexed at the next request. Kept
+// for the few logs that were read last.
 //
-// Threads: safe from any; two that ask for the same log take turns.
+// Threads: safe from any; two calls for the same log take turns.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@
 
 namespace athanor {
 
-// Which part of a log; the numbers are of that part alone.
+// Which part of a log; line numbers count within that part.
 struct LogPart {
   bool setup = false;
   bool run = true;
@@ -53,7 +53,7 @@ class LogLines {
 
   // `from` none: the last `count`. A job that printed nothing has no lines.
   Result<Page> Read(JobId job, const LogPart& part, std::optional<uint64_t> from, size_t count);
-  // Reads the whole log. `matches` is given lines without their ends.
+  // Reads the whole log. `matches` gets lines without their ends.
   Result<Matches> Search(JobId job, const LogPart& part,
                          const std::function<bool(std::string_view)>& matches, size_t limit);
 
@@ -70,8 +70,8 @@ class LogLines {
   std::list<std::shared_ptr<Index>> used_;  // newest first; shared with readers at work
 };
 
-// Whether a line is where something went wrong: a traceback's head, an exception's last line, a
-// logger's ERROR, what the C library says when a program dies.
+// Whether a line shows an error: the head of a traceback, the last line of an exception, ERROR of a
+// logger, what the C library prints when a program dies.
 bool LooksLikeError(std::string_view line);
 
 }  // namespace athanor

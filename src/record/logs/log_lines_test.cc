@@ -66,7 +66,7 @@ TEST(LogLines, WhatTheLogGainsIsThereAtTheNextReading) {
 }
 
 // The planted bug: a line cut at its limit before its carriage returns are looked at. A bar of
-// thousands of updates then stands still at its first ones.
+// thousands of updates then stays at its first ones.
 TEST(LogLines, AProgressBarIsShownAsItStandsLast) {
   Fixture f;
   f.Add(kOut, "start\r\n");

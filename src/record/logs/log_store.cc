@@ -214,7 +214,7 @@ struct LogStore::Parts {
   }
 };
 
-// Brings the state to what the files hold. Needs the state's mutex.
+// Updates the state from the files. Needs the state's mutex.
 Status LogStore::Parts::Open(JobId job, JobLog& state) {
   if (state.open) return Ok();
   state.Forget();
@@ -320,7 +320,7 @@ Status LogStore::Parts::Store(JobId job, JobLog& state, const LogChunk& chunk,
     offset += piece.size();
   }
   const auto give_up = [&](Status error) {
-    // Somebody changed the files behind us: what is there now counts.
+    // Something else changed the files: what is there now counts.
     const auto code = error.error().code;
     if (code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound) state.Forget();
     return error;
@@ -416,7 +416,7 @@ Result<std::vector<LogEntry>> LogStore::Read(JobId job, LogCursor& cursor, size_
   for (; cursor.entry < entries; ++cursor.entry) {
     ATHANOR_TRY(auto entry, index.At(cursor.entry));
     if (!entry && !std::exchange(checked, true)) {
-      // Damaged since it was opened: repair gives its bytes to another entry.
+      // Damaged since it was opened: a repair gives its bytes to another entry.
       ATHANOR_CHECK_OK(parts_->Recheck(job, *lease));
       index.Forget();
       ATHANOR_TRY(entry, index.At(cursor.entry));
@@ -461,7 +461,7 @@ Result<LogCursor> LogStore::Since(JobId job, int64_t wall_ms) const {
   ATHANOR_TRY(const uint64_t entries, parts_->Visible(job, *lease));
   ATHANOR_TRY(UniqueFd fd, OpenToRead(parts_->IndexOf(job)));
   IndexReader index(std::move(fd), entries);
-  // Hosts have clocks of their own, so times do not rise along the index.
+  // Hosts have their own clocks, so times do not increase along the index.
   for (uint64_t at = 0; at < entries; ++at) {
     ATHANOR_TRY(const auto entry, index.At(at));
     if (entry && entry->length > 0 && entry->wall_ms >= wall_ms) return LogCursor{at};

@@ -1,14 +1,14 @@
-// LogStore keeps the bytes a job printed, exactly once and byte-exact: a stream's
-// file length is the offset acknowledged so far, so a chunk sent twice overlaps
-// what is there and only its new part is appended. Beside the streams lies an
-// index of chunks (time, stream, offset, length) which gives the order across
-// streams and the time of each line. Bytes are written before their index entry;
-// at the first touch of a job bytes without an entry get one, so none are lost.
+// LogStore keeps the bytes that a job printed, exactly once and byte-exact: the length of a
+// stream's file is the offset acknowledged so far, so if a chunk is sent twice, it overlaps what is
+// there and only its new part is appended. Next to the streams is an index of chunks (time, stream,
+// offset, length) which has the order across streams and the time of each line. Bytes are written
+// before their index entry. When a job is first used, bytes without an entry get one, so none are
+// lost.
 //
-// Threads: one thread appends; readers may be anywhere and see only whole
-// index entries. Append returns after write(2) (survives kill -9); Sync as in series.
-// No descriptor is held between calls; at most 64 idle jobs are held in memory
-// (a few words per stream, never text or index).
+// Threads: one thread appends; readers may use any thread and see only complete index entries.
+// Append returns after write(2) (survives kill -9); Sync as in series. No descriptor is kept open
+// between calls; at most 64 idle jobs are kept in memory (a few words per stream, never text or
+// index).
 #pragma once
 
 #include <cstdint>
@@ -37,9 +37,9 @@ struct LogChunk {
   std::string_view bytes;
 };
 
-// Where a reader is; text form for server-sent event ids.
+// The position of a reader; text form for ids of server-sent events.
 struct LogCursor {
-  uint64_t entry = 0;  // index entries wholly read
+  uint64_t entry = 0;  // index entries completely read
   std::string ToString() const;
   static std::optional<LogCursor> Parse(std::string_view text);
 };
@@ -51,21 +51,21 @@ struct LogEntry {
   LogStream stream = LogStream::kStdout;
   int64_t wall_ms = 0;
   std::string bytes;     // ends at a line end unless the line was still open when shipped
-  bool damaged = false;  // these are not the bytes that were written: what the disk has now
-  LogCursor after{};     // right behind this entry
+  bool damaged = false;  // damaged: these are the bytes that the disk has now
+  LogCursor after{};     // just after this entry
 };
 
 class LogStore {
  public:
-  // `on_damage` is told (kCorrupt; from any thread) what had to be repaired. It must
-  // not call the store.
+  // `on_damage` is called (kCorrupt; from any thread) with what had to be repaired. It must not
+  // call the store.
   using OnDamage = std::function<void(JobId, const Error&)>;
   static Result<std::unique_ptr<LogStore>> Open(std::string dir, OnDamage on_damage = {});
   ~LogStore();
 
-  // The stream's length afterwards: what is acknowledged. kInvalid for a gap
-  // (offset beyond the length): the sender asks for the Length and goes back there.
-  // kExhausted: no space, nothing of the chunk is kept, later appends go on.
+  // The stream's length afterwards: what is acknowledged. kInvalid for a gap (offset beyond the
+  // length): the sender asks for the Length and goes back there. kExhausted: no space, nothing of
+  // the chunk is stored, later appends work.
   struct Appended {
     uint64_t length = 0;
     uint64_t added = 0;
@@ -79,8 +79,8 @@ class LogStore {
   // cursor. An empty answer means: nothing more now. kNotFound only for a job
   // without any log (so for Tail and Since).
   Result<std::vector<LogEntry>> Read(JobId job, LogCursor& cursor, size_t max_bytes) const;
-  // A cursor so that the last `lines` lines follow it whole, if there are so many;
-  // the rest of the chunk they begin in comes before them.
+  // A cursor that is followed by the last `lines` complete lines, if there are that many; the rest
+  // of the chunk in which they begin comes before them.
   Result<LogCursor> Tail(JobId job, size_t lines) const;
   // A cursor at the first entry shipped at or after `wall_ms`.
   Result<LogCursor> Since(JobId job, int64_t wall_ms) const;

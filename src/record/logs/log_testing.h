@@ -1,4 +1,4 @@
-// For tests only: what a log holds, stream by stream.
+// For tests only: the content of a log, stream by stream.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ struct OpenedLog {
   }
 };
 
-// Text in which every place is different: line numbers.
+// Text that is different at every position: line numbers.
 inline std::string Lines(size_t first, size_t count) {
   std::string text;
   for (size_t i = first; i < first + count; ++i) text += "line " + std::to_string(i) + "\n";

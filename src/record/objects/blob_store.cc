@@ -29,7 +29,7 @@ constexpr size_t kCopyBytes = 256 * 1024;
 constexpr auto kStaleAfter = hours(24);
 // Longer than any file system keeps a rename in memory only.
 constexpr auto kSurelyOnDisk = seconds(120);
-// A use within this of the last is not noted anew: most blobs are asked for many times a minute.
+// A use this soon after the last is not recorded: most blobs are requested many times per minute.
 constexpr auto kNotedFor = std::chrono::minutes(10);
 
 bool IsLowerHex(std::string_view text) {
@@ -75,8 +75,8 @@ tl::unexpected<Error> NotAsNamed(std::string_view sha256, std::string why) {
 
 }  // namespace
 
-// Which of the 256 folders this process has seen synced into `dir`: another
-// process may have made a folder and not yet synced it.
+// Which of the 256 folders this process has synced into `dir`: another process may have made a
+// folder and not synced it yet.
 struct BlobStore::Shards {
   std::array<std::atomic<bool>, 256> on_disk{};
 };
@@ -111,7 +111,7 @@ bool BlobStore::Has(std::string_view sha256) const {
   return CheckName(sha256).ok() && Exists(PathOf(sha256));
 }
 
-// A lock of its own open file each time: threads of one process must exclude each other, too.
+// Each lock has its own open file: threads of one process must exclude each other, too.
 Result<UniqueFd> BlobStore::LockUses(int kind) const {
   const std::string path = JoinPath(dir_, "lock");
   UniqueFd lock(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));

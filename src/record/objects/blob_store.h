@@ -1,7 +1,7 @@
-// BlobStore is the directory object store's lower half: immutable blobs named by
-// their sha256, at <dir>/ab/<sha256>. Several processes may use one directory: a
-// blob appears whole, by rename, after fsync, and has been synced with its folder
-// when a Put or Commit returns. Never key = path: names are checked to be 64 hex digits.
+// BlobStore is the directory object store's lower half: immutable blobs named by their sha256, at
+// <dir>/ab/<sha256>. Several processes may use one directory: a blob appears complete, by rename,
+// after fsync, and is synced with its folder when a Put or Commit returns. A name is never used as
+// a path unchecked: it must be 64 hex digits.
 //
 // Threads: safe from any; a Writer belongs to one thread at a time. Copies share
 // one directory. No space is kExhausted, and leaves nothing behind.
@@ -28,22 +28,22 @@ struct BlobRef {
 
 class BlobStore {
  public:
-  // Creates the folder if need be, and removes what writers left in it that died
-  // more than a day ago.
+  // Creates the folder if needed, and removes what writers left in it that died more than a day
+  // ago.
   static Result<BlobStore> Open(std::string dir);
 
   bool Has(std::string_view sha256) const;
-  // Has(), by someone who is going to name it: from now on RemoveUnused leaves it for a while.
-  // Put and Commit of what is there already do the same.
+  // Has(), for a caller that is going to name it: from now on RemoveUnused keeps it for a while.
+  // Put and Commit of an existing blob do the same.
   bool Use(std::string_view sha256) const;
   // kInvalid: not a name. kNotFound. The bytes are not checked: Verify does that.
   Result<UniqueFd> Read(std::string_view sha256) const;
   Result<UniqueFd> Read(const BlobRef& ref) const;  // also kCorrupt if its size is another
-  Status Verify(std::string_view sha256) const;     // kCorrupt if the bytes are not as named
+  Status Verify(std::string_view sha256) const;     // kCorrupt if the bytes do not match the name
   Result<BlobRef> Put(std::string_view bytes) const;
   Result<BlobRef> PutFd(int fd) const;  // from the current offset to the end
 
-  // For what is produced as a stream (an archive, an upload).
+  // For data that is produced as a stream (an archive, an upload).
   class Writer {
    public:
     Writer(Writer&&) noexcept;
@@ -61,9 +61,10 @@ class BlobStore {
   };
   Result<Writer> NewBlob() const;
 
-  Status Remove(std::string_view sha256) const;  // succeeds when there is nothing to remove
-  // Removes it if it was neither written nor used since; whether it was. With `dry_run`,
-  // whether it would be. `since` must lie an hour back or more: uses are noted coarsely.
+  Status Remove(std::string_view sha256) const;  // succeeds if there is nothing to remove
+  // Removes it if it was neither written nor used since; returns whether it was removed. With
+  // `dry_run`, whether it would be. `since` must be an hour ago or more, because the times of uses
+  // are coarse.
   Result<bool> RemoveUnused(std::string_view sha256, WallTime since, bool dry_run = false) const;
   Status ForEach(const std::function<void(const BlobRef&)>& visit) const;  // by name
   const std::string& dir() const { return dir_; }
@@ -78,7 +79,7 @@ class BlobStore {
   Result<UniqueFd> LockUses(int kind) const;
 
   std::string dir_;
-  std::shared_ptr<Shards> shards_;  // copies learn together which folders are on disk
+  std::shared_ptr<Shards> shards_;  // copies share the knowledge of which folders are on disk
 };
 
 }  // namespace athanor

@@ -42,8 +42,8 @@ class Digester {
 std::string Md5(std::string_view bytes);                          // 16 bytes
 std::string Checksum(ChecksumKind kind, std::string_view bytes);  // raw bytes
 uint64_t Crc64Nvme(std::string_view bytes, uint64_t before = 0);
-// The CRC of two strings from theirs and the length of the second. Only for the CRC kinds;
-// empty for the others, or when the sizes are wrong.
+// The CRC of two strings, from their CRCs and the length of the second. Only for the CRC kinds;
+// empty for the others, or if the sizes are wrong.
 std::string CombineCrc(ChecksumKind kind, std::string_view first, std::string_view second,
                        uint64_t second_size);
 

@@ -60,7 +60,7 @@ Result<std::vector<Segment>> SegmentsOf(Connection& connection, std::string_view
 
 class DirectoryReader final : public ObjectReader {
  public:
-  // Either `fd` is the whole object, or its content is pinned and lies in `segments`.
+  // Either `fd` is the whole object, or its content is pinned and in `segments`.
   DirectoryReader(std::shared_ptr<ObjectIndex> index, ObjectInfo info, std::string content, UniqueFd fd,
                   std::vector<Segment> segments)
       : index_(std::move(index)),
@@ -126,7 +126,7 @@ class DirectoryReader final : public ObjectReader {
   size_t next_ = 0;
 };
 
-// Walks the keys of one bucket in order and rolls up what shares a prefix.
+// Goes through the keys of one bucket in order and rolls up common prefixes.
 class Lister {
  public:
   Lister(Connection& connection, int64_t bucket, const ListQuery& query)
@@ -152,7 +152,7 @@ class Lister {
   }
 
  private:
-  // Up to and with the first delimiter behind the prefix.
+  // Up to and including the first delimiter after the prefix.
   std::optional<std::string_view> CommonPrefix(std::string_view key) const {
     if (query_.delimiter.empty()) return std::nullopt;
     const size_t found = key.find(query_.delimiter, query_.prefix.size());
@@ -168,7 +168,7 @@ class Lister {
   Status Start() {
     const std::string& after = query_.after;
     if (after.empty() || after < query_.prefix) return SeekTo(query_.prefix);
-    // After a rolled-up prefix comes what does not have it.
+    // After a rolled-up prefix comes the first key without it.
     if (CommonPrefix(after) == std::optional<std::string_view>(after) &&
         StartsWith(after, query_.prefix)) {
       return SeekTo(Successor(after));
@@ -366,8 +366,9 @@ Result<ObjectInfo> DirectoryObjectStore::Put(std::string_view bucket, std::strin
   row.etag = Hex(digests.md5);
   row.stored.meta = std::move(meta);
   if (checksum) row.stored.checksum = ObjectChecksum{*checksum, Base64(digests.checksum), true};
-  // A small object under a new key: its bytes and its row go to the disk at the same time. One
-  // that replaces another must be whole first: what it replaces could not be brought back.
+  // A small object under a new key: its bytes and its row are written to the disk at the same time.
+  // One that replaces another must be complete first, because the old one could not be brought
+  // back.
   bool beside = !there && row.size <= kSyncedBeside;
   if (beside) {
     ATHANOR_TRY(beside, PutBeside(bucket, key, staged, row, condition));
@@ -414,7 +415,7 @@ Result<bool> DirectoryObjectStore::PutBeside(std::string_view bucket, std::strin
   Status written = writing->Wait();
   if (written.ok()) written = outcome;
   const bool put = written.ok() && !taken;
-  // Where even this fails the next Open takes it back.
+  // If even this fails, the next Open removes it.
   if (put && !synced.ok()) ATHANOR_CHECK_OK(TakeBack(bucket, key, staged.id()));
   index_->Sure(staged.id());
   ATHANOR_CHECK_OK(written);
@@ -456,7 +457,8 @@ Result<std::unique_ptr<ObjectReader>> DirectoryObjectStore::Open(std::string_vie
     UniqueFd fd;
     std::vector<Segment> segments;
     if (row.parts > 1) {
-      // What names the bytes may have gone between the look and the pin: look under the pin.
+      // The name of the bytes may have been removed between the lookup and the pin: look up again
+      // under the pin.
       index_->Pin(row.content);
       const Status looked = index_->Read([&](Connection& connection) -> Status {
         ATHANOR_TRY(segments, SegmentsOf(connection, row.content));

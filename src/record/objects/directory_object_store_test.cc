@@ -228,8 +228,8 @@ TEST(ObjectDirectory, AFileWhoseMoveWasLostIsMovedAgain) {
   EXPECT_TRUE(ListDir(dir + "/tmp").value().empty());
 }
 
-// A real kill, again and again, while objects are written: each is whole or absent.
-// No thread of ours may live when it forks: the child starts some.
+// A real kill, again and again, while objects are written: each is complete or absent. None of our
+// threads may exist when it forks: the child starts some.
 TEST(ObjectDirectory, AKilledWriterLeavesEachObjectWholeOrAbsent) {
   const ScratchDir dir;
   const SystemClock own_clock;

@@ -1,5 +1,5 @@
-// Multipart uploads of the embedded store. Parts are files like any other; completing an
-// upload makes them segments of one content, in one transaction.
+// Multipart uploads of the embedded store. Parts are ordinary files; completing an upload makes
+// them segments of one content, in one transaction.
 #include <algorithm>
 #include <utility>
 
@@ -28,7 +28,7 @@ tl::unexpected<Error> NoUpload(std::string_view upload) {
                     "it was completed or aborted; begin a new one");
 }
 
-// None when the bucket, the key and the upload do not belong together.
+// None if the bucket, the key and the upload do not belong together.
 Result<std::optional<UploadRow>> FindUpload(Connection& connection, std::string_view bucket,
                                             std::string_view key, std::string_view upload) {
   ATHANOR_TRY(auto* row,
@@ -371,7 +371,7 @@ Result<ObjectInfo> DirectoryUploads::Complete(std::string_view bucket, std::stri
     outcome = Ok();
     ATHANOR_TRY(const auto found, FindUpload(connection, bucket, key, upload));
     if (!found) {
-      // The answer to an earlier Complete may have been lost on its way.
+      // The answer to an earlier Complete may have been lost.
       ATHANOR_TRY(const auto id, ObjectIndex::BucketId(connection, bucket));
       std::optional<ObjectRow> there;
       if (id) {

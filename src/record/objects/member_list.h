@@ -1,7 +1,7 @@
-// What is in a packed output, by name. A list is kept in a folder of the job's when the output is
-// packed, so that nobody has to unpack gigabytes to look inside.
+// What is in a packed output, by name. A list is stored in a folder of the job when the output is
+// packed, so that gigabytes need not be unpacked to look inside.
 //
-// Threads: any; two that keep the same list write the same bytes.
+// Threads: any; two that store the same list write the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +20,13 @@ struct PackedMember {
   bool operator==(const PackedMember&) const = default;
 };
 
-// Makes `dir` if it is not there.
+// Creates `dir` if it does not exist.
 Status KeepMembers(const std::string& dir, const std::string& blob,
                    const std::vector<TarMember>& members);
 
-// By the kept list; where there is none that can be read, as of outputs of older versions, by the
-// archive, which may take as long as to unpack it. The list is then kept. kNotFound, kCorrupt:
-// the blob is gone, or is no archive.
+// From the stored list. If there is none that can be read, as for outputs of older versions, from
+// the archive, which may take as long as unpacking it; the list is then stored. kNotFound,
+// kCorrupt: the blob is gone, or is not an archive.
 Result<std::vector<PackedMember>> MembersOf(const std::string& dir, const BlobStore& blobs,
                                             const std::string& blob);
 

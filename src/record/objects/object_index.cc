@@ -197,7 +197,8 @@ Result<std::unique_ptr<ObjectIndex>> ObjectIndex::Open(std::string dir, const Cl
   return index;
 }
 
-// A power cut may have undone the move of a file whose row is kept; the rest was never whole.
+// A power cut may have undone the move of a file whose row is stored; the others were never
+// complete.
 Status ObjectIndex::ClearStage() {
   ATHANOR_TRY(const auto staged, ListDir(dir_ + "/tmp"));
   if (staged.empty()) return Ok();
@@ -325,7 +326,7 @@ std::unique_ptr<ObjectIndex::Writing> ObjectIndex::BeginWrite(
   return writing;
 }
 
-// Who comes while nobody leads leads until its own turn is done.
+// A thread that comes while there is no leader leads until its own turn is done.
 Status ObjectIndex::Await(Turn& turn) {
   std::unique_lock lock(turns_mutex_);
   turns_done_.wait(lock, [&] { return turn.done || !leading_; });
@@ -339,7 +340,7 @@ void ObjectIndex::LeadWhileAsked() {
     asked_.wait(lock, [&] { return begun_ > 0 || ending_; });
     if (ending_) return;
     begun_ = 0;
-    // Whoever leads now takes these turns, too, or leaves them to those who wait.
+    // The current leader takes these turns, too, or leaves them to those who wait.
     if (!leading_ && !turns_.empty()) Lead(lock, [&] { return turns_.empty(); });
   }
 }

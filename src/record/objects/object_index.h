@@ -45,22 +45,22 @@ struct ObjectRow {
   ObjectInfo Info(std::string_view key) const;
 };
 
-// `etag`: of the object that is there; null: none.
+// `etag`: of the existing object; null: none.
 Status CheckCondition(const WriteCondition& condition, const std::string* etag,
                       std::string_view key);
 
 class ObjectIndex {
  public:
-  // Opens or makes the folder, empties tmp and trash.
+  // Opens or creates the folder, empties tmp and trash.
   static Result<std::unique_ptr<ObjectIndex>> Open(std::string dir, const Clock& clock,
                                                    Pool* hashers);
   const std::string& notice() const { return database_->notice(); }
 
-  // One transaction, shared with what other threads write at the time. `body` returns only
-  // errors of the database, which fail all of them; what it decides goes to its captures,
-  // and it changes nothing before it has decided.
+  // One transaction, shared with what other threads write at the same time. `body` returns only
+  // errors of the database, which fail all of them. It stores its decision in its captures, and
+  // changes nothing before it has decided.
   Status Write(const std::function<Status(Connection&)>& body);
-  // The same, begun on another thread while the caller does something else.
+  // The same, started on another thread while the caller does something else.
   class Writing;
   std::unique_ptr<Writing> BeginWrite(std::function<Status(Connection&)> body);
   Status Read(const std::function<Status(Connection&)>& body) const;
@@ -69,26 +69,26 @@ class ObjectIndex {
   static Result<std::optional<int64_t>> BucketId(Connection& connection, std::string_view name);
   static Result<std::optional<ObjectRow>> FindRow(Connection& connection, int64_t bucket,
                                                   std::string_view key);
-  // Writes the row and gives up what it replaces.
+  // Writes the row and releases what it replaces.
   Status PutRow(Connection& connection, int64_t bucket, std::string_view key,
                 const ObjectRow& row);
-  // Takes the row away, and gives up what it names.
+  // Removes the row, and releases what it names.
   Status DropRow(Connection& connection, int64_t bucket, std::string_view key,
                  std::string_view content);
   static Status AddReference(Connection& connection, std::string_view content);
-  // One name of `content` less; with the last one its files become trash.
+  // One reference less to `content`; after the last one its files become trash.
   Status Release(Connection& connection, std::string_view content);
   Status Trash(Connection& connection, std::string_view content, std::string_view file);
 
-  // A file named by a row before its bytes were synced: noted in the row's transaction, and
-  // when they are, forgotten with a later one. After a crash between the two Open looks at
-  // the bytes, and takes back the rows of those that are not whole.
+  // A file that a row names before its bytes are synced. This is recorded in the row's transaction,
+  // and removed with a later one when they are synced. After a crash between the two, Open checks
+  // the bytes, and removes the rows of those that are not complete.
   Status NoteUnsure(Connection& connection, const std::string& file, int64_t bucket,
                     std::string_view key);
   void Sure(const std::string& file);
   bool IsUnsure(const std::string& file) const;
 
-  // While pinned, files of `content` stay though nothing names them any more.
+  // While pinned, the files of `content` stay even if nothing names them any more.
   void Pin(const std::string& content);
   void Unpin(const std::string& content);
 
@@ -115,7 +115,7 @@ class ObjectIndex {
   Status LookAtUnsure();
   Status Await(Turn& turn);
   void LeadWhileAsked();
-  // Runs batches until `enough`, which is asked under the lock.
+  // Runs batches until `enough`, which is called under the lock.
   void Lead(std::unique_lock<std::mutex>& lock, const std::function<bool()>& enough);
   Status RunBatch(const std::vector<Turn*>& batch);
   void Collect(std::vector<Doomed> doomed);
@@ -131,9 +131,9 @@ class ObjectIndex {
   std::deque<Turn*> turns_;       // GUARDED_BY(turns_mutex_)
   bool leading_ = false;          // GUARDED_BY(turns_mutex_)
   std::condition_variable asked_;
-  size_t begun_ = 0;              // turns that nobody waits for yet; GUARDED_BY(turns_mutex_)
+  size_t begun_ = 0;              // turns without a waiter yet; GUARDED_BY(turns_mutex_)
   bool ending_ = false;           // GUARDED_BY(turns_mutex_)
-  std::vector<Doomed> doomed_;    // of the batch; only its leader touches it
+  std::vector<Doomed> doomed_;    // of the batch; only its leader uses it
 
   mutable std::mutex pins_mutex_;
   std::map<std::string, int> pins_;                        // GUARDED_BY(pins_mutex_)
@@ -144,7 +144,7 @@ class ObjectIndex {
   std::thread leader_;                 // of the writes that were begun
 };
 
-// Waits for its end when it goes.
+// Waits for its end when it is destroyed.
 class ObjectIndex::Writing {
  public:
   Writing(ObjectIndex& index, std::function<Status(Connection&)> body)
@@ -168,7 +168,7 @@ class StagedFile final : public ObjectWriter {
   uint64_t size() const override;
   Result<Digests> Finish() override;
 
-  // Moves it into data/, and then onto the disk; the index may name it when both are done.
+  // Moves it into data/ and syncs it; the index may name it when both are done.
   Status Move();
   Status Sync();
   void Keep() { kept_ = true; }  // the index names it now

@@ -1,14 +1,13 @@
-// An ObjectStore keeps objects by (bucket, key) as S3 clients expect it: an object is whole
-// or absent, a key is any UTF-8 text of 1 to 1,024 bytes, lists are in byte order, and the
-// conditions of a write are decided in the same step as the write. No permissions, no
-// versions, no HTTP.
+// An ObjectStore keeps objects by (bucket, key) as S3 clients expect it: an object is complete or
+// absent, a key is any UTF-8 text of 1 to 1,024 bytes, lists are in byte order, and the conditions
+// of a write are decided in the same step as the write. No permissions, no versions, no HTTP.
 //
-// Threads: every call is safe from any thread and may block on the disk; a writer belongs
-// to one thread at a time. Crash rule: what returned success survives kill -9 and a power
-// cut; what did not is absent.
+// Threads: every call is safe from any thread and may block on the disk; a writer belongs to one
+// thread at a time. Crash rule: a write that returned success survives kill -9 and a power cut;
+// otherwise the object is absent.
 //
-// Errors carry in Error::id one of the names below, which S3 clients know; other errors
-// (disk full, damage) have the code alone.
+// Errors carry in Error::id one of the names below, which S3 clients know; other errors (disk full,
+// damage) have only the code.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +48,7 @@ struct BucketInfo {
   WallTime created;
 };
 
-// What a writer says about an object; kept and given back as it is.
+// What a writer says about an object; stored and returned as it is.
 struct ObjectMeta {
   std::map<std::string, std::string> headers;  // content-type, cache-control…: lower case
   std::map<std::string, std::string> user;     // without "x-amz-meta-"
@@ -75,29 +74,29 @@ struct ObjectInfo {
   uint32_t parts = 0;  // 0: not made of parts
 };
 
-// Of a write: an ETag without quotes, or "*". All given ones must hold.
+// Conditions of a write: an ETag without quotes, or "*". All given ones must hold.
 struct WriteCondition {
-  std::optional<std::string> if_match;       // there, with that ETag; absent: kNoSuchKey
+  std::optional<std::string> if_match;       // exists, with that ETag; absent: kNoSuchKey
   std::optional<std::string> if_none_match;  // "*": absent
 };
 
-// Bytes on their way into the store; dropped, they leave nothing behind.
+// Bytes on their way into the store; if dropped, they leave nothing behind.
 class ObjectWriter {
  public:
   virtual ~ObjectWriter() = default;
   // After an error only the destructor may be called.
   virtual Status Write(std::string_view bytes) = 0;
   virtual uint64_t size() const = 0;
-  // Once, after the last Write: what was written. Reads the bytes anew if need be.
+  // Once, after the last Write: what was written. Reads the bytes again if needed.
   virtual Result<Digests> Finish() = 0;
 };
 
-// An object held open: its bytes stay readable whatever happens to its key.
+// An open object: its bytes stay readable whatever happens to its key.
 class ObjectReader {
  public:
   virtual ~ObjectReader() = default;
   virtual const ObjectInfo& info() const = 0;
-  // Where part `number` (from 1) lies: offset and size. kInvalidPart.
+  // Where part `number` (from 1) is: offset and size. kInvalidPart.
   virtual Result<std::pair<uint64_t, uint64_t>> Part(uint32_t number) const = 0;
   // Positions at `offset`; Next then gives the pieces of `length` bytes in order, none at
   // the end. kCorrupt: stored bytes are missing.
@@ -116,7 +115,7 @@ struct ListPage {
   std::vector<ObjectInfo> objects;
   std::vector<std::string> prefixes;
   bool truncated = false;
-  std::string last;  // to go on: ListQuery::after
+  std::string last;  // to continue: ListQuery::after
 };
 
 struct PartInfo {
@@ -141,14 +140,14 @@ struct NamedPart {
   std::string checksum = {};  // base64, as PartInfo has it; empty: not compared
 };
 
-// What the whole of an upload must come to, if the client knows.
+// What the complete upload must match, if the client knows.
 struct WholeObject {
   std::optional<uint64_t> size;
   std::optional<ObjectChecksum> checksum;
 };
 
-// Objects made of parts that are sent apart. An upload is done by one Complete: a second
-// one for the same upload gives the same answer while the object is there, else kNoSuchUpload.
+// Objects made of parts that are sent separately. An upload is finished by one Complete: a second
+// one for the same upload gives the same answer while the object exists, otherwise kNoSuchUpload.
 class MultipartUploads {
  public:
   virtual ~MultipartUploads() = default;
@@ -193,15 +192,15 @@ class ObjectStore {
                                  const WriteCondition& condition) = 0;
   virtual Result<std::unique_ptr<ObjectReader>> Open(std::string_view bucket,
                                                      std::string_view key) = 0;
-  // Without reading a byte. `meta` empty: the source's. `if_etag`: the source must have it
-  // (it was looked at before), else kPreconditionFailed.
+  // Without reading a byte. `meta` empty: the source's. `if_etag`: the source must have it (the
+  // caller saw it before), otherwise kPreconditionFailed.
   virtual Result<ObjectInfo> Copy(std::string_view from_bucket, std::string_view from_key,
                                   std::string_view if_etag, std::string_view bucket,
                                   std::string_view key, std::optional<ObjectMeta> meta,
                                   const WriteCondition& condition) = 0;
   virtual Status SetTags(std::string_view bucket, std::string_view key,
                          std::map<std::string, std::string> tags) = 0;
-  // In one step; keys that are not there are fine.
+  // In one step; missing keys are fine.
   virtual Status Delete(std::string_view bucket, const std::vector<std::string>& keys,
                         const WriteCondition& condition) = 0;
   virtual Result<ListPage> List(std::string_view bucket, const ListQuery& query) = 0;

@@ -1,5 +1,5 @@
 // What every ObjectStore promises, as a typed GoogleTest suite. A maker has
-// std::unique_ptr<ObjectStore> Open(), which gives the same objects when it is called again.
+// std::unique_ptr<ObjectStore> Open(), which returns the same objects when it is called again.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -215,7 +215,7 @@ TYPED_TEST_P(ObjectStoreConformance, PartsBecomeOneObject) {
   EXPECT_EQ(complete({{3, parts[1].etag}}).error().id, kInvalidPart);
   EXPECT_EQ(complete({}).error().id, kInvalidPart);
   EXPECT_EQ(complete({{7, parts[2].etag}, {9, parts[3].etag}}).error().id, kPartTooSmall);
-  // What the client says of a part, or of the whole, must hold before anything is made.
+  // What the client says about a part, or about the whole, must be true before anything is created.
   const auto wrong = [&](std::string of_part, const WholeObject& whole) {
     return again.Complete("bucket", "big", upload.id, {{1, parts[0].etag, of_part}}, {}, whole)
         .error().id;
@@ -234,7 +234,7 @@ TYPED_TEST_P(ObjectStoreConformance, PartsBecomeOneObject) {
   EXPECT_EQ(this->ReadRange(*reader, a.size() - 1, b.size() + 2), "a" + b + "t");
   EXPECT_EQ(reader->Part(3).value(), std::make_pair(a.size() + b.size(), c.size()));
   EXPECT_EQ(reader->Part(4).error().id, kInvalidPart);
-  // Again: the same answer, until the object is another.
+  // Again: the same answer, until the object is replaced.
   EXPECT_EQ(complete({{1, parts[0].etag}})->etag, made->etag);
   ASSERT_TRUE(this->Put("big", "small now"));
   EXPECT_EQ(complete({{1, parts[0].etag}}).error().id, kNoSuchUpload);

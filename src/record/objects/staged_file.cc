@@ -14,12 +14,12 @@
 namespace athanor {
 namespace {
 
-constexpr uint64_t kHashAhead = 1 << 20;   // bytes worth a task of their own
+constexpr uint64_t kHashAhead = 1 << 20;   // bytes worth a separate task
 constexpr size_t kHashPiece = 256 << 10;
-constexpr uint64_t kFlushAhead = 8 << 20;  // bytes worth a request of their own to the disk
+constexpr uint64_t kFlushAhead = 8 << 20;  // bytes worth a separate request to the disk
 
-// The folder, and with it those that begin alike: an id ends in any two of these letters, and a
-// sync of `data` for each of the thousand would make a new store's first objects slow.
+// The folder, and with it those with the same beginning: ids end in any two of these letters, and
+// syncing `data` for each of the thousand would make the first objects of a new store slow.
 Status MakeFolders(const std::string& data, const std::string& folder) {
   constexpr std::string_view kLetters = "0123456789abcdefghjkmnpqrstvwxyz";
   ATHANOR_CHECK_OK(MakeDirs(folder));
@@ -35,7 +35,8 @@ Status MakeFolders(const std::string& data, const std::string& folder) {
 
 }  // namespace
 
-// Digests of a file that still grows. Whoever calls CatchUp computes; nobody waits for bytes.
+// Digests of a file that is still growing. The caller of CatchUp computes them; nothing waits for
+// bytes.
 struct StagedFile::Hashing {
   UniqueFd fd;
   std::atomic<uint64_t> written{0};
@@ -66,7 +67,7 @@ struct StagedFile::Hashing {
     }
   }
 
-  // The disk begins while the digests are computed. Not a promise (Sync does): a failure
+  // The disk starts writing while the digests are computed. Not a guarantee (Sync is): a failure
   // shows there.
   void FlushAhead() {
     const uint64_t until = written;
@@ -124,7 +125,7 @@ Result<Digests> StagedFile::Finish() {
 Status StagedFile::Move() {
   const std::string target = ObjectFilePath(dir_, id_);
   const std::string from = dir_ + "/tmp/" + id_;
-  // Before the sync, so that one commit of the file system's journal holds both.
+  // Before the sync, so that one commit of the file system's journal has both.
   int moved = ::rename(from.c_str(), target.c_str());
   if (moved != 0 && errno == ENOENT) {
     ATHANOR_CHECK_OK(MakeFolders(dir_ + "/data", DirName(target)));
@@ -135,8 +136,9 @@ Status StagedFile::Move() {
   return Ok();
 }
 
-// The folder is not synced, which would cost the disk a second flush: with a new file's bytes its
-// name is kept, the old or the new one, and Open moves what still has the old.
+// The folder is not synced, which would cost a second flush of the disk: together with a new file's
+// bytes, its name is stored, the old or the new one, and Open moves files that still have the old
+// one.
 Status StagedFile::Sync() {
   if (::fdatasync(hashing_->fd.get()) != 0) return FailErrno("sync an object", errno);
   return Ok();

@@ -46,7 +46,7 @@ void PutId(std::string& out, JobId id) {
   out.append(reinterpret_cast<const char*>(id.value.bytes.data()), id.value.bytes.size());
 }
 
-// Reads one record; after anything that does not fit it says so and gives zeros.
+// Reads one record; after anything invalid it reports failure and returns zeros.
 class Taker {
  public:
   explicit Taker(std::string_view bytes) : rest_(bytes) {}
@@ -123,7 +123,7 @@ void PutMetric(std::string& out, uint32_t number, const RunMetric& metric) {
   PutNumber(out, metric.count);
 }
 
-// What the file must begin with to be of this boot and these series.
+// What the file must begin with to belong to this boot and these series.
 std::string HeaderFor(const std::string& series) {
   struct stat info {};
   if (::stat(series.c_str(), &info) != 0) return "";
@@ -199,7 +199,7 @@ bool KeptRecords::Take(std::string_view payload) {
     resumes[attempt] = from.Signed();
   }
   std::vector<RunMetric> metrics;
-  // Not as many as it says it has, until they have come.
+  // Do not allocate as many as it claims before they have been read.
   const uint64_t count = from.Number();
   if (from.good() && count <= payload.size()) metrics.reserve(count);
   for (uint64_t left = count; left > 0 && from.good(); --left) {
@@ -243,8 +243,8 @@ void KeptMetrics::BeginAnewLocked() {
   Write(header);
 }
 
-// All of it or nothing is kept from now on: a touch that is not written down would let old metrics
-// pass for new ones.
+// From now on, all or nothing is stored: a touch that is not written would let old metrics pass for
+// new ones.
 void KeptMetrics::Write(std::string_view records) {
   if (!file_) return;
   if (!WriteAll(file_.get(), records)) {
@@ -260,12 +260,12 @@ void KeptMetrics::Read(Reader& reader) {
   file_.reset(::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   const uint64_t good = file_ ? ReadRecords(reader) : 0;
   if (good == 0) return BeginAnewLocked();
-  // What lies behind was being written when the server ended.
+  // What follows was being written when the server ended.
   if (::ftruncate(file_.get(), static_cast<off_t>(good)) != 0) return BeginAnewLocked();
   length_ = good;
 }
 
-// Returns where what can be read ends; 0: there is nothing.
+// Returns the end of what can be read; 0: nothing.
 uint64_t KeptMetrics::ReadRecords(Reader& reader) {
   struct stat info {};
   if (::fstat(file_.get(), &info) != 0) return 0;

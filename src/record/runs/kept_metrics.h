@@ -1,14 +1,14 @@
-// KeptMetrics keeps what is known of runs' metrics without their points, so that a server that
-// starts knows it at once and need not read every series again. It is a copy: whatever is not sure
-// to fit the points is thrown away, and the file may be removed at any time while no server runs.
+// KeptMetrics stores what is known about the metrics of runs without their points, so that a server
+// that starts does not have to read every series again. It is a copy: what may not match the points
+// is discarded, and the file may be removed at any time while no server runs.
 //
-// The file only grows while a server runs: a run's metrics, or that they no longer hold (Touched,
-// which is written before the first new point is). Both survive kill -9. After a power cut nobody
-// knows which of the last writes were kept, so a file of another boot is not read; nor is one that
-// came with a copy of the home.
+// The file only grows while a server runs: a run's metrics, or that they are no longer valid
+// (Touched, which is written before the first new point). Both survive kill -9. After a power cut
+// it is unknown which of the last writes were stored, so a file of another boot is not read; nor is
+// one that came with a copy of the home.
 //
-// Threads: safe from any, once Read is over. After a write that failed the file is gone, and nothing
-// more is kept until the next start.
+// Threads: safe from any, once Read is over. After a failed write the file is removed, and nothing
+// more is stored until the next start.
 #pragma once
 
 #include <cstdint>
@@ -31,26 +31,27 @@ class KeptMetrics {
  public:
   using NameOf = std::function<const std::string&(uint32_t key)>;
 
-  // Gets what is in the file, in its order: of a run the last word counts.
+  // Gets the content of the file, in order: the last entry of a run counts.
   class Reader {
    public:
     virtual ~Reader() = default;
     virtual uint32_t KeyOf(std::string_view name) = 0;  // of a metric
-    // False: it was told of the run before, or has no use for it.
+    // False: it has the run already, or cannot use it.
     virtual bool Kept(JobId run, Resumes resumes, std::vector<RunMetric> metrics) = 0;
     virtual void Touched(JobId run) = 0;
   };
 
-  // `series` is the folder of the points that it is about.
+  // `series` is the folder with the points that it is about.
   KeptMetrics(std::string path, std::string series);
 
-  // Reads what fits, and begins the file anew if that is nothing. Call it first, once.
+  // Reads what matches, and starts a new file if nothing does. Call it first, once.
   void Read(Reader& reader);
-  // Whether most of what Read saw no longer counts; then begin anew, and keep all runs again.
+  // Whether most of what Read saw no longer counts; then start a new file, and store all runs
+  // again.
   bool IsBloated() const { return bloated_; }
   void BeginAnew();
 
-  // False: it is not kept.
+  // False: it is not stored.
   bool Keep(JobId run, const Resumes& resumes, const std::vector<RunMetric>& metrics,
             const NameOf& name_of);
   void Touched(JobId run);
@@ -69,11 +70,11 @@ class KeptMetrics {
   std::unordered_map<std::string, uint32_t> names_;  // numbers in the file
 };
 
-// The records of the file, one by one. Any bytes may come.
+// The records of the file, one by one. Any bytes are accepted.
 class KeptRecords {
  public:
   explicit KeptRecords(KeptMetrics::Reader& reader) : reader_(reader) {}
-  bool Take(std::string_view payload);  // false: it is none, and the reader was not told
+  bool Take(std::string_view payload);  // false: not a record; the reader was not called
   uint64_t waste() const { return waste_; }  // bytes of records that no longer count
   const std::unordered_map<std::string, uint32_t>& names() const { return names_; }
 

@@ -1,4 +1,4 @@
-// Any bytes as records of kept metrics: nothing breaks, and what is told is of known names.
+// Any bytes as records of kept metrics: nothing breaks, and only known names are reported.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -85,7 +85,7 @@ TEST(KeptMetrics, ComeBackAsTheyWere) {
   EXPECT_EQ(o.Read(kept).names, o.names);
 }
 
-// Planted bug: what lies behind a torn record is kept, and the next records are written behind it.
+// Planted bug: what follows a torn record is kept, and the next records are written after it.
 TEST(KeptMetrics, AreReadUpToATornOrDamagedRecordAndGoOnThere) {
   Opened o;
   std::unique_ptr<KeptMetrics> kept;

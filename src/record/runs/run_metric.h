@@ -1,4 +1,4 @@
-// What is known of a run's metric without its points.
+// What is known about a metric of a run without its points.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@ namespace athanor {
 struct RunMetric {
   uint32_t key = 0;  // a number for its name
   double last = 0;
-  int64_t step = 0;  // 0 also when there is none
+  int64_t step = 0;  // also 0 if there is none
   int64_t wall_ms = 0;
   double min = 0;  // of finite values; NaN: there is none
   double max = 0;

@@ -1,5 +1,5 @@
-// The nouns of tracking, as they are kept: experiments, runs, what is said about them in
-// keys and values, and models. A run that is a training job has the job's id. Plain values.
+// The nouns of tracking, as they are stored: experiments, runs, their keys and values, and models.
+// A run that is a training job has the job's id. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 namespace athanor {
 
 struct ExperimentRow {
-  int64_t id = 0;        // 0 is "Default", which is always there
+  int64_t id = 0;        // 0 is "Default", which always exists
   std::string name;      // unique, also among deleted ones
   std::string location;  // of its runs' artifacts
   bool deleted = false;
@@ -36,7 +36,7 @@ struct RunRow {
   std::string artifacts;  // URI
 };
 
-// Something said about an owner in a key and a value.
+// A key and a value of an owner.
 enum class LabelKind : uint8_t {
   kExperimentTag = 1,  // owner: the experiment's number
   kParam,              // of a run, by its id in hex
@@ -46,15 +46,15 @@ enum class LabelKind : uint8_t {
   kVersionTag,         // owner: VersionOwner
   kLoggedTag,          // owner: the logged model's id
   kLoggedParam,
-  kModelNote,          // of ours, not shown; owner: the model's name
-  kVersionNote,        // of ours, not shown; owner: VersionOwner
+  kModelNote,          // internal, not shown; owner: the model's name
+  kVersionNote,        // internal, not shown; owner: VersionOwner
 };
 
 struct Label {
   LabelKind kind = LabelKind::kTag;
   std::string owner;
   std::string key;
-  std::optional<std::string> value;  // none: it is taken away
+  std::optional<std::string> value;  // none: it is removed
 };
 
 // A data set that a run used; several runs may name the same one.
@@ -75,7 +75,7 @@ struct InputRow {
   std::string tags;    // JSON: [{"key":...,"value":...}]
 };
 
-// A logged model that a run took in or put out.
+// A logged model that a run used or produced.
 struct ModelLinkRow {
   JobId run;
   std::string model;
@@ -121,19 +121,19 @@ struct LoggedModelRow {
   int64_t updated_ms = 0;
 };
 
-// Changes that belong together: all are kept or none. In each list the last word on one
-// owner (and key) counts.
+// Changes that belong together: all are stored or none. In each list, the last entry for one owner
+// (and key) counts.
 struct RunBatch {
   std::vector<ExperimentRow> experiments;
   std::vector<RunRow> runs;
   std::vector<Label> labels;
-  std::vector<DatasetRow> datasets;  // one that is known stays as it is
+  std::vector<DatasetRow> datasets;  // one that exists stays as it is
   std::vector<InputRow> inputs;
   std::vector<ModelLinkRow> links;
   std::vector<ModelRow> models;
   std::vector<VersionRow> versions;
   std::vector<LoggedModelRow> logged;
-  // Removed with all that is said about them.
+  // Removed with all their keys and values.
   std::vector<JobId> runs_gone;
   std::vector<std::string> models_gone;
   std::vector<std::pair<std::string, int64_t>> versions_gone;

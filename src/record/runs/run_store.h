@@ -1,5 +1,5 @@
-// RunStore keeps experiments, runs and models in the database. What is asked of them is
-// answered from memory (track/run_book.h), which is read from here once, at the start.
+// RunStore keeps experiments, runs and models in the database. Queries are answered from memory
+// (track/run_book.h), which is loaded from here once, at the start.
 //
 // Threads: safe from any. A Commit is one transaction, durable when it returns.
 #pragma once
@@ -22,8 +22,8 @@ struct LabelView {
   std::string_view value;
 };
 
-// Gets experiments and runs one by one: experiments first, then runs by id, then what is said about
-// them by kind, owner and key. Views are good during the call.
+// Gets experiments and runs one by one: experiments first, then runs by id, then their keys and
+// values by kind, owner and key. Views are valid during the call.
 class RunVisitor {
  public:
   virtual ~RunVisitor() = default;
@@ -38,14 +38,14 @@ class RunStore {
  public:
   explicit RunStore(Database& database) : database_(database) {}
 
-  // All of them in order, or, on an error, none. kConflict: a name is taken.
+  // All of them in order or, after an error, none. kConflict: a name is taken.
   Status Commit(const std::vector<const RunBatch*>& batches);
   Status Commit(const RunBatch& batch) { return Commit(std::vector{&batch}); }
 
-  // Experiments and runs. There may be a million, so they are not gathered here.
+  // Experiments and runs. There may be a million, so they are not collected here.
   Status Visit(RunVisitor& visitor) const;
-  // Models, their versions, and what is said about them: of each list one entry per owner (and key),
-  // none taken away.
+  // Models, their versions, and their keys and values: in each list one entry per owner (and key),
+  // without removed ones.
   Result<RunBatch> LoadModels() const;
   // Profile and schema of data sets are large and rarely asked for: not part of Load.
   Result<DatasetRow> Dataset(int64_t experiment, const std::string& name,

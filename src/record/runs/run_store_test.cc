@@ -101,7 +101,7 @@ TEST(RunStore, RemovesARunWithAllThatIsSaidAboutIt) {
   EXPECT_EQ(all->versions.size(), 1u);
 }
 
-// Runs what was posted when it is told to.
+// Runs posted tasks on request.
 class QueueExecutor final : public Executor {
  public:
   void Post(Task task) override {

@@ -1,4 +1,4 @@
-// Everything a RunStore has, gathered: for tests, which keep little.
+// Everything in a RunStore, collected: for tests, which store little.
 #pragma once
 
 #include <utility>

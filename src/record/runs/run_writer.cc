@@ -14,7 +14,7 @@ namespace athanor {
 namespace {
 
 constexpr std::chrono::milliseconds kSoon{50};
-constexpr size_t kFew = 64;  // batches that nobody waits for, in one transaction
+constexpr size_t kFew = 64;  // batches without a waiter, in one transaction
 constexpr size_t kMany = 128;
 
 }  // namespace
@@ -38,7 +38,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   const std::function<void()> on_loss;
   const RowsOf rows_of;
   std::vector<Waiting> next;
-  std::deque<JobId> later;             // nobody waits for them; all before a Write go with it
+  std::deque<JobId> later;             // nothing waits for them; written with the next Write
   std::map<JobId, bool> whole;            // of each in `later`
   bool writing = false;
   bool soon = false;  // a timer will call Trickle
@@ -67,7 +67,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
     }
   }
 
-  // A few at a time: a long transaction would keep others who write to the store waiting.
+  // A few at a time: a long transaction would make other writers wait.
   void Trickle() {
     soon = false;
     if (!writing) TakeLater(std::clamp(later.size() / 20, kFew, kMany));
@@ -83,7 +83,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
     });
   }
 
-  // If one batch cannot be kept, the others must not suffer: each is then tried alone.
+  // If one batch cannot be stored, the others must not suffer: each is then tried alone.
   std::vector<Status> Commit(const std::vector<Waiting>& now) const {
     std::vector<const RunBatch*> batches;
     for (const auto& waiting : now) {
@@ -101,7 +101,7 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
       lost |= !outcomes[i].ok();
       if (now[i].done) now[i].done(outcomes[i]);
     }
-    // What waits is in memory but not in the store: it must not be forgotten by a reading.
+    // What waits is in memory but not in the store: a reload must not lose it.
     if (lost && next.empty() && later.empty()) {
       lost = false;
       if (on_loss) on_loss();

@@ -1,5 +1,5 @@
-// HeldFiles keeps the files that were just appended to open: the next points of a job often come
-// within milliseconds. Whoever syncs clears it.
+// HeldFiles keeps files open that were just appended to: the next points of a job often arrive
+// within milliseconds. Sync clears it.
 //
 // Threads: safe from any.
 #pragma once
@@ -15,7 +15,7 @@ namespace athanor {
 
 class HeldFiles {
  public:
-  // None, or the job's, which is then the caller's.
+  // None, or the job's descriptor, which then belongs to the caller.
   UniqueFd Take(JobId job) {
     const std::lock_guard lock(mutex_);
     for (auto& [owner, fd] : files_) {

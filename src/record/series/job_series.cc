@@ -5,7 +5,7 @@
 namespace athanor {
 namespace {
 
-// What containers add to what lies in them, roughly; a vector has room to grow.
+// What containers add to their content, roughly; a vector has room to grow.
 constexpr size_t kStateBytes = sizeof(JobSeries) + 200;
 constexpr size_t kSeriesBytes = sizeof(Series) + 200;
 constexpr size_t kChannelBytes = 80;

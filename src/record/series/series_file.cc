@@ -251,8 +251,8 @@ class Scanner {
     return good ? kFrameHead + payload.size() : 0;
   }
 
-  // Where to look after the invalid frame at `bad`: byte by byte, but first where
-  // its length leads, if that was spared. (A name may hold bytes that look like a frame.)
+  // Where to look after the invalid frame at `bad`: byte by byte, but first where its length
+  // points, in case that is undamaged. (A name may contain bytes that look like a frame.)
   Result<uint64_t> NextCandidate(uint64_t bad, uint64_t last_good) {
     if (bad != last_good) return bad + 1;
     ATHANOR_TRY(const std::string_view head, window_.At(bad, kFrameHead));
@@ -306,7 +306,7 @@ void AddBlockFrame(std::string& out, const SeriesBlock& block) {
   uint64_t step = 0;
   uint64_t wall = 0;
   for (const auto& item : block.items) {
-    // At a place of its own first: growing `out` byte by byte costs more than all the rest.
+    // Into a separate buffer first: growing `out` byte by byte costs more than all the rest.
     char bytes[kMostItem];
     char* at = PutVarint(bytes, item.seq - seq);
     seq = item.seq;

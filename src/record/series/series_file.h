@@ -1,8 +1,7 @@
-// The bytes of a series file, and nothing about where they lie: frames of
-// [u32 length][u32 crc32c of the payload][payload], little endian. A payload is
-// the file's header (format, job), the definition of a name, or a block of points
-// of one (attempt, rank, channel). Numbers are varints, in a block as differences
-// to the item before; values are the eight bytes of the double.
+// The bytes of a series file, independent of where the file is: frames of [u32 length][u32 crc32c
+// of the payload][payload], little endian. A payload is the file's header (format, job), the
+// definition of a name, or a block of points of one (attempt, rank, channel). Numbers are varints,
+// in a block as differences to the item before; values are the eight bytes of the double.
 #pragma once
 
 #include <cstdint>
@@ -26,14 +25,14 @@ struct SeriesBlock {
   uint32_t rank = 0;
   uint32_t channel = 0;
   struct Item {
-    uint64_t seq = 0;  // rises strictly within a block
+    uint64_t seq = 0;  // strictly increasing within a block
     uint32_t name = 0;
     std::optional<int64_t> step;
     int64_t wall_ns = 0;
     double value = 0;
   };
   std::vector<Item> items;  // 1 to kMaxBlockItems
-  uint64_t from = 0;        // where its frame lies in the file; set by ScanSeries
+  uint64_t from = 0;        // the position of its frame in the file; set by ScanSeries
   uint64_t to = 0;
 };
 
@@ -41,7 +40,7 @@ void AddHeaderFrame(std::string& out, JobId job);
 void AddNameFrame(std::string& out, uint32_t id, std::string_view name);
 void AddBlockFrame(std::string& out, const SeriesBlock& block);
 
-// Called in the order of the file; what is null is passed over.
+// Called in the order of the file; null ones are skipped.
 struct SeriesVisitor {
   std::function<void(JobId)> header;
   std::function<void(uint32_t id, std::string_view name)> name;
@@ -54,14 +53,14 @@ struct SeriesScan {
     uint64_t offset = 0;
     uint64_t bytes = 0;
   };
-  std::vector<Damage> damage;  // unreadable, with valid frames behind it
+  std::vector<Damage> damage;  // unreadable, with valid frames after it
 };
 
-// Reads [from, to) of the file in pieces, `from` being the start of a frame. A
-// frame whose checksum or form is wrong is stepped over and told, never visited.
-// Errors: only those of reading, and kInvalid for a format this program does not know.
+// Reads [from, to) of the file in pieces, `from` being the start of a frame. A frame with a wrong
+// checksum or form is skipped and reported, never visited. Errors: only those of reading, and
+// kInvalid for a format this program does not know.
 Result<SeriesScan> ScanSeries(int fd, uint64_t from, uint64_t to, const SeriesVisitor& visitor);
-// Frames in memory, up to the first that is not valid: how many bytes that are.
+// Frames in memory, up to the first that is not valid: returns how many bytes that is.
 Result<uint64_t> ReadFrames(std::string_view bytes, const SeriesVisitor& visitor);
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
-// Any bytes as a series file: the store opens it, reads it, appends to it and
-// after a restart finds all of that again, with nothing more to cut.
+// Any bytes as a series file: the store opens it, reads it and appends to it, and after a restart
+// it finds all of that again, with nothing more to cut.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

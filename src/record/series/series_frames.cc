@@ -12,7 +12,7 @@ void FrameMaker::Add(uint64_t seq, std::string_view name, std::optional<int64_t>
   if (block_.items.size() == kMaxBlockItems) EndBlock();
 }
 
-// Scripts log their metrics in the same order again and again.
+// Scripts log their metrics in the same order every time.
 uint32_t FrameMaker::NumberOf(std::string_view name) {
   if (!names_.empty()) {
     if (++last_ >= names_.size()) last_ = 0;

@@ -1,5 +1,5 @@
 // Many points on their way to a store: frames of series_file.h in which the sender numbers the
-// names as they come. They are whole in themselves: what is sent twice or in part means the same.
+// names in order of appearance. They are self-contained: sending them twice or in part is harmless.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ class FrameMaker {
  public:
   explicit FrameMaker(uint32_t channel) { block_.channel = channel; }
 
-  // `seq` rises strictly; the name has 1 to kMaxSeriesName bytes.
+  // `seq` is strictly increasing; the name has 1 to kMaxSeriesName bytes.
   void Add(uint64_t seq, std::string_view name, std::optional<int64_t> step, int64_t wall_ns,
            double value);
   uint64_t points() const { return points_; }
-  std::string Take();  // all that was added; then nothing more may be
+  std::string Take();  // everything that was added; nothing may be added after it
 
  private:
   uint32_t NumberOf(std::string_view name);
@@ -43,7 +43,7 @@ struct SentPoints {
   std::vector<std::string> names;  // by the sender's number; empty: it has none
   std::vector<SeriesBlock> blocks;  // every number in them has a name
 };
-// kInvalid: they are not whole frames of names and points.
+// kInvalid: they are not complete frames of names and points.
 Result<SentPoints> ReadSentPoints(std::string_view frames);
 
 }  // namespace athanor

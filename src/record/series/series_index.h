@@ -1,7 +1,6 @@
-// The index beside a series file: what the store would find by reading the file up to a
-// length, so that a job of a million points opens at once. It is a copy of what the file says
-// and is thrown away whenever it does not fit: it has the file's length at that time and a
-// checksum of the bytes before it.
+// The index next to a series file: what the store would find by reading the file up to a length, so
+// that a job with a million points opens at once. It is a copy, and is discarded if it does not
+// match: it has the length of the file at that time and a checksum of the bytes before it.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +19,12 @@
 namespace athanor {
 
 inline constexpr size_t kIndexTail = 4096;  // bytes of the file that are checked
-// At its start. It changes with what is kept in it, or with what that means.
+// At its start. It changes with the content of the index, or with its meaning.
 inline constexpr std::string_view kIndexMark = "ATHSIDX3";
 
 struct SeriesIndex {
   JobId job;
-  uint64_t length = 0;    // of the file, as far as this knows it
+  uint64_t length = 0;    // of the file, up to which this is valid
   uint32_t tail_crc = 0;  // crc32c of the last kIndexTail bytes before that, or of all
   uint32_t next_id = 0;
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> last_seq;  // attempt, rank, channel
@@ -40,7 +39,7 @@ struct SeriesIndex {
 };
 
 std::string EncodeIndex(const SeriesIndex& index);
-// None when the bytes are not whole, or of another format.
+// None if the bytes are not complete, or of another format.
 std::optional<SeriesIndex> DecodeIndex(std::string_view bytes);
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
-// Any bytes as the index of a series file: it is taken only when it is whole, and what is
-// decoded is encoded to the same bytes.
+// Any bytes as the index of a series file: it is accepted only if it is complete, and decoding and
+// encoding it gives the same bytes.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

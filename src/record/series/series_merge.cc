@@ -9,7 +9,7 @@
 namespace athanor {
 namespace {
 
-// Total but for points of one rank that carry the same time; those keep their order.
+// A total order, except for points of one rank that have the same time; those keep their order.
 auto OrderOf(const SeriesPoint& p) {
   return std::tie(p.step, p.wall_ns, p.attempt, p.rank);
 }
@@ -23,7 +23,7 @@ bool HasRankZero(const std::vector<SeriesPoint>& points) {
   return Any(points, [](const auto& p) { return p.rank == 0; });
 }
 
-// Leaves those that may count at all, before steps are looked at.
+// Leaves those that may count at all, before steps are considered.
 void KeepSpeakers(std::vector<SeriesPoint>& points) {
   if (Any(points, [](const auto& p) { return !p.guessed; })) {
     std::erase_if(points, [](const auto& p) { return p.guessed; });
@@ -33,7 +33,7 @@ void KeepSpeakers(std::vector<SeriesPoint>& points) {
   }
 }
 
-// Clients send 0 for "no step", too: where there is nothing else it is none.
+// Clients send 0 for "no step", too: if there is nothing else, it means none.
 void DropZeroSteps(std::vector<SeriesPoint>& points) {
   if (points.size() < 2 || Any(points, [](const auto& p) { return p.step.value_or(0) != 0; })) {
     return;
@@ -97,7 +97,7 @@ void DropReplaced(std::vector<SeriesPoint>& points) {
 
 }  // namespace
 
-// Points mostly come in order: looking first costs less than sorting.
+// Points mostly arrive in order: checking first costs less than sorting.
 void SortPoints(std::vector<SeriesPoint>& points) {
   const auto below = [](const auto& a, const auto& b) { return OrderOf(a) < OrderOf(b); };
   if (std::is_sorted(points.begin(), points.end(), below)) return;
@@ -164,7 +164,7 @@ void RunningSummary::Count(const SeriesPoint& point) {
 
 void RunningSummary::Heed(const Resumes& before, const Resumes& now) {
   if (!std::includes(now.begin(), now.end(), before.begin(), before.end())) s_.stale = s_.any;
-  // The last point has the greatest step; of which attempts those below it are is not known.
+  // The last point has the greatest step; it is unknown to which attempts those below it belong.
   for (const auto& [attempt, step] : now) {
     if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step) s_.stale = true;
   }
@@ -208,7 +208,7 @@ void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
     return;
   }
   if (LeftBehind(point, resumes)) {
-    // It does not count, but as its attempt's first step it may make others not count, either.
+    // It does not count, but as the first step of its attempt it may make others not count, either.
     s_.stale = true;
     return;
   }

@@ -1,12 +1,11 @@
 // Which points of one name count, given what all attempts and ranks sent. Pure.
 //
-// Guessed points count only where nothing else was sent. Rank 0 speaks for the job;
-// the other ranks only where it is silent. Several points none of which has a step
-// but 0 have no steps. When an attempt has points with steps, those of earlier attempts
-// at or beyond its first step are abandoned; so are those beyond the step it resumed
-// from, also of a name that it never logs. Of several points of one (attempt, rank,
-// step) the one with the newest time counts, of those the last to arrive. Points
-// without a step always count.
+// Guessed points count only if nothing else was sent. Rank 0 counts for the job; other ranks only
+// if rank 0 sent nothing. Several points that all have step 0 have no steps. If an attempt has
+// points with steps, those of earlier attempts at or beyond its first step are abandoned; so are
+// those beyond the step it resumed from, also for a name that it never logs. Of several points of
+// one (attempt, rank, step) the one with the newest time counts, of those the last to arrive.
+// Points without a step always count.
 #pragma once
 
 #include <cstdint>
@@ -23,15 +22,14 @@ namespace athanor {
 std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned,
                                      const Resumes& resumes = {});
 
-// The same, but each point that was sent counts, also several of one (attempt, rank, step).
+// The same, but every point that was sent counts, also several of one (attempt, rank, step).
 std::vector<SeriesPoint> KeepAllPoints(std::vector<SeriesPoint> arrived, const Resumes& resumes);
 
 // Puts points that are known to count in that order.
 void SortPoints(std::vector<SeriesPoint>& points);
 
-// The summary of MergePoints(all added so far), kept up point by point where that
-// is exact. A point that may replace or abandon others makes it `stale`: then it
-// must be made anew from all points.
+// The summary of MergePoints(all added so far), updated point by point where that is exact. A point
+// that may replace or abandon others makes it `stale`: it must then be made again from all points.
 class RunningSummary {
  public:
   // All it holds, for keeping it.
@@ -54,9 +52,9 @@ class RunningSummary {
   explicit RunningSummary(State state) : s_(std::move(state)) {}
   static RunningSummary Of(std::vector<SeriesPoint> arrived, const Resumes& resumes = {});
 
-  // `resumes` are those that it was made with, or was last told by Heed.
+  // `resumes` are those that it was made with, or those of the last Heed.
   void Add(const SeriesPoint& point, const Resumes& resumes = {});
-  // From now on `now` holds, where `before` did: stale if that may change what counts.
+  // From now on `now` is valid instead of `before`: stale if that may change what counts.
   void Heed(const Resumes& before, const Resumes& now);
   bool stale() const { return s_.stale; }
   const SeriesSummary& value() const { return s_.value; }  // without the name

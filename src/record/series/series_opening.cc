@@ -141,7 +141,7 @@ Status SeriesStore::Parts::Load(JobId job, JobSeries& state, int fd, uint64_t si
   return Ok();
 }
 
-// Fills an empty state from the index beside the file, if that fits; else leaves it empty.
+// Fills an empty state from the index next to the file, if that matches; otherwise leaves it empty.
 void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const {
   const auto bytes = ReadFile(IndexBeside(state.path), kMostIndexBytes);
   if (!bytes) return;
@@ -162,7 +162,7 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) cons
     Filler filler{made, job};
     UniqueFd fd;
     SeriesScan scan;
-    // What lies below a length that was once valid never changes.
+    // Bytes below a length that was once valid never change.
     lock.unlock();
     const Status read = [&]() -> Status {
       ATHANOR_TRY(fd, OpenToRead(made.path));
@@ -214,8 +214,8 @@ void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) cons
   }
 }
 
-// So that little is read when the job is opened again, and writing costs a fraction of what is
-// written anyhow.
+// So that little is read when the job is opened again, and writing it costs only a fraction of what
+// is written anyway.
 void SeriesStore::Parts::KeepIndexIfDue(JobId job) {
   const auto lease = jobs.Take(job);
   Lock lock(lease->mutex);
@@ -230,7 +230,7 @@ void SeriesStore::Parts::KeepIndexAtEnd(JobId job, JobSeries& state) const {
   if (state.length - state.indexed >= kWorthIndex) KeepIndex(job, state, lock);
 }
 
-// Outlines go first: an append does without them.
+// Outlines are dropped first: an append does not need them.
 void SeriesStore::Parts::Trim() {
   jobs.Trim([this](JobId job, JobSeries& state) {
     {

@@ -37,18 +37,18 @@ struct SeriesStore::Parts {
   std::map<JobId, Dirty> dirty;
   std::vector<JobId> closed;
 
-  // What is at or below `length`, or becomes known of the file: `lock` holds the state's mutex.
+  // Knowledge about the file up to `length`: `lock` holds the state's mutex.
   Status Open(JobId job, JobSeries& state) const;
   Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
   void TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const;
-  // Brings the outlines back if they were put away. Lets go of the lock while it reads.
+  // Loads the outlines again if they were dropped. Releases the lock while it reads.
   Status Outline(JobId job, JobSeries& state, Lock& lock) const;
-  // Lets go of the lock while it writes. An index that cannot be kept is none.
+  // Releases the lock while it writes. If an index cannot be stored, there is none.
   void KeepIndex(JobId job, JobSeries& state, Lock& lock) const;
   void KeepIndexIfDue(JobId job);   // it has grown much
   void KeepIndexAtEnd(JobId job, JobSeries& state) const;  // it is put away
   void Trim();
-  // What calls leave in memory is put away by the next Sync; if none comes, by them.
+  // What calls leave in memory is dropped by the next Sync; if there is none, by the calls.
   void TrimIfMuch() {
     if (jobs.weight() > 2 * held_bytes) Trim();
   }
@@ -62,14 +62,14 @@ struct SeriesStore::Parts {
   void MarkDirty(JobId job, const std::string& path, bool created);
 
   Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
-  Result<std::vector<SeriesChunk>> Chunks(JobId job, std::string_view name);  // none of a name unknown
+  Result<std::vector<SeriesChunk>> Chunks(JobId job, std::string_view name);  // none: unknown
   Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
                     std::vector<SeriesPoint>& points);
   Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
   Status Renew(JobSeries& state, uint64_t length, SummaryByName& made) const;
 
   void Report(JobId job, const std::string& path, std::string what, std::string why) const;
-  // Needs the state's mutex. Of a scan that was to reach `to`.
+  // Needs the state's mutex. For a scan that was meant to reach `to`.
   void ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const;
   void ReportShort(JobId job, JobSeries& state, const SeriesScan& scan, uint64_t to) const;
 };

@@ -57,8 +57,8 @@ bool IsPlain(const std::vector<SeriesChunk>& chunks) {
   return true;
 }
 
-// By attempt, the greatest step that counts: below the first step of every later attempt, and
-// not beyond where one resumed.
+// By attempt, the greatest step that counts: below the first step of every later attempt, and not
+// beyond the step at which one resumed.
 std::map<uint32_t, int64_t> HighestSteps(const std::vector<SeriesChunk>& chunks,
                                          const Resumes& resumes) {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
@@ -90,7 +90,7 @@ class Extremes {
     if (!min_ || point.value < min_->value) min_ = point;
     if (!max_ || point.value > max_->value) max_ = point;
   }
-  // Ends the part: what it found goes to `out`, in order.
+  // Ends the part: its results are added to `out`, in order.
   void Flush(std::vector<SeriesPoint>& out) {
     std::array<SeriesPoint, 3> found;
     auto end = found.begin();

@@ -1,7 +1,7 @@
-// What is known of the points of one name without reading them: chunks of up to kChunkPoints
-// that arrived one after the other, each with its extremes and where its blocks lie. A chart
-// of a million points is drawn from two thousand chunks; only where a chunk counts in part are
-// its points read. Pure.
+// What is known about the points of one name without reading them: chunks of up to kChunkPoints
+// that arrived one after the other, each with its extremes and the positions of its blocks. A chart
+// of a million points is drawn from two thousand chunks; points are read only if a chunk counts in
+// part. Pure.
 #pragma once
 
 #include <compare>
@@ -34,15 +34,15 @@ struct SeriesChunk {
   uint32_t rank = 0;
   uint32_t count = 0;
   bool guessed = false;
-  // Whether its points came in the order that a reader gets: those without a step first, by
-  // time, then by rising steps.
+  // Whether its points arrived in the order in which a reader gets them: those without a step
+  // first, by time, then by increasing steps.
   bool ordered = true;
   bool by_time = true;        // the same if none of them had a step
   bool only_zero = true;      // no step but 0, or none
   bool has_stepless = false;  // some have no step
-  bool has_extremes = false;  // there is a finite value
-  bool has_odd = false;       // there is NaN or an infinity
-  uint64_t from = 0;          // bytes of the file that hold all its points: whole blocks
+  bool has_extremes = false;  // it has a finite value
+  bool has_odd = false;       // it has NaN or an infinity
+  uint64_t from = 0;          // bytes of the file that contain all its points: complete blocks
   uint64_t to = 0;
   std::optional<int64_t> first_step;  // the least
   std::optional<int64_t> last_step;   // the greatest
@@ -57,19 +57,19 @@ struct SeriesChunk {
 
 class SeriesPyramid {
  public:
-  // In order of arrival; `from` and `to` are where its block lies.
+  // In order of arrival; `from` and `to` are the position of its block.
   void Add(const SeriesPoint& point, uint64_t from, uint64_t to);
   const std::vector<SeriesChunk>& chunks() const { return chunks_; }
   void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
 
  private:
-  // Of one kind: guesses, as long as there is nothing else. They never count again after that.
+  // Of one kind: guesses, as long as there is nothing else. After that they never count again.
   std::vector<SeriesChunk> chunks_;
 };
 
-// How a sample is made from chunks: some count whole, of some the points must be read.
+// How a sample is made from chunks: some count completely; for others the points must be read.
 struct SamplePlan {
-  // False: the order of arrival tells too little, all points must be read and merged.
+  // False: the order of arrival says too little, so all points must be read and merged.
   bool by_chunks = false;
   std::vector<SeriesChunk> whole;
   std::vector<SeriesChunk> partly;
@@ -81,18 +81,19 @@ struct SamplePlan {
 };
 SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
                       const Resumes& resumes);
-// Of points that were read for the plan: those that count and are asked for, as a reader gets them.
+// From the points that were read for the plan: those that count and are asked for, in a reader's
+// order.
 void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
                  std::vector<SeriesPoint>& points);
-// Leaves the chunks whose points may count at all: where rank 0 speaks, those of others may not.
+// Leaves the chunks whose points may count at all: if rank 0 sent points, those of others may not.
 void KeepSpeakers(std::vector<SeriesChunk>& chunks);
-// Whether their points, several and none at a step but 0, have no steps.
+// Whether their points, several and all at step 0, have no steps.
 bool HaveNoSteps(const std::vector<SeriesChunk>& chunks);
 
-// Of points in order: the lowest and the highest of each of `width` parts, the first and the
-// last of all, and the first of each part that is not finite. All of them when they are few.
+// From points in order: the lowest and the highest of each of `width` parts, the first and the last
+// of all, and the first of each part that is not finite. All of them if there are few.
 std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t width);
-// The same of chunks that count whole and of points that were read beside them.
+// The same from chunks that count completely and points that were read in addition.
 std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
                                     std::vector<SeriesPoint> read, size_t width);
 

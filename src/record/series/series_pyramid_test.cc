@@ -143,7 +143,7 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
       ASSERT_TRUE(sample) << sample.error().what;
       ASSERT_NO_FATAL_FAILURE(ExpectSampleOf(all, *sample, query)) << "seed " << TestSeed();
       if (HasFailure()) return;
-      // What is told at once is what Sample tells, which may read files for it.
+      // The immediate answer is the same as that of Sample, which may read files.
       if (const auto at_hand = store->SampleAtHand(job, "x", query, resumes)) {
         EXPECT_EQ(Bits(*at_hand), Bits(*sample)) << "seed " << TestSeed();
       }
@@ -275,7 +275,7 @@ TEST(SeriesIndex, AnIndexThatDoesNotFitIsThrownAway) {
     ASSERT_TRUE(ReplaceFile(IndexPath(dir.path(), job), bytes).ok());
     EXPECT_EQ(OpenSeries(dir.path())->Summaries(job).value().at(0).count, 120'000u);
   }
-  // A file that was written anew, longer than the index knows.
+  // A file that was written again, longer than the index knows.
   {
     auto store = OpenSeries(dir.path());
     ASSERT_TRUE(store->Append(other, Many(7, 130'000)));
@@ -284,7 +284,7 @@ TEST(SeriesIndex, AnIndexThatDoesNotFitIsThrownAway) {
   ASSERT_TRUE(ReplaceFile(IndexPath(dir.path(), other), right).ok());
   EXPECT_EQ(OpenSeries(dir.path())->Summaries(other).value().at(0).count, 130'000u);
   ASSERT_FALSE(DecodeIndex(right + "x"));
-  // One of before guesses and points at step 0 were told apart.
+  // An index from before guesses and points at step 0 were distinguished.
   std::string old = right;
   old.replace(0, kIndexMark.size(), "ATHSIDX1");
   ASSERT_FALSE(DecodeIndex(old));

@@ -80,8 +80,8 @@ tl::unexpected<Error> NoSuchName(JobId job, const JobSeries& state, std::string_
 
 }  // namespace
 
-// Reads the points of `wanted` up to `length`, without the state's mutex: what is
-// below a length that was once valid never changes.
+// Reads the points of `wanted` up to `length`, without the state's mutex: bytes below a length that
+// was once valid never change.
 Status SeriesStore::Parts::Collect(JobId job, JobSeries& state, uint64_t length,
                                    PointsByName& wanted) const {
   ATHANOR_TRY(const UniqueFd fd, OpenToRead(FindSeries(dir, job)));
@@ -131,8 +131,8 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
   return summaries;
 }
 
-// Puts summaries that were made of the first `length` bytes into the state, after
-// adding what was appended meanwhile. Needs the state's mutex.
+// Puts summaries that were made from the first `length` bytes into the state, after adding what was
+// appended meanwhile. Needs the state's mutex.
 Status SeriesStore::Parts::Renew(JobSeries& state, uint64_t length, SummaryByName& made) const {
   if (!state.open || state.length < length) return Ok();
   if (state.length > length) {

@@ -54,7 +54,7 @@ class Naming {
  public:
   explicit Naming(const JobSeries& state) : state_(state) {}
 
-  // nullopt: the run has as many names as it may; the name is noted.
+  // nullopt: the run has the maximum number of names; the name is recorded.
   std::optional<uint32_t> IdOf(std::string_view name) {
     const auto at = state_.by_name.find(name);
     if (at != state_.by_name.end()) return state_.series[at->second].id;
@@ -69,7 +69,7 @@ class Naming {
   }
   const NewNames& defined() const { return defined_; }
 
-  // What to tell of the names that got no id.
+  // What to report about the names that got no id.
   Status Refused() const {
     if (refused_.empty()) return Ok();
     const std::string first = Printable(refused_.begin()->substr(0, 200));
@@ -129,7 +129,7 @@ void SeriesStore::Parts::MarkDirty(JobId job, const std::string& path, bool crea
   entry.created |= created;
 }
 
-// Writes the blocks as frames, and only then takes them into the state.
+// Writes the blocks as frames, and only then adds them to the state.
 Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& defined,
                                  std::vector<SeriesBlock>& blocks) {
   if (blocks.empty()) return Ok();
@@ -144,7 +144,7 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
   }
   UniqueFd file = held.Take(job);
   if (auto wrote = AppendAt(file, state.path, state.length, bytes); !wrote.ok()) {
-    // Somebody changed the file behind us: what is there now counts.
+    // Something else changed the file: what is there now counts.
     const auto code = wrote.error().code;
     if (code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound) state.Forget();
     return wrote;
@@ -247,7 +247,7 @@ Status SeriesStore::Sync() {
     parts_->MarkDirty(job, entry.path, entry.created);
     if (first_error.ok()) first_error = std::move(status);
   };
-  // All files first: what a folder has to write is mostly written with them.
+  // All files first: what a folder must write is mostly written with them.
   std::map<std::string, std::vector<JobId>> folders;
   for (const auto& [job, entry] : dirty) {
     if (auto synced = SyncFileData(entry.path); !synced.ok()) {

@@ -18,14 +18,14 @@ constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRoom = 4096;  // so many points more before they are put in order again
 
-// Doubles as numbers that compare as they do; the zeros are one.
+// Doubles as integers that compare like them; both zeros are the same.
 uint64_t Ordered(double value) {
   const auto bits = std::bit_cast<uint64_t>(value == 0 ? 0.0 : value);
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
 }
 
 // By attempt, the greatest step that is not abandoned: below the first step of every later attempt,
-// and not beyond where one resumed.
+// and not beyond the step at which one resumed.
 std::map<uint32_t, std::optional<int64_t>> HighestWalked(const std::vector<SeriesChunk>& chunks,
                                                         const Resumes& resumes) {
   std::map<uint32_t, int64_t> first;
@@ -122,7 +122,7 @@ WalkPlace SeriesWalk::PlaceOf(const SeriesPoint& point, uint64_t arrival) const 
           nan ? 0 : Ordered(point.value)};
 }
 
-// All that is not behind this was given, once `last` was.
+// Everything that is not after this was returned, once `last` was.
 WalkPlace SeriesWalk::EndOf(const Entry& last) const {
   if (!last.place.stepped) return last.place;
   return {true, last.place.first, kHigh, kLast, kLast};
@@ -145,7 +145,7 @@ bool SeriesWalk::Takes(SeriesPoint& point) const {
   return with_abandoned_ || !point.abandoned;
 }
 
-// Puts them in order and leaves each once; by step, of those that replace each other the last.
+// Sorts them and removes duplicates; by step, keeps the last of those that replace each other.
 void SeriesWalk::Tidy(Entries& entries) const {
   const auto below = [](const Entry& a, const Entry& b) { return a.place < b.place; };
   if (!std::is_sorted(entries.begin(), entries.end(), below)) {
@@ -176,8 +176,8 @@ void SeriesWalk::Tidy(Entries& entries) const {
   entries.erase(kept, entries.end());
 }
 
-// Leaves the first `most` of a tidy list, and those at the same step as the last of them. Nothing
-// behind what it returns is needed then.
+// Keeps the first `most` of a tidy list, and those at the same step as the last of them. Nothing
+// after what it returns is needed then.
 std::optional<WalkPlace> SeriesWalk::Cut(Entries& entries, size_t most) const {
   if (entries.size() < most) return std::nullopt;
   const WalkPlace end = EndOf(entries[most - 1]);

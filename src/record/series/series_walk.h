@@ -1,10 +1,10 @@
-// A SeriesWalk gives the points of one name that count, in order and some at a time: what it holds
+// A SeriesWalk gives the points of one name that count, in order and some at a time: its memory
 // does not grow with the series. It knows from the outline (series_pyramid.h) where the next points
-// can be and reads only there; where the order of arrival tells little it reads more often, never
-// more at once.
+// can be and reads only there. If the order of arrival says little, it reads more often, never more
+// at once.
 //
-// It walks over what was there when it was made: points that come later are not among them. A walk
-// from the place where another ended goes on behind it.
+// It covers what was there when it was made, not points that arrive later. A walk from the position
+// where another ended continues after it.
 //
 // Threads: one at a time.
 #pragma once
@@ -29,7 +29,7 @@ enum class WalkOrder {
   kByTime,  // as SeriesStore::History, but by time, step and value (NaN last), the same once
 };
 
-// A place in such an order. Any two can be compared; what the numbers are is the walk's affair.
+// A position in such an order. Any two can be compared; only the walk knows what the numbers mean.
 struct WalkPlace {
   bool stepped = false;
   int64_t first = 0;
@@ -44,23 +44,23 @@ struct WalkPlace {
 
 class SeriesWalk {
  public:
-  // Of the points of the name in some bytes of the file; `arrival` tells two of them apart, and
-  // rises from one to the next.
+  // For the points of the name in some bytes of the file; `arrival` identifies them, and increases
+  // from one to the next.
   using Visit = std::function<void(const SeriesPoint& point, uint64_t arrival)>;
   using Reader = std::function<Status(uint64_t from, uint64_t to, const Visit& visit)>;
   using OpenReader = std::function<Result<Reader>()>;  // called once for each Next
 
-  // Of `chunks`, in order of arrival. Points that are abandoned are given only if asked for.
+  // For `chunks`, in order of arrival. Abandoned points are returned only if asked for.
   SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order, bool with_abandoned,
              const Resumes& resumes, OpenReader open);
 
-  // The next ones: `most`, fewer only at the end. By step there may be some more, since those of
-  // one step are given together.
+  // The next ones: `most`, fewer only at the end. By step there may be a few more, because those of
+  // one step are returned together.
   Result<std::vector<SeriesPoint>> Next(size_t most);
-  // Whether Next would give any.
+  // Whether Next would return any.
   Result<bool> More() const;
 
-  // Behind the last point given; none at the beginning.
+  // After the last point returned; none at the beginning.
   const std::optional<WalkPlace>& place() const { return after_; }
   void GoOnFrom(const WalkPlace& place) { after_ = place; }
 
@@ -97,7 +97,7 @@ class SeriesWalk {
   bool guessed_ = false;       // what all of them are
   bool only_rank_zero_ = false;
   bool stepless_ = false;      // step 0 is none
-  // By attempt, the greatest step that counts; nullopt: none does.
+  // By attempt, the greatest step that counts; nullopt: none.
   std::map<uint32_t, std::optional<int64_t>> highest_;
   std::vector<Extent> extents_;  // by `least`
   size_t passed_ = 0;            // of them, at the front

@@ -1,6 +1,6 @@
 // StudyStore keeps tuning jobs: for each a row that lists show, what was asked for as it came, and
-// a journal of what happened, one JSON object a line, numbered from 1 without a gap. What the lines
-// mean is `study`'s: a study is the fold of its journal.
+// a journal of what happened, one JSON object per line, numbered from 1 without a gap. `study`
+// knows what the lines mean: a study is computed from its journal.
 //
 // Threads: safe from any. Every change is one transaction, durable when it returns.
 #pragma once
@@ -24,7 +24,7 @@ using StudyId = Id<struct StudyTag>;
 struct StudyRow {
   StudyId id;
   std::string key;   // idempotency key; unique
-  std::string name;  // not unique: the newest of a name is meant
+  std::string name;  // not unique: the newest of that name is meant
   std::string user;
   std::string state;
   bool live = true;
@@ -40,8 +40,8 @@ class StudyStore {
 
   // With the first lines of its journal. kConflict: the key is taken.
   Status Create(const StudyRow& row, const std::vector<std::string>& lines);
-  // Lines after the `after`-th, and the row's state as it then is. kConflict when the journal has
-  // another length: nothing is kept, so that two writers never mix.
+  // Lines after the `after`-th, and the new state of the row. kConflict if the journal has another
+  // length: nothing is stored, so that two writers never mix.
   Status Append(StudyId id, uint64_t after, const std::vector<std::string>& lines,
                 std::string_view state, bool live, WallTime now);
   Status Remove(StudyId id);  // with its journal; fine if there is none

@@ -32,7 +32,7 @@ class Marks {
   Status AddBundle(const std::string& bundle, const std::string& what) {
     if (bundle.empty() || !names_.insert(bundle).second) return Ok();
     auto fd = blobs_.Read(bundle);
-    // Gone already: it names nothing that could be laid out again.
+    // Gone already: it names nothing that could be restored.
     if (!fd && fd.error().code == ErrorCode::kNotFound) return Ok();
     if (!fd) return tl::unexpected(fd.error());
     ATHANOR_TRY(const auto text, ReadAll(fd->get(), kManifestTextLimit));

@@ -1,6 +1,6 @@
-// Removes blobs that no job refers to any more: mark and sweep, while the server works.
-// What may be named soon is told by its time: a blob that was written, or found to be there
-// by someone who is about to name it (BlobStore::Use), since `unused_since` is kept.
+// Removes blobs that no job refers to any more: mark and sweep, while the server runs. A blob that
+// may be named soon is recognised by its time: it is kept if it was written, or found by a caller
+// that is about to name it (BlobStore::Use), since `unused_since`.
 //
 // Threads: any. One sweep or backup at a time (kConflict).
 #pragma once
@@ -18,8 +18,8 @@
 namespace athanor {
 
 struct SweepOptions {
-  // At most an hour ago is not safe; nor is later than the birth of the oldest live job,
-  // whose agent may hold outputs that the server has not heard of.
+  // Less than an hour ago is not safe; nor is later than the creation of the oldest live job, whose
+  // agent may hold outputs that the server does not know yet.
   WallTime unused_since;
   bool dry_run = false;  // only counts
 };
@@ -30,9 +30,9 @@ struct Swept {
   uint64_t kept = 0;   // in use, or used since
 };
 
-// `live` are the records in memory, taken on the control thread before this is called:
-// they may be ahead of the store. kCorrupt: a record or a source's listing cannot be read,
-// so that what it needs is not known; nothing was removed.
+// `live` are the records in memory, taken on the control thread before this is called: they may be
+// newer than the store. kCorrupt: a record or the manifest of a source cannot be read, so what it
+// needs is unknown; nothing was removed.
 Result<Swept> SweepBlobs(const StoreLayout& layout, const BlobStore& blobs, const JobStore& jobs,
                          const std::vector<JobRecord>& live, const SweepOptions& options);
 

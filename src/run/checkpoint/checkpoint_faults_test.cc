@@ -64,7 +64,7 @@ int64_t StepOf(const std::string& bytes) {
   return std::strtoll(bytes.c_str() + 5, nullptr, 10);
 }
 
-// Each file whole, and model and optimizer of the same step; that step.
+// Each file is complete, and model and optimizer are of the same step; returns that step.
 int64_t ExpectWhole(const std::map<std::string, std::string>& files) {
   EXPECT_EQ(files.count("model.pt"), 1u);
   EXPECT_EQ(files.count("optimizer.pt"), 1u);
@@ -77,9 +77,9 @@ int64_t ExpectWhole(const std::map<std::string, std::string>& files) {
   return StepOf(files.at("model.pt"));
 }
 
-// Planted bugs: nobody is asked who has a file open; the stamp is not compared after
-// reading; FinalSync(false) takes files as they lie; a state need not be of one moment; what is
-// seen after the script's death counts; a script that is dying, its files closed, counts as running.
+// Planted bugs: open files are not checked; the stamp is not compared after reading;
+// FinalSync(false) takes files as they are; a state need not be of one moment; what is seen after
+// the script's death counts; a script that is dying, its files closed, counts as running.
 TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
   const uint64_t seed = TestSeed();
   Dice dice(seed);

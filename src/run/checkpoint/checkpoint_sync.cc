@@ -23,14 +23,14 @@ namespace {
 
 constexpr Millis kFirstRetry{5'000};
 constexpr Millis kLastRetry{60'000};
-// Looks take at most this part of the time, however many files there are. A wait for a processor
-// is not counted: next to a training that uses them all, every look would be a long one.
+// Scans take at most this part of the time, however many files there are. Waiting for a processor
+// does not count: next to a training that uses all of them, every scan would be long.
 constexpr int kLookShare = 100;
 constexpr Millis kLongestWait{10'000};
 
 enum class How { kRunning, kClean, kKilled };
 
-// A whole state on its way into the store.
+// A complete state on its way into the store.
 struct Pending {
   Snapshot files;
   CheckpointInfo info;  // step, held_ms, save_ms; the rest at the commit
@@ -87,14 +87,14 @@ class CheckpointSync::Work {
   CheckpointStore store_;
   const bool shared_;
 
-  // Of whoever looks: the thread, or the owner while there is none.
+  // Of the thread that scans: its own, or the owner's while there is none.
   RestWatch watch_;
   std::optional<Pending> pending_;
   Snapshot committed_;
   std::vector<CheckpointFile> committed_files_;
   std::map<std::string, KeptFile> kept_;  // by name
   bool leftovers_ = true;  // parts may be stored that neither a checkpoint nor kept_ names
-  // As the script was given them; kept_ also has what was stored for a commit that never came.
+  // As the script was given them; kept_ also has what was stored for a commit that never happened.
   std::map<std::string, FileStamp> restored_;
   std::optional<CheckpointInfo> before_;  // newest of any attempt
   std::set<std::string> told_;            // troubles and left-out names that were logged
@@ -118,8 +118,8 @@ class CheckpointSync::Work {
   std::thread thread_;
 };
 
-// What lies there and equals the newest checkpoint was just restored, or was kept before
-// the agent died: it is not read again.
+// Files that equal the newest checkpoint were just restored, or were stored before the agent died:
+// they are not read again.
 Status CheckpointSync::Work::Begin() {
   ATHANOR_CHECK_OK(store_.Fence(options_.attempt));
   ATHANOR_TRY(auto found, store_.Newest());
@@ -204,7 +204,7 @@ void CheckpointSync::Work::Choose(How how, const FolderScan& scan) {
     for (const auto& [name, file] : scan.files) {
       keys.emplace_back(file.stamp.device, file.stamp.inode);
     }
-    // A child that was left behind may still write: then nothing is sure but what was seen.
+    // A child that was left behind may still write: then only what was seen is certain.
     if (keys.empty() || Writers()(std::move(keys)).empty()) {
       pending_.reset();
       if (scan.files != committed_) SetPending(scan.files);
@@ -218,13 +218,14 @@ void CheckpointSync::Work::Choose(How how, const FolderScan& scan) {
     const auto after = [&](const auto& entry) {
       return entry.second.stamp.ctime_ns / 1'000'000 > told->at.ms;
     };
-    // A state that was seen whole later than that is the better one.
+    // A state that was seen complete later than that is the better one.
     if (pending_ && std::any_of(pending_->files.begin(), pending_->files.end(), after)) return;
     SetPending(std::move(*state));
     return;
   }
   auto whole = watch_.WholeState(now, told_at, committed_, Writers());
-  // Who died in the middle of a file has closed it too: what was seen since is nothing sure.
+  // A process that died in the middle of a file has closed it, too: what was seen since is not
+  // certain.
   if (!whole || (options_.running && !options_.running())) return;
   if (SameButJournals(*whole, committed_)) {
     pending_.reset();
@@ -286,14 +287,14 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   TellLeftOut(*scan);
   ForgetGone(*scan);
   if (how == How::kRunning) TellRestless();
-  // An empty folder is a script that cleans up or starts over, nothing to go back to.
+  // An empty folder means a script that cleans up or starts over; there is nothing to go back to.
   if (!pending_ || pending_->files.empty()) return std::nullopt;
   if (how == How::kRunning && clock_.Monotonic() < retry_at_) return std::nullopt;
   return KeepPending();
 }
 
 // A script that saves often removes files that are half stored. Their parts would stay until the
-// next attempt, however many there are.
+// next attempt, and there may be many.
 void CheckpointSync::Work::ForgetGone(const FolderScan& scan) {
   for (auto kept = kept_.begin(); kept != kept_.end();) {
     const auto& name = kept->first;
@@ -317,7 +318,7 @@ void CheckpointSync::Work::DropLeftovers() {
   if (!dropped) (void)Trouble(dropped.error());
 }
 
-// Nothing more will be committed; also of an agent that was killed nothing is left then.
+// Nothing more will be committed; then nothing is left of a killed agent either.
 void CheckpointSync::Work::EndStoring() {
   if (fenced_) return;
   kept_.clear();
@@ -374,7 +375,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
   if (yielder_) yielder_->Begin();
   if (auto kept = KeepFiles(); !kept.ok()) {
     if (kept.error().code == ErrorCode::kCancelled) return std::nullopt;
-    // Changed or removed under our hands: that state is gone.
+    // Changed or removed while we read it: that state is gone.
     if (kept.error().code == ErrorCode::kConflict) {
       pending_.reset();
       leftovers_ = true;  // of the file that changed
@@ -384,7 +385,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
     return Trouble(std::move(kept).error());
   }
   CheckpointManifest manifest = ManifestOfPending();
-  if (manifest.files == committed_files_) {  // touched, or written anew with the same bytes
+  if (manifest.files == committed_files_) {  // touched, or written again with the same bytes
     committed_ = std::move(pending_->files);
     pending_.reset();
     return std::nullopt;
@@ -413,7 +414,7 @@ void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo
   committed_files_ = std::move(manifest.files);
   pending_.reset();
   retry_after_ = kFirstRetry;
-  // Parts of what is not in the newest checkpoint may be removed from now on.
+  // Parts that are not in the newest checkpoint may be removed from now on.
   for (auto kept = kept_.begin(); kept != kept_.end();) {
     if (committed_.count(kept->first) > 0) {
       ++kept;

@@ -1,10 +1,9 @@
-// CheckpointSync keeps the script's checkpoint directory in the job's store while the
-// script runs. It looks on a timer, by a thread of its own that makes way for training.
-// When every file has come to rest (same stamp over two looks, nobody has it open for
-// writing) and something changed, it stores what changed and commits a manifest. A
-// half-written file never enters one. Which files make up one save it cannot know: a script
-// that rests between them for longer than a look should save through athanor.checkpoint,
-// which tells (NoteSave).
+// CheckpointSync keeps the script's checkpoint directory in the job's store while the script runs.
+// It scans on a timer, on its own thread that gives way to training. When every file is at rest
+// (same stamp in two scans, not open for writing) and something changed, it stores what changed and
+// commits a manifest. A half-written file never gets into one. It cannot know which files make up
+// one save: a script that pauses between them for longer than a scan should save through
+// athanor.checkpoint, which reports it (NoteSave).
 //
 //   CheckpointSyncOptions options;
 //   options.dir = ...; options.manifest_dir = job_dir + "/manifests";
@@ -47,25 +46,25 @@ struct CheckpointSyncOptions {
   uint32_t attempt = 1;  // number
 
   std::function<std::vector<int>()> pids;  // of the job; those that may write
-  std::function<bool()> running;  // nobody of the script has ended or is ending; null: so it is
+  std::function<bool()> running;  // none of its processes is ending; null: true
   std::optional<int64_t> start_step;  // of what was restored from another job's store
   std::function<std::optional<int64_t>()> last_step;  // of any metric
   std::function<int64_t()> held_ms;                   // of the attempt, now
   CheckpointStore::ValueOf value_of;                  // of spec.best_metric
   std::function<void(const CheckpointInfo&)> committed;
-  std::function<void(const std::string&)> log;  // for a person; each trouble once
-  // Files are written so often that for `restless_after` no checkpoint could be kept, though
-  // nobody is in the middle of one long write; once, with the name of one of them.
+  std::function<void(const std::string&)> log;  // for a person; each problem once
+  // Files are written so often that for `restless_after` no checkpoint could be stored, although
+  // there is no single long write; once, with the name of one of them.
   std::function<void(const std::string& name, Millis lasted)> restless;
 
   Millis look_every{500};
-  Millis settle{300};      // between two looks that find a file the same
+  Millis settle{300};      // between two scans that find a file unchanged
   Millis restless_after{120'000};
-  Millis patience{600'000};  // a file that does not come to rest for so long is left out
+  Millis patience{600'000};  // a file that is not at rest for so long is left out
   uint64_t part_bytes = kPartBytes;
 };
 
-// The SDK's word that a save has ended, whole.
+// The SDK reports that a save has ended and is complete.
 struct SaveNote {
   std::optional<int64_t> step;
   int64_t save_ms = 0;
@@ -74,8 +73,8 @@ struct SaveNote {
 
 class CheckpointSync {
  public:
-  // Fences off earlier attempts and takes what lies in `dir` and equals the newest
-  // checkpoint as kept. kConflict: a later attempt has taken over.
+  // Fences off earlier attempts, and treats files in `dir` that equal the newest checkpoint as
+  // stored. kConflict: a later attempt has taken over.
   static Result<std::unique_ptr<CheckpointSync>> Open(CheckpointSyncOptions options,
                                                       const Clock& clock);
   ~CheckpointSync();  // Stop()
@@ -87,14 +86,14 @@ class CheckpointSync {
 
   void NoteSave(const SaveNote& note);
 
-  // Stops, then keeps at once what may be kept, on the caller's thread and at full speed.
-  // `clean`: the script ended by itself with status 0, or after a notice: all files as they
-  // are now. Not clean (SIGKILL, a crash that may have cut a write short): only the last
-  // state that was seen whole and is still there, or that NoteSave told of. The checkpoint
-  // committed by this call, if one was.
+  // Stops, then stores at once what may be stored, on the caller's thread and at full speed.
+  // `clean`: the script ended by itself with status 0, or after a notice: all files as they are
+  // now. Not clean (SIGKILL, a crash that may have cut a write short): only the last state that was
+  // seen complete and still exists, or that NoteSave reported. Returns the checkpoint committed by
+  // this call, if any.
   Result<std::optional<CheckpointInfo>> FinalSync(bool clean);
 
-  // One look, as the thread does; for tests and for those who bring their own timer.
+  // One scan, as the thread does; for tests and for callers with their own timer.
   Result<std::optional<CheckpointInfo>> Look();
 
   // Newest change of a file in the directory since Open: by the file system, and when seen.
@@ -103,7 +102,7 @@ class CheckpointSync {
     Millis monotonic{0};
   };
   std::optional<LastWrite> last_write() const;
-  int64_t save_cost_ms() const;  // moving measure; 0: nothing measured yet
+  int64_t save_cost_ms() const;  // moving median; 0: nothing measured yet
   std::optional<CheckpointInfo> newest() const;  // committed by this attempt
 
  private:

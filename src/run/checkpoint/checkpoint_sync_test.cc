@@ -97,8 +97,8 @@ TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
   EXPECT_TRUE(on.log.empty());
 }
 
-// A script that writes model.pt anew twice a second never leaves it alone. Planted bug: without
-// TellRestless nobody ever hears that there are no checkpoints.
+// A script that writes model.pt again twice per second never leaves it alone. Planted bug: without
+// TellRestless, no one learns that there are no checkpoints.
 TEST(CheckpointSync, SaysThatAFileNeverComesToRest) {
   Syncing on;
   std::vector<std::string> told;
@@ -176,7 +176,7 @@ TEST(CheckpointSync, TheSameBytesWrittenAnewAreNoNewCheckpoint) {
   EXPECT_EQ(on.Look(), "");
 }
 
-// Planted bug: nobody is asked who has a file open.
+// Planted bug: open files are not checked.
 TEST(CheckpointSync, AFileThatAProcessHasOpenForWritingIsNotTaken) {
   Syncing on;
   on.Open();
@@ -213,7 +213,7 @@ TEST(CheckpointSync, WhatIsSeenAfterTheScriptsDeathIsNothingSure) {
   EXPECT_EQ(on.Final(false), "");
 }
 
-// Planted bug: FinalSync(false) takes what lies there.
+// Planted bug: FinalSync(false) takes the files as they are.
 TEST(CheckpointSync, AfterAKillAHalfWrittenFileNeverEnters) {
   Syncing on;
   on.Open();
@@ -238,7 +238,7 @@ TEST(CheckpointSync, AfterAKillTheLastStateSeenWholeIsKept) {
   Put(on.File("a.pt"), "one");
   on.Look();
   EXPECT_EQ(on.Look(), "1-1");
-  // Seen whole, but there is no room for it just then.
+  // Seen complete, but there is no room for it at that moment.
   Put(on.File("b.pt"), "two");
   on.Look();
   ASSERT_EQ(::rename((on.dir / "parts/tmp").c_str(), (on.dir / "parts/gone").c_str()), 0);

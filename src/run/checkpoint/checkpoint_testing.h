@@ -1,5 +1,5 @@
-// For tests only: a real process that writes to a checkpoint directory and does what it
-// is told, a step at a time; and files as a script would leave them.
+// For tests only: a real process that writes to a checkpoint directory on command, one step at a
+// time; and files as a script would leave them.
 #pragma once
 
 #include <fcntl.h>

@@ -74,7 +74,7 @@ Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const 
   if (!fd) {
     if (fd.error().code == ErrorCode::kNotFound || fd.error().code == ErrorCode::kDenied) {
       struct stat info {};
-      // Replaced by a link, or removed: another file. A file that may not be read is trouble.
+      // Replaced by a link, or removed: another file. A file that we may not read is an error.
       if (::fstatat(dir_fd, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
           !S_ISREG(info.st_mode)) {
         return Changed(name, kept);

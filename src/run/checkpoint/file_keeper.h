@@ -1,5 +1,5 @@
-// Reads one file of a checkpoint in parts, names each by its sha256 and stores it.
-// Parts that are stored stay so: an interrupted file is taken up at the next part.
+// Reads one file of a checkpoint in parts, names each by its sha256 and stores it. Stored parts
+// stay stored: an interrupted file continues at the next part.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +19,10 @@ struct KeptFile {
   bool complete = false;
 };
 
-// Goes on with `kept` until it is complete. `store` null: the parts are only named (shared
-// checkpoints). `yielder` null: at full speed. kConflict: the file is not, or not any more,
-// the one of `kept.stamp`; kCancelled: the yielder said so. Then `kept` has what was done,
-// or nothing if the file changed.
+// Continues with `kept` until it is complete. `store` null: the parts are only named (shared
+// checkpoints). `yielder` null: at full speed. kConflict: the file is not, or not any more, the one
+// of `kept.stamp`; kCancelled: the yielder said so. Then `kept` has what was done, or nothing if
+// the file changed.
 Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const BlobStore* store,
                 Yielder* yielder, KeptFile& kept);
 

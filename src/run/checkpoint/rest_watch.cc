@@ -11,11 +11,11 @@ bool IsJournal(const std::string& name) {
   return IsJournalName(BaseName(name));
 }
 
-// The kernel stamps files by a clock that may be so much late: one that was made after a moment
-// may look older than it.
+// The kernel stamps files by a clock that may be late by this much: a file that was made after a
+// moment may look older.
 constexpr int64_t kCoarseMs = 15;
 
-// A file that is replaced more often than it rests is waited for so long.
+// How long to wait for a file that is replaced more often than it rests.
 constexpr Millis kReplacedWait{3'000};
 
 bool ChangedAfter(const ScannedFile& file, WallTime told) {
@@ -47,7 +47,7 @@ void RestWatch::Observe(const Snapshot& files, Millis now) {
     if (!fresh && track.file == file) continue;
     const bool other = fresh || track.file.stamp.inode != file.stamp.inode;
     if (!track.busy_since) {
-      // The first change after a rest; of a new file its birth, also under another name.
+      // The first change after a rest; for a new file its creation, also under another name.
       track.began_ns = other && file.born_ns > 0 ? file.born_ns : file.stamp.mtime_ns;
       track.busy_since = now;
     }
@@ -80,7 +80,7 @@ std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime
       waiting.push_back(&entry);
     }
   }
-  // Of two such files nobody knows whether they belong to the same save.
+  // For two such files it is unknown whether they belong to the same save.
   if (waiting.size() == 1 && !told && WholeByRename(waiting[0]->second, now)) {
     whole.emplace(waiting[0]->first, waiting[0]->second.file);
     waiting.clear();
@@ -107,7 +107,7 @@ std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime
     file = whole.erase(file);
   }
   for (const auto& [name, file] : whole) tracks_[name].busy_since.reset();
-  // With somebody still writing to a journal the answer may be another next time.
+  // While a process still writes to a journal, the answer may be different next time.
   if (open.empty()) asked_ = whole;
   return whole;
 }

@@ -1,7 +1,7 @@
-// RestWatch decides, from looks at a checkpoint directory, which states of it were whole:
-// every file the same over two looks and open for writing by nobody, all at one moment. One
-// file that is replaced all the time (written under another name, then renamed) is whole at any
-// moment: after a while it is taken as it is. Looks and times come from the caller. Threads: one.
+// RestWatch decides, from scans of a checkpoint directory, which states of it were complete: every
+// file unchanged in two scans and not open for writing, all at one moment. A file that is replaced
+// all the time (written under another name, then renamed) is complete at any moment: after a while
+// it is accepted as it is. Scans and times come from the caller. Threads: one.
 #pragma once
 
 #include <cstdint>
@@ -18,32 +18,32 @@ namespace athanor {
 
 using Snapshot = std::map<std::string, ScannedFile>;
 
-// Whether two states differ in nothing but journals.
+// Whether two states differ only in journals.
 bool SameButJournals(const Snapshot& a, const Snapshot& b);
 
 class RestWatch {
  public:
-  // Which of these files somebody has open for writing.
+  // Which of these files a process has open for writing.
   using Writers = std::function<std::vector<FileKey>(std::vector<FileKey>)>;
 
   RestWatch(Millis settle, Millis patience) : settle_(settle), patience_(patience) {}
 
   void Observe(const Snapshot& files, Millis now);
-  // The state of the last Observe, if it is whole. Files not at rest are left out when they
-  // are journals or out of patience; otherwise there is no whole state now. `told`: when the
-  // script said that a save had ended: what did not change since needs no second look, and
-  // new names that came later belong to the next save. `kept`: the last state kept.
+  // The state of the last Observe, if it is complete. Files that are not at rest are left out if
+  // they are journals or if the patience is over; otherwise there is no complete state now. `told`:
+  // when the script reported that a save had ended: what did not change since needs no second scan,
+  // and new names that came later belong to the next save. `kept`: the last state kept.
   std::optional<Snapshot> WholeState(Millis now, std::optional<WallTime> told,
                                      const Snapshot& kept, const Writers& writers);
-  // The state the script told of, from the last Observe; for when nobody is left to ask. Nothing
-  // when a file of it has changed since, or was open for writing when last asked.
+  // The state that the script reported, from the last Observe; for when no process is left to ask.
+  // None if one of its files has changed since, or was open for writing at the last check.
   std::optional<Snapshot> ToldState(WallTime told, const Snapshot& kept) const;
 
-  // When the writing of this file began, as far as could be seen; 0: not known.
+  // When the writing of this file began, as far as was seen; 0: unknown.
   int64_t began_ns(const std::string& name) const;
-  // Those that changed lately and were not part of a whole state since.
+  // Those that changed recently and were not part of a complete state since.
   std::map<std::string, FileKey> restless() const;
-  // Names left out for want of patience; for a note.
+  // Names that were left out because the patience was over; for a note.
   const std::vector<std::string>& left_out() const { return left_out_; }
 
  private:
@@ -61,7 +61,7 @@ class RestWatch {
   const Millis settle_;
   const Millis patience_;
   std::map<std::string, Track> tracks_;
-  std::optional<Snapshot> asked_;  // last state of which nobody had a file open
+  std::optional<Snapshot> asked_;  // last state in which no file was open for writing
   std::vector<std::string> left_out_;
 };
 

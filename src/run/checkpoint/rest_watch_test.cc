@@ -53,7 +53,8 @@ TEST(RestWatch, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
     }
   }
   EXPECT_EQ(whole, files);
-  // Of two, nobody knows which belong together; and one that is written in place may be half.
+  // For two, it is unknown which belong together; and one that is written in place may be
+  // incomplete.
   for (const int64_t end = now + 9'000; now < end; now += 200) {
     files["model.pt"] = File(now, static_cast<uint64_t>(1'000 + now));
     files["optimizer.pt"] = File(now, static_cast<uint64_t>(900'000 + now));
@@ -64,7 +65,7 @@ TEST(RestWatch, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
   for (now = 0; now < 9'000; now += 200) {
     EXPECT_FALSE(in_place.Look({{"model.pt", File(now)}}, now));
   }
-  // What is open is not whole, under whatever name it came.
+  // An open file is not complete, whatever its name was.
   Watching opened;
   for (now = 0; now < 9'000; now += 200) {
     const auto inode = static_cast<uint64_t>(1'000 + now);

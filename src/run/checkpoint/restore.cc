@@ -243,7 +243,7 @@ Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::stri
       restored.checkpoint = found.manifest->info;
       return restored;
     }
-    // A full disk is not the checkpoint's fault; an older one would not help.
+    // A full disk is not a fault of the checkpoint; an older one would not help.
     if (!IsDamage(done.error().code)) return tl::unexpected(std::move(done).error());
     before = found.manifest->info.id;
     restored.passed_over.push_back({before, std::move(done).error()});

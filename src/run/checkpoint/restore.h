@@ -1,5 +1,5 @@
-// Puts a kept checkpoint back before the script starts, every byte checked against its
-// sha256 while it is copied. What is there afterwards is all of the checkpoint or nothing.
+// Restores a stored checkpoint before the script starts. Every byte is checked against its sha256
+// while it is copied. Afterwards, the complete checkpoint is there, or nothing.
 //
 //   auto restored = RestoreCheckpoint(store, plan.resume_from, checkpoint_dir);
 //   if (!restored) → the attempt fails with cause restore_failed
@@ -19,16 +19,16 @@
 namespace athanor {
 
 struct Restored {
-  std::optional<CheckpointInfo> checkpoint;  // nothing: there is no whole one
-  std::vector<CheckpointStore::Damage> passed_over;  // newer ones that are not whole
+  std::optional<CheckpointInfo> checkpoint;  // none: there is no complete one
+  std::vector<CheckpointStore::Damage> passed_over;  // newer ones that are not complete
 };
 
-// `id` empty: the newest that is whole, passing over damaged ones; given: that one, and
-// damage is an error. `dir` must be missing or empty (kConflict), and is left so after an
-// error. Modes and times are restored; nothing is synced to disk, since the store has it
-// all. A link in the place of `dir` is not followed (kDenied). Manifests with `shared` are only checked, in place, in the store's shared_dir.
-// kNotFound: no checkpoint of that id. kCorrupt: what names the file. kExhausted: no space.
-// Uses two threads; blocks.
+// `id` empty: the newest complete one, skipping damaged ones; given: that one, and damage is an
+// error. `dir` must be missing or empty (kConflict), and is left so after an error. Modes and times
+// are restored; nothing is synced to disk, because the store has everything. If `dir` was replaced
+// by a link, it is not followed (kDenied). Manifests with `shared` are only checked, in place, in
+// the store's shared_dir. kNotFound: no checkpoint of that id. kCorrupt: what names the file.
+// kExhausted: no space. Uses two threads; blocks.
 Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::string& id,
                                    const std::string& dir);
 

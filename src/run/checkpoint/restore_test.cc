@@ -22,7 +22,7 @@ struct Kept {
                                  dir / "files")
         .value();
   }
-  // Keeps what lies in files/ now.
+  // Stores what is in files/ now.
   std::string Keep(const std::string& store = "objects") {
     CheckpointSyncOptions options;
     options.dir = HeldFolder::At(dir / "files").value();

@@ -15,8 +15,8 @@ constexpr size_t kRemembered = 7;
 
 struct NumberAt {
   std::string word;  // letters before it, lower case
-  bool apart;        // something stands between word and number, or there is no word
-  bool last;         // nothing but an extension comes behind it in its component
+  bool apart;        // something is between word and number, or there is no word
+  bool last;         // only an extension follows it in its component
   int64_t value;
 };
 
@@ -80,8 +80,8 @@ std::optional<int64_t> StepInName(std::string_view path) {
     const auto numbers = NumbersIn(part);
     for (size_t i = 0; i < numbers.size(); ++i) {
       int belief = Belief(numbers[i]);
-      // A number without a word counts only when it is the whole name: 120.pt. Beside a
-      // second such number it cannot be told which is which: checkpoint_3_5000.pt.
+      // A number without a word counts only if it is the whole name: 120.pt. Next to a second such
+      // number it is unclear which is which: checkpoint_3_5000.pt.
       if (belief == 1 && numbers[i].word.empty() && !IsDigit(part[0])) belief = 0;
       const bool told = belief > 2 || std::none_of(numbers.begin(), numbers.end(), [&](auto& n) {
                           return &n != &numbers[i] && n.word.empty();

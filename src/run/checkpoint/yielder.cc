@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kSampleEvery = 0.1;
 constexpr double kDoubleEvery = 2;
-// Of a processor, left by others: what makes this one not in anybody's way.
+// Part of a processor that others leave idle: this much means that we are in no one's way.
 constexpr double kFree = 0.8;
 
 double Now(clockid_t clock) {
@@ -71,7 +71,7 @@ bool Yielder::Spend(uint64_t bytes) {
   const double now = Now(CLOCK_MONOTONIC);
   const double own = Now(CLOCK_THREAD_CPUTIME_ID);
   double wait = 0;
-  // After a pause between two pieces of work there is nothing to make up for.
+  // After a pause between two pieces of work, there is nothing to catch up on.
   if (spent_at_ > 0 && now - spent_at_ < 1) {
     wait = static_cast<double>(bytes) / static_cast<double>(kBytesPerSecond) - (now - spent_at_);
     if (busy_) {

@@ -1,8 +1,8 @@
-// A Yielder holds back background work so that training does not feel it: full speed,
-// up to a rate, on processors nobody uses, and a fiftieth of the machine otherwise; more
-// when a piece of work drags on, since a save that is replaced before it is kept was made
-// for nothing. A low priority alone does not do: between cgroups and between sessions
-// (autogroups) the kernel shares by group, whatever the nice values inside.
+// A Yielder slows background work down so that training is not affected: full speed, up to a rate,
+// on idle processors, and a fiftieth of the machine otherwise; more if a piece of work takes long,
+// because a save that is replaced before it is stored is lost. A low priority alone is not enough:
+// between cgroups and between sessions (autogroups) the kernel shares CPU time by group, whatever
+// the nice values inside.
 //
 // Threads: one, the one that works.
 #pragma once
@@ -16,13 +16,13 @@ namespace athanor {
 
 class Yielder {
  public:
-  // Waits so long, or less; false: give up.
+  // Waits that long, or less; false: give up.
   using Pause = std::function<bool(std::chrono::nanoseconds)>;
 
   // `proc_stat` is another file in tests.
   explicit Yielder(Pause pause, std::string proc_stat = "/proc/stat");
 
-  // Looks how busy the machine is; called now and then also while there is no work.
+  // Measures how busy the machine is; also called from time to time while there is no work.
   void Sample();
   // A new piece of work.
   void Begin();
@@ -34,12 +34,12 @@ class Yielder {
   static constexpr double kMostWhenBusy = 0.25;   // of one; the share doubles every two seconds
   static constexpr uint64_t kBytesPerSecond = uint64_t{256} << 20;
 
-  // This thread below all others in its group, for processor and disk. Not the idle
-  // classes: behind a script that never rests they would not run at all.
+  // Gives this thread the lowest priority in its group, for processor and disk. Not the idle
+  // classes: next to a script that is always busy, it would not run at all.
   static void LowerPriority();
 
-  // How long this thread has stood ready and waited for a processor, in all; 0: the kernel
-  // does not say.
+  // How long this thread was ready and waited for a processor, in total; 0: the kernel does not
+  // say.
   static std::chrono::nanoseconds WaitedForProcessor();
 
  private:

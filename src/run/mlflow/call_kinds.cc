@@ -18,8 +18,8 @@ struct Row {
   std::string_view call;  // beneath mlflow/runs/
   CallKind kind;
 };
-// A param never changes its value, so the answer to one may be a refusal that the script wants to
-// hear; and the answer to an update is the run.
+// A param never changes its value, so the answer may be a refusal that the script needs; and the
+// answer to an update is the run.
 constexpr Row kKept[] = {
     {"log-metric", CallKind::kLog},    {"log-batch", CallKind::kLog},
     {"set-tag", CallKind::kLog},       {"log-parameter", CallKind::kTell},

@@ -101,7 +101,7 @@ Status CallSpool::LoadFile(const std::string& name, bool newest) {
       return FailErrno("cut " + file.path, errno);
     }
     file.size = at;
-    // The end of the newest file was torn by a death; anywhere else it is damage.
+    // A torn end of the newest file comes from a death; anywhere else it is damage.
     if (!newest) ++lost_;
   }
   files_.push_back(std::move(file));
@@ -172,7 +172,7 @@ std::optional<KeptCall> CallSpool::First() {
     while (file.read < file.size) {
       auto call = ReadAt(file, file.read, &next);
       if (!call) {
-        // Damaged behind us, after it was checked or written: the rest cannot be found.
+        // Damaged by something else after it was checked or written: the rest cannot be found.
         ++lost_;
         waiting_ -= std::min(waiting_, file.size - file.read);
         file.read = file.size;
@@ -194,7 +194,7 @@ std::optional<KeptCall> CallSpool::First() {
 std::optional<KeptCall> CallSpool::Next() {
   const std::lock_guard lock(mutex_);
   if (files_.empty() || behind_ >= files_.front().size) return std::nullopt;
-  // Damage is for First to step over.
+  // First skips the damage.
   return ReadAt(files_.front(), behind_, &behind_);
 }
 
@@ -203,7 +203,7 @@ void CallSpool::Done(uint64_t seq) {
   behind_ = UINT64_MAX;
   done_ = std::max(done_, seq);
   State state{done_, channel_, 0};
-  // Not known to be done after a crash: delivered again, and recognised.
+  // Not known to be done after a crash: delivered again, and recognised by its number.
   (void)WriteExactly(state_.get(), &state, sizeof state, 0, kKeeping).ok();
   if (files_.empty()) return;
   File& file = files_.front();
@@ -214,7 +214,7 @@ void CallSpool::Done(uint64_t seq) {
     waiting_ -= std::min(waiting_, next - file.read);
     file.read = next;
   }
-  // Numbers go on from the state, so an emptied file needs no successor.
+  // Numbers continue from the state, so an emptied file needs no successor.
   const bool emptied = files_.size() == 1 && file.read == file.size;
   if (emptied && file.size >= limits_.file_bytes / 8 && ::ftruncate(file.fd.get(), 0) == 0) {
     file.size = file.read = 0;

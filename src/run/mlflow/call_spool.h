@@ -1,10 +1,10 @@
-// CallSpool keeps calls of MLflow's clients until the server has taken them: a queue in files of
-// the attempt. What Append returned for survives kill -9 of the agent, and is on disk after the
-// next Sync. Calls have rising numbers, which are never used twice; a call may be delivered
-// again after a crash, and is then recognised by its number.
+// CallSpool keeps calls of MLflow clients until the server has accepted them: a queue in files of
+// the attempt. A call survives kill -9 of the agent once Append returned, and is on disk after the
+// next Sync. Calls have increasing numbers, which are never reused; a call may be delivered again
+// after a crash, and is then recognised by its number.
 //
 // Records are checksummed: one that a dying agent left half-written was never acknowledged and is
-// cut off; one that is damaged is stepped over with the rest of its file, and `lost()` counts it.
+// cut off; one that is damaged is skipped with the rest of its file, and `lost()` counts it.
 //
 // Threads: safe from any; one thread takes calls (First, Next, Done).
 #pragma once
@@ -35,16 +35,16 @@ class CallSpool {
     uint64_t file_bytes = 8 << 20;  // a file that has more is followed by another
     uint64_t all_bytes = 1 << 30;   // not yet delivered
   };
-  // Goes on with what an earlier agent left in `dir`, which is made if need be.
+  // Continues with what an earlier agent left in `dir`, which is created if needed.
   static Result<std::unique_ptr<CallSpool>> Open(std::string dir, Limits limits);
 
-  // The number of the call. kExhausted: the limit is reached, or the disk is full; nothing is
-  // kept then, and a later call may be.
+  // The number of the call. kExhausted: the limit is reached, or the disk is full; nothing is kept
+  // then; a later call may succeed.
   Result<uint64_t> Append(std::string_view method, std::string_view target, std::string_view body);
-  // The oldest that is not done; none when all are.
+  // The oldest that is not done; none if all are.
   std::optional<KeptCall> First();
-  // The one behind that which First or Next gave last; none when there is none, or not in the same
-  // file. Not after Done.
+  // The one after the last one that First or Next returned; none if there is none, or not in the
+  // same file. Not after Done.
   std::optional<KeptCall> Next();
   // `seq` and all before it are delivered, or given up.
   void Done(uint64_t seq);

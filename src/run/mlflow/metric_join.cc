@@ -19,7 +19,7 @@ struct Metrics {
   size_t count = 0;
 };
 
-// Takes the run's id out of the call; empty: it cannot be told as the server would.
+// Takes the run's id from the call; empty: it is not clear what the server would read.
 std::string TakeRun(Json& body) {
   std::string run;
   for (const char* name : {"run_id", "run_uuid"}) {
@@ -32,7 +32,7 @@ std::string TakeRun(Json& body) {
   return run;
 }
 
-// What the call logs; a count of 0: not only metrics, or it cannot be told.
+// What the call logs; a count of 0: not only metrics, or it is not clear.
 Metrics Read(const KeptCall& call) {
   Metrics found;
   const bool one = EndsWith(call.target, std::string("/") + kOne);

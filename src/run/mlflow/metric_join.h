@@ -14,13 +14,13 @@ namespace athanor {
 
 class MetricJoin {
  public:
-  // Whether the call is joined to those before: it logs nothing but metrics, is of the same run and
-  // API, numbered behind the last one, and there is room. A call that is not changes nothing.
+  // Whether the call is joined to those before: it logs only metrics, is of the same run and API,
+  // its number follows the last one, and there is room. Otherwise nothing changes.
   bool Add(const KeptCall& call);
 
   size_t calls() const { return ends_.size(); }
   uint64_t last() const { return first_ + ends_.size() - 1; }  // number of the last call
-  // When there are two or more:
+  // If there are two or more:
   KeptCall Joined() const;  // with the number of the first
   const std::vector<uint32_t>& ends() const { return ends_; }  // as of KeptPlace
 

@@ -59,7 +59,7 @@ Response Refusal(int status, std::string_view code, std::string_view message) {
   return Response::Json(status, MlflowErrorBody(code, message));
 }
 
-// The server is there, but cannot take it now.
+// The server is there, but cannot accept it now.
 bool IsAway(const Result<HttpReply>& reply) {
   if (!reply) return true;
   return reply->status == 408 || reply->status == 429 ||
@@ -75,7 +75,7 @@ Response ToResponse(const HttpReply& reply) {
   return response;
 }
 
-// The words of the API stay, whatever a secret is.
+// The words of the API stay, whatever the secrets are.
 void ScrubTarget(const ExitGate& gate, Request& request) {
   const size_t words = WordsOf(request.raw_path);
   std::string rest = request.target.substr(words);
@@ -139,7 +139,7 @@ struct MlflowProxy::Impl {
 
   Loop loop;
   HttpServer http;
-  std::unique_ptr<ThreadPool> askers;  // made by the first who asks; the loop's
+  std::unique_ptr<ThreadPool> askers;  // made by the first request; belongs to the loop
 
   std::mutex mutex;
   std::condition_variable wake;
@@ -161,7 +161,7 @@ Status MlflowProxy::Impl::Listen() {
   const auto kept = ReadFile(path, 16);
   port = kept ? static_cast<uint16_t>(std::strtoul(kept->c_str(), nullptr, 10)) : 0;
   if (port != 0) {
-    // The script knows this one and no other.
+    // The script knows only this one.
     if (!http.ListenTcp("127.0.0.1", port)) ListenAgain();
     return Ok();
   }
@@ -244,7 +244,7 @@ void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
   if (!taken) responder.Send(Refusal(503, "TEMPORARILY_UNAVAILABLE", "the agent is stopping"));
 }
 
-// What stands behind the '#' of a link, "/experiments/4/runs/RUN", a browser takes along.
+// The browser keeps what follows the '#' of a link, "/experiments/4/runs/RUN".
 Response MlflowProxy::Impl::ToPage() const {
   if (options.page.empty()) {
     return Refusal(404, "ENDPOINT_NOT_FOUND", "the server of this job has no page: `ath ui`");
@@ -277,7 +277,7 @@ void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder,
   }
 }
 
-// The server is slow or gone: nobody waits for it until it has answered again.
+// The server is slow or gone: nothing waits for it until it has answered again.
 void MlflowProxy::Impl::Expire(uint64_t seq) {
   const std::lock_guard lock(mutex);
   if (!waiters.contains(seq)) return;
@@ -343,7 +343,7 @@ void MlflowProxy::Impl::Deliver() {
   HttpClient client(endpoint);
   int failures = 0;
   int tries = 0;       // of this call, at a server that answers
-  uint64_t alone = 0;  // up to this one each call is delivered for itself
+  uint64_t alone = 0;  // up to this one, each call is delivered separately
   for (;;) {
     WaitForWork();
     {
@@ -371,7 +371,7 @@ void MlflowProxy::Impl::Deliver() {
     }
     failures = tries = 0;
     if (joined && !reply->ok()) {
-      // One of them is at fault: the others must not go with it.
+      // One of them is at fault: the others must not fail with it.
       alone = join.last();
       continue;
     }
@@ -398,7 +398,7 @@ void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpRe
         "see what the script logs with MLflow");
 }
 
-// How many is told when it has doubled: a storm must not become a storm of notes.
+// The number is reported when it has doubled: a storm must not become a storm of notes.
 void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::string& what,
                               const std::string& hint) {
   uint64_t now = 0;
@@ -443,7 +443,7 @@ std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
   return client;
 }
 
-// What the server said when it was asked the same before; none, if that does not do.
+// What the server answered to the same request before; none if that is not good enough.
 std::optional<Response> MlflowProxy::Impl::OldAnswer(const Request& request) {
   const std::lock_guard lock(mutex);
   const auto at = old_answers.find(request.target);

@@ -1,24 +1,24 @@
-// MlflowProxy is the MLflow server that a script sees: a loopback port of the agent's. Calls that
-// log are kept in files (CallSpool) and delivered in order, each with its place, by which the
-// server takes it once; metrics that wait go in batches (MetricJoin). Calls whose answer matters
-// are passed on, after all that was logged before them. So a server that is away stalls no script
-// and loses nothing that was logged.
+// MlflowProxy is the MLflow server that a script sees: a loopback port of the agent. Calls that log
+// are kept in files (CallSpool) and delivered in order, each with its position, by which the server
+// accepts it only once; waiting metrics are sent in batches (MetricJoin). Calls whose answer
+// matters are forwarded, after everything that was logged before them. So if the server is away, no
+// script stalls and nothing that was logged is lost.
 //
 //   kLog   (metrics, tags)            kept, answered at once
 //   kTell  (params, updates, inputs)  kept; answered by the server, or at once while it is away
 //   kAsk   (reads, new ids, files)    passed on; 503, which clients try again, after `ask_patience`
 //
-// A run or experiment that was read before is answered as it was then while the server is away.
-// Clients print links to this address ("View run ... at"): a browser is sent on to the server's page.
-// Only the job's own token is let in, and only with it are calls passed on: the script may do
-// here what that token may do at the server, and nothing that the agent may. A call that is kept
-// and refused later is told as a note on the job. What cannot be kept (disk full, too much waits)
-// is dropped, counted and told: telemetry may be lost, a run may not.
+// While the server is away, a run or experiment that was read before is answered as it was then.
+// Clients print links to this address ("View run ... at"): a browser is redirected to the server's
+// page. Only the job's own token is accepted, and calls are forwarded only with it: the script may
+// do here what that token may do at the server, and not what the agent may do. If a call that was
+// kept is refused later, the job gets a note. What cannot be kept (disk full, too much waiting) is
+// dropped, counted and reported: telemetry may be lost, a run may not.
 //
-// Secrets are taken out of every call before it is kept or passed on: out of addresses, fields, and
-// artifacts that are text. An artifact that is none passes as it is.
+// Secrets are removed from every call before it is kept or forwarded: from addresses, fields, and
+// artifacts that are text. Other artifacts pass unchanged.
 //
-// A restarted agent listens on the same port and goes on with what is kept. Bodies and answers
+// A restarted agent listens on the same port and continues with what is kept. Bodies and answers
 // that are files pass through unnamed files on disk, never through memory.
 //
 // Threads: three or more of its own; `note` comes on any of them.
@@ -39,7 +39,7 @@ namespace athanor {
 class MlflowProxy {
  public:
   struct Options {
-    std::string dir;     // of the attempt; made if need be
+    std::string dir;     // of the attempt; created if needed
     std::string server;  // unix:/… or http://…
     std::string token;   // the script's
     Logger& log;
@@ -51,12 +51,12 @@ class MlflowProxy {
     std::string page = {};  // the server's, "http://127.0.0.1:7070"; empty: it has none
   };
   static Result<std::unique_ptr<MlflowProxy>> Start(Options options);
-  ~MlflowProxy();  // ends what is under way; what is kept stays on disk
+  ~MlflowProxy();  // ends what is in progress; what is kept stays on disk
   MlflowProxy(const MlflowProxy&) = delete;
   MlflowProxy& operator=(const MlflowProxy&) = delete;
 
   std::string url() const;  // "http://127.0.0.1:41234"
-  // Waits until everything kept is delivered; for ever if need be. False: GiveUp was called.
+  // Waits until everything kept is delivered; for ever if necessary. False: GiveUp was called.
   bool Drain();
   void GiveUp();  // the attempt is fenced off; safe from any thread
 

@@ -55,7 +55,7 @@ void AddCounters(const CgroupDir& cgroup, CgroupEnd* end) {
     end->oom_kills = ReadKeyed(cgroup, "memory.events", "oom_kill");
     end->limit_hits = ReadKeyed(cgroup, "memory.events", "max");
     end->memory_peak = ReadNumber(cgroup, "memory.peak");
-    end->memory_limit = ReadNumber(cgroup, "memory.max");  // "max" is no number: -1
+    end->memory_limit = ReadNumber(cgroup, "memory.max");  // "max" is not a number: -1
   }
   const int64_t usec = ReadKeyed(cgroup, "cpu.stat", "usage_usec");
   if (has("cpu") && usec >= 0) end->cpu_ns = usec * 1000;

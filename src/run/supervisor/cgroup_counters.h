@@ -6,7 +6,7 @@
 
 namespace athanor::supervisor {
 
-// Fills what `cgroup` knows and leaves the rest of `end` as it is.
+// Fills in what `cgroup` knows and leaves the rest of `end` as it is.
 void AddCounters(const CgroupDir& cgroup, CgroupEnd* end);
 
 }  // namespace athanor::supervisor

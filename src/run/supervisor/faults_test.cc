@@ -109,8 +109,8 @@ TEST(SupervisorExit, ARankThatCannotStartEndsTheOthers) {
   EXPECT_EQ(SIGTERM, record.ranks[0].signal);
 }
 
-// Planted bug: reaping only the rank's own pid: a thousand zombies stay, and
-// the supervisor never sees that nobody is left.
+// Planted bug: reaping only the rank's own pid: a thousand zombies stay, and the supervisor never
+// sees that no process is left.
 TEST(SupervisorExit, ReapsAThousandOrphans) {
   TestAttempt attempt;
   attempt.Python(R"(

@@ -21,7 +21,7 @@
 namespace athanor::supervisor {
 namespace {
 
-// Must come before /proc is mounted anew: the old one knows us by our outer pid.
+// Must come before /proc is mounted again: the old one knows us by our outer pid.
 Status WriteStatus(const std::string& path) {
   ProcessInfo self;
   ATHANOR_TRY(const std::string stat, ReadWhole("/proc/self/stat", 4096));
@@ -38,8 +38,8 @@ Status WriteStatus(const std::string& path) {
 }
 
 int TakeSignals() {
-  // Signals are read from a descriptor; whatever else may come is blocked, so
-  // that nothing but SIGKILL ends this process early.
+  // Signals are read from a descriptor; all others are blocked, so that only SIGKILL can end this
+  // process early.
   sigset_t all;
   sigfillset(&all);
   for (int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigdelset(&all, fault);

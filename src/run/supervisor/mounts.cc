@@ -67,7 +67,7 @@ struct ShadowEntry {
   std::string link;  // of a symbolic link
 };
 
-// What a mount is made of. Opened before anything is covered: it may lie below a hidden path.
+// The source of a mount. Opened before anything is covered: it may be below a hidden path.
 struct Opened {
   UniqueFd source;
   UniqueFd lower;  // of an overlay, as `work`
@@ -204,7 +204,7 @@ Status View::MountOne(const MountPlan& mount, const Opened& opened) {
   return Ok();
 }
 
-// What cannot be hidden must not be shown: there is no script then.
+// What cannot be hidden must not be visible: then no script is started.
 Status View::Hide(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) != 0) return Ok();
@@ -233,7 +233,7 @@ Status View::Build(const SupervisorPlan& plan, std::vector<std::string>* off) {
   return Ok();
 }
 
-// The kernel takes these from whoever has the number of root, whatever rights were taken from it:
+// The kernel accepts these from any process with the uid of root, whatever capabilities it lost:
 // core_pattern names a program that runs outside, as root.
 void LockKernelSettings(std::vector<std::string>* off) {
   for (const char* path : {"/proc/sys", "/proc/sysrq-trigger"}) {

@@ -20,14 +20,13 @@ struct Namespaces {
   static bool Parse(std::string_view text, Namespaces* namespaces);
 };
 
-// Does what `plan` asks as far as `namespaces` allow. What is missing is added
-// to `off`, one phrase each; a required mount that fails is the error, and so is
-// a path that is there and cannot be hidden. With a PID namespace, the kernel's
-// settings in /proc/sys cannot be written by a script of root's.
+// Does what `plan` asks as far as `namespaces` allow. What is missing is added to `off`, one phrase
+// each; a required mount that fails is an error, and so is an existing path that cannot be hidden.
+// With a PID namespace, a script of root cannot write the kernel's settings in /proc/sys.
 //
-// A missing mount target is never created on the host: its nearest existing
-// folder is covered by a small tmpfs that shows the same entries plus the new
-// one. Only the root folder itself cannot be covered; there the target is made.
+// A missing mount target is never created on the host: its nearest existing folder is covered by a
+// small tmpfs that shows the same entries plus the new one. Only the root folder itself cannot be
+// covered; there the target is created.
 Status EnterView(const SupervisorPlan& plan, const Namespaces& namespaces,
                  std::vector<std::string>* off);
 

@@ -1,5 +1,5 @@
-// The few system calls the supervisor needs in a safer shape. No allocation
-// that matters, no library: this is linked into the static program only.
+// The few system calls that the supervisor needs, in a safer form. No allocation that matters, no
+// library: this is linked only into the static program.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +15,20 @@ int64_t WallMs();
 int64_t BoottimeMs();
 
 Result<std::string> ReadWhole(const std::string& path, size_t limit);
-std::string ReadWholeAt(int dir_fd, const char* name);  // empty when it cannot be read
+std::string ReadWholeAt(int dir_fd, const char* name);  // empty if it cannot be read
 bool WriteWhole(int fd, std::string_view bytes);        // errno on false
 
 // A small file that is replaced in one step. Its directory is opened at
 // construction, so that mounts made later cannot move it.
 class RecordFile {
  public:
-  // `reserve` > 0 takes that much disk now, so that a disk filled by the
-  // script later still leaves room for the record.
+  // `reserve` > 0 allocates that much disk now, so that there is room for the record even if the
+  // script fills the disk later.
   static Result<RecordFile> Open(const std::string& path, int64_t reserve);
 
-  // Nobody will find the record: its folder was removed.
+  // The record's folder was removed, so no one will find the record.
   bool FolderGone() const;
-  // Gives back what is reserved beyond `keep`.
+  // Releases what is reserved beyond `keep`.
   void ShrinkReserve(int64_t keep);
   // Temporary, rename; with `sync` also fsync of file and folder.
   Status Replace(std::string_view bytes, bool sync);
@@ -38,7 +38,7 @@ class RecordFile {
   std::string path_;
   std::string name_;
   UniqueFd dir_;
-  UniqueFd reserved_;  // open temporary with disk behind it; used up by Replace
+  UniqueFd reserved_;  // open temporary with allocated disk space; used up by Replace
 };
 
 }  // namespace athanor::supervisor

@@ -61,8 +61,8 @@ int64_t OutputStream::Drain(int64_t limit) {
         waits_for_room_ = true;
         break;
       }
-      // A disk that is broken does not come back by waiting: what cannot be kept now is
-      // lost, and the next bytes try again.
+      // A broken disk does not recover by waiting: what cannot be written now is lost, and the next
+      // bytes try again.
       n = MoveToNowhere(kChunk);
       if (n > 0) gap_ += n;
     } else if (n > 0 && IsFullDisk(static_cast<int>(end_.write_errno))) {
@@ -167,7 +167,7 @@ void OutputStream::Note(const std::string& text) {
   const ssize_t n = ::pwrite(file_.get(), text.data(), text.size(), offset_);
   if (n <= 0) return;
   if (static_cast<size_t>(n) < text.size()) {
-    // Half a note helps nobody; the next try writes over it.
+    // Half a note is useless; the next try overwrites it.
     if (::ftruncate(file_.get(), offset_) == 0) return;
   }
   offset_ += n;

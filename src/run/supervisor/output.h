@@ -1,9 +1,9 @@
-// An OutputStream moves what a rank writes from its pipe into a file: byte for
-// byte, at most to a cap. It splices, so the bytes do not pass through this program.
+// An OutputStream moves what a rank writes from its pipe into a file: byte for byte, up to a cap.
+// It splices, so the bytes do not pass through this program.
 //
-// On a full disk nothing is lost: what does not fit stays in the pipe, the rank waits
-// in its write once the pipe is full too, and the next Drain() after there is room goes
-// on. What any other error keeps from the file is dropped, counted and marked.
+// On a full disk nothing is lost: what does not fit stays in the pipe, the rank waits in its write
+// once the pipe is full too, and the next Drain() continues when there is room. Bytes that cannot
+// be written because of any other error are dropped, counted and marked.
 #pragma once
 
 #include <cstdint>
@@ -29,10 +29,10 @@ class OutputStream {
   // Moves what is in the pipe now, at most about `limit` bytes. Closes the
   // stream at end of file. Returns the bytes taken from the pipe.
   int64_t Drain(int64_t limit);
-  // The last Drain() left bytes behind because the disk is full. The pipe is readable
-  // all the time then: it is to be tried again after a while, not polled for.
+  // The last Drain() left bytes in the pipe because the disk is full. The pipe is then always
+  // readable: try again after a while instead of polling.
   bool waits_for_room() const { return waits_for_room_; }
-  // Takes what is in the pipe now and drops it, counted: nobody waits for room any more.
+  // Reads what is in the pipe now and drops it, counted: there is no more waiting for room.
   void GiveUpWaiting();
   // Leaves a pipe that someone still holds open.
   void Close();

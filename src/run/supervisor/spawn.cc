@@ -122,8 +122,8 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
     ExecOne(program, argv.data(), env.data(), report_fd, &error);
     Refuse(report_fd, "exec", program, error);
   }
-  // As a shell does: a name found but not permitted is reported only when no
-  // later folder has a better one.
+  // As a shell does: a name found but not permitted is reported only if no later folder has a
+  // better one.
   int worst = ENOENT;
   while (true) {
     const size_t colon = search.find(':');
@@ -145,7 +145,7 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
       Refuse(report_fd, "cgroup", cgroup.version == 1 ? "tasks" : "cgroup.procs", errno);
     }
   }
-  // A session of its own: kill(0, ...) in a script reaches no other rank.
+  // Its own session: kill(0, ...) in a script reaches no other rank.
   (void)::setsid();
   if (!context.oom_score_adj.empty()) {
     const UniqueFd fd(::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
@@ -160,7 +160,7 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
     rlimit value{limit.soft, limit.hard};
     rlimit current{};
     const auto which = static_cast<__rlimit_resource>(RlimitNumber(limit.name));
-    // An ordinary user cannot raise its hard limit; as much as allowed will do.
+    // An ordinary user cannot raise its hard limit; set as much as is allowed.
     if (::getrlimit(which, &current) == 0 && ::geteuid() != 0 &&
         value.rlim_max > current.rlim_max) {
       value.rlim_max = current.rlim_max;

@@ -1,5 +1,5 @@
-// Starts one rank: fork, cgroups, streams, limits, user, exec. A failure
-// before or in exec is told apart from a script that ran and failed.
+// Starts one rank: fork, cgroups, streams, limits, user, exec. A failure before or in exec is
+// distinguished from a script that ran and failed.
 #pragma once
 
 #include <sys/types.h>
@@ -13,10 +13,9 @@
 
 namespace athanor::supervisor {
 
-// One cgroup of the plan, opened before any mount. A v1 rank moves itself by
-// `tasks`: a single-threaded process that writes "0" there skips the
-// system-wide lock that makes the first write to cgroup.procs after a pause
-// cost 4 to 6 ms. A v2 rank is born inside by CLONE_INTO_CGROUP.
+// One cgroup of the plan, opened before any mount. A v1 rank moves itself by `tasks`: a
+// single-threaded process that writes "0" there skips the system-wide lock that makes the first
+// write to cgroup.procs after a pause cost 4 to 6 ms. A v2 rank starts inside by CLONE_INTO_CGROUP.
 struct CgroupDir {
   int version = 2;
   std::vector<std::string> controllers;

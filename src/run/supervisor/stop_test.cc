@@ -80,7 +80,8 @@ TEST(SupervisorStop, AShellThatTrapsTheSignalHearsItToo) {
   EXPECT_EQ("trapped\n", attempt.Content("trap"));
 }
 
-// What a shell starts after its program was stopped would train for the whole grace. Planted bug: asking only those who are there when the stop comes.
+// What a shell starts after its program was stopped would train for the whole grace. Planted bug:
+// asking only the processes that exist when the stop comes.
 TEST(SupervisorStop, AsksWhatAShellStartsNext) {
   const char* const commands[] = {
       "/usr/bin/python3 train.py; /usr/bin/python3 second.py",
@@ -112,7 +113,7 @@ TEST(SupervisorStop, AsksWhatAShellStartsNext) {
   }
 }
 
-// Planted bug: asking everybody again at each look.
+// Planted bug: asking all of them again in each round.
 TEST(SupervisorStop, AsksEachProgramOnce) {
   TestAttempt attempt;
   attempt.WriteScript("slow.py", R"(
@@ -299,7 +300,7 @@ TEST(SupervisorStop, AStopSentAtOnceIsNotLost) {
   }
 }
 
-// Its agent was killed, then the folder removed: nobody is left to end it. Planted bug: without
+// Its agent was killed, then the folder removed: nothing is left to end it. Planted bug: without
 // EndWithFolder it runs for ever.
 TEST(SupervisorStop, EndsWhenTheFolderOfItsRecordIsGone) {
   for (bool namespaces : {true, false}) {

@@ -26,23 +26,22 @@ namespace {
 constexpr int64_t kDrainPauseMs = 4;
 constexpr int64_t kBusyBytes = 256 << 10;
 constexpr int64_t kRoundBytes = 4 << 20;
-// How long to look for the end of processes that were killed (one may be stuck
-// in the kernel), and of pipes that someone outside still holds.
+// How long to wait for the end of killed processes (one may be stuck in the kernel), and of pipes
+// that a process outside still holds.
 constexpr int64_t kKilledBoundMs = 5'000;
 constexpr int64_t kKillAgainMs = 50;
-// How often a rank that was asked to stop is looked at for programs that appeared since; and
-// at most this part of the time, where /proc shows the whole machine.
+// How often to check a rank that was asked to stop for programs that appeared since; and at most
+// this part of the time, if /proc shows the whole machine.
 constexpr int64_t kAskAgainMs = 50;
 constexpr int64_t kAskShare = 20;
-// A full disk is looked at again after this, and waited for without a bound unless a
-// stop was asked for or a rank failed: then what it said last is worth the larger part of
-// what was reserved.
+// A full disk is checked again after this, without a time limit unless a stop was requested or a
+// rank failed: then its last output may use most of the reserve.
 constexpr int64_t kRoomPauseMs = 200;
 constexpr int64_t kRoomAtEndMs = 1'000;
 constexpr int64_t kExitReserve = 128 << 10;
 constexpr int64_t kRecordReserve = 32 << 10;
 constexpr int64_t kNever = INT64_MAX;
-// How often to look whether anybody could still read the exit record.
+// How often to check whether the exit record could still be read by anyone.
 constexpr int64_t kFolderLookMs = 5'000;
 
 }  // namespace
@@ -79,7 +78,7 @@ int Supervisor::Run(UniqueFd ready_fd) {
 }
 
 Status Supervisor::OpenFiles() {
-  // The exit record first: what fails after it can be told in it.
+  // The exit record first: what fails after it can be reported in it.
   ATHANOR_TRY(exit_file_, RecordFile::Open(plan_.exit_path, kExitReserve));
   ATHANOR_TRY(started_file_, RecordFile::Open(plan_.started_path, 0));
   outer_proc_.reset(::open("/proc", O_PATH | O_DIRECTORY | O_CLOEXEC));
@@ -235,14 +234,14 @@ void Supervisor::Loop() {
   FinishStreams();
 }
 
-// The agent does the same sooner, if it is there.
+// The agent does the same earlier, if it is there.
 void Supervisor::EndWithFolder(int64_t now) {
   folder_again_ms_ = now + kFolderLookMs;
   if (!killing_ && exit_file_->FolderGone()) KillEverything();
 }
 
-// Nobody is left to write, so the pipes hold all there will be; a pipe that was handed to
-// a process outside stays open, and is left with what it had.
+// No process is left to write, so the pipes have everything. A pipe that was passed to a process
+// outside stays open; only what it has now is read.
 void Supervisor::FinishStreams() {
   const int64_t until = BoottimeMs() + kKilledBoundMs;
   const auto drain = [&] {
@@ -317,7 +316,7 @@ void Supervisor::TakeSignals() {
       KillEverything();
       continue;
     }
-    // A second request does not put the end off.
+    // A second request does not postpone the end.
     if (kill_ranks_ms_ < 0 && plan_.stop_grace_ms > 0) {
       kill_ranks_ms_ = stop_asked_ms_ + plan_.stop_grace_ms;
     }
@@ -434,13 +433,13 @@ int Supervisor::Finish() {
   for (auto& stream : streams_) {
     const int64_t error = stream.end().write_errno;
     if (error == ENOSPC || error == EDQUOT) record_.disk_full = true;
-    stream.Sync();  // a whole record promises a whole log
+    stream.Sync();  // a complete record promises a complete log
   }
   const auto bytes = SerializeExit(record_);
   if (!bytes) return 70;
   for (int attempt = 0; attempt < 20; ++attempt) {
     if (exit_file_->Replace(*bytes, true).ok()) return 0;
-    // No space, and none was reserved: some may come back when others end.
+    // No space, and none was reserved: there may be some when other processes end.
     (void)::poll(nullptr, 0, 250);
   }
   return 74;
@@ -450,7 +449,7 @@ void Supervisor::ReadCgroupCounters() {
   const CgroupEnd watched = record_.cgroup;
   for (const auto& cgroup : cgroups_) AddCounters(cgroup, &record_.cgroup);
   if (!memory_) return;
-  // A cgroup that would not take the limit may count all the same; the limit was ours.
+  // A cgroup that refused the limit may still count; we enforced the limit.
   record_.cgroup.oom_kills = watched.oom_kills;
   record_.cgroup.memory_peak = watched.memory_peak;
   record_.cgroup.memory_limit = watched.memory_limit;

@@ -1,12 +1,11 @@
 // The life of one attempt on one host, from the plan to the exit record. One
 // thread, one loop: signals in, output moved, children reaped.
 //
-// Signals it takes: SIGTERM asks every rank's main program to end (again each
-// time it comes) and starts the grace time, within which programs that appear
-// below its shells are asked too; SIGUSR2 kills all at once. Both lead to an
-// exit record; SIGKILL of the supervisor does not, but as the namespace's init
-// it takes every process with it. All others are ignored. When the folder of
-// the exit record is removed, all is killed.
+// Signals: SIGTERM asks the main program of every rank to end (again each time it comes) and starts
+// the grace time, in which programs that appear below its shells are asked too. SIGUSR2 kills
+// everything at once. Both lead to an exit record. SIGKILL of the supervisor does not, but because
+// it is the init of the namespace, every process ends with it. All others are ignored. If the
+// folder of the exit record is removed, everything is killed.
 #pragma once
 
 #include <sys/resource.h>
@@ -30,8 +29,8 @@ class Supervisor {
  public:
   Supervisor(SupervisorPlan plan, Namespaces namespaces, int signal_fd);
 
-  // Runs to the end. `ready_fd` gets "S" when the ranks are started, or "E"
-  // and a text. The process's exit status: 0 when the exit record was written.
+  // Runs to the end. `ready_fd` gets "S" when the ranks are started, or "E" and a text. Returns the
+  // exit status of the process: 0 if the exit record was written.
   int Run(UniqueFd ready_fd);
 
  private:
@@ -60,7 +59,7 @@ class Supervisor {
   void FinishStreams();
   void AskRanksToStop();
   void AskWhoIsToBeAsked();  // of the ranks, now
-  void WatchMemory();  // kills one process when the limit that we hold is passed
+  void WatchMemory();  // kills one process if the limit that we enforce is exceeded
   void KillEverything();
   void ApplyDeadlines();
   int64_t NextDeadline() const;
@@ -85,14 +84,14 @@ class Supervisor {
 
   bool have_children_ = false;
   bool killing_ = false;
-  int64_t drain_again_ms_ = 0;  // streams are left alone until then
-  int64_t room_again_ms_ = 0;   // streams that wait for room are left alone until then
+  int64_t drain_again_ms_ = 0;  // streams are not read until then
+  int64_t room_again_ms_ = 0;   // streams that wait for room are not tried until then
   bool waits_for_room_ = false;
   int64_t stop_asked_ms_ = -1;
   int64_t kill_ranks_ms_ = -1;  // deadline of the grace
-  int64_t folder_again_ms_ = 0;  // whether the record's folder is there is looked at then
-  int64_t ask_again_ms_ = -1;   // who has appeared since is asked then; -1: nobody is asked to stop
-  int64_t memory_again_ms_ = 0;  // the memory is looked at then, if it is watched
+  int64_t folder_again_ms_ = 0;  // then it checks whether the record's folder exists
+  int64_t ask_again_ms_ = -1;   // then new processes are asked; -1: no stop was requested
+  int64_t memory_again_ms_ = 0;  // then the memory is checked, if it is watched
   int64_t last_rank_ended_ms_ = -1;
   int64_t killing_since_ms_ = -1;
 };

@@ -31,7 +31,7 @@ void Checker::Durable(const JobRecord& record, const std::vector<StoredEvent>& e
   }
 }
 
-// Silence is not death: nothing is given up while it runs somewhere.
+// Silence does not mean death: nothing is given up while it runs somewhere.
 void Checker::CheckEndedAttempts(const JobRecord& record) {
   for (size_t i = 0; i < record.attempts.size(); ++i) {
     const auto& attempt = record.attempts[i];
@@ -63,7 +63,7 @@ void Checker::CameUp() {
     told.seq = stored->back().seq;
     told.state = stored->back().state;
   }
-  // Durable in the last life, which did not live to tell.
+  // Durable in the last life, which ended before it could report it.
   if (const auto live = server_->store().Live()) {
     for (const auto& record : *live) {
       told_[record.id] = {record.event_seq, record.state, record.spec.name};
@@ -188,8 +188,8 @@ void Checker::CheckHistory(const JobRecord& record) {
   CheckCost(record, *events);
 }
 
-// What is on the bill was held, and what the attempt said with its last word is on it. An
-// attempt that could not say one is billed as far as it was heard of (see Durable).
+// What is billed was held, and what the attempt reported last is billed. An attempt that could not
+// send a last report is billed as far as is known (see Durable).
 void Checker::CheckCost(const JobRecord& record, const std::vector<StoredEvent>& events) {
   for (const auto& attempt : record.attempts) {
     const auto* host = cluster_.Find(attempt.id);

@@ -1,4 +1,4 @@
-// The promises, held against what the hosts know, what users were told and what the store has.
+// The guarantees, compared with what the hosts know, what users were told and what is stored.
 #pragma once
 
 #include <map>
@@ -19,20 +19,21 @@ class Checker {
       : world_(world), cluster_(cluster), inventory_(std::move(inventory)) {}
   void Use(SimServer& server) { server_ = &server; }
 
-  // A change was said to be durable: it is, its events have no gap, an end is an end, and what
-  // gave its room back runs nowhere.
+  // A change was reported as durable: it is, its events have no gap, an end is final, and what
+  // released its room runs nowhere.
   void Durable(const JobRecord& record, const std::vector<StoredEvent>& events);
   void UsageTaken(AttemptId attempt, int64_t held_ms);
-  // A life begins: nothing that was told before is missing.
+  // A life begins: nothing that was reported before is missing.
   void CameUp();
-  // An agent or a script begins on a host: it was decided durably, it is the only one of its
-  // job, and there is room for it.
+  // An agent or a script starts on a host: it was decided durably, it is the only one of its job,
+  // and there is room for it.
   void Began(const HostAttempt& attempt);
   void Acknowledged(const std::string& key, JobId id);
   // Every wait has a reason; what is placed fits the machines.
   void EachTurn();
   bool AllOver();
-  // Every key one job, every job over, its history whole, its cost what was held, nothing left.
+  // Every key has one job, every job has ended, its history is complete, its cost is what was held,
+  // nothing is left.
   void AtTheEnd();
   size_t jobs() const { return told_.size(); }
 

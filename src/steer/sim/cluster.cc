@@ -105,7 +105,7 @@ void Cluster::AgentStarts(const AttemptPlan& plan, size_t host) {
   });
 }
 
-// A stop that came while it prepared is carried out here, as preparation is cancelled.
+// A stop that came during preparation is carried out here, because preparation is cancelled.
 void Cluster::Prepared(HostAttempt& a) {
   if (!a.preparing) return;
   if (a.stop) return PrepareFails(a, a.stop->cause);
@@ -171,7 +171,7 @@ void Cluster::ScriptSaves(HostAttempt& a) {
   info.step = WorkDone(a);
   info.held_ms = Held(a);
   saved_[a.plan.spec.name] = {info.id, *info.step};
-  // An agent that is away when it happens never tells of it; the next checkpoint is told.
+  // An agent that is away when it happens never reports it; the next checkpoint is reported.
   if (a.agent) Say(a, CheckpointFrame{info, {}});
   OnScript(a, plan.checkpoint_every, [this](HostAttempt& at) { ScriptSaves(at); });
 }
@@ -190,7 +190,7 @@ void Cluster::ScriptEnds(HostAttempt& a, const Cause& cause, int code) {
   if (a.agent) OnAgent(a, Millis(1), [this](HostAttempt& at) { Finish(at); });
 }
 
-// SIGTERM reaches the script: once, whatever agent brings it.
+// SIGTERM reaches the script: once, whichever agent brings it.
 void Cluster::Notice(HostAttempt& a) {
   if (a.script != HostAttempt::Script::kRunning || a.notice) return;
   const auto& plan = PlanOf(a.plan.spec.name);
@@ -276,8 +276,8 @@ void Cluster::Turn(HostAttempt& a) {
   });
 }
 
-// A request may be lost, late or there twice; so may its answer. Copies of a dead agent's
-// requests still arrive.
+// A request may be lost, late or duplicated; so may its answer. Copies of a dead agent's requests
+// still arrive.
 void Cluster::Send(HostAttempt& a, const std::vector<ReportFrame>& frames, size_t controls) {
   if (hosts_[a.host].cut) return;
   const int copies = world_.Loses() ? 0 : world_.faults && world_.dice.Percent(5) ? 2 : 1;

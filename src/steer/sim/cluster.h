@@ -3,7 +3,7 @@
 // batch with the held time first; an agent that died is followed by one that finds the script
 // again; silence of the server changes nothing unless the job asked for it.
 //
-// What the hosts know is the truth that the checker compares the records with.
+// What the hosts know is the truth with which the checker compares the records.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 
 namespace athanor::sim {
 
-// What the script of a job does, whatever attempt runs it.
+// What the script of a job does, in every attempt.
 struct ScriptPlan {
   Millis work{30'000};
   Millis checkpoint_every{0};  // 0: it saves nothing
   std::vector<Cause> failures;  // how its first attempts end, when they get that far
   std::optional<Firing> rule;  // fires half-way, with this action
-  Cause rule_stop;             // what the agent stops itself with then; kind empty: goes on
+  Cause rule_stop;             // what the agent stops itself with then; kind empty: continues
   bool prepare_fails = false;
   bool ignores_notice = false;
   bool says_done = false;  // athanor.done() on a notice
@@ -43,7 +43,7 @@ struct HostAttempt {
   Script script = Script::kNone;
   Millis first_agent{0};  // the held time counts from here
   std::optional<Millis> left;  // its last agent left, was ended, or died with the host
-  std::optional<int64_t> final_word_held;  // when its last report was first said
+  std::optional<int64_t> final_word_held;  // when its last report was first sent
   ExitInfo exit;
   Cause cause;
   std::optional<Millis> started;
@@ -51,7 +51,7 @@ struct HostAttempt {
   std::optional<Millis> notice;
   int64_t saved_ms = -1;
   uint32_t saves = 0;
-  std::optional<Cause> prepare_failed;  // kept before it is said; a next agent says it again
+  std::optional<Cause> prepare_failed;  // stored before it is reported, perhaps twice
   uint32_t script_life = 0;  // rises when the script's timers become void
 
   bool agent = false;
@@ -71,7 +71,7 @@ struct HostAttempt {
 class Cluster {
  public:
   Cluster(World& world, size_t hosts);
-  // Before anything runs. `began` hears of every agent and every script that starts.
+  // Before anything runs. `began` is called for every agent and every script that starts.
   void Connect(SimServer& server, std::function<void(const HostAttempt&)> began);
 
   FakeBackend& backend() { return backend_; }

@@ -1,6 +1,6 @@
-// SimServer is a server as agents and users see it: the real Engine on a real JobStore, a
-// door in miniature (what door/agent_routes does with a report), and lives: it may be
-// killed at any moment, and the next life has nothing but what was committed.
+// SimServer is a server as agents and users see it: the real Engine on a real JobStore, a small
+// version of the door (what door/agent_routes does with a report), and lives: it may be killed at
+// any moment, and the next life has only what was committed.
 #pragma once
 
 #include <functional>
@@ -22,7 +22,7 @@ namespace athanor::sim {
 
 class SimServer {
  public:
-  // What the checker wants to know.
+  // What the checker needs to know.
   struct Watch {
     std::function<void(const JobRecord&, const std::vector<StoredEvent>&)> durable;
     std::function<void(JobId, AttemptId, int64_t held_ms)> usage_taken;
@@ -49,7 +49,7 @@ class SimServer {
     bool fenced = false;
     std::optional<StopFrame> stop;
   };
-  // The answers never come when the server is down or dies before.
+  // The answers never come if the server is down or dies before.
   void Report(AttemptId attempt, const std::vector<ReportFrame>& frames,
               std::function<void(Reply)> answer);
   void Submit(JobRecord draft, std::function<void(Result<Engine::Accepted>)> answer);

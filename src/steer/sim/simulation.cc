@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kHosts = 50;
 constexpr Millis kSubmits = std::chrono::minutes(3);
 constexpr Millis kFaults = std::chrono::minutes(6);
-// Long after the faults: what is not over by then never will be.
+// Long after the faults: what has not ended by then never will.
 constexpr Millis kHorizon = std::chrono::hours(12);
 constexpr Millis kSettle = std::chrono::minutes(1);
 
@@ -50,7 +50,7 @@ class Simulation {
 
   Outcome Run() {
     server_.Start();
-    // Now and then a long line: the queue is then planned in another rhythm.
+    // Sometimes a long line: the queue is then planned in another rhythm.
     users_.Begin(seed_ % 20 == 10 ? 100 : 6 + world_.dice.Below(20), kSubmits);
     fault_every_ = world_.dice.Between(1'500, 12'000);
     world_.executor.After(Millis(500), [this] { KeepUp(); });

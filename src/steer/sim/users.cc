@@ -64,7 +64,7 @@ void Users::SomeSpot(JobSpec& spec, ScriptPlan& script) {
     spot.fallback = dice.Percent(50);
   }
   if (dice.Percent(30)) {
-    // It gets on between two interruptions, else it would never end.
+    // It makes progress between two interruptions, otherwise it would never end.
     spot.preempt_every = dice.Between(25'000, 60'000);
     spot.preempt_jitter = dice.Between(0, 8'000);
     spot.preempt_seed = dice.Bits();

@@ -1,5 +1,5 @@
-// Users of the simulated server: they submit jobs of every kind under keys of their own, ask
-// again when no answer comes, sometimes twice at once, and stop or interrupt what they started.
+// Users of the simulated server: they submit jobs of every kind with their own keys, ask again if
+// no answer comes, sometimes twice at once, and stop or interrupt what they started.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What every part of the simulation shares: virtual time, seeded chance, and the trace.
-// All of it runs on one thread, so a seed gives the same history each time.
+// What every part of the simulation shares: virtual time, seeded randomness, and the trace. All of
+// it runs on one thread, so a seed gives the same history each time.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct World {
   explicit World(uint64_t seed, bool keep_trace) : dice(seed), tracing(keep_trace) {}
 
   Millis now() { return executor.clock().Monotonic(); }
-  // The first broken promise is what counts; the run ends with it.
+  // The first broken guarantee counts; the run ends with it.
   void Break(std::string what) {
     if (tracing) Note("BROKEN: " + what);
     if (broken.empty()) broken = std::move(what);
@@ -47,7 +47,7 @@ struct World {
   void Note(const std::string& text) {
     if (tracing) trace.push_back(std::to_string(now().count()) + " " + text);
   }
-  // How long a message takes: mostly little, now and then long enough to be overtaken.
+  // How long a message takes: mostly a short time, sometimes long enough to be overtaken.
   Millis Delay() {
     if (faults && dice.Percent(3)) return dice.Between(1'000, 25'000);
     return dice.Between(1, 40);
@@ -62,7 +62,7 @@ struct World {
   std::string broken;
 };
 
-// The executor of one life of the server: what it had set for later dies with it.
+// The executor of one life of the server: what it had scheduled is dropped with it.
 class LifeExecutor final : public Executor {
  public:
   explicit LifeExecutor(SimExecutor& real) : real_(real) {}
@@ -83,7 +83,7 @@ class LifeExecutor final : public Executor {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with tasks that outlive us
 };
 
-// A pool of one thread in virtual time: tasks run in order, each after a seeded while.
+// A pool of one thread in virtual time: tasks run in order, each after a seeded delay.
 class VirtualPool final : public Pool {
  public:
   VirtualPool(Executor& executor, World& world, Millis longest)

@@ -23,7 +23,7 @@ namespace {
 
 constexpr size_t kEvidenceLines = 8;
 constexpr size_t kLastLines = 30;
-constexpr size_t kNearLines = 3;     // at the end, where any words count
+constexpr size_t kNearLines = 3;     // at the end, where any text counts
 constexpr size_t kMostAfter = 10;   // lines that may follow a traceback that ended the script
 constexpr size_t kMostBetween = 80;  // lines of a launcher's own between a process's and its traceback
 
@@ -54,7 +54,7 @@ bool IsNoise(std::string_view line) {
   return false;
 }
 
-// A sentence by which a program says why it gives up.
+// A sentence with which a program says why it gives up.
 bool IsVerdict(std::string_view line) {
   const std::string text = " " + ToLower(line) + " ";
   for (const std::string_view word :
@@ -76,7 +76,7 @@ bool IsPassing(std::string_view line) {
   return false;
 }
 
-// The lines of a tail without those that a traceback of the ignored kind took.
+// The lines of a tail without those of tracebacks of the ignored kind.
 struct Tail {
   std::vector<std::string> lines;
   std::vector<Traceback> tracebacks;
@@ -86,12 +86,12 @@ struct Tail {
       : lines(PlainLines(text)), tracebacks(ParseTracebacks(text)), aside(lines.size(), false) {
     for (const Traceback& one : tracebacks) {
       if (one.told != Told::kIgnored && one.told != Told::kAside) continue;
-      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with who told it
+      const size_t begin = one.begin > 0 ? one.begin - 1 : 0;  // with the line before it
       for (size_t i = begin; i < one.end; ++i) aside[i] = true;
     }
   }
 
-  // The last lines that say something and belong to no traceback.
+  // The last lines with content that belong to no traceback.
   std::vector<std::string> Outside(size_t count) const {
     std::vector<bool> inside = aside;
     for (const Traceback& one : tracebacks) {
@@ -105,7 +105,7 @@ struct Tail {
     return said;
   }
 
-  // Lines behind `at` that say something, in their order.
+  // Lines after `at` with content, in their order.
   std::vector<std::string_view> After(size_t at) const {
     std::vector<std::string_view> said;
     for (size_t i = at; i < lines.size(); ++i) {
@@ -115,8 +115,8 @@ struct Tail {
   }
 };
 
-// The last lines that say something, of stderr if there are any, else of stdout. Warnings are
-// left out while there is something else.
+// The last lines with content, of stderr if there are any, otherwise of stdout. Warnings are left
+// out while there is something else.
 std::vector<std::string> LastWords(const EndEvidence& evidence, size_t count) {
   for (const bool noise : {false, true}) {
     for (const std::string* tail : {&evidence.stderr_tail, &evidence.stdout_tail}) {
@@ -131,8 +131,8 @@ std::vector<std::string> LastWords(const EndEvidence& evidence, size_t count) {
   return {};
 }
 
-// Python prints an exception that nobody caught from the module down; one that was caught and
-// printed begins where it was caught.
+// Python prints an uncaught exception from the module down; one that was caught and printed begins
+// where it was caught.
 bool FromTheTop(const Traceback& traceback) {
   const auto& frames = traceback.last().frames;
   if (frames.empty()) return true;
@@ -141,8 +141,8 @@ bool FromTheTop(const Traceback& traceback) {
          StartsWith(function, "_run_code") || EndsWith(function, "<module>");
 }
 
-// Whether the source lets the exception be caught: the line of the module that it came through
-// stands in a `try`. True also when the source is not known.
+// Whether the source can catch the exception: the line of the module that it came through is in a
+// `try`. True also if the source is unknown.
 bool MayBeCaught(const Traceback& traceback, const EndEvidence& evidence) {
   const auto& frames = traceback.last().frames;
   if (frames.empty() || evidence.around == nullptr || frames.front().line < 1) return true;
@@ -186,7 +186,7 @@ std::optional<Traceback> FatalIn(const Tail& tail, const EndEvidence& evidence) 
         return std::nullopt;
       }
     }
-    // What a launcher reports was said before, by the process that it started.
+    // What a launcher reports was printed before, by the process that it started.
     for (size_t j = i; IsLauncher(one) && j-- > 0;) {
       if (all[j].told != Told::kIgnored && !IsLauncher(all[j]) &&
           one.begin < all[j].end + kMostBetween) {
@@ -195,7 +195,7 @@ std::optional<Traceback> FatalIn(const Tail& tail, const EndEvidence& evidence) 
     }
     return one;
   }
-  // Threads and child processes, when nothing else was said after them.
+  // Threads and child processes, if nothing else was printed after them.
   for (size_t i = all.size(); i-- > 0;) {
     if (all[i].told == Told::kAside && tail.After(all[i].end).empty()) return all[i];
   }
@@ -214,7 +214,7 @@ std::optional<Traceback> FindTraceback(const EndEvidence& evidence) {
   return ParseTraceback(evidence.failure_file);
 }
 
-// The last lines outside of tracebacks, which others have judged: stderr's, else stdout's.
+// The last lines outside of tracebacks, which other code has judged: stderr's, otherwise stdout's.
 std::vector<std::string> OutsideWords(const EndEvidence& evidence, size_t count) {
   for (const std::string* tail : {&evidence.stderr_tail, &evidence.stdout_tail}) {
     auto words = Tail(*tail).Outside(count);
@@ -240,7 +240,7 @@ Cause InstallFailed(const EndEvidence& evidence) {
           std::move(detail)};
 }
 
-// The interpreter that a script's first line asks for; empty: the file is no script.
+// The interpreter that the first line of a script names; empty: the file is not a script.
 std::string Shebang(std::string_view text) {
   if (!StartsWith(text, "#!")) return "";
   std::string_view line = text.substr(2, text.find('\n') == text.npos ? text.npos : text.find('\n') - 2);
@@ -405,8 +405,8 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
   return cause;
 }
 
-// What sh and bash print when a program that they ran was ended by a signal. Without these words
-// a status of 128+n is a number like any other: the script may have chosen it.
+// What sh and bash print when a program that they ran was ended by a signal. Without these words a
+// status of 128+n is just a number: the script may have chosen it.
 std::optional<int> ShellSignal(int code, const EndEvidence& evidence) {
   constexpr std::pair<int, std::string_view> kWords[] = {
       {SIGILL, "Illegal instruction"}, {SIGABRT, "Aborted"},
@@ -510,7 +510,7 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
   return std::nullopt;
 }
 
-// A shell takes the carriage return for part of a word, and prints it so.
+// A shell treats the carriage return as part of a word, and prints it.
 std::optional<Cause> CarriageReturns(const EndEvidence& evidence) {
   const std::string& raw = evidence.stderr_tail;
   for (const std::string_view sign : {"\r: not found", "\r: command not found", "$'\\r'", "^M: bad interpreter",
@@ -543,7 +543,7 @@ std::string FileOfLine(std::string_view line) {
   return path;
 }
 
-// What a line says by itself; none: nothing that is known.
+// What a line means by itself; none: nothing known.
 std::optional<Cause> ByLine(const std::string& line, const EndEvidence& evidence) {
   const int code = evidence.exit->code;
   const std::string words = fmt::format("exit status {}: {}", code, Trim(line));
@@ -579,8 +579,8 @@ Cause ByStatus(const EndEvidence& evidence) {
   if (auto cause = CarriageReturns(evidence)) return *cause;
   if (auto cause = NothingToRun(evidence, words)) return *cause;
   if (const auto signal = ShellSignal(code, evidence)) return BySignal(*signal, code, evidence);
-  // From the last line on: what was said last is the most likely reason. Further up only what
-  // could not be said in passing.
+  // From the last line on: what was printed last is the most likely reason. Further up, only lines
+  // that are not printed in passing.
   const std::vector<std::string> more = OutsideWords(evidence, kLastLines);
   for (size_t i = more.size(); i-- > 0;) {
     const bool last = i + 1 == more.size();
@@ -605,7 +605,7 @@ Cause ByStatus(const EndEvidence& evidence) {
   return cause;
 }
 
-// Nothing else would tell: a pool that starts its workers again goes on without a word.
+// Nothing else shows it: a pool that starts its workers again continues silently.
 Cause CompletedWithoutAChild(const EndEvidence& evidence) {
   const auto& exit = *evidence.exit;
   const std::string who = exit.oom_child == "unknown" ? "" : " (" + Short(exit.oom_child, 80) + ")";
@@ -616,8 +616,8 @@ Cause CompletedWithoutAChild(const EndEvidence& evidence) {
   return cause;
 }
 
-// The script's own account (the SageMaker contract) is the best message there is,
-// but the class stays what the evidence says.
+// The script's own message (the SageMaker contract) is the best one, but the kind stays what the
+// evidence shows.
 Cause WithFailureFile(Cause cause, const std::string& failure) {
   std::vector<std::string> lines;
   for (std::string& line : PlainLines(failure.substr(0, 16'384), 100)) {
@@ -648,7 +648,7 @@ Cause CauseOfEnd(const EndEvidence& evidence) {
     cause.detail = Join(LastWords(evidence, kEvidenceLines), "\n");
     return cause;
   }
-  // It was told to stop, and had finished its work: athanor.done() is its word for that.
+  // It was told to stop, and had finished its work: athanor.done() says so.
   if (evidence.stop && (failed || !exit.done_called)) return Stopped(evidence);
   if (!failed && !exit.oom_child.empty()) return CompletedWithoutAChild(evidence);
   if (!failed) return {"completed", "the script ended with status 0", "ath show {job}", ""};

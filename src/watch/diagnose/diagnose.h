@@ -1,11 +1,10 @@
-// Why did it end? From the exit record, the stop request and the last lines of the
-// log to one Cause: a class of job/causes.h, a short text with the values seen,
-// what to type next ("{job}" stands for the job's name; the caller puts it in) and
-// the evidence. Pure but for what it asks of the surroundings; takes any bytes for
-// a log, and never fails.
+// Why did it end? From the exit record, the stop request and the last lines of the log to one
+// Cause: a kind of job/causes.h, a short text with the values seen, what to type next (the caller
+// replaces "{job}" by the job's name) and the evidence. Pure, except for what it asks the
+// surroundings; accepts any bytes as a log, and never fails.
 //
-// A hint is lines: a line that begins with "ath " is a command that works as it
-// stands, other lines are shell commands or a sentence.
+// A hint is lines: a line that begins with "ath " is a command that works without changes, other
+// lines are shell commands or a sentence.
 #pragma once
 
 #include <optional>
@@ -20,8 +19,8 @@ namespace athanor {
 class Surroundings;
 
 struct EndEvidence {
-  std::optional<ExitInfo> exit;     // none: nobody saw it end
-  std::optional<StopRequest> stop;  // somebody or something had asked for the end
+  std::optional<ExitInfo> exit;     // none: its end was not seen
+  std::optional<StopRequest> stop;  // a person or program had requested the end
   bool setup_failed = false;        // the environment could not be built; the script never ran
   std::string setup_tail;           // last lines of the set-up log
   std::string stdout_tail;          // last ~200 lines
@@ -32,13 +31,13 @@ struct EndEvidence {
   std::vector<std::string> command;
   std::string code_dir;   // paths below it are shown relative to it
   uint32_t gpus = 0;      // that the job asked for
-  bool captured = false;  // a step of athanor.capture() was kept
+  bool captured = false;  // a step of athanor.capture() was stored
   const Surroundings* around = nullptr;  // none: only the log is known
 };
 
 Cause Diagnose(const EndEvidence& evidence);
 
-// The cause with the job's name for "{job}" in its hint.
+// The cause with "{job}" in its hint replaced by the job's name.
 Cause ForJob(Cause cause, const std::string& job_name);
 
 }  // namespace athanor

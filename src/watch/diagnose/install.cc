@@ -33,7 +33,7 @@ constexpr InstallRule kRules[] = {
      "{} cannot be installed together", "loosen the versions you ask for"},
     {R"(ResolutionImpossible())", "the versions asked for exclude each other",
      "loosen the versions you ask for"},
-    // An index that is not reached or not opened has no version of anything.
+    // An index that cannot be reached or opened has no version of anything.
     {R"(Could not fetch URL \S+: 40[13] .* for url: \S+/([^/\s]+)/?(?: - skipping)?$)",
      "the package index refused access to {}",
      "check the token: environment.index.auth in the job file\nath secret ls"},

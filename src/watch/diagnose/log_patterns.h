@@ -1,4 +1,4 @@
-// The log:PATTERN words of retry.on that a text holds. Pure.
+// The log:PATTERN entries of retry.on that a text contains. Pure.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace athanor {
 
-// The words whole, in their order; a pattern that does not compile matches nothing.
+// The complete entries, in their order; a pattern that does not compile matches nothing.
 std::vector<std::string> MatchedPatterns(const RetrySpec& retry, std::string_view text);
 
 }  // namespace athanor

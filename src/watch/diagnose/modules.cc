@@ -97,7 +97,7 @@ bool SamePackage(std::string_view asked, std::string_view package) {
   return (opencv(a) && opencv(b)) || plain(a) == plain(b);
 }
 
-// The file that lists the package, of those people use; empty: none does.
+// The file that lists the package, of the usual ones; empty: none does.
 std::string FileThatRequires(const std::string& package, const EndEvidence& evidence) {
   if (evidence.around == nullptr) return "";
   std::vector<std::string> files = {std::string(kRequirements), "requirements/base.txt",
@@ -112,7 +112,7 @@ std::string FileThatRequires(const std::string& package, const EndEvidence& evid
   return "";
 }
 
-// The command names an interpreter of its own, so the job's environment is not used.
+// The command names its own interpreter, so the job's environment is not used.
 std::string OwnInterpreter(const EndEvidence& evidence) {
   if (evidence.command.empty()) return "";
   std::string_view line = evidence.command.front();

@@ -31,7 +31,7 @@ std::string FrameText(const Frame& frame, const std::string& code_dir) {
   return Short(text);
 }
 
-// The last frames of the user's, or of anybody when there is none.
+// The last frames in the user's code, or in any code if there are none.
 std::string FramesText(const std::vector<Frame>& frames, const std::string& code_dir) {
   std::vector<const Frame*> shown;
   for (const Frame& frame : frames) {
@@ -66,7 +66,7 @@ std::string DetailOf(const Traceback& traceback, const std::string& code_dir) {
   return detail;
 }
 
-// What stands in quotes: "No module named 'cv2'" gives cv2.
+// The text in quotes: "No module named 'cv2'" gives cv2.
 std::string Quoted(std::string_view text, char quote = '\'') {
   const size_t begin = text.find(quote);
   if (begin == std::string_view::npos) return "";
@@ -75,7 +75,7 @@ std::string Quoted(std::string_view text, char quote = '\'') {
   return std::string(text.substr(begin + 1, end - begin - 1));
 }
 
-// What stands in quotes behind `words`, whichever quotes repr chose.
+// The text in quotes after `words`, whichever quotes repr chose.
 std::string PathAfter(std::string_view message, std::string_view words) {
   const size_t colon = message.find(words);
   if (colon == std::string_view::npos) return "";
@@ -133,7 +133,7 @@ bool IsEnvironmentKey(const PythonError& error) {
 
 std::string_view LastPart(std::string_view type) { return type.substr(type.rfind('.') + 1); }
 
-// The class of one error when its type or words tell it; none: an exception like any other.
+// The kind of one error if its type or message shows it; none: an ordinary exception.
 std::optional<Cause> Specific(const PythonError& error, const std::string& where,
                               const EndEvidence& evidence) {
   const std::string_view type = LastPart(error.type);
@@ -173,8 +173,8 @@ std::optional<Cause> Specific(const PythonError& error, const std::string& where
   return std::nullopt;
 }
 
-// The error of the chain that tells the class, when the last one does not: what was raised "from"
-// it, or by a `raise` in its handler. A failure of the handler's own is another matter.
+// The error of the chain that shows the kind, if the last one does not: what was raised "from" it,
+// or by a `raise` in its handler. A failure of the handler itself is something else.
 const PythonError* Origin(const Traceback& traceback, size_t at) {
   const PythonError& error = traceback.chain[at];
   if (at == 0 || error.link == PythonError::Link::kNone) return nullptr;
@@ -289,7 +289,7 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
     return cause;
   }
   if (StartsWith(path, "/")) {
-    // The nearest folder above it that is there.
+    // The nearest existing folder above it.
     std::string above = name;
     do {
       above = above.substr(0, std::max<size_t>(above.rfind('/'), 1));

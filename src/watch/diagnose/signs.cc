@@ -66,9 +66,9 @@ constexpr std::string_view kPort =
     "ss -ltnp   # which program has the port\n"
     "choose another port in the script, or 0 for any free one\nath retry {job}";
 
-// In order: the first that matches wins, so the particular stands before the general.
+// In order: the first that matches wins, so special ones come before general ones.
 constexpr Sign kSigns[] = {
-    // Shared memory, before a full disk: the words are the same.
+    // Shared memory, before a full disk: the messages are the same.
     {"worker_died", "", R"(DataLoader worker.* is killed by signal: Bus error)",
      "a data-loader worker died: shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(No space left on device.*/dev/shm|/dev/shm.*No space left on device)",
@@ -215,7 +215,7 @@ constexpr Sign kSigns[] = {
      "OfflineModeIsEnabled",
      "", "the host could not be reached", kNet},
 
-    // What the script was told.
+    // Arguments and settings of the script.
     {"bad_arguments", "",
      R"(unrecognized arguments|the following arguments are required|: error: argument |invalid choice: |)"
      R"(unrecognized option|invalid option -- |unknown option|No such option|Missing (?:argument|option|parameter)|Got unexpected extra argument|)"

@@ -1,5 +1,5 @@
-// The table of well-known failures: by which words of an exception or of a log line
-// they are told, what class they are, and what to do about each. Pure.
+// The table of well-known failures: the texts of exceptions or log lines that identify them, their
+// kind, and what to do about each. Pure.
 #pragma once
 
 #include <optional>
@@ -10,16 +10,17 @@ namespace athanor {
 
 struct SignFound {
   std::string_view kind;  // of job/causes.h
-  std::string what;       // in front of the program's own words; may be empty
+  std::string what;       // before the program's own message; may be empty
   std::string hint;       // "{job}" stands for the job's name
 };
 
 // An exception: the last part of its type ("OSError") and its message, all lines.
 std::optional<SignFound> SignOfError(std::string_view type, std::string_view message);
-// A line of a log. `status`: with which the script ended; some words count only with one.
+// A line of a log. `status`: the exit status of the script; some texts count only with a certain
+// one.
 std::optional<SignFound> SignOfLine(std::string_view line, int status);
 
-// The error's own words for an environment variable that is not set; empty: it is about none.
+// The error's own message for an environment variable that is not set; empty: it is about none.
 std::string MissingVariableIn(std::string_view words);
 
 }  // namespace athanor

@@ -61,8 +61,8 @@ std::optional<Frame> ParseFrame(std::string_view line) {
   return frame;
 }
 
-// "pkg.SomeError: words", "KeyboardInterrupt". A line of a log that merely begins
-// with a word and a colon ("INFO: x") is told apart by the name's last part.
+// "pkg.SomeError: words", "KeyboardInterrupt". A line of a log that only begins with a word and a
+// colon ("INFO: x") is recognised by the last part of the name.
 bool ParseError(std::string_view line, PythonError& error) {
   size_t end = 0;
   while (end < line.size() && (IsWord(line[end]) || line[end] == '.')) ++end;
@@ -80,7 +80,7 @@ bool ParseError(std::string_view line, PythonError& error) {
   return true;
 }
 
-// Lines by which somebody says that what follows did not end the program.
+// Lines that say that what follows did not end the program.
 Told ToldBy(std::string_view line) {
   const auto has = [&](std::string_view words) {
     return line.find(words) != std::string_view::npos;
@@ -160,7 +160,7 @@ class Reader {
     if (group_ && margin != std::string::npos && prefix_.substr(margin) == "+ ")
       prefix_[margin] = '|';
     member_ = !group_ && has_margin;
-    // A lone quote mark or the like is not a prefix that the next lines share.
+    // A single quote mark or similar is not a prefix that the next lines share.
     if (!prefix_.empty() && at_ + 1 < lines_.size() && !StartsWith(lines_[at_ + 1], prefix_)) {
       prefix_.clear();
     }
@@ -218,7 +218,7 @@ class Reader {
     }
   }
 
-  // "Error(s) in loading state_dict for Net:" tells nothing without the next line.
+  // "Error(s) in loading state_dict for Net:" says nothing without the next line.
   void ReadMessage(PythonError& error) {
     if (EndsWith(error.message, ":") && at_ < lines_.size()) {
       const std::string_view more = Trim(Here());
@@ -272,7 +272,7 @@ class Reader {
     }
   }
 
-  // IPython's: the type stands before the header, the error at the end.
+  // IPython's: the type is before the header, the error at the end.
   void ReadNotebook(std::string_view type) {
     begin_ = at_++;
     prefix_.clear();
@@ -340,7 +340,7 @@ class Reader {
   const std::vector<std::string> lines_;
   size_t at_ = 0;
   size_t begin_ = 0;     // of the block being read
-  size_t rest_end_ = 0;  // behind its message's further lines
+  size_t rest_end_ = 0;  // after the further lines of its message
   std::string prefix_;
   bool group_ = false;     // the block being read is a group's own
   bool member_ = false;    // ... or one of its members

@@ -1,8 +1,7 @@
-// Reads Python tracebacks out of the end of a log: plain, chained ("During
-// handling", "direct cause"), SyntaxError's short form, exception groups, those
-// of worker processes, those with a prefix on every line ("[rank0]: "), and the
-// forms of rich and IPython. Also the stacks that faulthandler prints at a crash.
-// Never fails: what cannot be read is not there. Pure.
+// Reads Python tracebacks out of the end of a log: plain, chained ("During handling", "direct
+// cause"), SyntaxError's short form, exception groups, those of worker processes, those with a
+// prefix on every line ("[rank0]: "), and the forms of rich and IPython. Also the stacks that
+// faulthandler prints at a crash. Never fails: what cannot be read is left out. Pure.
 #pragma once
 
 #include <cstdint>
@@ -33,9 +32,9 @@ struct PythonError {
 
 // Who printed a traceback, by the line before it.
 enum class Told {
-  kPlain,    // nobody else: Python itself, or traceback.print_exc()
+  kPlain,    // nothing before it: Python itself, or traceback.print_exc()
   kLogged,   // a log record: logging.exception()
-  kAside,    // a thread, a task or a child process; the main program goes on
+  kAside,    // a thread, a task or a child process; the main program continues
   kIgnored,  // atexit, __del__, logging's own errors: never ends a program
 };
 
@@ -45,12 +44,12 @@ struct Traceback {
   std::vector<PythonError> members;  // of an exception group
   Told told = Told::kPlain;
   size_t begin = 0;        // its first line in PlainLines(log)
-  size_t end = 0;          // behind its last line there
-  size_t lines_after = 0;  // not empty ones behind it in the log, up to the end
+  size_t end = 0;          // after its last line there
+  size_t lines_after = 0;  // non-empty ones after it in the log, up to the end
 
   const PythonError& last() const { return chain.back(); }
-  // The frames that lead to the cause: the worker's own when the last error only
-  // brought it over from another process.
+  // The frames that lead to the cause: the worker's own if the last error only carried it over from
+  // another process.
   const std::vector<Frame>& frames() const;
 };
 
@@ -64,8 +63,8 @@ struct CrashStack {
 };
 std::optional<CrashStack> ParseCrashStack(std::string_view log);
 
-// One thread of what faulthandler writes when it is asked ("Thread 0x… (most recent
-// call first):"). A thread outside Python has no frames.
+// One thread of what faulthandler writes on request ("Thread 0x… (most recent call first):"). A
+// thread outside Python has no frames.
 struct ThreadStack {
   bool current = false;       // the one that took the signal
   std::vector<Frame> frames;  // innermost first

@@ -20,7 +20,7 @@ double Median(const std::deque<double>& values) {
 }
 
 Millis FromMs(double ms) {
-  // Beyond a year nothing is ever late.
+  // A limit beyond a year is never reached.
   constexpr double kMost = 365.0 * 86'400'000;
   return Millis(static_cast<int64_t>(std::min(ms, kMost)));
 }
@@ -67,10 +67,10 @@ std::string HangWatch::LimitSource() const {
 
 void HangWatch::SeeStep(std::optional<int64_t> step) {
   if (!step || step == step_) return;
-  // A step that went back (a resume, the next epoch) only says where it goes on from.
+  // A step that went back (a resume, the next epoch) only shows where it continues.
   if (step_ && *step > *step_ && watched_ > step_at_) {
     const auto took = static_cast<double>((watched_ - step_at_).count());
-    // As unsigned: from the least to the greatest int64 is no overflow.
+    // As unsigned: from the least to the greatest int64 does not overflow.
     const uint64_t steps = static_cast<uint64_t>(*step) - static_cast<uint64_t>(*step_);
     step_ms_.push_back(took / static_cast<double>(steps));
     report_ms_.push_back(took);
@@ -115,7 +115,7 @@ std::optional<Hang> HangWatch::Sample(const HangSample& sample) {
   SeeStep(sample.step);
 
   const auto allowed = limit();
-  // Until it is known how long a window is needed, that of the least one is kept.
+  // Until the needed length of the window is known, that of the shortest limit is kept.
   KeepCpu(allowed.value_or(kLeast));
   if (sign) told_ = false;
   if (!allowed) return std::nullopt;

@@ -1,17 +1,16 @@
-// Tells a script that hangs from one that works: nothing printed, no metric and
-// (almost) no CPU for longer than it may. Pure; fed about once a second with
-// counters; opens nothing and acts on nothing. Not thread-safe.
+// Distinguishes a script that hangs from one that works: no output, no metric and (almost) no CPU
+// for longer than allowed. Pure; called about once per second with counters; opens nothing and acts
+// on nothing. Not thread-safe.
 //
 // How long it may be quiet:
 //   limits.hang_after, when set: from the first sample on, also before any step;
 //   else hang_steps (50 when not set) times the median time of a step, once
 //   kMinSteps steps were seen; but at least kLeast, and at least kReports times the
 //   usual time between two samples with a new step.
-// kLeast is five minutes since jobs with steps of milliseconds rightly stand still
-// for minutes: an evaluation on another machine, a checkpoint going to a slow disk, a
-// file system that fails over. kReports is there for scripts that tell a thousand
-// steps at once.
-// Never when hang_action is "off".
+// kLeast is five minutes because jobs with steps of milliseconds can be idle for minutes for good
+// reasons: an evaluation on another machine, a checkpoint going to a slow disk, a file system that
+// fails over. kReports is for scripts that report a thousand steps at once. Never if hang_action is
+// "off".
 #pragma once
 
 #include <cstdint>
@@ -35,8 +34,8 @@ struct HangSample {
 
 struct Hang {
   Millis quiet{0};  // since the last output or metric
-  Millis limit{0};  // as long it may be
-  std::optional<Millis> median_step;  // when the limit was made from steps
+  Millis limit{0};  // how long it may be
+  std::optional<Millis> median_step;  // if the limit was computed from steps
   std::string limit_source;           // "limits.hang_after", "50 steps of 12.0 s"
   double cpu_percent = 0;             // of one core, over the time of the limit
 
@@ -51,16 +50,16 @@ class HangWatch {
   static constexpr Millis kLeast = std::chrono::minutes(5);
   static constexpr int kReports = 3;
   static constexpr double kBusyPercent = 1.0;  // of one core: as much CPU is work
-  // Time between two samples that is longer was not watched (the machine slept, or we
-  // did) and counts only as this much.
+  // A longer time between two samples was not watched (the machine slept, or we did) and counts
+  // only as this much.
   static constexpr Millis kMaxGap = Seconds(10);
 
   explicit HangWatch(const LimitSpec& limits);
 
-  // A hang, once; again only after there was output, a metric or CPU.
+  // Reports a hang once; again only after there was output, a metric or CPU.
   std::optional<Hang> Sample(const HangSample& sample);
 
-  // What is allowed now; nothing when it cannot be told yet, or the watch is off.
+  // What is allowed now; none if it is not known yet, or the watch is off.
   std::optional<Millis> limit() const;
 
  private:

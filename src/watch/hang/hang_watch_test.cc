@@ -23,7 +23,7 @@ class Script {
  public:
   explicit Script(const LimitSpec& limits) : watch(limits) { (void)watch.Sample(sample); }
 
-  // Seconds pass, each with so much CPU and output; says how many hangs were told.
+  // Seconds pass, each with that much CPU and output; returns how many hangs were reported.
   int Pass(int seconds, double cpu_percent, uint64_t bytes = 0) {
     int hangs = 0;
     for (int i = 0; i < seconds; ++i) {

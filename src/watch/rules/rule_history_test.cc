@@ -64,7 +64,7 @@ bool Holds(const RuleSpec& spec, const std::vector<double>& values) {
   if (spec.rule == "inf") return all([](double v) { return v == kInf || v == -kInf; });
   if (spec.rule == "above") return all([&](double v) { return v > *spec.value; });
   if (spec.rule == "below") return all([&](double v) { return v < *spec.value; });
-  // plateau: the last record must lie before the window.
+  // plateau: the last record must be before the window.
   double best = kInf;
   size_t record = values.size();
   for (size_t i = 0; i < values.size(); ++i) {
@@ -81,7 +81,7 @@ std::vector<size_t> Expected(const RuleSpec& spec, const Points& points) {
   std::map<std::string, std::map<Rank, Points>> seen;
   std::map<std::string, std::map<Rank, std::vector<bool>>> truth;
   const auto on = [](const std::vector<bool>& history) {
-    // On from a true point until kRecoverPoints false ones came behind the last true one.
+    // On from a true point until kRecoverPoints false ones follow the last true one.
     for (size_t back = 1; back <= history.size(); ++back) {
       if (history[history.size() - back]) return back <= kRecoverPoints;
     }
@@ -211,7 +211,7 @@ class History {
     std::vector<Firing> out;
     const int64_t end = points.back().wall.ms + 30'000;
     for (const RulePoint& point : points) {
-      // Ticks at any moment, or none at all, change nothing but when it is told.
+      // Ticks at any moment, or none at all, only change when it is reported.
       if (Below(2) == 0) rules.Tick(point.at, out);
       rules.Feed(point, out);
     }

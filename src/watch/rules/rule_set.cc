@@ -32,7 +32,7 @@ struct Stream {
   Alarm alarm;
 };
 
-// The last sign of life of a metric, over all ranks.
+// When a metric was last seen, over all ranks.
 struct Pulse {
   std::optional<int64_t> step;
   Millis at{0};
@@ -50,7 +50,7 @@ struct RuleSet::Rule {
   std::map<std::string, Pulse, std::less<>> pulses;
   size_t streams = 0;
   uint64_t ignored = 0;
-  // Names come in long runs of the same few; most are no business of most rules.
+  // Names come in long runs of the same few; most do not concern most rules.
   std::map<std::string, bool, std::less<>> matches;
 
   bool Wants(const std::string& name) {
@@ -107,7 +107,7 @@ struct RuleSet::Rule {
       pulses.emplace(point.name, Pulse{point.step, point.at, point.wall});
       return;
     }
-    // First what was true just before: a caller that ticks late tells the same.
+    // First what was true just before: a caller that ticks late gets the same result.
     Starve(found->first, found->second, point.at, out);
     Pulse& pulse = found->second;
     if (point.step && point.step == pulse.step) return;

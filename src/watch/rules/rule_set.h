@@ -1,14 +1,13 @@
 // The rules of a job over its metrics, streaming: points in as they come, firings
 // out. The agent feeds it live; Replay runs the same code over a stored run.
 //
-// When a rule fires: when it becomes true for a metric (on any rank) and was not
-// true before. Then it is silent until it has recovered: on every rank on which it
-// was true, kRecoverPoints points in a row for which it is not true (no_progress:
-// one new step). A step that goes back does not make it recover: the same trouble
-// at the same place again is the same trouble.
+// When a rule fires: when it becomes true for a metric (on any rank) and was not true before. Then
+// it is silent until it has recovered: on every rank on which it was true, kRecoverPoints points in
+// a row for which it is not true (no_progress: one new step). A step that goes back does not make
+// it recover: the same problem at the same step again is the same problem.
 //
-// Pure; time is an argument. Not thread-safe. Memory is bounded: kMaxStreams
-// (metric, rank) streams a rule, each of the rule's window and some hundred points.
+// Pure; time is an argument. Not thread-safe. Memory is bounded: kMaxStreams (metric, rank) streams
+// per rule, each with the rule's window and some hundred points.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +34,7 @@ struct RulePoint {
   WallTime wall;  // for people
 };
 
-// A rule whose metric no point had so far: it cannot fire.
+// A rule whose metric has no points so far: it cannot fire.
 struct UnmatchedRule {
   std::string rule;
   std::string metric;
@@ -52,16 +51,15 @@ class RuleSet {
   RuleSet& operator=(RuleSet&&) noexcept;
   ~RuleSet();
 
-  // The firings of this point, in the order of the specs, are added to `out`. Their
-  // `threshold` says what would have been well ("at most 10"), their `action` is
-  // what the spec asks for.
+  // The firings of this point, in the order of the specs, are added to `out`. Their `threshold`
+  // says what would have been fine ("at most 10"), their `action` is what the spec asks for.
   void Feed(const RulePoint& point, std::vector<Firing>& out);
-  // What became true by time alone. Call it every second or so; `at` of the firing
-  // is when it became true, not when this was called.
+  // What became true by time alone. Call it about every second; `at` of the firing is when it
+  // became true, not when this was called.
   void Tick(Millis now, std::vector<Firing>& out);
 
   std::vector<UnmatchedRule> unmatched() const;
-  // Points that were not looked at because a rule had too many streams.
+  // Points that were ignored because a rule had too many streams.
   uint64_t ignored() const;
   bool empty() const { return rules_.empty(); }
 
@@ -72,8 +70,8 @@ class RuleSet {
   std::vector<std::unique_ptr<Rule>> rules_;
 };
 
-// Every firing of a stored run. `points` in the order in which they came; their
-// wall times stand in for the monotonic ones. `end`: when the run ended, if it has.
+// Every firing of a stored run. `points` in the order in which they came; their wall times are used
+// instead of monotonic ones. `end`: when the run ended, if it has.
 Result<std::vector<Firing>> Replay(const std::vector<RuleSpec>& specs,
                                    std::span<const RulePoint> points,
                                    std::optional<WallTime> end = std::nullopt);

@@ -10,16 +10,16 @@
 namespace athanor {
 namespace {
 
-// Behind the window, so that a step may go back without losing what was known.
+// Beyond the window, so that a step may go back without losing what was known.
 constexpr size_t kSpareHistory = 256;
 constexpr int64_t kNoStep = std::numeric_limits<int64_t>::min();
 
-// What was known after a point. Taking points back is then only forgetting entries.
+// What was known after a point. To take points back, entries are dropped.
 struct Known {
   uint64_t points = 0;
   uint32_t run = 0;            // points in a row for which the condition was true
   std::optional<double> best;  // of values or of medians
-  uint32_t since_best = 0;     // points behind the best
+  uint32_t since_best = 0;     // points since the best
 };
 
 struct Entry {
@@ -28,7 +28,7 @@ struct Entry {
   Known known;
 };
 
-// Remembers the last points; subclasses say what follows from one more.
+// Remembers the last points; subclasses decide what follows from the next one.
 class WindowRule : public ScalarRule {
  public:
   explicit WindowRule(const RuleSpec& spec)
@@ -103,7 +103,7 @@ class PlateauRule final : public WindowRule {
       known.since_best = 0;
       return {};
     }
-    // Without a best there is nothing to be better than: that is another rule's matter.
+    // Without a best there is nothing to be better than: other rules handle that.
     if (!known.best) return {};
     known.since_best = std::min(known.since_best + 1, spec_.window);
     if (known.since_best < spec_.window) return {};
@@ -134,7 +134,8 @@ class DivergenceRule final : public WindowRule {
                         ShowValue(sign_ * limit), ShowValue(sign_ * best), spec_.window)};
   }
 
-  // Of an even number, the better of the two in the middle: never more alarm than the points give.
+  // Of an even number, the better of the two in the middle: never more alarm than the points
+  // justify.
   double MedianCost() const {
     std::vector<double> costs;
     costs.reserve(spec_.window);

@@ -14,7 +14,7 @@ constexpr size_t kMaxGuesses = 16;
 constexpr size_t kMaxCounters = 8;
 constexpr size_t kMaxName = 64;
 constexpr int64_t kMaxCount = 1'000'000'000'000'000;
-// Nobody reads a metric behind this; a binary line must not cost more.
+// No one reads a metric after this; a binary line must not cost more.
 constexpr size_t kLookedAt = 2'048;
 
 #define ATHANOR_NUMBER R"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?|nan|[-+]?inf(?:inity)?)"

@@ -1,7 +1,6 @@
-// Guesses metrics from lines of jobs that define none: "loss=0.41",
-// "val_acc: 0.9", "{'loss': 0.4, 'lr': 1e-4}", "Epoch 3/10 step 40/940 loss 0.4".
-// Only well-known words are taken for names. One guesser per stream: it
-// remembers the epoch of earlier lines. A guess is shown as one.
+// Guesses metrics from lines of jobs that define none: "loss=0.41", "val_acc: 0.9", "{'loss': 0.4,
+// 'lr': 1e-4}", "Epoch 3/10 step 40/940 loss 0.4". Only well-known words count as names. One
+// guesser per stream: it remembers the epoch of earlier lines. Guesses are shown as guesses.
 #pragma once
 
 #include <cstdint>
@@ -25,16 +24,15 @@ struct Counter {
   std::optional<int64_t> total;
 };
 
-// Left to right, at most 8; `total` is at least `done` when there is one.
+// Left to right, at most 8; `total`, if there is one, is at least `done`.
 std::vector<Counter> CountersIn(std::string_view line);
-// Name and value only, at most 16 of a line.
+// Name and value only, at most 16 per line.
 std::vector<Guess> MetricsIn(std::string_view line);
 
 class MetricGuesser {
  public:
-  // With steps: that of the line ("step", "iter"; numbered on through epochs when
-  // the line tells both), else its epoch, unless the line shows that it is one of
-  // many within that epoch.
+  // With steps: that of the line ("step", "iter"; numbered across epochs if the line has both),
+  // otherwise its epoch, unless the line shows that it is one of many within that epoch.
   std::vector<Guess> Line(std::string_view line);
 
  private:

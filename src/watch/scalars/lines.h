@@ -1,8 +1,7 @@
-// LineSplitter finds the lines of a byte stream that arrives in pieces cut
-// anywhere. '\n' and '\r' both end a line (progress bars rewrite theirs with
-// '\r'), so "\r\n" gives an empty one, which is left out. A line is shown cut to
-// kMaxLine bytes; what follows is skipped to its end. The lines and their
-// offsets do not depend on how the stream was cut.
+// LineSplitter finds the lines of a byte stream that arrives in pieces cut anywhere. '\n' and '\r'
+// both end a line (progress bars rewrite theirs with '\r'), so "\r\n" gives an empty one, which is
+// left out. A line is cut to kMaxLine bytes; the rest is skipped. The lines and their offsets do
+// not depend on how the stream was cut.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +18,8 @@ class LineSplitter {
   // `offset` of the first byte that will be fed; it must begin a line.
   explicit LineSplitter(uint64_t offset = 0) : position_(offset), line_start_(offset) {}
 
-  // Calls `on_line(std::string_view line, uint64_t end)` for each line that
-  // ended; `end` is the offset just behind its terminator. The view lives for
-  // that call.
+  // Calls `on_line(std::string_view line, uint64_t end)` for each line that ended; `end` is the
+  // offset just after its terminator. The view is valid during that call.
   template <class OnLine>
   void Feed(std::string_view bytes, OnLine&& on_line) {
     while (!bytes.empty()) {
@@ -35,13 +33,13 @@ class LineSplitter {
     Keep(bytes);
   }
 
-  // The stream is over: what is left is a line too.
+  // The stream has ended: what is left is a line, too.
   template <class OnLine>
   void Finish(OnLine&& on_line) {
     End({}, on_line);
   }
 
-  // Where the line that has not ended yet begins: to go on later, start there.
+  // Where the line that has not ended yet begins: to continue later, start there.
   uint64_t line_start() const { return line_start_; }
 
  private:

@@ -14,8 +14,8 @@ std::string ToUrlAlphabet(std::string text) {
   return text;
 }
 
-// What of the base64 of "<skipped bytes><value><anything>" the value alone decides:
-// the first digits hold bits of what comes before, the last one of what follows.
+// The part of the base64 of "<skipped bytes><value><anything>" that only the value decides: the
+// first digits hold bits of what comes before, the last one of what follows.
 std::string Base64Core(std::string_view value, size_t skipped) {
   const std::string all = Base64(std::string(skipped, '\0').append(value));
   const size_t first = skipped == 0 ? 0 : skipped + 1;
@@ -23,7 +23,7 @@ std::string Base64Core(std::string_view value, size_t skipped) {
   return all.substr(first, last - first);
 }
 
-// `safe` beside letters, digits and -_.~ stays as it is; blanks become `blank`.
+// `safe`, like letters, digits and -_.~, stays as it is; blanks become `blank`.
 std::string Escape(std::string_view value, std::string_view safe, std::string_view blank,
                    bool upper) {
   std::string text;

@@ -1,4 +1,4 @@
-// The forms in which a secret value turns up in text.
+// The forms in which a secret value appears in text.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace athanor {
 
-// The value first, then its other forms, each once and none shorter than 6 bytes
-// when `value` has at least 6.
+// The value first, then its other forms, each once and none shorter than 6 bytes if `value` has at
+// least 6.
 std::vector<std::string> EncodedForms(std::string_view value);
 
 }  // namespace athanor

@@ -65,7 +65,7 @@ void SecretPatterns::Index() {
     ends_[Pair(bytes.data() + shortest_ - 2)].push_back(i);
     begins_[static_cast<uint8_t>(bytes[0])].push_back(i);
   }
-  // A name may hold the value of a secret; then its marker must not show it.
+  // A name may contain the value of a secret; then its marker must not show it.
   for (std::string& marker : markers_) {
     for (const Pattern& pattern : patterns_) {
       if (marker.find(pattern.bytes) != std::string::npos) marker = "***";
@@ -120,7 +120,8 @@ std::string_view Scrubber::Feed(std::string_view bytes) {
   }
   const size_t open = patterns_->OpenEnd(text);
   const std::string_view shown = Pass(text, open);
-  // covered_ counts from the begin of what is held now; text may be a view of work_, not of held_.
+  // covered_ counts from the beginning of what is held now; text may be a view of work_, not of
+  // held_.
   held_.assign(text.substr(open));
   return shown;
 }
@@ -133,11 +134,11 @@ std::string_view Scrubber::Flush() {
   return shown;
 }
 
-// Decides about text[0, limit): no pattern that begins there is still open. The
-// union of overlapping finds gets one marker, so that no part of either is left.
+// Decides about text[0, limit): no pattern that begins there is still open. Overlapping matches get
+// one marker together, so that no part of either is left.
 std::string_view Scrubber::Pass(std::string_view text, size_t limit) {
   out_.clear();
-  size_t covered = covered_;  // up to here a marker stands for the text
+  size_t covered = covered_;  // up to here a marker replaces the text
   size_t from = 0;
   const SecretPatterns::Pattern* found = nullptr;
   size_t at = patterns_ == nullptr || text.empty() ? SecretPatterns::kNone

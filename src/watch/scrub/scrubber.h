@@ -1,9 +1,8 @@
-// Takes the values of secrets out of a byte stream. Found are the value itself
-// (without the white space at its ends), its base64 in either alphabet at any of
-// the three alignments, its usual URL encodings, and its form inside a JSON
-// string; each is replaced by ***NAME***. Everything else passes byte for byte.
-// Not found: a value that was hashed, compressed, reversed or printed letter by
-// letter, or base64 that was wrapped in the middle of the value.
+// Removes the values of secrets from a byte stream. It finds the value itself (without the white
+// space at its ends), its base64 in either alphabet at any of the three alignments, its usual URL
+// encodings, and its form inside a JSON string; each is replaced by ***NAME***. Everything else
+// passes byte for byte. Not found: a value that was hashed, compressed, reversed or printed letter
+// by letter, or base64 that was wrapped in the middle of the value.
 //
 // SecretPatterns is immutable and may be shared by threads; a Scrubber belongs to
 // one stream of one thread.
@@ -48,10 +47,10 @@ class SecretPatterns {
   SecretPatterns() = default;
   void Add(std::string bytes, uint32_t marker);
   void Index();
-  // The first place at or after `from` and before `limit` where a pattern begins
-  // and lies within `text`; the longest one there. kNone if there is none.
+  // The first position at or after `from` and before `limit` where a pattern begins and is within
+  // `text`; the longest one there. kNone if there is none.
   size_t Find(std::string_view text, size_t from, size_t limit, const Pattern*& found) const;
-  // The first place from which `text` could go on to be a pattern; its size if none.
+  // The first position from which `text` could continue to a pattern; its size if none.
   size_t OpenEnd(std::string_view text) const;
 
   std::vector<Pattern> patterns_;
@@ -70,11 +69,11 @@ class Scrubber {
   // With no patterns, Feed returns its argument and costs nothing.
   explicit Scrubber(std::shared_ptr<const SecretPatterns> patterns);
 
-  // What may be shown after these bytes. Held back is only an end that may be the
-  // begin of a pattern, at most longest() - 1 bytes. The answer is a view of
-  // `bytes` or of this object and lives until the next call.
+  // What may be shown after these bytes. Only an end that may be the beginning of a pattern is held
+  // back, at most longest() - 1 bytes. The result is a view of `bytes` or of this object and is
+  // valid until the next call.
   std::string_view Feed(std::string_view bytes);
-  // The stream is over: what was held back.
+  // The stream has ended: what was held back.
   std::string_view Flush();
 
   uint64_t replaced() const { return replaced_; }
@@ -85,7 +84,7 @@ class Scrubber {
 
   std::shared_ptr<const SecretPatterns> patterns_;
   std::string held_;
-  size_t covered_ = 0;  // bytes at the begin of held_ that a marker stands for already
+  size_t covered_ = 0;  // bytes at the beginning of held_ that a marker already replaces
   std::string work_;
   std::string out_;
   uint64_t replaced_ = 0;

@@ -6,8 +6,8 @@
 #include "watch/scrub/encodings.h"
 #include "watch/scrub/scrubber.h"
 
-// Two bytes of sizes, a secret, then the stream: cut in pieces it must come out
-// as it does whole, and without the secret in any form.
+// Two bytes of sizes, a secret, then the stream: cut in pieces, it must give the same output as in
+// one piece, and without the secret in any form.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace athanor;
   if (size < 8) return 0;

@@ -5,7 +5,7 @@ import { Views } from '../parts/Views';
 import { chartSize, chartViews } from '../state/prefs';
 import { route, setQuery } from '../state/router';
 
-// What a view of charts keeps of the address: how they look and stand, not of what they are.
+// What a view of charts keeps of the address: how they look and are arranged, not what they show.
 const kKept = ['x', 'smooth', 'logx', 'logy', 'out', 'find', 'sec', 'size'];
 
 export function settingsOf(query: Record<string, string>): Settings {

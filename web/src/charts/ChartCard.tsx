@@ -44,7 +44,7 @@ interface CardProps extends Omit<BodyProps, 'height'> {
   section: string;
   sections: string[]; // it can be moved to
   beside: string[]; // the charts of its section, in order
-  changed: boolean; // it has a size or place that somebody gave it
+  changed: boolean; // the user gave it a size or position
   onSize: (size: Size) => void;
   onMove: Move;
   onForget: () => void;
@@ -60,7 +60,7 @@ function useOld(runs: ChartRun[], metric: string, visible: boolean): Series | un
   }).data;
 }
 
-// The steps of each run that lie under a range of the x axis, for asking in detail.
+// The steps of each run that are in a range of the x axis, to load them in detail.
 function stepsOf(range: [number, number] | undefined, settings: Settings, whole: Feed, other: Feed): Map<string, Steps> | undefined {
   if (!range) return undefined;
   const out = new Map<string, Steps>();

@@ -40,8 +40,8 @@ function Section({ name, metrics, children, take }: {
   );
 }
 
-// How many stand side by side: all that fit, but no place stays empty while there are fewer, and the
-// last row is about as full as the others. A chart that somebody made wider takes several of them.
+// How many are side by side: all that fit, but without empty columns while there are fewer, and the
+// last row is about as full as the others. A chart that the user made wider takes several columns.
 function across(charts: number, columns: number): number {
   const rows = Math.max(1, Math.ceil(charts / columns));
   return Math.max(1, Math.ceil(charts / rows));

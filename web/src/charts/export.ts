@@ -1,5 +1,5 @@
-// A chart as a file: PNG of what is on screen, SVG drawn anew from the same columns, CSV of the
-// points behind it.
+// A chart as a file: PNG of what is on screen, SVG drawn again from the same columns, CSV of its
+// points.
 import { csv } from '../lib/csv';
 import { xOf } from '../lib/points';
 import { axisText } from './Plot';

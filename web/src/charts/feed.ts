@@ -1,5 +1,5 @@
-// The points a chart draws: sampled by the server for the width on screen, asked anew for a
-// narrower range, and kept up by their tails while a run goes on.
+// The points that a chart draws: sampled by the server for the width on screen, loaded again for a
+// narrower range, and extended while a run continues.
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { joinTail, parsePoints, putIn, tailFrom, type Series, type Steps } from '../lib/points';
@@ -101,8 +101,9 @@ async function tail(run: string, want: Want, have: Series | undefined): Promise<
   return fresh && joinTail(have, fresh);
 }
 
-// The same with the detail of a range in its place: `steps` says for each run which of its steps lie
-// there, by what is known of the whole. Until it is there, and for runs without steps, the whole.
+// The same with the detail of a range inserted: `steps` says for each run which of its steps are in
+// it, from what is known about the whole series. Until it is loaded, and for runs without steps,
+// the whole series.
 export function useDetail(whole: Feed, want: Want, steps: Map<string, Steps> | undefined): Feed {
   const key = steps && steps.size ? JSON.stringify([want.metric, rounded(want.width), [...steps]]) : null;
   const [fine] = useAsked(key, want, (run) => steps?.get(run));

@@ -20,7 +20,7 @@ export function drawCut(u: uPlot, model: Model): void {
   model.columns.forEach((column, k) => {
     if (column.kind !== 'line') return;
     ctx.strokeStyle = column.colour;
-    let before = -Infinity; // one mark where many would lie on each other
+    let before = -Infinity; // one mark where many would overlap
     model.values[k]!.forEach((value, i) => {
       if (typeof value !== 'number' || (value >= min && value <= max) || drawn >= kMostCut) return;
       const x = u.valToPos(model.x[i]!, 'x', true);

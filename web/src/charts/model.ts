@@ -62,7 +62,7 @@ function clean(line: Line, settings: Settings): Line {
   return { x: line.x.filter((_, i) => keep(i)), y: line.y.filter((_, i) => keep(i)) };
 }
 
-// What lies in the range, and a point more on each side; all of it where nothing is chosen.
+// What is in the range, and one more point on each side; everything if no range is chosen.
 function within(line: Line, range: [number, number] | undefined): Line {
   if (!range) return line;
   let from = 0;

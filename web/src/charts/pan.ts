@@ -1,5 +1,5 @@
-// Panning: shift-drag, or a sideways wheel. The chart moves at once; what lies outside of what
-// was loaded is asked for when the hand rests.
+// Panning: shift-drag, or a sideways wheel. The chart moves at once; what is not loaded yet is
+// requested when the mouse rests.
 import type uPlot from 'uplot';
 
 // `moving` is what the scale's range function answers while a pan is under way.

@@ -1,5 +1,5 @@
-// What lies under the cursor: one row for each line, nearest first, written without a redraw of
-// the page around it.
+// The tooltip at the cursor: one row per line, nearest first, written without redrawing the page
+// around it.
 import type uPlot from 'uplot';
 
 import { localTime, number, utcTime } from '../lib/format';

@@ -1,6 +1,6 @@
-// uPlot draws columns over one x: this brings series of different x together. Few points are
-// joined exactly; many are put into a grid of pixels, each with its lowest, highest and last
-// value, so that a chart costs the same whatever lies behind it. Pure.
+// uPlot draws columns over one x: this brings series of different x together. Few points are joined
+// exactly; many are put into a grid of pixels, each with its lowest, highest and last value, so
+// that a chart costs the same for any number of points. Pure.
 
 export interface Line {
   x: Float64Array; // rising

@@ -1,6 +1,6 @@
-// The colours of a terminal in a line of a log. Only SGR is understood; every other escape
-// sequence and control character is left out. A carriage return begins the line anew, as a
-// progress bar wants it. Pure.
+// The colours of a terminal in a line of a log. Only SGR is understood; every other escape sequence
+// and control character is left out. A carriage return starts the line again, as progress bars
+// expect. Pure.
 
 export interface Span {
   text: string;

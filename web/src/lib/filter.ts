@@ -60,7 +60,7 @@ export function comparatorsOf(field: string): string[] {
   return numeric ? kNumberComparators : kTextComparators;
 }
 
-// What may stand at the caret.
+// What may come at the caret.
 export function expect(text: string, caret: number): Expectation {
   const before = tokens(text.slice(0, caret));
   const touching = before.length > 0 && before[before.length - 1]!.to === caret;
@@ -149,7 +149,7 @@ export function formatClause(clause: Clause): string {
   if (/IN$/.test(comparator)) {
     return `${field} ${comparator} (${value.split(',').map((v) => quote(v.trim())).join(', ')})`;
   }
-  // "contains": the pattern is made here, unless somebody wrote one.
+  // "contains": the pattern is made here, unless the user wrote one.
   return `${field} ${comparator} ${quote(comparator === 'ILIKE' && !/%/.test(value) ? `%${value}%` : value)}`;
 }
 

@@ -1,4 +1,5 @@
-// A job file's text from what a job was, for changing it; and where in a text an error stands. Pure.
+// The text of a job file from an existing job, for editing; and the position of an error in a text.
+// Pure.
 
 export interface Like {
   experiment?: string;

@@ -1,6 +1,6 @@
-// How a person arranged charts: which stand in which section, in what order and size. Kept in the
-// address as two short texts. What nobody moved stands in a section by the first part of its name.
-// Pure.
+// How the user arranged charts: which are in which section, in what order and size. Stored in the
+// address as two short texts. A chart that was not moved is in a section named after the first part
+// of its name. Pure.
 
 export interface Size {
   span: number; // columns of the grid

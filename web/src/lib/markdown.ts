@@ -1,5 +1,5 @@
-// Markdown as a tree that is drawn with elements of ours. HTML in it is text; addresses other
-// than http(s), mailto and relative ones are dropped. Pure.
+// Markdown as a tree that is drawn with our own elements. HTML in it is text; addresses other than
+// http(s), mailto and relative ones are dropped. Pure.
 
 export type Inline =
   | { kind: 'text' | 'code'; text: string }

@@ -1,12 +1,12 @@
-// Colours of series: told apart also by people who see red and green alike (after Okabe and
-// Ito), with enough contrast on either ground. Pure.
+// Colours of series: distinguishable also for people who cannot tell red from green (after Okabe
+// and Ito), with enough contrast on either ground. Pure.
 
 const kLight = ['#0b6bab', '#c94f00', '#00795a', '#a8407f', '#8f6400', '#2b8cc4', '#6d4bb0', '#4f5b66', '#b0281a', '#477500'];
 const kDark = ['#5cb3ee', '#ff9a57', '#3fcf9f', '#ec9cc6', '#f0c14b', '#8fd3ff', '#b9a0f5', '#b4c0cc', '#ff8f80', '#a9d35a'];
 
 export const kSeriesColours = kLight.length;
 
-// The first ten are told apart by hue; each ten after them by their lightness, too.
+// The first ten differ by hue; each ten after them also by lightness.
 export function seriesColour(index: number, dark: boolean): string {
   const list = dark ? kDark : kLight;
   const at = ((index % list.length) + list.length) % list.length;

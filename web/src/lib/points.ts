@@ -97,7 +97,7 @@ export function joinTail(old: Series, tail: Series): Series {
   return joined([cut(old, 0, keep), tail]);
 }
 
-// `part` replaces what lies between its first and last step.
+// `part` replaces what is between its first and last step.
 export function putIn(whole: Series, part: Series): Series {
   const from = part.step[0];
   const to = lastStep(part);
@@ -147,8 +147,8 @@ export function pick(series: Series, wanted: (i: number) => boolean): Series {
   return out;
 }
 
-// The steps whose points lie between two places of an axis, and one more on each side, so that
-// lines reach the edge. `x` of the points tells; nothing where no step is known.
+// The steps whose points are between two positions of an axis, and one more on each side, so that
+// lines reach the edge. Uses `x` of the points; none if no step is known.
 export function stepsUnder(series: Series, x: Float64Array, low: number, high: number): Steps | undefined {
   const inside: number[] = [];
   let before = -1;

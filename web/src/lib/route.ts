@@ -37,7 +37,7 @@ export function formatRoute(path: string[], query: Record<string, string | undef
   return `#/${path.map(encodeURIComponent).join('/')}${text ? `?${text}` : ''}`;
 }
 
-// A name that is not well-formed percent-encoding is taken as it stands.
+// A name that is not valid percent-encoding is used as it is.
 function decode(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -1,6 +1,6 @@
-// Smoothing that never invents: an exponential mean of the values so far, corrected for its
-// start, so that it lies between the lowest and highest value seen, has a value only where the
-// series has one, and does not depend on how many points were left out by sampling. Pure.
+// Smoothing that never invents: an exponential mean of the values so far, corrected for its start,
+// so that it is between the lowest and highest value seen, has a value only where the series has
+// one, and does not depend on how many points were left out by sampling. Pure.
 
 // `weight` 0 leaves the series as it is; towards 1 it gets smoother. `x` is what distance is
 // measured in: a gap in x forgets as much as the points that would have been there.

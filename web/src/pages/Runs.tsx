@@ -68,7 +68,7 @@ export function Runs() {
     if (group) named.push(fieldOf('param', group));
     return { filter, order: [order], experiment, deleted, column: named.length ? [...new Set(named)] : ['attributes.status'] };
   }, [filter, order, experiment, deleted, columns, group]);
-  // What is pinned stands at the top, and only there.
+  // Pinned runs are at the top, and only there.
   const below = useMemo(() => (group ? asked : {
     ...asked, filter: [filter, ...pins.value.map((id) => `attributes.run_id != '${id}'`)].filter(Boolean).join(' AND '),
   }), [asked, filter, group, pins.value]);

@@ -26,8 +26,8 @@ export function Command({ text, inline }: { text: string; inline?: boolean }) {
 
 const kProgram = /^(ath|athanor|mlflow|pip|python3?|export|chmod|df|du|echo|pkill|mv|rm) \S/;
 
-// Advice, a line each: a command where it is one, and what stands behind it as words. Only what a
-// shell would run is drawn to be copied.
+// Advice, one per line: a command if it is one, and what follows it as text. Only what a shell
+// would run can be copied.
 export function Hint({ text }: { text: string }) {
   return (
     <>

@@ -1,4 +1,4 @@
-// Tabs as links: each is an address of its own.
+// Tabs as links: each has its own address.
 
 export interface Tab {
   id: string;

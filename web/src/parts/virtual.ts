@@ -1,4 +1,4 @@
-// TanStack's virtualizer as a hook: which items of a long list lie in the view.
+// TanStack's virtualizer as a hook: which items of a long list are in view.
 import {
   elementScroll, observeElementOffset, observeElementRect, Virtualizer, type VirtualItem,
 } from '@tanstack/virtual-core';

@@ -84,7 +84,7 @@ export function sessionInfo(): Promise<SessionInfo> {
   return session;
 }
 
-// The token is the server's as long as it lives; one that was started anew has another.
+// The token is valid for the life of the server; one that was restarted has another.
 async function change<T>(method: string, path: string, body?: unknown, query?: Query, signal?: AbortSignal): Promise<T> {
   const once = async () => {
     const { csrf } = await sessionInfo();

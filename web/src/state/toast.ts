@@ -36,7 +36,7 @@ function add(toast: Omit<Toast, 'id'>, ms: number): number {
   return id;
 }
 
-// Says it is done, and does it only when nobody undid it in time.
+// Says that it is done, and does it only if the user does not undo it in time.
 export function doLater(text: string, act: () => Promise<void>, back: () => void): void {
   let undone = false;
   const flush = () => {

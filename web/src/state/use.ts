@@ -42,7 +42,7 @@ export function useNews(listener: (news: News) => void): void {
   useEffect(() => onNews((news) => latest.current(news)), []);
 }
 
-// Calls at most once in `ms`, and not while nobody looks at the tab.
+// Calls at most once per `ms`, and not while the tab is hidden.
 export function useThrottled(act: () => void, ms: number): () => void {
   const latest = useRef(act);
   latest.current = act;

@@ -1,5 +1,5 @@
 // What differs between runs, and nothing else: parameters, source, packages, data, hardware,
-// numbers. The best stands out where it is known which way is better.
+// numbers. The best is highlighted if it is known which direction is better.
 import { useMemo } from 'preact/hooks';
 
 import { number } from '../../lib/format';

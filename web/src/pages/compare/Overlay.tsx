@@ -12,7 +12,7 @@ import { dark } from '../../state/use';
 
 export const kLines = 20; // runs drawn over each other
 
-// A click hides a run or shows it again; the arrow beside it leads to its page.
+// A click hides a run or shows it again; the arrow next to it opens its page.
 function Legend({ runs, hidden, onToggle }: { runs: Run[]; hidden: Set<string>; onToggle: (id: string) => void }) {
   return (
     <div class="legend">

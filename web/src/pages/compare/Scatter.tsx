@@ -28,7 +28,7 @@ export function Scatter({ runs, x, y, colour }: { runs: Run[]; x: string; y: str
     ctx.strokeStyle = ink.line;
     ctx.fillStyle = ink.soft;
     ctx.lineWidth = 0.5;
-    let written = -Infinity; // where the last mark's text ends: none lies on another
+    let written = -Infinity; // where the last mark's text ends: none overlaps another
     for (const tick of ticks(dims[0]!)) {
       const at = kPad.left + tick.at * (width - kPad.left - kPad.right);
       const half = ctx.measureText(tick.text).width / 2;

@@ -13,7 +13,7 @@ export interface Dimension {
   high: number;
 }
 
-// Axes beside each other; a metric and a parameter of the same name are told apart.
+// Axes next to each other; distinguishes a metric and a parameter of the same name.
 export function dimensions(ids: string[], runs: Run[]): Dimension[] {
   return ids.map((id) => {
     const other = `${id[0] === 'm' ? 'p' : 'm'}${id.slice(1)}`;

@@ -1,4 +1,4 @@
-// A canvas that fits its box at the screen's density, drawn anew when what it shows changes.
+// A canvas that fits its box at the screen's density, drawn again when its content changes.
 import { useEffect, useRef } from 'preact/hooks';
 
 import { useSize } from '../../state/use';

@@ -8,7 +8,7 @@ import { go } from '../../state/router';
 import { tellDone, tellFailure } from '../../state/toast';
 import type { Job, Param, Spec } from '../../state/types';
 
-// What a text is when it stands in a job file: the script sees the same kind as before.
+// What a text means in a job file: the script sees the same kind of value as before.
 function kindOf(value: string, before: string | undefined): string {
   if (before === 'number' && value.trim() !== '' && Number.isFinite(Number(value))) return 'number';
   if (before === 'bool' && /^(true|false)$/.test(value)) return 'bool';

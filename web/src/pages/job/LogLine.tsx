@@ -21,7 +21,7 @@ function Marked({ text, find }: { text: string; find?: RegExp }) {
   return <>{out}{text.slice(from)}</>;
 }
 
-const kLongest = 4000; // characters drawn of one line, before somebody asks for the rest
+const kLongest = 4000; // characters drawn of one line, before the user asks for the rest
 
 export function LogLine({ index, top, text, link, on, error, find }: {
   index: number;

@@ -1,4 +1,4 @@
-// What a run logged beside numbers: distributions, images, sounds, texts, curves. Each kind has
+// What a run logged besides numbers: distributions, images, sounds, texts, curves. Each kind has
 // its own view; what is not drawn here is named and counted.
 import { useMemo, useState } from 'preact/hooks';
 

@@ -1,4 +1,4 @@
-// What somebody wrote about a run, in Markdown; everybody who may change it can.
+// A note about a run, in Markdown; everyone who may change the run can edit it.
 import { useState } from 'preact/hooks';
 
 import { Markdown } from '../../parts/Markdown';

@@ -1,4 +1,4 @@
-// The charts of one run: what the script logged, or what the machine measured beside it.
+// The charts of one run: what the script logged, or what the machine measured.
 import { useMemo } from 'preact/hooks';
 
 import { ChartGrid } from '../../charts/ChartGrid';

@@ -1,4 +1,4 @@
-// What a job ran: its files, the uncommitted change, and the packages beside it.
+// What a job ran: its files, the uncommitted change, and the packages.
 import { useState } from 'preact/hooks';
 
 import { bytes, plural } from '../../lib/format';

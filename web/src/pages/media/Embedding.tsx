@@ -18,7 +18,7 @@ function rowsOf(item: MediaItem | undefined): number[][] {
   return Array.from({ length: Math.min(kMost, Math.floor(values.length / wide)) }, (_, i) => values.slice(i * wide, (i + 1) * wide));
 }
 
-// Where each vector lies on a canvas, the nearest last.
+// The position of each vector on a canvas, the nearest last.
 function place(points: number[][], turn: { a: number; b: number; flat: boolean }, width: number, height: number) {
   const size = points.reduce((most, p) => Math.max(most, Math.hypot(...p)), 1e-12);
   const scale = (Math.min(width, height) * 0.46) / size;

@@ -1,4 +1,4 @@
-// What stands in a cell of the table: one element with a text, so that a row is cheap to change.
+// The content of a table cell: one element with a text, so that a row is cheap to change.
 import { ago, duration, localTime, number, utcTime } from '../../lib/format';
 import { toneOf, wordOf } from '../../parts/State';
 import { findJob } from '../../state/jobs';
@@ -54,7 +54,7 @@ export function Cell({ run, state, column }: { run: Run; state: string; column: 
   return <div role="gridcell" class={cellClass(column)}>{value === undefined ? '–' : column.kind === 'metric' ? number(value) : value}</div>;
 }
 
-// What the pointer is told over a cell; made then, not for each row that scrolls by.
+// The tooltip of a cell; made on demand, not for each row that scrolls by.
 export function titleOf(run: Run, column: ColumnDef): string {
   const value = valueOf(run, column);
   if (column.id === 'started') return `${localTime(Date.parse(run.created))} local\n${utcTime(Date.parse(run.created))}`;

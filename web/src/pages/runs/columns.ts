@@ -36,7 +36,7 @@ export function columnId(kind: NameKind, name: string): string {
   return `${kind[0]}:${name}`;
 }
 
-// A metric and a parameter of the same name are told apart where they stand beside each other.
+// Distinguishes a metric and a parameter of the same name that are next to each other.
 export function titled(columns: ColumnDef[]): ColumnDef[] {
   const seen = new Map<string, number>();
   for (const column of columns) seen.set(column.title, (seen.get(column.title) ?? 0) + 1);
