@@ -38,9 +38,10 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
 // The same directories after an agent's restart, as the plan kept them.
 AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan);
 
-// One line on what the job asked for and no cgroup holds, for the start of a job: "memory 4 GiB
-// held by a watch (no cgroup for this user); CPUs not limited". Empty: it has all it asked for.
-std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked);
+// Makes `off` what a person reads. One line on what the job asked for and no cgroup holds:
+// "limits: memory 4 GiB held by a watch (no cgroup for this user); CPUs not limited". Without any
+// cgroup, one line says so, whatever was asked for, instead of one for each that could not be made.
+void SummarizeOff(AttemptCgroup& cgroup, const CgroupLimits& asked);
 // What would be said of a job that asks for all. For `ath check`: makes no cgroup and moves nobody.
 std::string LimitsHere(const CgroupDriver& driver);
 
