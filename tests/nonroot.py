@@ -8,6 +8,7 @@ its own clone and build, and its temporary files. Root's clone may be where nobo
 
 import fcntl
 import glob
+import json
 import os
 import pwd
 import re
@@ -23,6 +24,7 @@ from cases import BUILD, PYTHON, TREE
 
 NAME = "athanor-test"
 HOME = "/var/lib/" + NAME
+RUNS = "/var/tmp"  # a run's folder is RUNS/ath-user-PID-*
 PROGRAM = ["athanor", "ath", "athanor-supervisor", "python", "release/tests/event_dump"]
 
 # Files of the clients tier that do not run here, with the reason.
@@ -34,13 +36,23 @@ def account():
     try:
         found = pwd.getpwnam(NAME)
     except KeyError:
-        subprocess.run(["/usr/sbin/useradd", "--system", "--user-group", "--create-home",
-                        "--home-dir", HOME, "--shell", "/bin/bash", NAME], check=True,
-                       stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        done = subprocess.run(["/usr/sbin/useradd", "--system", "--user-group", "--create-home",
+                               "--home-dir", HOME, "--shell", "/bin/bash", NAME],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        if done.returncode:
+            raise RuntimeError("useradd: " + done.stdout.strip())
         found = pwd.getpwnam(NAME)
     if found.pw_uid == 0 or found.pw_gid == 0:
         raise RuntimeError("the user %s is root" % NAME)
     return found
+
+
+def sweep():
+    """Removes the folders of runs that were killed."""
+    for path in glob.glob(os.path.join(RUNS, "ath-user-*-*")):
+        pid = os.path.basename(path).split("-")[2]
+        if pid.isdigit() and not os.path.exists("/proc/" + pid) and not os.path.islink(path):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class User:
@@ -52,8 +64,9 @@ class User:
         if not os.path.isdir(self.home):  # removed, or a file system that came with the account only
             os.mkdir(self.home, 0o755)
             self.give(self.home)
+        sweep()
         # A short name: the path of a Unix socket may have 107 characters.
-        self.root = tempfile.mkdtemp(prefix="ath-nonroot-", dir="/var/tmp")
+        self.root = tempfile.mkdtemp(prefix="ath-user-%d-" % os.getpid(), dir=RUNS)
         try:
             self.tree = os.path.join(self.root, "tree")
             self.build = os.path.join(self.tree, "build")
@@ -88,6 +101,18 @@ class User:
         env.update(HOME=self.home, USER=NAME, LOGNAME=NAME, SHELL="/bin/bash", TMPDIR=self.tmp,
                    PATH=":".join(path), ATHANOR_BUILD=self.build)
         return env
+
+    def says(self):
+        """What `ath check` tells the user of isolation and limits, a line each."""
+        done = subprocess.run(self.command([os.path.join(self.build, "ath"), "check", "--json"]),
+                              env={"HOME": self.home, "ATHANOR_HOME": os.path.join(self.tmp, "check")},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, cwd="/")
+        try:
+            return ["ath check: %s: %s" % (one["check"], one["text"])
+                    for one in json.loads(done.stdout)["checks"]
+                    if one["check"] in ("isolation", "limits")]
+        except (ValueError, KeyError):
+            return ["ath check: status %d: %s" % (done.returncode, done.stdout[-300:])]
 
     def share(self, cache):
         """Puts root's complete Python environments into the user's cache, where venvs.py looks for

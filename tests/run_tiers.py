@@ -187,7 +187,7 @@ def ordinary(tier):
         for name, reason in tier.skipped:
             if name not in for_root and not reason.startswith(NEEDS_ROOT):
                 tier.fail(name, why="skipped as an ordinary user, without needing root: " + reason)
-    tier.notes = needing_root(tier.skipped) + [
+    tier.notes = user.says() + needing_root(tier.skipped) + [
         "left out: %s: %s" % pair for pair in sorted(nonroot.LEFT_OUT.items())]
 
 

@@ -299,6 +299,11 @@ class Ordinary(unittest.TestCase):
         user.close()
         self.assertEqual(left.wait(60), -9)
         self.assertFalse(os.path.exists(user.root))
+        killed = os.path.join(nonroot.RUNS, "ath-user-%d-x" % left.pid)  # no such process any more
+        os.mkdir(killed)
+        nonroot.sweep()
+        self.assertFalse(os.path.exists(killed))
+        self.assertTrue(os.path.exists(self.user.root), "this one is in use")
 
 
 class OrdinaryTier(Made):
@@ -314,9 +319,10 @@ class OrdinaryTier(Made):
         def run(tier, **_):
             tier.passed, tier.skipped = 1, list(skipped)
 
-        with mock.patch.object(nonroot, "User"), mock.patch.object(run_tiers, "clients", run), \
+        with mock.patch.object(nonroot, "User") as user, mock.patch.object(run_tiers, "clients", run), \
                 mock.patch.object(run_tiers.atexit, "register"), \
                 mock.patch.object(os, "geteuid", return_value=0):
+            user.return_value.says.return_value = ["ath check: limits: none"]
             run_tiers.ordinary(self.tier)
         return self.finish()
 
