@@ -172,7 +172,9 @@ def ordinary(tier):
     """The clients tier as an ordinary user. A case that only root's run does not skip must say
     that it needs root: else it is lost here without anybody's knowledge, and counts as failed."""
     if os.geteuid() != 0:
-        tier.skipped.append(("nonroot", "the clients tier ran as an ordinary user already"))
+        why = "the tier clients is run by an ordinary user already"
+        tier.skipped.append(("nonroot", why))
+        tier.notes = ["skipped: " + why]
         return
     try:
         user = nonroot.User()
