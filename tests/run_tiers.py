@@ -183,11 +183,10 @@ def ordinary(tier):
         return
     atexit.register(user.close)  # not before what failed has run again
     clients(tier, user=user, without=nonroot.LEFT_OUT)
-    for_root = {name for before in tier.before if before.name == "clients"
-                for name, _ in before.skipped}
-    if any(before.name == "clients" for before in tier.before):
+    for as_root in (before for before in tier.before if before.name == "clients"):
+        known = {name for name, _ in as_root.skipped}
         for name, reason in tier.skipped:
-            if name not in for_root and not reason.startswith(NEEDS_ROOT):
+            if name not in known and not reason.startswith(NEEDS_ROOT):
                 tier.fail(name, why="skipped as an ordinary user, without needing root: " + reason)
     tier.notes = user.says() + needing_root(tier.skipped) + [
         "left out: %s: %s" % pair for pair in sorted(nonroot.LEFT_OUT.items())]
