@@ -21,11 +21,14 @@ MOST_DEATHS = 5  # of one binary or file; what is behind the last one is not run
 
 
 def run(command, log, timeout=3600, env=None, cwd=TREE):
-    """Runs a command with its output in its own log; returns its status, -1 for a timeout."""
+    """Runs a command with its output in its own log; returns its status, -1 for a timeout. A value
+    of None in `env` unsets the variable."""
+    env = {name: value for name, value in dict(os.environ, **(env or {})).items()
+           if value is not None}
     with open(log, "wb") as file:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=file,
                                    stderr=subprocess.STDOUT, cwd=cwd,
-                                   env=dict(os.environ, **(env or {})), start_new_session=True)
+                                   env=env, start_new_session=True)
         try:
             return process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -49,12 +52,14 @@ class Failure:
 class Tier:
     """What one tier found out. Steps add to it, from several threads."""
 
-    def __init__(self, name, soak=False):
+    def __init__(self, name, soak=False, before=()):
         self.name = name
         self.soak = soak
+        self.before = list(before)  # the tiers that ran already
         self.passed = 0
         self.failed = []   # Failure
         self.skipped = []  # (name, reason)
+        self.notes = []    # lines to print below its own
         self.began = time.monotonic()
 
     def log(self, name):
@@ -104,10 +109,10 @@ class Tier:
             seen.append(result.running)
         self.fail("%s: died %d times; the cases behind were not run" % (name, MOST_DEATHS))
 
-    def suite(self, path, env=None, timeout=3600):
-        """One file of unittest cases."""
+    def suite(self, path, env=None, timeout=3600, user=None):
+        """One file of unittest cases; as an ordinary user (nonroot.User), in that one's tree."""
         name = os.path.relpath(path, TREE).replace("/", "-")[:-3]
-        more = {"env": env, "timeout": timeout}
+        more = {"env": env, "timeout": timeout, "user": user}
         left = []
         for part in range(MOST_DEATHS):
             log = self.log(name if part == 0 else "%s-part%d" % (name, part + 1))
@@ -193,12 +198,16 @@ def of_case(text, case):
 
 # --- unittest
 
-def run_suite(path, names, log, **more):
+def run_suite(path, names, log, user=None, env=None, **more):
     """Runs the cases of a file, all without names: (status, what run_suite.py wrote or None)."""
-    with tempfile.TemporaryDirectory(prefix="ath-suite-") as folder:
+    with tempfile.TemporaryDirectory(prefix="ath-suite-", dir=user and user.tmp) as folder:
         report = os.path.join(folder, "report.json")
-        status = run([PYTHON, "-B", os.path.join(TREE, "tests", "run_suite.py"), path, report,
-                      *names], log, **more)
+        command = [PYTHON, "-B", os.path.join(TREE, "tests", "run_suite.py"), path, report, *names]
+        if user:
+            user.give(folder)
+            command = user.command([user.in_tree(part) for part in command])
+            env, more["cwd"] = dict(env or {}, **user.environment()), user.tree
+        status = run(command, log, env=env, **more)
         try:
             with open(report) as file:
                 return status, json.load(file)

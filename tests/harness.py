@@ -59,6 +59,20 @@ def needs_verb(verb):
     return unittest.skipUnless(has_verb(verb), "ath --help does not list `%s`" % verb)
 
 
+NEEDS_ROOT = "needs root: "  # how the reason of a skipped case begins; the tier `nonroot` lists them
+
+
+def needs_root(why, unless=False):
+    """For a case that an ordinary user cannot run, `unless` this machine lets everybody."""
+    return unittest.skipUnless(unless or os.geteuid() == 0, NEEDS_ROOT + why)
+
+
+def skip_without_root(case, why):
+    """The same for a case that is running and was refused something; does nothing for root."""
+    if os.geteuid() != 0:
+        case.skipTest(NEEDS_ROOT + why)
+
+
 def processes():
     """Every process that can be looked at: {pid: its command line}."""
     found = {}

@@ -4,6 +4,8 @@ What fails is run once more at the end, alone. What then passes is flaky: it is 
 are kept, and ./test is green with at most MOST_FLAKY of them."""
 
 import argparse
+import atexit
+import collections
 import concurrent.futures
 import glob
 import json
@@ -15,8 +17,10 @@ import subprocess
 import sys
 import tempfile
 
+import nonroot
 import stress
 from cases import BUILD, LOGS, PYTHON, TREE, Tier, of_case, run
+from harness import NEEDS_ROOT
 
 TAIL = 60          # lines of a failing step's log that are shown
 MOST_FLAKY = 3
@@ -148,19 +152,54 @@ def control_logic(tier, binary):
         for first in range(1, seeds + 1, at_once)])
 
 
-def suites(tier, folder):
+def suites(tier, folder, user=None, without=()):
     env = {"ATHANOR_BUILD": BUILD, "ATHANOR_TEST_SOAK": "1" if tier.soak else "0"}
-    both([lambda p=p: tier.suite(p, env) for p in
-          sorted(glob.glob(os.path.join(TREE, "tests", folder, "test_*.py")))])
+    both([lambda p=p: tier.suite(p, env, user=user) for p in
+          sorted(glob.glob(os.path.join(TREE, "tests", folder, "test_*.py")))
+          if os.path.basename(p) not in without])
 
 
 def faults(tier):
     suites(tier, "faults")
 
 
-def clients(tier):
-    suites(tier, "clients")
-    suites(tier, "golden")
+def clients(tier, **more):
+    suites(tier, "clients", **more)
+    suites(tier, "golden", **more)
+
+
+def ordinary(tier):
+    """The clients tier as an ordinary user. A case that only root's run does not skip must say
+    that it needs root: else it is lost here without anybody's knowledge, and counts as failed."""
+    if os.geteuid() != 0:
+        why = "the tier clients is run by an ordinary user already"
+        tier.skipped.append(("nonroot", why))
+        tier.notes = ["skipped: " + why]
+        return
+    try:
+        user = nonroot.User()
+    except Exception as error:
+        tier.fail("no ordinary user to run the tests as", why=str(error))
+        return
+    atexit.register(user.close)  # not before what failed has run again
+    clients(tier, user=user, without=nonroot.LEFT_OUT)
+    for as_root in (before for before in tier.before if before.name == "clients"):
+        known = {name for name, _ in as_root.skipped}
+        for name, reason in tier.skipped:
+            if name not in known and not reason.startswith(NEEDS_ROOT):
+                tier.fail(name, why="skipped as an ordinary user, without needing root: " + reason)
+    tier.notes = user.says() + needing_root(tier.skipped) + [
+        "left out: %s: %s" % pair for pair in sorted(nonroot.LEFT_OUT.items())]
+
+
+def needing_root(skipped):
+    """One line a reason, with how many cases give it and which."""
+    reasons = collections.defaultdict(list)
+    for name, reason in skipped:
+        if reason.startswith(NEEDS_ROOT):
+            reasons[reason].append(name)
+    return ["%d skipped: %s (%s)" % (len(names), reason, ", ".join(sorted(names)))
+            for reason, names in sorted(reasons.items())]
 
 
 def browser(tier):
@@ -175,14 +214,16 @@ def packages(tier):
 
 
 TIERS = [("units", units), ("sanitizers", sanitizers), ("fuzz", fuzz),
-         ("simulation", simulation), ("faults", faults), ("clients", clients),
+         ("simulation", simulation), ("faults", faults), ("clients", clients), ("nonroot", ordinary),
          ("browser", browser), ("packages", packages)]
 
 
 def show(tier):
     print(tier.line(), flush=True)
+    for note in tier.notes:
+        print("  " + note, flush=True)
     with open(os.path.join(LOGS, "summary.txt"), "a") as file:
-        file.write(tier.line() + "\n")
+        file.write("\n  ".join([tier.line(), *tier.notes]) + "\n")
     for failure in tier.failed:
         print("  failed: %s%s" % (failure.name, ": " + failure.why[:200] if failure.why else ""))
         if failure.log:
@@ -261,7 +302,7 @@ def main():
         [tier for tier in TIERS if not arguments.tier or tier[0] in arguments.tier]
     tiers = []
     for name, run_tier in chosen:
-        tier = Tier(name, arguments.soak)
+        tier = Tier(name, arguments.soak, tiers)
         run_tier(tier)
         tiers.append(tier)
         show(tier)

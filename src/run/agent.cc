@@ -166,6 +166,7 @@ class Agent {
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
   AttemptCgroup cgroup_;
+  bool mounts_ = false;  // the script has /opt/ml
   UniqueFd pidfd_;  // set under mutex_
   std::atomic<int64_t> supervisor_pid_{0};
   UniqueFd wake_;
@@ -336,11 +337,10 @@ bool Agent::Adopt() {
   }
   if (!Exists(Path(attempt_dir::kSupervisorStatus))) return false;
   auto plan_text = ReadFile(Path(attempt_dir::kSupervisorPlan));
-  bool mounts = false;
   if (plan_text) {
     if (auto plan = ParsePlan(*plan_text)) {
       cgroup_ = AttemptCgroupOf(*plan);
-      mounts = !plan->mounts.empty();
+      mounts_ = !plan->mounts.empty();
     }
   }
   if (auto found = FindSupervisor(Path(attempt_dir::kSupervisorStatus))) {
@@ -358,7 +358,7 @@ bool Agent::Adopt() {
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
   auto checkpoints = HoldCheckpoints(
-      dir_, ml_, PlaceOfCheckpoints(plan_, {ml, mounts ? "/opt/ml" : ml}).outside, false);
+      dir_, ml_, PlaceOfCheckpoints(plan_, {ml, mounts_ ? "/opt/ml" : ml}).outside, false);
   if (!checkpoints) {
     log_.Log(LogLevel::kWarning, "checkpoints", {{"why", checkpoints.error().what}});
   }
@@ -377,6 +377,7 @@ Status Agent::Launch() {
   };
   ATHANOR_TRY(auto prepared, Prepare(preparation));
   cgroup_ = prepared.cgroup;
+  mounts_ = prepared.isolation.mount;
   packages_ = prepared.packages;
   params_.Watch(plan_.spec, Path(attempt_dir::kMl));
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
@@ -564,6 +565,7 @@ int Agent::Finish() {
   ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
   ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
   ending.failure_text = FailureWords();
+  if (!mounts_) ending.ml = Path(attempt_dir::kMl);
   ending.done_called = shipper_->done_called();
   ending.saved_ms = survival_.saved_ms();
   {

@@ -31,9 +31,9 @@ std::string Consequence(std::string_view controller) {
   return "process limit: off, the job may start any number";
 }
 
-std::string WhyNoCgroup() {
-  return ::geteuid() == 0 ? " (no cgroup here)" : " (no cgroup for this user)";
-}
+std::string WhoHasNone() { return ::geteuid() == 0 ? "here" : "for this user"; }
+
+std::string WhyNoCgroup() { return " (no cgroup " + WhoHasNone() + ")"; }
 
 Status SetMemory(const CgroupJoin& join, const CgroupLimits& limits) {
   if (limits.memory_bytes == 0) return Ok();
@@ -111,6 +111,19 @@ Status MakeUnified(CgroupHierarchy hierarchy, const std::string& name,
   return CgroupDriver::Make(hierarchy, *dir, controllers);
 }
 
+// What the job asked for and no cgroup holds, in one line; empty: nothing.
+std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked) {
+  const bool memory = asked.memory_bytes > 0 && cgroup.Lacks("memory");
+  const bool cpus = asked.cpus > 0 && cgroup.Lacks("cpu");
+  if (!memory && !cpus) return {};
+  std::vector<std::string> parts;
+  const std::string why = WhyNoCgroup();
+  if (memory) parts.push_back("memory " + HumanBytes(asked.memory_bytes) + " held by a watch" + why);
+  if (cpus) parts.push_back("CPUs not limited" + (memory ? std::string() : why));
+  if (cgroup.Lacks("pids")) parts.emplace_back("processes not limited");
+  return Join(parts, "; ");
+}
+
 }  // namespace
 
 bool AttemptCgroup::Lacks(std::string_view controller) const {
@@ -180,16 +193,26 @@ AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan) {
   return cgroup;
 }
 
-std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked) {
-  const bool memory = asked.memory_bytes > 0 && cgroup.Lacks("memory");
-  const bool cpus = asked.cpus > 0 && cgroup.Lacks("cpu");
-  if (!memory && !cpus) return {};
-  std::vector<std::string> parts;
-  const std::string why = WhyNoCgroup();
-  if (memory) parts.push_back("memory " + HumanBytes(asked.memory_bytes) + " held by a watch" + why);
-  if (cpus) parts.push_back("CPUs not limited" + (memory ? std::string() : why));
-  if (cgroup.Lacks("pids")) parts.emplace_back("processes not limited");
-  return Join(parts, "; ");
+void SummarizeOff(AttemptCgroup& cgroup, const CgroupLimits& asked) {
+  if (cgroup.off.empty()) return;
+  auto& off = cgroup.off;
+  const auto line = LimitsNotInCgroup(cgroup, asked);
+  const bool none = cgroup.joins.empty();
+  // The new lines say the same as these, and what holds instead.
+  off.erase(std::remove_if(off.begin(), off.end(),
+                           [&](const std::string& one) {
+                             if (StartsWith(one, "CPU accounting:")) return none;
+                             return (none || !line.empty()) && (StartsWith(one, "memory limit:") ||
+                                                                StartsWith(one, "CPU limit:") ||
+                                                                StartsWith(one, "process limit:"));
+                           }),
+            off.end());
+  if (none) {
+    off.insert(off.begin(), "no cgroup " + WhoHasNone() + ": " +
+                                (line.empty() ? "processes not limited, " : "") +
+                                "usage comes from /proc");
+  }
+  if (!line.empty()) off.insert(off.begin(), "limits: " + line);
 }
 
 std::string LimitsHere(const CgroupDriver& driver) {

@@ -38,9 +38,10 @@ AttemptCgroup PrepareAttemptCgroup(const CgroupDriver& driver, const std::string
 // The same directories after a restart of the agent, as stored in the plan.
 AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan);
 
-// One line about what the job asked for and no cgroup enforces, for the start of a job: "memory 4
-// GiB held by a watch (no cgroup for this user); CPUs not limited". Empty: it has all it asked for.
-std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& asked);
+// Rewrites `off` for people to read. One line says what the job asked for and no cgroup enforces:
+// "limits: memory 4 GiB held by a watch (no cgroup for this user); CPUs not limited". Without any
+// cgroup, one line says so, whatever was asked for, instead of one line for each cgroup that could not be created.
+void SummarizeOff(AttemptCgroup& cgroup, const CgroupLimits& asked);
 // What would be reported for a job that asks for everything. For `ath check`: creates no cgroup and
 // moves no process.
 std::string LimitsHere(const CgroupDriver& driver);

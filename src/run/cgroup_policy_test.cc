@@ -99,6 +99,36 @@ TEST_F(FakeV2, ANameThatIsAPathGetsNoCgroup) {
   }
 }
 
+TEST_F(FakeV2, WhatIsAskedForAndNotHeldIsOneLine) {
+  ASSERT_EQ(0, ::unlink((root_ + "/cg/own/athanor/a1/memory.max").c_str()));
+  CgroupLimits limits;
+  limits.memory_bytes = 1 << 30;
+  auto cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(root_), "a1", limits);
+  SummarizeOff(cgroup, limits);
+  ASSERT_EQ(1u, cgroup.off.size()) << Join(cgroup.off, "; ");
+  EXPECT_TRUE(StartsWith(cgroup.off[0], "limits: memory 1 GiB held by a watch (no cgroup "))
+      << cgroup.off[0];
+}
+
+// Planted bug: a line for each cgroup that could not be made, at every job of an ordinary user.
+TEST(CgroupPolicy, WithoutAnyCgroupOneLineSaysSo) {
+  const auto off = [](const CgroupLimits& asked) {
+    auto cgroup = PrepareAttemptCgroup(CgroupDriver::Detect("/no/such/root"), "a1", asked);
+    SummarizeOff(cgroup, asked);
+    return cgroup.off;
+  };
+  const std::string who = ::geteuid() == 0 ? "here" : "for this user";
+  EXPECT_EQ((std::vector<std::string>{"no cgroup " + who +
+                                      ": processes not limited, usage comes from /proc"}),
+            off({}));
+  CgroupLimits asked;
+  asked.cpus = 2;
+  EXPECT_EQ((std::vector<std::string>{
+                "limits: CPUs not limited (no cgroup " + who + "); processes not limited",
+                "no cgroup " + who + ": usage comes from /proc"}),
+            off(asked));
+}
+
 TEST(CgroupPolicy, WithoutCgroupsEverythingIsOffAndSaid) {
   const auto cgroup = PrepareAttemptCgroup(CgroupDriver::Detect("/no/such/root"), "a1", {});
   EXPECT_TRUE(cgroup.joins.empty());

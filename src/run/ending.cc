@@ -76,7 +76,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.failure_file = ending.failure_text;
   evidence.limits = spec.limits;
   evidence.command = spec.command;
-  evidence.code_dir = "/opt/ml/code";
+  evidence.code_dir = ending.ml + "/code";
   evidence.captured = ending.captured;
   const JobSurroundings around(*ending.plan);
   evidence.around = &around;

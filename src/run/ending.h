@@ -20,6 +20,7 @@ struct Ending {
   std::string stdout_tail;
   std::string stderr_tail;
   std::string failure_text;  // of output/failure
+  std::string ml = "/opt/ml";  // where the script saw it: elsewhere without a mount namespace
   bool done_called = false;
   bool captured = false;  // a step of athanor.capture() was kept
   int64_t saved_ms = -1;  // from the notice to the newest change of a checkpoint; -1: none

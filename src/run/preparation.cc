@@ -263,18 +263,8 @@ class Preparer {
     }
     out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(), p_.plan.attempt.ToString(), limits);
     if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
-    const auto line = LimitsNotInCgroup(out_.cgroup, limits);
-    if (line.empty()) return;
-    // It says the same as these, and what is enforced instead.
-    auto& off = out_.cgroup.off;
-    off.erase(std::remove_if(off.begin(), off.end(),
-                             [](const std::string& one) {
-                               return StartsWith(one, "memory limit:") ||
-                                      StartsWith(one, "CPU limit:") ||
-                                      StartsWith(one, "process limit:");
-                             }),
-              off.end());
-    off.insert(off.begin(), "limits: " + line);
+    for (const auto& why : out_.cgroup.off) p_.log.Log(LogLevel::kInfo, "cgroup", {{"off", why}});
+    SummarizeOff(out_.cgroup, limits);
   }
 
   // `python` is what people type; Debian only has python3.

@@ -311,7 +311,7 @@ class WhoMay(Case):
                              cwd="/", check=True, timeout=120)
         return json.loads(out.stdout)
 
-    @unittest.skipUnless(os.getuid() == 0, "only root can ask as another user")
+    @harness.needs_root("to ask as another user")
     def test_every_route_refuses_another_user_without_a_credential(self):
         every = [(method, pattern, name) for method, pattern, name in routes()
                  if name not in self.PUBLIC]
@@ -319,7 +319,7 @@ class WhoMay(Case):
         for (method, pattern, name), status in zip(every, statuses):
             self.assertIn(status, (401, 403), "%s %s (%s)" % (method, pattern, name))
 
-    @unittest.skipUnless(os.getuid() == 0, "only root can ask as another user")
+    @harness.needs_root("to ask as another user")
     def test_another_user_with_a_token_gets_its_scope(self):
         token = self.token("read")["token"]
         bearer = {"Authorization": "Bearer " + token}

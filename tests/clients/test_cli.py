@@ -269,7 +269,8 @@ class RealTime(unittest.TestCase):
             ordinary = os.sched_getscheduler(0), os.sched_getparam(0)
             os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
         except OSError as refused:
-            self.skipTest("this user may not be real-time: %s" % refused)
+            harness.skip_without_root(self, "to be real-time")
+            self.skipTest("root may not be real-time here: %s" % refused)
         try:
             server = Server()
         finally:
@@ -849,35 +850,61 @@ class Debug(Case):
         self.assertTrue(more, "--debug sets something in the environment")
 
 
-class WithoutRoot(unittest.TestCase):
-    @unittest.skipUnless(os.getuid() == 0, "only root can become another user")
-    def test_ordinary_user_runs_jobs_and_is_told_what_is_off(self):
-        with Server(start=False) as server:
-            os.chmod(server.root, 0o755)
-            for folder in (server.home, server.work):
+class Ordinary(unittest.TestCase):
+    """As an ordinary user: as nobody if it is root who runs this."""
+
+    within = ()  # a command to run `ath` with
+
+    def setUp(self):
+        self.server = Server(start=False)
+        self.addCleanup(self.server.close)
+        self.become = list(self.within)
+        if os.getuid() == 0:
+            self.become[:0] = ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]
+            os.chmod(self.server.root, 0o755)
+            for folder in (self.server.home, self.server.work):
                 os.chown(folder, 65534, 65534)
-            script = os.path.join(server.work, "train.py")
-            with open(script, "w") as file:
-                file.write("import os; print(os.getuid() != 0 or 'mapped', "
+
+    def ath(self, *arguments):
+        return subprocess.run([*self.become, ATH, *arguments], cwd=self.server.work,
+                              env=dict(self.server.environment, HOME=self.server.work),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+
+
+class WithoutRoot(Ordinary):
+    def test_ordinary_user_runs_jobs_and_is_told_what_is_off(self):
+        self.server.script("train.py", "import os; print(os.getuid() != 0 or 'mapped', "
                            "os.path.isdir(os.environ['SM_MODEL_DIR']))")
-            out = subprocess.run(
-                ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", ATH, "run",
-                 "--name", "plain", "--", "python3", "train.py"],
-                env=dict(server.environment, HOME=server.work), cwd=server.work,
-                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
-            self.assertEqual(out.returncode, 0, out.stderr)
-            self.assertIn("True", out.stdout)
-            record = json.loads(subprocess.run(
-                ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", ATH, "show",
-                 "plain", "--json"], env=dict(server.environment, HOME=server.work),
-                cwd=server.work, stdout=subprocess.PIPE, text=True, timeout=60).stdout)
-            off = record["attempts"][-1].get("off", [])
-            self.assertTrue(any("memory" in text or "cgroup" in text for text in off), off)
-            stop = subprocess.run(
-                ["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", ATH,
-                 "server", "stop"], env=dict(server.environment, HOME=server.work),
-                cwd=server.work, stdout=subprocess.PIPE)
-            self.assertEqual(stop.returncode, 0)
+        out = self.ath("run", "--name", "plain", "--", "python3", "train.py")
+        self.assertEqual(out.returncode, 0, out.stderr)
+        self.assertIn("True", out.stdout)
+        off = json.loads(self.ath("show", "plain", "--json").stdout)["attempts"][-1].get("off", [])
+        self.assertTrue(any("memory" in text or "cgroup" in text for text in off), off)
+        self.assertEqual(self.ath("server", "stop").returncode, 0)
+
+
+class WithoutNamespaces(Ordinary):
+    """A user namespace in which no other can be made, and whose maker gave its powers away."""
+
+    within = ("unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c",
+              'echo 0 >/proc/sys/user/max_user_namespaces && '
+              'exec setpriv --inh-caps=-all --ambient-caps=-all "$@"', "sh")
+
+    # The planted bug: the diagnosis takes the code to be in /opt/ml/code.
+    def test_a_script_that_wants_opt_ml_is_told_what_to_use(self):
+        if subprocess.run([*self.become, "true"], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("no user namespace can be made here")
+        self.server.script("good.py", "import os; open(os.environ['SM_MODEL_DIR'] + '/m', 'w')")
+        good = self.ath("run", "--", "python3", "good.py")
+        self.assertEqual(good.returncode, 0, good.stderr)
+        self.assertIn("this machine gives jobs no mount namespace", good.stderr)
+        self.assertIn("model.tar.gz", good.stderr)
+        self.server.script("train.py", "open('/opt/ml/model/m', 'w')")
+        self.assertEqual(self.ath("run", "-q", "--name", "fixed", "--", "python3", "train.py").returncode, 1)
+        why = self.ath("why", "fixed").stdout
+        self.assertIn("/opt/ml/model/m is not there (at train.py:1)", why)
+        self.assertIn("SM_MODEL_DIR", why)
+        self.assertEqual(self.ath("server", "stop").returncode, 0)
 
 
 if __name__ == "__main__":

@@ -178,9 +178,10 @@ class Service(unittest.TestCase):
         self.assertEqual(self.server.json("service", "status"), {"installed": False})
         self.assertEqual(self.server.json("service", "remove"), {"removed": False})
 
-    @unittest.skipUnless(os.getuid() == 0 and shutil.which("unshare") and shutil.which("systemctl") and
+    @harness.needs_root("to give systemd a cgroup of its own")
+    @unittest.skipUnless(shutil.which("unshare") and shutil.which("systemctl") and
                          os.path.exists(SYSTEMD) and not os.path.exists("/run/systemd/system"),
-                         "needs root, and systemd that is installed but does not run")
+                         "needs systemd that is installed but does not run")
     def test_a_real_service(self):
         """A user's systemd, alone on a /run of its own. Red if the unit does not start the server,
         if systemd does not restart it after a kill, if a job dies with it, or if a verb starts

@@ -499,7 +499,7 @@ class ThePage(Case):
                              check=True, timeout=120)
         return json.loads(out.stdout)
 
-    @unittest.skipUnless(os.getuid() == 0, "only root can ask as another user")
+    @harness.needs_root("to ask as another user")
     def test_a_link_makes_another_user_its_maker_once(self):
         self.assertEqual(self.as_nobody("GET", "/api/v1/jobs")[0], 401)
         link = self.link()
@@ -527,7 +527,7 @@ class ThePage(Case):
         self.assertEqual(self.as_nobody("POST", stop, Cookie=session, Origin="http://evil.example",
                                         **{"X-Athanor-Csrf": csrf})[0], 403)
 
-    @unittest.skipUnless(os.getuid() == 0, "only root can ask as another user")
+    @harness.needs_root("to ask as another user")
     def test_a_session_is_no_more_than_the_token_and_ends_with_it(self):
         token = self.server.http("POST", "/api/v1/tokens", {"scope": "read"}, JSON).json()
         made = self.server.http("POST", "/api/v1/session/link",

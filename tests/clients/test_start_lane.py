@@ -38,6 +38,7 @@ def lane_applies():
     return sessions and cpu_cgroup("self") == "/" and may_make_cgroups()
 
 
+@harness.needs_root("to make cgroups", unless=may_make_cgroups())
 @unittest.skipUnless(lane_applies(), "no shares by session here (autogroup, cgroup v1 to write to)")
 class StartLane(Case):
     # Planted bugs that turn it red: agent or supervisor stay; the attempt's cgroup is made in it.

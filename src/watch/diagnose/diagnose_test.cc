@@ -495,6 +495,21 @@ TEST(Diagnose, AProgramThatCouldNotStartIsNamed) {
   Expect(Diagnose(evidence), "permission_denied", "*Permission denied", "chmod +x ./train.sh", "");
 }
 
+// Planted bug: the code taken to be in /opt/ml/code, where jobs have none.
+TEST(Diagnose, WithoutOptMlTheVariablesAreNamed) {
+  EndEvidence evidence = Ended(1);
+  evidence.stderr_tail =
+      "Traceback (most recent call last):\n"
+      "  File \"/h/attempts/a/ml/code/train.py\", line 1, in <module>\n"
+      "    open('/opt/ml/model/m', 'w')\n"
+      "FileNotFoundError: [Errno 2] No such file or directory: '/opt/ml/model/m'\n";
+  evidence.code_dir = "/h/attempts/a/ml/code";
+  Expect(Diagnose(evidence), "missing_file", "/opt/ml/model/m is not there (at train.py:1)",
+         "SM_MODEL_DIR", "");
+  evidence.code_dir = "/opt/ml/code";
+  EXPECT_EQ(std::string::npos, Diagnose(evidence).hint.find("SM_"));
+}
+
 // A place of which everything is said by lists.
 class Place : public Surroundings {
  public:

@@ -279,6 +279,14 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
   Cause cause;
   cause.kind = "missing_file";
   cause.text = fmt::format("{} is not there{}", path.empty() ? "a file" : shown, At(where));
+  // Where the code lies elsewhere, so does all the rest of it.
+  if ((path == "/opt/ml" || StartsWith(path, "/opt/ml/")) && !evidence.code_dir.empty() &&
+      !StartsWith(evidence.code_dir, "/opt/ml/")) {
+    cause.hint =
+        "jobs have no /opt/ml on this machine: take the path from an SM_* variable, such as "
+        "SM_MODEL_DIR or SM_CHANNEL_TRAIN\nath check   # what this machine does not allow";
+    return cause;
+  }
   constexpr std::string_view kChannels = "/opt/ml/input/data/";
   if (StartsWith(path, kChannels)) {
     const std::string_view rest = path.substr(kChannels.size());
