@@ -13,6 +13,7 @@ import os
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -275,6 +276,10 @@ def ended(tiers, flaky):
 
 
 def main():
+    # A shell that starts ./test in the background makes all its children ignore these; tests send them.
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
     parser = argparse.ArgumentParser(prog="./test")
     parser.add_argument("--quick", action="store_true", help="only the first tier")
     parser.add_argument("--soak", action="store_true", help="long runs")
