@@ -251,6 +251,8 @@ class Du(Jobs):
             """, flags=["--name", "large"])
         self.ended(job)
         self.add("small")
+        # An attempt's folder goes a moment after the end of its job.
+        until(lambda: not os.listdir(os.path.join(self.server.home, "attempts")), "scratch is gone")
         self.server.http("PUT", "/api/v1/nothing")  # the server lives; it writes nothing more
         use = self.server.json("du")
         parts = {part["name"]: part["bytes"] for part in use["shared"]}
