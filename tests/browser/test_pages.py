@@ -125,8 +125,10 @@ class Pages(PageCase):
         page.keyboard.press("k")
         page.locator(".grid-row.current", has_text="falls").wait_for()
         page.keyboard.press("?")
-        page.get_by_role("dialog", name="Keys").get_by_text("Next row").wait_for()
+        keys = page.get_by_role("dialog", name="Keys")
+        keys.get_by_text("Next row").wait_for()
         page.keyboard.press("Escape")
+        keys.wait_for(state="hidden")  # an Enter before that is the dialog's
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="falls").wait_for()
         page.keyboard.press("g")
