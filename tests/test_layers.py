@@ -21,10 +21,10 @@ class Layers(unittest.TestCase):
         for room in ("base", "job", "net", "submit", "place", "run", "cli"):
             self.write("src/%s/CMakeLists.txt" % room, "")
             self.write("src/%s/README.md" % room, "# %s\n" % room)
-        self.write("src/base/text.h", "#pragma once\n#include <string>\n#include <sys/stat.h>\n")
-        self.write("src/job/spec.h", '#pragma once\n#include "base/text.h"\n')
+        self.write("src/base/text/text.h", "#pragma once\n#include <string>\n#include <sys/stat.h>\n")
+        self.write("src/job/spec.h", '#pragma once\n#include "base/text/text.h"\n')
         self.write("src/submit/yaml.cc", '#include <yaml-cpp/yaml.h>\n#include "job/spec.h"\n')
-        self.write("src/base/text_test.cc", '#include <gtest/gtest.h>\n#include "base/text.h"\n')
+        self.write("src/base/text/text_test.cc", '#include <gtest/gtest.h>\n#include "base/text/text.h"\n')
 
     def write(self, path, text):
         full = os.path.join(self.tree, path)
@@ -83,7 +83,7 @@ class Layers(unittest.TestCase):
 
     def test_json_in_a_header(self):
         self.write("src/job/bad.h", "#include <nlohmann/json.hpp>\n")
-        self.breach("src/job/bad.h", "base/json.h")
+        self.breach("src/job/bad.h", "base/text/json.h")
 
     def test_include_that_is_not_there(self):
         self.write("src/job/bad.cc", '#include "base/nothing.h"\n')

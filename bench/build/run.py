@@ -18,7 +18,7 @@ sys.path.insert(0, os.path.dirname(HERE))
 from common import TREE, check, main, median, scratch  # noqa: E402
 
 PEER = "6e7531e"
-TOUCHED = ["src/door/job_routes.cc", "src/run/agent.cc", "src/cli/verb_cp.cc"]
+TOUCHED = ["src/door/native/job_routes.cc", "src/run/agent/agent.cc", "src/cli/verbs/verb_cp.cc"]
 
 
 def measured(command, folder):

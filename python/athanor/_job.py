@@ -48,7 +48,7 @@ for _method in ("__iter__", "__reversed__", "__repr__", "__eq__", "__ne__", "__o
 
 
 def _reads_file(folder):
-    """Appends a line to the agent's file of what was asked for, each once (src/run/param_reads.h)."""
+    """Appends a line to the agent's file of what was asked for, each once (src/run/agent/param_reads.h)."""
     noted = set()
 
     def note(line):

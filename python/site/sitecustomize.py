@@ -16,7 +16,7 @@ stuck in an extension or waits for the GIL.
 A job with parameters that its command does not pass has ATHANOR_PARAMS_DIR. There os.environ notes
 in the file `read` of that folder which SM_HP_* variables are asked for, and the calls that start
 programs note their names, because other programs read their environment unnoticed. The agent
-makes of it what `ath show` says (src/run/param_reads.h has the lines). Without the variable nothing
+makes of it what `ath show` says (src/run/agent/param_reads.h has the lines). Without the variable nothing
 is changed.
 
 Nothing here raises, prints, starts a thread or imports a module that is not built in.

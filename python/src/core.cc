@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/crc32c.h"
+#include "base/io/crc32c.h"
 #include "link/spool_writer.h"
 
 namespace py = pybind11;

@@ -179,7 +179,7 @@ class QuietTest(SiteCase):
 
 
 class ReadsTest(SiteCase):
-    """What is noted of the parameters that a script reads (src/run/param_reads.h has the lines)."""
+    """What is noted of the parameters that a script reads (src/run/agent/param_reads.h has the lines)."""
 
     def reads(self, script, **more):
         path = os.path.join(self.dir, "read")

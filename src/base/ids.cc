@@ -9,7 +9,7 @@
 #include <mutex>
 
 #include "base/id_floor.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

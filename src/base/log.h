@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 
 namespace athanor {
 

@@ -16,19 +16,19 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/folder_hints.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/json.h"
+#include "base/exec/clock.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/io/folder_hints.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/json.h"
 #include "base/log.h"
-#include "base/rfc3339.h"
-#include "base/sim_executor.h"
-#include "base/test_dir.h"
-#include "base/text.h"
-#include "base/thread_pool.h"
+#include "base/text/rfc3339.h"
+#include "base/exec/sim_executor.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
+#include "base/exec/thread_pool.h"
 
 namespace athanor {
 namespace {

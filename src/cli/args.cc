@@ -9,15 +9,15 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "cli/completed_app.h"
-#include "cli/help_format.h"
-#include "cli/output.h"
+#include "cli/screen/help_format.h"
+#include "cli/screen/output.h"
 #include "cli/parse_help.h"
-#include "cli/verb_ui.h"
-#include "cli/verbs.h"
-#include "run/agent.h"
-#include "run/interpreter.h"
+#include "cli/verbs/verb_ui.h"
+#include "cli/verbs/verbs.h"
+#include "run/agent/agent.h"
+#include "run/environment/interpreter.h"
 
 namespace athanor {
 namespace {
@@ -530,7 +530,8 @@ void AddServer(CLI::App& app, Values& v) {
   auto* serve = Verb(app, v, "serve", "Run the server in the foreground", [&v] {
     v.serve.home = v.common.home;
     v.serve.json = v.common.json;
-    return Serve(v.serve);
+    const auto status = Serve(v.serve);
+    return status ? *status : Refuse(status.error(), v.serve.json);
   });
   serve->add_option("--port", v.serve.port, "TCP port (the one used last, else 7070); 0 picks a free one")
       ->type_name("PORT");

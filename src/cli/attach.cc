@@ -13,16 +13,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/format.h"
-#include "base/text.h"
-#include "cli/footer.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "cli/screen/footer.h"
 #include "cli/lost_server.h"
-#include "cli/reading.h"
+#include "cli/screen/reading.h"
 #include "job/causes.h"
 #include "job/record.h"
-#include "net/sse.h"
+#include "net/http/sse.h"
 
 namespace athanor {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "cli/client.h"
-#include "cli/output.h"
+#include "cli/screen/output.h"
 
 namespace athanor {
 

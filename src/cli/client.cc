@@ -13,10 +13,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/clock.h"
-#include "base/process.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/exec/clock.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
 #include "cli/service.h"
 #include "link/server_record.h"
 #include "net/unix_address.h"

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
-#include "cli/home.h"
-#include "net/http_client.h"
+#include "serve/home.h"
+#include "net/http/http_client.h"
 
 namespace athanor {
 

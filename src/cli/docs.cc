@@ -3,8 +3,8 @@
 #include <string>
 
 #include "cli/errors.h"
-#include "cli/settings.h"
-#include "cli/verbs.h"
+#include "serve/settings.h"
+#include "cli/verbs/verbs.h"
 #include "job/state.h"
 #include "submit/job_file.h"
 

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "base/result.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "job/causes.h"
 #include "submit/errors.h"
 

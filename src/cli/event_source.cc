@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/result.h"
-#include "record/eventfile/event.h"
-#include "record/eventfile/event_reader.h"
+#include "eventfile/event.h"
+#include "eventfile/event_reader.h"
 #include "record/series/series_frames.h"
 
 namespace athanor {

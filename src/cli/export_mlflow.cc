@@ -7,11 +7,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "cli/exported.h"
-#include "cli/reading.h"
+#include "cli/screen/reading.h"
 
 namespace athanor {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
-#include "cli/reading.h"
+#include "base/text/text.h"
+#include "cli/screen/reading.h"
 
 namespace athanor {
 

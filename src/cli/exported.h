@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 #include "cli/client.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 namespace athanor {
 

@@ -5,8 +5,8 @@
 
 #include <cstdlib>
 
-#include "base/files.h"
-#include "base/unnamed_file.h"
+#include "base/io/files.h"
+#include "base/io/unnamed_file.h"
 #include "job/manifest.h"
 
 namespace athanor {

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "cli/client.h"
 

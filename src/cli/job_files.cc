@@ -8,12 +8,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/text.h"
-#include "base/unnamed_file.h"
+#include "base/io/archive.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "base/io/unnamed_file.h"
 #include "cli/fetch.h"
-#include "cli/reading.h"
+#include "cli/screen/reading.h"
 #include "job/record.h"
 
 namespace athanor {

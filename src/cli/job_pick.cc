@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
-#include "cli/output.h"
-#include "cli/reading.h"
+#include "base/text/text.h"
+#include "cli/screen/output.h"
+#include "cli/screen/reading.h"
 
 namespace athanor {
 namespace {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
 #include "link/server_record.h"
 
 namespace athanor {

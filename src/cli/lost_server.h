@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 #include "cli/client.h"
 

@@ -8,11 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
-#include "cli/output.h"
-#include "cli/reading.h"
-#include "cli/refuse.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "cli/screen/output.h"
+#include "cli/screen/reading.h"
+#include "cli/screen/refuse.h"
 
 namespace athanor {
 namespace {

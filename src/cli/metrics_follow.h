@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/client.h"
-#include "cli/verbs.h"
+#include "cli/verbs/verbs.h"
 
 namespace athanor {
 

@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 

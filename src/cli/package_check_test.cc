@@ -2,9 +2,9 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/help_format.h"
+#include "cli/screen/help_format.h"
 
 namespace athanor {
 

@@ -1,7 +1,7 @@
 #include "cli/replay_command.h"
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "submit/check.h"
 
 namespace athanor {

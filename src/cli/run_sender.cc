@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "cli/reading.h"
+#include "base/io/files.h"
+#include "cli/screen/reading.h"
 
 namespace athanor {
 namespace {

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/text.h"
-#include "cli/service_unit.h"
+#include "base/io/files.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
+#include "serve/service_unit.h"
 
 namespace athanor {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/home.h"
+#include "serve/home.h"
 
 namespace athanor {
 

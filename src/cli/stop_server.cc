@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "cli/client.h"
 #include "link/server_record.h"
 #include "net/unix_address.h"

@@ -5,10 +5,10 @@
 
 #include <string>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
-#include "cli/home.h"
-#include "cli/home_lock.h"
+#include "serve/home.h"
+#include "serve/home_lock.h"
 
 namespace athanor {
 

@@ -10,10 +10,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "job/object_uri.h"
 #include "job/codec.h"
 #include "job/command.h"

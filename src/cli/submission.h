@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "cli/client.h"
 #include "job/spec.h"

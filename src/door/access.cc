@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/session.h"
 

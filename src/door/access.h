@@ -11,7 +11,7 @@
 
 #include "base/result.h"
 #include "door/context.h"
-#include "net/http_types.h"
+#include "net/http/http_types.h"
 
 namespace athanor {
 

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "door/piece_feed.h"
+#include "door/native/piece_feed.h"
 
 namespace athanor {
 namespace {

@@ -1,6 +1,6 @@
 #include "door/context.h"
 
-#include "base/hash.h"
+#include "base/io/hash.h"
 
 namespace athanor {
 

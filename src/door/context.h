@@ -8,13 +8,13 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
+#include "base/exec/thread_pool.h"
 #include "job/inventory.h"
 #include "link/wire.h"
 #include "net/loop.h"
-#include "net/router.h"
+#include "net/http/router.h"
 #include "price/catalogue.h"
 #include "price/price.h"
 #include "record/documents/document_store.h"

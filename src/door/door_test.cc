@@ -4,12 +4,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "door/access.h"
 #include "door/hub.h"
-#include "door/names.h"
-#include "door/openapi.h"
+#include "door/native/names.h"
+#include "door/native/openapi.h"
 
 namespace athanor {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <memory>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "base/unnamed_file.h"
-#include "door/disk_routes.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "base/io/unnamed_file.h"
+#include "door/native/disk_routes.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
-#include "net/content_coding.h"
+#include "net/http/content_coding.h"
 
 namespace athanor {
 namespace {

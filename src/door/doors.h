@@ -8,7 +8,7 @@
 
 #include "door/access.h"
 #include "door/context.h"
-#include "net/router.h"
+#include "net/http/router.h"
 
 namespace athanor {
 

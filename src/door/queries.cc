@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 

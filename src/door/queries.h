@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "door/doors.h"
 #include "record/runs/run_rows.h"

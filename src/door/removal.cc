@@ -1,7 +1,7 @@
 #include "door/removal.h"
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "link/tb_links.h"
 
 namespace athanor {

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <set>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "door/removal.h"
 #include "record/layout.h"
 #include "record/series/series_places.h"
-#include "run/environment_cache.h"
+#include "run/environment/environment_cache.h"
 
 namespace athanor {
 namespace {

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "door/context.h"
 
 namespace athanor {

@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
-#include "door/drafts.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "door/native/drafts.h"
 #include "door/sagemaker/trials.h"
 #include "tune/space.h"
 

@@ -6,7 +6,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -7,9 +7,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/hash.h"
-#include "base/rfc3339.h"
-#include "base/text.h"
+#include "base/io/hash.h"
+#include "base/text/rfc3339.h"
+#include "base/text/text.h"
 #include "job/fields.h"
 #include "job/record_text.h"
 
@@ -32,7 +32,9 @@ concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
                      std::same_as<T, RuleSpec> || std::same_as<T, CheckpointInfo> ||
                      std::same_as<T, IntervalAdvice> || std::same_as<T, Firing> ||
                      std::same_as<T, OutputSpec> || std::same_as<T, LeftFile> ||
-                     std::same_as<T, LeftOut>);
+                     std::same_as<T, LeftOut> || std::same_as<T, RankEnd> ||
+                     std::same_as<T, HostUsage> || std::same_as<T, Host> ||
+                     std::same_as<T, FirstFall>);
 
 constexpr std::string_view kParamKinds[] = {"string", "number", "bool", "null", "json"};
 

@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/process.h"
+#include "base/exec/process.h"
 
 namespace athanor {
 namespace {

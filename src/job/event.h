@@ -15,9 +15,10 @@ struct Submitted {};
 // The queue found room.
 struct Placed {
   AttemptId attempt;
-  Placement placement;
+  Placement placement;  // of all hosts together
   std::string type = {};         // if it differs from the spec's
   int64_t micros_per_hour = -1;  // if it differs from the job's
+  std::vector<Placement> hosts = {};  // empty: one, with `placement`
 };
 // The queue found no room: the reason and amount, stored when it changes.
 struct Waiting {
@@ -35,20 +36,26 @@ struct LaunchFailed {
 // From the agent.
 struct AgentUp {
   AttemptId attempt;
+  uint32_t host = 0;
+  std::string address = {};  // at which the other hosts reach it
 };
 struct PrepareFailed {
   AttemptId attempt;
   Cause cause;
+  uint32_t host = 0;
 };
 struct ScriptStarted {
   AttemptId attempt;
   int64_t setup_ms = 0;
   std::vector<std::string> off;
+  uint32_t host = 0;
 };
 struct ScriptEnded {
   AttemptId attempt;
   ExitInfo exit;
   Cause cause;  // classified by the agent, which can read the log
+  uint32_t host = 0;
+  std::vector<RankEnd> ranks = {};  // in the order of their end
 };
 // Outputs are stored and the agent is about to exit.
 struct Uploaded {
@@ -56,11 +63,13 @@ struct Uploaded {
   std::vector<Output> outputs;
   Cause failure;  // kind empty unless the upload failed
   std::string packages;
+  uint32_t host = 0;
 };
-// The back end proved that the attempt is over although its agent never reported it.
+// The back end proved that a host of the attempt is over although its agent never reported it.
 struct HostLost {
   AttemptId attempt;
   Cause cause;
+  uint32_t host = 0;
 };
 struct StopAsked {
   Cause cause;

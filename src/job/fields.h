@@ -54,6 +54,47 @@ void Fields(V& v, T& x) {
   v("simulated", x.simulated);
 }
 
+template <class V, Of<RankEnd> T>
+void Fields(V& v, T& x) {
+  v("rank", x.rank);
+  v("code", x.code);
+  v("signal", x.signal);
+  v("ran_ms", x.ran_ms);
+}
+
+template <class V, Of<HostUsage> T>
+void Fields(V& v, T& x) {
+  v("cpu_percent", x.cpu_percent);
+  v("memory_bytes", x.memory_bytes);
+  v("memory_peak", x.memory_peak);
+}
+
+template <class V, Of<Host> T>
+void Fields(V& v, T& x) {
+  v("name", x.name);
+  v("address", x.address);
+  v("handle", x.handle);
+  v("placement", x.placement);
+  v("up", x.up);
+  v("started", x.started);
+  v("exited", x.exited);
+  v("over", x.over);
+  v("last_seen", x.last_seen);
+  v("held_ms", x.held_ms);
+  v("exit", x.exit);
+  v("cause", x.cause);
+  v("ranks", x.ranks);
+  v("usage", x.usage);
+}
+
+template <class V, Of<FirstFall> T>
+void Fields(V& v, T& x) {
+  v("host", x.host);
+  v("rank", x.rank);
+  v("at", x.at);
+  v("cause", x.cause);
+}
+
 template <class V, Of<CheckpointInfo> T>
 void Fields(V& v, T& x) {
   v("id", x.id);
@@ -113,6 +154,8 @@ void Fields(V& v, T& x) {
   v("resumed_step", x.resumed_step);
   v("saved", x.saved);
   v("lost_ms", x.lost_ms);
+  v("hosts", x.hosts);
+  v("fell", x.fell);
 }
 
 template <class V, Of<LeftFile> T>

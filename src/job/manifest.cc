@@ -8,10 +8,10 @@
 #include <charconv>
 #include <unordered_set>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

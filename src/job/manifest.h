@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 
 namespace athanor {

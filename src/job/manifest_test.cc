@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
 
 namespace athanor {

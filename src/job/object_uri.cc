@@ -1,7 +1,7 @@
 #include "job/object_uri.h"
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

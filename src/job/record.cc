@@ -4,6 +4,8 @@
 
 namespace athanor {
 
+std::string HostNameOf(uint32_t host) { return "algo-" + std::to_string(host + 1); }
+
 int64_t CostMicros(const JobRecord& record) {
   std::map<int64_t, int64_t> held_ms;  // by price
   for (const auto& attempt : record.attempts) {

@@ -8,21 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
+#include "job/cause.h"
+#include "job/host.h"
 #include "job/ids.h"
 #include "job/spec.h"
 #include "job/state.h"
 
 namespace athanor {
-
-// Why something is as it is: a kind that a program can switch on, and text for a person.
-struct Cause {
-  std::string kind;  // "out_of_memory", "user_stop", "python_exception": see job/causes.h
-  std::string text;
-  std::string hint;    // what to type next
-  std::string detail;  // evidence: last frames, the requirement that failed; may be many lines
-  bool operator==(const Cause&) const = default;
-};
 
 struct StopRequest {
   Cause cause;
@@ -30,40 +23,6 @@ struct StopRequest {
   WallTime at;
   std::chrono::milliseconds grace{120'000};
   bool operator==(const StopRequest&) const = default;
-};
-
-// How the script's process ended, from the supervisor's exit record.
-struct ExitInfo {
-  int32_t code = -1;   // 0-255, or -1 when a signal ended it
-  int32_t signal = 0;
-  bool oom_killed = false;
-  bool disk_full = false;
-  bool done_called = false;       // athanor.done() was called
-  uint64_t memory_peak = 0;       // bytes
-  uint64_t memory_limit = 0;      // 0: none
-  int64_t cpu_ms = 0;
-  uint32_t first_rank = 0;        // that fell first
-  uint64_t log_dropped = 0;       // bytes beyond the cap
-  std::string spawn_error;        // the program could not be started at all
-  int64_t notice_ms = -1;         // from the notice to the end; -1: there was none
-  int64_t saved_ms = -1;          // from the notice to the checkpoint written after it; -1: none
-  std::vector<std::string> matched;  // log:PATTERNs of retry.on that its last lines hold
-  std::string oom_child;  // "python3, pid 71": killed for memory; the script continued
-  bool operator==(const ExitInfo&) const = default;
-};
-
-// What the queue reserved for an attempt.
-struct Placement {
-  std::string backend = "process";
-  uint32_t cpu_millis = 0;
-  uint64_t memory_bytes = 0;  // reserved; 0: none
-  std::vector<uint32_t> gpus; // device numbers
-  // Not reserved: the GPUs it may use because no job had reserved them when it was placed, in the
-  // order in which it sees them. Empty if `gpus` is not.
-  std::vector<uint32_t> auto_gpus;
-  bool simulated = false;     // the type is larger than this machine
-  bool operator==(const Placement&) const = default;
-  const std::vector<uint32_t>& visible_gpus() const { return gpus.empty() ? auto_gpus : gpus; }
 };
 
 // A complete checkpoint: its manifest was committed.
@@ -107,14 +66,14 @@ struct Firing {
 struct Attempt {
   AttemptId id;
   uint32_t number = 1;  // also the fencing number
-  Placement placement;
+  Placement placement;  // of all hosts together
   std::string handle;   // the back end's; empty until launched
   WallTime placed;
   WallTime prepared;    // the agent came up
   WallTime started;     // the script started; 0: never
   WallTime exited;      // the script ended
   WallTime ended;       // the reservation was released
-  int64_t held_ms = 0;  // added up by the agent on its monotonic clock
+  int64_t held_ms = 0;  // of the host that held it longest
   int64_t setup_ms = 0; // part of it, before the script started
   std::optional<ExitInfo> exit;
   Cause cause;          // how it ended
@@ -127,6 +86,8 @@ struct Attempt {
   std::optional<int64_t> resumed_step;
   std::optional<CheckpointInfo> saved;   // newest of this attempt
   int64_t lost_ms = 0;  // part of its held time that the next attempt repeats
+  std::vector<Host> hosts;         // by index; one unless the job asked for more
+  std::optional<FirstFall> fell;   // set once, by the first rank or host that ended badly
   bool operator==(const Attempt&) const = default;
 };
 

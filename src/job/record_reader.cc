@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/rfc3339.h"
-#include "base/unicode.h"
+#include "base/text/rfc3339.h"
+#include "base/text/unicode.h"
 #include "job/fields.h"
 
 namespace athanor {

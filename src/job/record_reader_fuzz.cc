@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "job/codec.h"
 #include "job/record_reader.h"
 

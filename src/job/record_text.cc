@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "job/fields.h"
 
 namespace athanor {

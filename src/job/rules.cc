@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

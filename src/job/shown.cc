@@ -1,6 +1,6 @@
 #include "job/shown.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <string_view>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "job/record.h"
 
 namespace athanor {

@@ -68,7 +68,13 @@ struct ResourceSpec {
   uint32_t gpus = 0;         // to reserve
   bool no_gpus = false;      // `gpus: 0`: sees none. Else, with gpus 0 and no type (`gpus: auto`),
                              // it may use those that no other job reserved
+  // Hosts of an attempt, each with the amounts above. `nodes_most` is not 0 for a job that may run
+  // with fewer or more (`nodes: 1..4`): then `nodes` is the least.
+  uint32_t nodes = 1;
+  uint32_t nodes_most = 0;
+  uint32_t processes = 1;    // ranks per node
   SpotSpec spot;
+  uint32_t ranks() const { return nodes * processes; }
   bool operator==(const ResourceSpec&) const = default;
 };
 

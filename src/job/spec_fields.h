@@ -61,6 +61,9 @@ void Fields(V& v, T& x) {
   v("memory_bytes", x.memory_bytes);
   v("gpus", x.gpus);
   v("no_gpus", x.no_gpus);
+  v("nodes", x.nodes);
+  v("nodes_most", x.nodes_most);
+  v("processes", x.processes);
   v("spot", x.spot);
 }
 

@@ -1,6 +1,6 @@
 // Parameters that a job was given and that its script, by the end of an attempt, had not read: it
 // trained with its own defaults, while every list shows the parameter as if it had been used. The
-// agent finds out (run/param_reads.h) and adds a note to the job's history.
+// agent finds out (run/agent/param_reads.h) and adds a note to the job's history.
 #pragma once
 
 #include <string>

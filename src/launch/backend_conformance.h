@@ -21,19 +21,19 @@ template <class Case>
 class BackendConformance : public testing::Test {
  protected:
   std::string Launched(const AttemptPlan& plan) {
-    auto handle = case_.backend().Launch(plan);
+    auto handle = case_.backend().Launch({{plan}});
     EXPECT_TRUE(handle) << (handle ? "" : handle.error().what);
     case_.AwaitScript(plan);
     return handle.value_or("");
   }
   HostStatus::State StateOf(const std::string& handle) {
-    auto hosts = case_.backend().Poll(handle);
+    auto hosts = case_.backend().Poll({handle}).front();
     EXPECT_TRUE(hosts) << (hosts ? "" : hosts.error().what);
     EXPECT_TRUE(!hosts || hosts->size() == 1);
     return hosts && !hosts->empty() ? hosts->front().state : HostStatus::State::kGone;
   }
   ErrorCode PollError(const std::string& handle) {
-    auto hosts = case_.backend().Poll(handle);
+    auto hosts = case_.backend().Poll({handle}).front();
     EXPECT_FALSE(hosts);
     return hosts ? ErrorCode::kBug : hosts.error().code;
   }

@@ -26,7 +26,8 @@ std::optional<size_t> FakeBackend::EmptiestHost() const {
   return best;
 }
 
-Result<std::string> FakeBackend::Launch(const AttemptPlan& plan) {
+Result<std::string> FakeBackend::Launch(const LaunchPlan& attempt) {
+  const auto& plan = attempt.hosts.front();
   const auto fate = Ask(Call::kLaunch);
   if (fate == Fate::kRequestLost) return Unanswered();
   const auto handle = plan.attempt.ToString();
@@ -52,7 +53,14 @@ Result<std::string> FakeBackend::Launch(const AttemptPlan& plan) {
   return handle;
 }
 
-Result<std::vector<HostStatus>> FakeBackend::Poll(const std::string& handle) {
+std::vector<Result<std::vector<HostStatus>>> FakeBackend::Poll(
+    const std::vector<std::string>& handles) {
+  std::vector<Result<std::vector<HostStatus>>> all;
+  for (const auto& handle : handles) all.push_back(PollOne(handle));
+  return all;
+}
+
+Result<std::vector<HostStatus>> FakeBackend::PollOne(const std::string& handle) {
   if (Ask(Call::kPoll) != Fate::kDone) return Unanswered();
   std::lock_guard lock(mutex_);
   const auto known = attempts_.find(handle);

@@ -34,8 +34,9 @@ class FakeBackend final : public Backend {
   explicit FakeBackend(size_t hosts, World world = {});
 
   std::string_view name() const override { return "fake"; }
-  Result<std::string> Launch(const AttemptPlan& plan) override;
-  Result<std::vector<HostStatus>> Poll(const std::string& handle) override;
+  Result<std::string> Launch(const LaunchPlan& plan) override;
+  std::vector<Result<std::vector<HostStatus>>> Poll(
+      const std::vector<std::string>& handles) override;
   Status Release(const std::string& handle) override;
 
   // Called before every call; empty: all are done.
@@ -58,6 +59,7 @@ class FakeBackend final : public Backend {
     bool agent = true;
     bool gone = false;
   };
+  Result<std::vector<HostStatus>> PollOne(const std::string& handle);
   Fate Ask(Call call) const;
   std::optional<size_t> EmptiestHost() const;
 

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

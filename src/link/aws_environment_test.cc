@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/text/json.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "job/spec.h"
 
 namespace athanor::job_dir {
@@ -13,7 +13,7 @@ namespace athanor::job_dir {
 inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
 inline constexpr char kParts[] = "parts";          // their bytes, by hash
 inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
-inline constexpr char kEvents[] = "events";        // TensorBoard's files; see run/event_keeper.h
+inline constexpr char kEvents[] = "events";        // TensorBoard's files; see run/events/event_keeper.h
 inline constexpr char kMembers[] = "members";      // what is in its outputs; record/objects/member_list.h
 inline constexpr char kStacks[] = "stacks";        // of ranks that hung
 inline constexpr char kValues[] = "values";        // "step value" of keep.metric; the last counts

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

@@ -1,7 +1,7 @@
 // How an agent reaches the objects that its job names: the server's object store through the routes
 // for agents. It sees only what the job's channels, checkpoints and outputs name.
 //
-// Threads: one at a time. Errors: those of net/http_client.h, and refusals of the server, with its
+// Threads: one at a time. Errors: those of net/http/http_client.h, and refusals of the server, with its
 // message.
 #pragma once
 
@@ -14,7 +14,7 @@
 #include "base/result.h"
 #include "job/object_uri.h"
 #include "link/plan.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 
 namespace athanor {
 

@@ -13,6 +13,10 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["number"] = plan.number;
   json["spec"] = ToJson(plan.spec);
   json["placement"] = ToJson(plan.placement);
+  json["host"] = plan.host;
+  json["peers"] = Json::array();
+  for (const auto& peer : plan.peers) json["peers"].push_back({peer.name, peer.address});
+  json["master_port"] = plan.master_port;
   json["dir"] = plan.dir;
   json["server"] = plan.server;
   json["url"] = plan.url;
@@ -46,6 +50,13 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.number = json.at("number").get<uint32_t>();
     ATHANOR_TRY(plan.spec, SpecFromJson(json.at("spec")));
     ATHANOR_TRY(plan.placement, PlacementFromJson(json.at("placement")));
+    plan.host = json.value("host", 0u);
+    if (const auto peers = json.find("peers"); peers != json.end()) {
+      for (const auto& peer : *peers) {
+        plan.peers.push_back({peer.at(0).get<std::string>(), peer.at(1).get<std::string>()});
+      }
+    }
+    plan.master_port = json.value("master_port", uint16_t{0});
     plan.dir = json.at("dir").get<std::string>();
     plan.server = json.at("server").get<std::string>();
     plan.url = json.value("url", "");

@@ -3,19 +3,31 @@
 // attempt's own ingest token; the file is 0600.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "job/record.h"
 
 namespace athanor {
 
+// Another host of the attempt.
+struct Peer {
+  std::string name;     // "algo-2"
+  std::string address;  // empty: resolved by name
+  bool operator==(const Peer&) const = default;
+};
+
 struct AttemptPlan {
   JobId job;
   AttemptId attempt;
   uint32_t number = 1;
   JobSpec spec;
-  Placement placement;
+  Placement placement;      // of this host
+  uint32_t host = 0;        // index of this host
+  std::vector<Peer> peers;  // all hosts of the attempt, this one too, by index
+  uint16_t master_port = 0; // on the first host; 0: the usual one
   std::string dir;          // the attempt's folder: all its files are below
   std::string server;       // unix:/… or http://…
   std::string url;          // of the server's TCP port, for the script's own clients; empty: none
@@ -35,6 +47,11 @@ struct AttemptPlan {
   bool webhooks_private = false;  // webhooks may go to addresses that are not public
   std::string instance_type;  // as shown to the script; the machine's if none was asked for
 };
+
+// Ranks are counted over all hosts.
+inline uint32_t FirstRank(const AttemptPlan& plan) {
+  return plan.host * plan.spec.resources.processes;
+}
 
 std::string EncodePlan(const AttemptPlan& plan);
 Result<AttemptPlan> DecodePlan(std::string_view text);

@@ -10,10 +10,10 @@
 #include <string_view>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/process.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
 #include "record/layout.h"
 
 namespace athanor {

@@ -14,7 +14,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 
 namespace athanor {

@@ -5,9 +5,9 @@
 #include <sys/file.h>
 #include <sys/wait.h>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/test_dir.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
 #include "record/layout.h"
 
 namespace athanor {

@@ -11,10 +11,10 @@
 #include <cstdio>
 #include <cstring>
 
-#include "base/exact_io.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/exact_io.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "link/spool_writer.h"
 
 namespace athanor {

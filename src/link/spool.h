@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "link/spool_layout.h"
 

@@ -4,8 +4,8 @@
 
 #include <cerrno>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "link/job_dir.h"
 
 namespace athanor {

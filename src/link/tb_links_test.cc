@@ -4,8 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

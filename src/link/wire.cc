@@ -133,6 +133,8 @@ struct ReportEncoder {
     Packer p;
     p.Put(std::string_view(f.attempt.ToString()));
     p.Put(f.pid);
+    p.Put(f.host);
+    p.Put(std::string_view(f.address));
     PutFrame(out, Type::kHello, p.out());
   }
   void operator()(const LogFrame& f) const {
@@ -158,6 +160,7 @@ struct ReportEncoder {
       p.Put(item.point.value);
       p.Put(std::string_view(item.point.name));
     }
+    p.Put(f.batch.host);
     PutFrame(out, Type::kPoints, p.out());
   }
   void operator()(const UsageFrame& f) const {
@@ -190,6 +193,13 @@ struct ReportEncoder {
     Packer p;
     p.Put(ToJson(f.exit));
     p.Put(ToJson(f.cause));
+    p.Put(static_cast<uint32_t>(f.ranks.size()));
+    for (const auto& end : f.ranks) {
+      p.Put(end.rank);
+      p.Put(end.code);
+      p.Put(end.signal);
+      p.Put(end.ran_ms);
+    }
     PutFrame(out, Type::kEnded, p.out());
   }
   void operator()(const UploadedFrame& f) const {
@@ -241,6 +251,7 @@ PointsFrame GetPoints(Unpacker& in) {
     item.point.name = in.GetString();
     f.batch.items.push_back(std::move(item));
   }
+  if (!in.done()) f.batch.host = in.Get<uint32_t>();
   return f;
 }
 
@@ -263,7 +274,12 @@ void DecodeReportFrame(Type type, Unpacker& in, std::vector<ReportFrame>& frames
       auto id = AttemptId::Parse(in.GetString());
       if (id) f.attempt = *id;
       f.pid = in.Get<uint64_t>();
-      frames.emplace_back(f);
+      // What follows is newer than some agents that still run after an upgrade.
+      if (!in.done()) {
+        f.host = in.Get<uint32_t>();
+        f.address = in.GetString();
+      }
+      frames.emplace_back(std::move(f));
       return;
     }
     case Type::kLog: {
@@ -311,6 +327,15 @@ void DecodeReportFrame(Type type, Unpacker& in, std::vector<ReportFrame>& frames
       EndedFrame f;
       f.exit = in.Take(ExitFromJson(in.GetJson()));
       f.cause = in.GetCause();
+      const auto count = in.done() ? 0 : in.Get<uint32_t>();
+      for (uint32_t i = 0; i < count && in.ok(); ++i) {
+        RankEnd end;
+        end.rank = in.Get<uint32_t>();
+        end.code = in.Get<int32_t>();
+        end.signal = in.Get<int32_t>();
+        end.ran_ms = in.Get<int64_t>();
+        f.ranks.push_back(end);
+      }
       frames.emplace_back(std::move(f));
       return;
     }

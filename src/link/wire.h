@@ -3,6 +3,9 @@
 // unknown frame type is skipped, so that one minor version of difference works. A malformed batch
 // is refused completely.
 //
+// Whose report it is says its token, which is bound to an attempt and a host; frames that name a host
+// must name that one.
+//
 // The agent sends Report batches and reads Reply batches. Reports are sent at
 // least once: logs carry offsets, points sequences, and everything else is
 // idempotent by attempt.
@@ -17,8 +20,8 @@
 
 #include "base/result.h"
 #include "job/event.h"
-#include "record/logs/log_store.h"
-#include "record/series/series_store.h"
+#include "job/log_stream.h"
+#include "job/point.h"
 
 namespace athanor {
 
@@ -26,6 +29,8 @@ namespace athanor {
 struct HelloFrame {
   AttemptId attempt;
   uint64_t pid = 0;
+  uint32_t host = 0;
+  std::string address = {};  // at which the other hosts reach this one
 };
 struct LogFrame {
   uint32_t host = 0;
@@ -59,6 +64,7 @@ struct PrepareFailedFrame {
 struct EndedFrame {
   ExitInfo exit;
   Cause cause;
+  std::vector<RankEnd> ranks = {};  // in the order of their end
 };
 struct UploadedFrame {
   std::vector<Output> outputs;

@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/serving_thread.h"
+#include "base/io/fd.h"
+#include "base/exec/serving_thread.h"
 
 namespace athanor {
 namespace {

@@ -9,7 +9,7 @@
 #include <chrono>
 #include <memory>
 
-#include "base/executor.h"
+#include "base/exec/executor.h"
 #include "base/result.h"
 
 namespace athanor {

@@ -16,10 +16,10 @@
 
 #include <gtest/gtest.h>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/serving_thread.h"
-#include "base/test_dir.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/exec/serving_thread.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

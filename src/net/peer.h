@@ -3,8 +3,8 @@
 // connection.
 #pragma once
 
-#include "base/fd.h"
-#include "net/http_types.h"
+#include "base/io/fd.h"
+#include "net/http/http_types.h"
 
 namespace athanor {
 

@@ -2,7 +2,7 @@
 
 #include <arpa/inet.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "net/http_types.h"
+#include "net/http/http_types.h"
 
 namespace athanor {
 

@@ -21,8 +21,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
-#include "net/http_server.h"
+#include "base/io/files.h"
+#include "net/http/http_server.h"
 #include "net/unix_address.h"
 
 namespace athanor::testing {

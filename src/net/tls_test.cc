@@ -8,8 +8,8 @@
 #include <openssl/x509.h>
 
 #include "net/address.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
+#include "net/http/http_client.h"
+#include "net/http/http_server.h"
 #include "net/test_server.h"
 
 namespace athanor {

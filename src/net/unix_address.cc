@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <cstring>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 

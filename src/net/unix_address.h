@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 
 namespace athanor {

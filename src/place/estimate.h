@@ -5,7 +5,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "place/queue.h"
 
 namespace athanor {

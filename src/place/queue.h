@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "job/ids.h"
 #include "job/inventory.h"
 #include "job/record.h"

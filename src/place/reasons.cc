@@ -3,8 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "price/catalogue_csv.h"
 
 namespace athanor {

@@ -4,8 +4,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

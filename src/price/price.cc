@@ -2,7 +2,7 @@
 
 #include <limits>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

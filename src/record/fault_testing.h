@@ -20,7 +20,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 #include "job/manifest.h"
 #include "record/keys/secret_store.h"
 #include "record/layout.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <string>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "job/codec.h"
 #include "record/db/database.h"
 #include "record/jobs/job_store.h"

@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 
 namespace athanor {
 

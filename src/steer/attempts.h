@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "job/record.h"
 
 namespace athanor {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "steer/decide.h"
 
 namespace athanor {
@@ -311,9 +311,9 @@ void Engine::Release(const std::string& handle, std::function<void(const Status&
 }
 
 void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
-  auto plan = std::make_shared<AttemptPlan>(parts_.plan(record));
-  launched_at_[plan->attempt] = parts_.clock.Monotonic();
-  agent_lives_[plan->attempt].Launched(parts_.clock.Monotonic());
+  auto plan = std::make_shared<LaunchPlan>(parts_.plan(record));
+  launched_at_[plan->attempt()] = parts_.clock.Monotonic();
+  agent_lives_[plan->attempt()].Launched(parts_.clock.Monotonic());
   bool taken = parts_.effects.Submit([this, plan, effect] {
     auto handle = parts_.backend.Launch(*plan);
     parts_.executor.Post([this, plan, effect, handle] { LaunchAnswered(*plan, effect, handle); });
@@ -321,24 +321,24 @@ void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
   (void)taken;
 }
 
-void Engine::LaunchAnswered(const AttemptPlan& plan, const std::optional<Effect>& effect,
+void Engine::LaunchAnswered(const LaunchPlan& plan, const std::optional<Effect>& effect,
                             const Result<std::string>& handle) {
   // Without an answer it may still run, and an attempt that lost its agent does run: neither is
   // replaced, both are launched again.
   const bool may_run = !handle && (!effect || handle.error().code == ErrorCode::kUnavailable);
   if (may_run) {
     parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
-                   {{"attempt", plan.attempt.ToString()}, {"why", handle.error().what}});
+                   {{"attempt", plan.attempt().ToString()}, {"why", handle.error().what}});
     if (effect) PerformLater(*effect);
     return;
   }
   if (effect) pending_.batch.performed.push_back(effect->id);
   if (handle) {
-    Apply(plan.job, Launched{plan.attempt, *handle});
+    Apply(plan.hosts.front().job, Launched{plan.attempt(), *handle});
   } else {
     Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
-    Apply(plan.job,
-          LaunchFailed{plan.attempt, cause, handle.error().code == ErrorCode::kInvalid});
+    Apply(plan.hosts.front().job,
+          LaunchFailed{plan.attempt(), cause, handle.error().code == ErrorCode::kInvalid});
   }
   Flush();
 }
@@ -364,7 +364,7 @@ void Engine::PollAttempts() {
   if (ask.empty()) return;
   bool taken = parts_.effects.Submit([this, ask] {
     for (const auto& [attempt, handle] : ask) {
-      auto hosts = parts_.backend.Poll(handle);
+      auto hosts = parts_.backend.Poll({handle}).front();
       HostStatus status{HostStatus::State::kGone, hosts ? "" : hosts.error().what};
       if (hosts && !hosts->empty()) status = hosts->front();
       if (!hosts && hosts.error().code != ErrorCode::kNotFound) continue;  // silence is not death

@@ -16,10 +16,10 @@
 #include <tuple>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/executor.h"
+#include "base/exec/clock.h"
+#include "base/exec/executor.h"
 #include "base/log.h"
-#include "base/pool.h"
+#include "base/exec/pool.h"
 #include "base/result.h"
 #include "base/slabs.h"
 #include "job/event.h"
@@ -44,8 +44,8 @@ class Engine {
     Inventory inventory;
     const Catalogue& catalogue;
     bool simulate;  // types larger than this machine run on what it has
-    // What an agent needs for the current attempt of a record.
-    std::function<AttemptPlan(const JobRecord&)> plan;
+    // What the agents need for the current attempt of a record.
+    std::function<LaunchPlan(const JobRecord&)> plan;
     // A change became durable. `events` may be empty.
     std::function<void(const JobRecord&, const std::vector<StoredEvent>&)> changed;
     std::function<void(const Error&)> fatal;
@@ -108,7 +108,7 @@ class Engine {
   void PerformLater(const Effect& effect);
   // Without an effect: another agent for an attempt that lost its own.
   void Launch(const JobRecord& record, std::optional<Effect> effect);
-  void LaunchAnswered(const AttemptPlan& plan, const std::optional<Effect>& effect,
+  void LaunchAnswered(const LaunchPlan& plan, const std::optional<Effect>& effect,
                       const Result<std::string>& handle);
   void Release(const std::string& handle, std::function<void(const Status&)> done);
   void Performed(uint64_t effect);

@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/sim_executor.h"
-#include "base/test_dir.h"
+#include "base/exec/sim_executor.h"
+#include "base/io/test_dir.h"
 #include "launch/fake_backend.h"
 #include "price/catalogue.h"
 #include "record/db/database.h"

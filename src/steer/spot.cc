@@ -2,7 +2,7 @@
 // waiting plus running.
 #include <algorithm>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "steer/attempts.h"
 #include "steer/engine.h"
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "job/causes.h"
 
 namespace athanor {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "job/record.h"
 #include "study/record.h"
 

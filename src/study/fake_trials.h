@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/pool.h"
-#include "base/sim_executor.h"
+#include "base/exec/pool.h"
+#include "base/exec/sim_executor.h"
 #include "study/studies.h"
 
 namespace athanor {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "study/decide.h"
 #include "track/importance.h"
 #include "tune/space.h"

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "study/record.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "job/codec.h"
 
 namespace athanor {

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/exec/clock.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "record/studies/study_store.h"

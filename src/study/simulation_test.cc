@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/fd.h"
-#include "base/test_dir.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 #include "study/fake_trials.h"
 

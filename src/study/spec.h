@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "job/spec.h"
 #include "tune/strategy.h"

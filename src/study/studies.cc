@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "job/codec.h"
 #include "study/warm_start.h"
 

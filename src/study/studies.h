@@ -17,11 +17,11 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/executor.h"
-#include "base/json.h"
+#include "base/exec/clock.h"
+#include "base/exec/executor.h"
+#include "base/text/json.h"
 #include "base/log.h"
-#include "base/pool.h"
+#include "base/exec/pool.h"
 #include "base/result.h"
 #include "study/decide.h"
 #include "study/record.h"

@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 #include "study/record.h"
 

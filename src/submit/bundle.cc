@@ -10,10 +10,10 @@
 #include <memory>
 #include <optional>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 #include "submit/hash_cache.h"
 #include "submit/walk.h"

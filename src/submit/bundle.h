@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "job/manifest.h"
-#include "base/ignore.h"
+#include "base/text/ignore.h"
 
 namespace athanor {
 

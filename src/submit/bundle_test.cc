@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
-#include "base/process.h"
-#include "base/text.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
 #include "submit/check.h"
 #include "submit/git.h"
 

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "job/command.h"
 #include "job/object_uri.h"
 #include "submit/errors.h"

@@ -2,10 +2,10 @@
 
 #include <unistd.h>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/process.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

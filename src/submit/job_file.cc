@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 #include "submit/job_keys.h"
 #include "submit/spec_check.h"

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 #include "submit/job_keys.h"
 #include "submit/spec_check.h"

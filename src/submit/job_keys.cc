@@ -5,9 +5,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "job/command.h"
 #include "job/rules.h"
 #include "submit/errors.h"

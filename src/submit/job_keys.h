@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "job/spec.h"
 #include "submit/yaml.h"

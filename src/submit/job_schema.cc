@@ -1,8 +1,8 @@
 // The schema and the reference page, both from the key table.
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "submit/job_file.h"
 #include "submit/job_keys.h"
 #include "submit/spec_check.h"

@@ -1,7 +1,7 @@
 #include "submit/key_errors.h"
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 
 namespace athanor {

@@ -1,6 +1,6 @@
 // How the rows of job_keys.h are found, and how a map is read by them.
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 #include "submit/job_keys.h"
 #include "submit/key_errors.h"

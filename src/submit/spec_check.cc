@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <set>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
-#include "base/unicode.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "base/text/unicode.h"
 #include "job/causes.h"
 #include "job/command.h"
 #include "job/object_uri.h"

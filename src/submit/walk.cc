@@ -15,9 +15,9 @@
 #include <system_error>
 #include <thread>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "submit/errors.h"
 
 namespace athanor {

@@ -9,9 +9,9 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "base/format.h"
-#include "base/text.h"
-#include "base/unicode.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "base/text/unicode.h"
 
 namespace athanor {
 namespace {

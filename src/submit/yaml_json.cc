@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "submit/job_keys.h"
 
 namespace athanor {

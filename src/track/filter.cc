@@ -6,9 +6,9 @@
 #include <optional>
 #include <tuple>
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "track/own_filter.h"
 
 namespace athanor {

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "base/format.h"
-#include "base/json_writer.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/json_writer.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

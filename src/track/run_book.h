@@ -24,7 +24,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/shared_mutex.h"
+#include "base/exec/shared_mutex.h"
 #include "job/record.h"
 #include "record/runs/kept_metrics.h"
 #include "record/runs/run_rows.h"

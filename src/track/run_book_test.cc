@@ -9,9 +9,9 @@
 #include <random>
 #include <thread>
 
-#include "base/files.h"
-#include "base/test_dir.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 #include "record/runs/run_store.h"
 #include "track/run_names.h"

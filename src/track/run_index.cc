@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

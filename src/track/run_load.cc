@@ -2,8 +2,8 @@
 // twice.
 #include <algorithm>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/runs/run_store.h"
 #include "track/run_book.h"
 

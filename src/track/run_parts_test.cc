@@ -9,7 +9,7 @@
 #include <random>
 #include <set>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "track/run_counts.h"
 #include "track/run_index.h"
 #include "track/run_labels.h"

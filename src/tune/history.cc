@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor::tune {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/crc32c.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/text/format.h"
 
 namespace athanor::tune {
 namespace {

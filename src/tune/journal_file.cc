@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor::tune {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "tune/lbfgs.h"
+#include "tune/gp/lbfgs.h"
 #include "tune/strategies.h"
 
 namespace athanor::tune {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "tune/acquisition.h"
+#include "tune/gp/acquisition.h"
 #include "tune/random.h"
 #include "tune/space.h"
 

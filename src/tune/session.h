@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "tune/journal.h"
 #include "tune/strategy.h"

@@ -24,9 +24,9 @@
 #include <variant>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
-#include "tune/gp.h"
+#include "tune/gp/gp.h"
 
 namespace athanor::tune {
 

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "tune/strategies.h"
 
 namespace athanor::tune {

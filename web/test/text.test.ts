@@ -108,7 +108,7 @@ test('numbers are written for people', () => {
   assert.equal(number(1e-7), '1.00e−7');
   assert.equal(duration(61_000), '1 m 01 s');
   assert.equal(duration(90 * 60_000), '1 h 30 m');
-  // The same cases as base/text_test.cc: `ath` and the page say it alike.
+  // The same cases as base/text/text_test.cc: `ath` and the page say it alike.
   for (const [ms, text] of [[320, '320 ms'], [4290, '4.2 s'], [5000, '5 s'], [59_999, '59 s'], [62_000, '1 m 02 s'],
     [120_000, '2 m'], [3_723_000, '1 h 02 m'], [48 * 3_600_000, '2 d'], [53 * 3_600_000, '2 d 5 h']] as const) {
     assert.equal(duration(ms), text);

@@ -4,15 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/hash.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "door/access.h"
 #include "door/aws/xml.h"
 #include "door/s3/s3_door.h"
 #include "link/aws_environment.h"
-#include "net/sigv2.h"
+#include "net/aws/sigv2.h"
 #include "record/keys/access_keys.h"
 
 namespace athanor {

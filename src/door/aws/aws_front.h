@@ -26,8 +26,8 @@
 
 #include "door/access.h"
 #include "door/context.h"
-#include "net/http_server.h"
-#include "net/sigv4.h"
+#include "net/http/http_server.h"
+#include "net/aws/sigv4.h"
 #include "record/keys/access_keys.h"
 #include "record/keys/token_store.h"
 

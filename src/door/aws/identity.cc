@@ -1,8 +1,8 @@
 // STS and IAM: who the caller is, and the name of a role. Athanor has neither accounts nor roles;
 // the answers are what SDKs need to continue.
-#include "base/clock.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "door/aws/aws_front.h"
 #include "door/aws/xml.h"
 

@@ -5,8 +5,8 @@
 
 #include <string_view>
 
-#include "base/clock.h"
-#include "base/json.h"
+#include "base/exec/clock.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 #include "record/jobs/job_store.h"
 #include "record/logs/log_store.h"

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <limits>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/cloudwatch/filter_pattern.h"
 #include "door/cloudwatch/log_pages.h"
 #include "door/cloudwatch/log_streams.h"

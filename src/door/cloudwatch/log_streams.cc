@@ -5,8 +5,8 @@
 #include <limits>
 #include <set>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

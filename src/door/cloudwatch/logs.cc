@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/cloudwatch/log_events.h"
 #include "door/cloudwatch/log_streams.h"
 #include "link/aws_environment.h"

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/cloudwatch/cloudwatch.h"
 #include "door/cloudwatch/members.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/cloudwatch/cloudwatch_testing.h"
 #include "door/cloudwatch/log_events.h"
 

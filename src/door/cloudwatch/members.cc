@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

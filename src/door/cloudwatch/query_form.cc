@@ -6,9 +6,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/clock.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/aws/xml.h"
 
 namespace athanor {

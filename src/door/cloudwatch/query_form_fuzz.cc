@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "door/cloudwatch/query_form.h"
-#include "net/http_types.h"
+#include "net/http/http_types.h"
 
 // A form that can be read can be written as XML and as JSON, whatever is in it.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

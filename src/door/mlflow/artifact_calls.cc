@@ -9,11 +9,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
-#include "base/unnamed_file.h"
-#include "door/artifact_places.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "base/io/unnamed_file.h"
+#include "door/native/artifact_places.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <unordered_map>
 
-#include "base/json_writer.h"
+#include "base/text/json_writer.h"
 #include "door/mlflow/wire.h"
 #include "track/run_book.h"
 

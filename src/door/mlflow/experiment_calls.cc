@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
-#include "door/artifact_places.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
 

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/body_feed.h"
 #include "door/mlflow/calls.h"
 #include "record/series/series_walk.h"

@@ -1,6 +1,6 @@
 #include "door/mlflow/job_rights.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

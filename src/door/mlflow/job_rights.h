@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "door/artifact_places.h"
+#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
 
 namespace athanor {

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/model_metrics.h"
 #include "door/mlflow/validate.h"
-#include "door/names.h"
+#include "door/native/names.h"
 
 namespace athanor {
 namespace {

@@ -2,8 +2,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/hub.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
@@ -16,7 +16,6 @@ namespace athanor {
 namespace {
 
 // Points that came through this door; the ones of agents have the channels of their spools.
-constexpr uint32_t kMlflowChannel = 0x6D6C666C;
 
 // `at` is its place in a batch; none: the request itself is the metric. What a member is
 // called is worked out only for an error: there may be a thousand metrics.

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "door/artifact_places.h"
+#include "door/native/artifact_places.h"
 #include "door/mlflow/validate.h"
 #include "door/mlflow/wire.h"
 

@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
-#include "door/artifact_places.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
 

@@ -2,8 +2,8 @@
 
 #include <cstdlib>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

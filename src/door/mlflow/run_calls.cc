@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
-#include "door/names.h"
+#include "door/native/names.h"
 
 namespace athanor {
 namespace {

@@ -4,9 +4,9 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/mlflow/wire.h"
 
 namespace athanor {

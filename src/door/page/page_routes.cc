@@ -2,9 +2,9 @@
 #include <array>
 #include <memory>
 
-#include "base/format.h"
-#include "base/json_writer.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/json_writer.h"
+#include "base/text/text.h"
 #include "door/page/page_doors.h"
 #include "door/page/page_pack.h"
 #include "door/page/session.h"

@@ -4,9 +4,9 @@
 
 #include <charconv>
 
-#include "base/hash.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "record/keys/token_store.h"
 
 namespace athanor {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/aws/xml.h"
 #include "door/s3/s3_door.h"
 

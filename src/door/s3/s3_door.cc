@@ -2,10 +2,10 @@
 
 #include <memory>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/s3/s3_call.h"
 #include "door/s3/s3_upload.h"
-#include "net/aws_chunked.h"
+#include "net/aws/aws_chunked.h"
 
 namespace athanor {
 namespace {

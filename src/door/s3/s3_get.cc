@@ -2,8 +2,8 @@
 #include <charconv>
 #include <memory>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/s3/s3_call.h"
 
 namespace athanor {

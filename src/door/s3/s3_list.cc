@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/aws/xml.h"
 #include "door/s3/s3_call.h"
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/s3/s3_call.h"
 
 // A path that can be read can be written again and names the same.

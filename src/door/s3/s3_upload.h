@@ -10,7 +10,7 @@
 
 #include "door/aws/aws_front.h"
 #include "door/s3/s3_call.h"
-#include "net/aws_chunked.h"
+#include "net/aws/aws_chunked.h"
 
 namespace athanor {
 

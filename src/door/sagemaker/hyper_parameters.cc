@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor::sagemaker {
 namespace {

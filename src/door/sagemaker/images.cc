@@ -5,8 +5,8 @@
 
 #include <filesystem>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "submit/yaml.h"
 
 namespace athanor::sagemaker {

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/paging.h"
 #include "door/sagemaker/search.h"

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/sagemaker/hyper_parameters.h"
 #include "door/sagemaker/shapes.h"
 #include "job/object_uri.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 #include "door/sagemaker/images.h"
 #include "job/spec.h"

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/sagemaker/request.h"
 #include "door/sagemaker/search.h"
 #include "door/sagemaker/view.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/doors.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/service.h"

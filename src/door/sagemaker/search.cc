@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/sagemaker/shapes.h"
 
 namespace athanor::sagemaker {

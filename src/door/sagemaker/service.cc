@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/register.h"
 #include "door/sagemaker/shapes.h"

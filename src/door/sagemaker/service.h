@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 #include "door/context.h"
 #include "door/sagemaker/request.h"

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
-#include "base/unicode.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "base/text/unicode.h"
 
 namespace athanor::sagemaker {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 
 namespace athanor::sagemaker {

@@ -7,10 +7,10 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/text.h"
-#include "base/unnamed_file.h"
+#include "base/io/archive.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "base/io/unnamed_file.h"
 #include "job/manifest.h"
 
 namespace athanor::sagemaker {

@@ -19,7 +19,7 @@ struct UnpackedSource {
 
 // Unpacks the tar.gz below `scratch` (removed again) and stores its files as a bundle; every
 // file counts, no ignore rule is applied. Blocks; any thread.
-// kNotFound: no such object; kInvalid, kCorrupt: see base/archive.h.
+// kNotFound: no such object; kInvalid, kCorrupt: see base/io/archive.h.
 Result<UnpackedSource> UnpackSource(ObjectStore& objects, const BlobStore& blobs,
                                     const ObjectUri& archive, const std::string& program,
                                     const std::string& scratch);

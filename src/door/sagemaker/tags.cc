@@ -2,7 +2,7 @@
 // of them are in their own document.
 #include <nlohmann/json.hpp>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/paging.h"
 #include "door/sagemaker/service.h"

@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "door/drafts.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "door/native/drafts.h"
 #include "door/hub.h"
 #include "door/removal.h"
 #include "door/sagemaker/asked.h"

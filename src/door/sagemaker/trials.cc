@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "door/sagemaker/images.h"
 #include "door/sagemaker/request.h"
 #include "job/codec.h"

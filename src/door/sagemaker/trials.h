@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "base/result.h"
 #include "door/aws/aws_front.h"
 #include "door/context.h"

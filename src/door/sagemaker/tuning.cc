@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "door/drafts.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "door/native/drafts.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/paging.h"
 #include "door/sagemaker/service.h"

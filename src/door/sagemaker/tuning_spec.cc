@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/sagemaker/shapes.h"
 #include "door/sagemaker/trials.h"
 #include "tune/space.h"

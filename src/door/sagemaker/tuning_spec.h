@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 #include "study/spec.h"
 

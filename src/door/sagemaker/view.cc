@@ -6,8 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "door/aws/aws_front.h"
 #include "door/sagemaker/tuning_view.h"
 #include "job/object_uri.h"

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "job/event.h"
 #include "job/record.h"
 #include "record/series/series_store.h"

@@ -7,8 +7,8 @@
 
 #include <csignal>
 
-#include "base/files.h"
-#include "base/process.h"
+#include "base/io/files.h"
+#include "base/exec/process.h"
 #include "job/ids.h"
 #include "link/attempt_dir.h"
 
@@ -43,7 +43,8 @@ Result<std::string> ProcessBackend::DirOf(const std::string& handle) const {
   return JoinPath(options_.attempts_dir, handle);
 }
 
-Result<std::string> ProcessBackend::Launch(const AttemptPlan& plan) {
+Result<std::string> ProcessBackend::Launch(const LaunchPlan& attempt) {
+  const auto& plan = attempt.hosts.front();
   auto handle = plan.attempt.ToString();
   ATHANOR_TRY(auto dir, DirOf(handle));
   ATHANOR_CHECK_OK(MakeDirs(dir));
@@ -59,7 +60,14 @@ Result<std::string> ProcessBackend::Launch(const AttemptPlan& plan) {
   return handle;
 }
 
-Result<std::vector<HostStatus>> ProcessBackend::Poll(const std::string& handle) {
+std::vector<Result<std::vector<HostStatus>>> ProcessBackend::Poll(
+    const std::vector<std::string>& handles) {
+  std::vector<Result<std::vector<HostStatus>>> all;
+  for (const auto& handle : handles) all.push_back(PollOne(handle));
+  return all;
+}
+
+Result<std::vector<HostStatus>> ProcessBackend::PollOne(const std::string& handle) const {
   ATHANOR_TRY(auto dir, DirOf(handle));
   if (!Exists(dir)) return Fail(ErrorCode::kNotFound, "no attempt " + handle + " on this machine");
   HostStatus status;

@@ -22,11 +22,13 @@ class ProcessBackend final : public Backend {
   ~ProcessBackend() override;
 
   std::string_view name() const override { return "process"; }
-  Result<std::string> Launch(const AttemptPlan& plan) override;
-  Result<std::vector<HostStatus>> Poll(const std::string& handle) override;
+  Result<std::string> Launch(const LaunchPlan& plan) override;
+  std::vector<Result<std::vector<HostStatus>>> Poll(
+      const std::vector<std::string>& handles) override;
   Status Release(const std::string& handle) override;
 
  private:
+  Result<std::vector<HostStatus>> PollOne(const std::string& handle) const;
   Result<std::string> DirOf(const std::string& handle) const;
   Status EndScript(const std::string& dir) const;
   Options options_;

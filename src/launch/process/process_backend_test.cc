@@ -8,10 +8,10 @@
 #include <map>
 #include <memory>
 
-#include "base/files.h"
-#include "base/process.h"
-#include "base/test_dir.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/exec/process.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
 #include "launch/backend_conformance.h"
 
 namespace athanor {
@@ -140,7 +140,7 @@ TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
   for (int i = 0; i < 2; ++i) {
     const auto spare = server.AwaitSpare();
     const auto plan = server.NewPlan();
-    ASSERT_TRUE(server.backend().Launch(plan));
+    ASSERT_TRUE(server.backend().Launch({{plan}}));
     server.AwaitScript(plan);
     EXPECT_EQ(server.AgentOf(plan), spare);
   }
@@ -168,7 +168,7 @@ TEST(SpareAgent, OneThatDiedIsNotWaitedFor) {
   ::kill(-spare.pid, SIGKILL);  // and what it reads with, which holds the socket, too
   while (IsAlive(spare) || GroupRuns(spare.pid)) ::usleep(1'000);
   const auto plan = server.NewPlan();
-  ASSERT_TRUE(server.backend().Launch(plan));
+  ASSERT_TRUE(server.backend().Launch({{plan}}));
   server.AwaitScript(plan);
   EXPECT_EQ(server.ScriptStarts(plan), 1);
 }

@@ -10,7 +10,7 @@
 #include <string>
 #include <thread>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 
 namespace athanor {
 

@@ -6,12 +6,12 @@
 #include <cerrno>
 #include <charconv>
 
-#include "base/crc32c.h"
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

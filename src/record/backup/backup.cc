@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/io/archive.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "job/ids.h"
 #include "record/append_file.h"
 #include "record/backup/backup_objects.h"

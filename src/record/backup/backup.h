@@ -15,8 +15,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "record/layout.h"
 

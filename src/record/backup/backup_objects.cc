@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/backup/copy_tree.h"
 #include "record/db/database.h"
 #include "record/objects/directory_object_store.h"

@@ -8,10 +8,10 @@
 #include <cerrno>
 #include <string_view>
 
-#include "base/fd.h"
-#include "base/files.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -7,9 +7,9 @@
 #include <cerrno>
 #include <utility>
 
-#include "base/archive.h"
-#include "base/archive_stream.h"
-#include "base/files.h"
+#include "base/io/archive.h"
+#include "base/io/archive_stream.h"
+#include "base/io/files.h"
 #include "record/append_file.h"
 #include "record/series/series_file.h"
 #include "record/series/series_places.h"

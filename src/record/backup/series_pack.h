@@ -8,7 +8,7 @@
 #include <memory>
 #include <string>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "job/ids.h"
 #include "record/layout.h"

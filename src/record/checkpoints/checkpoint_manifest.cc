@@ -7,12 +7,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/io/archive.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "job/codec.h"
 
 namespace athanor {

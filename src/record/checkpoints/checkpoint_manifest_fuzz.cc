@@ -4,8 +4,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -10,10 +10,10 @@
 #include <set>
 #include <unordered_set>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 
 namespace athanor {

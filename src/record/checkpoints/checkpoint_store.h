@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "job/spec.h"

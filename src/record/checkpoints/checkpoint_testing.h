@@ -8,9 +8,9 @@
 #include <map>
 #include <string>
 
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
+#include "base/io/test_dir.h"
 #include "record/checkpoints/checkpoint_store.h"
 
 namespace athanor {

@@ -9,11 +9,11 @@
 #include <map>
 #include <set>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/db/page_check.h"
 

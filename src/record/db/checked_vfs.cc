@@ -6,7 +6,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "record/db/log_walk.h"
 #include "record/db/page_check.h"
 

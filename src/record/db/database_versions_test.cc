@@ -8,7 +8,7 @@
 
 #include <map>
 
-#include "base/hash.h"
+#include "base/io/hash.h"
 #include "record/db/database.h"
 #include "record/db/fault_vfs.h"
 #include "record/jobs/loss_store.h"

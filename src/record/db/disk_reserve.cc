@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "base/fd.h"
-#include "base/files.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
 
 namespace athanor {
 

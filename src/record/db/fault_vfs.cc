@@ -11,7 +11,7 @@
 #include <mutex>
 #include <new>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 namespace {

@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "record/append_file.h"
 #include "record/db/sqlite_connection.h"
 

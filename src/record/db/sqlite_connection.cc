@@ -6,9 +6,9 @@
 #include <cstring>
 #include <utility>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/db/checked_vfs.h"
 #include "record/db/page_check.h"
 

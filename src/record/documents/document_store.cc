@@ -1,6 +1,6 @@
 #include "record/documents/document_store.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 
 namespace athanor {

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/fsck/checker.h"
 
 namespace athanor {

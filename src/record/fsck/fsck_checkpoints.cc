@@ -1,10 +1,10 @@
 // Checkpoints: each manifest can be read, and the parts that it names exist.
 #include <sys/stat.h>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/checkpoints/checkpoint_store.h"

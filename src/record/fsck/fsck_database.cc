@@ -1,9 +1,9 @@
 // The database: SQLite's own checks, then what must hold between its tables.
 #include <nlohmann/json.hpp>
 
-#include "base/format.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "job/codec.h"
 #include "record/db/database.h"
 #include "record/fsck/checker.h"

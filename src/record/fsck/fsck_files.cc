@@ -6,11 +6,11 @@
 
 #include <cerrno>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "job/manifest.h"
 #include "record/append_file.h"
 #include "record/fsck/checker.h"

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/artifacts/artifact_sums.h"
-#include "record/eventfile/event_reader.h"
+#include "eventfile/event_reader.h"
 #include "record/fsck/checker.h"
 #include "record/keys/key_file.h"
 

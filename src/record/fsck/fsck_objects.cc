@@ -4,9 +4,9 @@
 #include <cerrno>
 #include <map>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/db/database.h"
 #include "record/fsck/checker.h"

@@ -1,7 +1,7 @@
 // The files of the two databases on the disk: every page against its checksum, and the log.
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/db/broken_log.h"
 #include "record/db/checked_vfs.h"
 #include "record/db/database.h"

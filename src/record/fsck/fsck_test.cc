@@ -8,12 +8,12 @@
 #include <map>
 #include <set>
 
-#include "base/hash.h"
+#include "base/io/hash.h"
 #include "record/artifacts/artifact_sums.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/db/checked_vfs.h"
-#include "record/eventfile/tfrecord.h"
+#include "eventfile/tfrecord.h"
 #include "record/home_testing.h"
 #include "record/keys/key_file.h"
 #include "record/objects/directory_object_store.h"

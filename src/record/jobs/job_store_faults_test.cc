@@ -10,8 +10,8 @@
 #include <set>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/text/text.h"
 #include "record/db/fault_vfs.h"
 #include "record/testing.h"
 

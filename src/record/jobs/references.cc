@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 
 namespace athanor {

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 #include "record/keys/secret_store.h"
 

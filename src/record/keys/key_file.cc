@@ -1,10 +1,10 @@
 #include "record/keys/key_file.h"
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

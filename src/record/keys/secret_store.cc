@@ -11,10 +11,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 
 namespace athanor {

@@ -8,10 +8,10 @@
 #include <mutex>
 #include <utility>
 
-#include "base/format.h"
-#include "base/hash.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 
 namespace athanor {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 
 namespace athanor {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/logs/log_testing.h"
 
 namespace athanor {

@@ -6,9 +6,9 @@
 #include <cstring>
 #include <limits>
 
-#include "base/crc32c.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

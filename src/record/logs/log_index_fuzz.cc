@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/test_dir.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
 #include "record/logs/log_index.h"
 #include "record/logs/log_store.h"
 

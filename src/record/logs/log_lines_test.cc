@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/logs/log_testing.h"
 
 namespace athanor {

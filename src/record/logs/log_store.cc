@@ -11,9 +11,9 @@
 #include <set>
 #include <utility>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "record/append_file.h"
 #include "record/logs/log_index.h"
 #include "record/open_jobs.h"
@@ -128,18 +128,6 @@ tl::unexpected<Error> NoLog(JobId job) {
 }
 
 }  // namespace
-
-std::string_view NameOf(LogStream stream) {
-  switch (stream) {
-    case LogStream::kSetup:
-      return "setup";
-    case LogStream::kStdout:
-      return "stdout";
-    case LogStream::kStderr:
-      return "stderr";
-  }
-  return "unknown";
-}
 
 std::string LogCursor::ToString() const {
   return fmt::format("{}", entry);

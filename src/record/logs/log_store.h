@@ -21,11 +21,9 @@
 
 #include "base/result.h"
 #include "job/ids.h"
+#include "job/log_stream.h"
 
 namespace athanor {
-
-enum class LogStream : uint8_t { kSetup = 0, kStdout = 1, kStderr = 2 };
-std::string_view NameOf(LogStream stream);  // "setup", "stdout", "stderr"
 
 struct LogChunk {
   uint32_t attempt = 1;

@@ -6,7 +6,7 @@
 #include <atomic>
 #include <thread>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/logs/log_testing.h"
 
 namespace athanor {

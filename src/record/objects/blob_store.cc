@@ -12,11 +12,11 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/exec/clock.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 
 namespace athanor {

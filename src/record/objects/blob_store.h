@@ -14,8 +14,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 
 namespace athanor {

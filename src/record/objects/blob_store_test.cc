@@ -6,8 +6,8 @@
 
 #include <thread>
 
-#include "base/files.h"
-#include "base/hash.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
 #include "record/fault_testing.h"
 
 namespace athanor {

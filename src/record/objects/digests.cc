@@ -1,4 +1,4 @@
-// OpenSSL's plain functions rather than its EVP layer; see base/hash.cc.
+// OpenSSL's plain functions rather than its EVP layer; see base/io/hash.cc.
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "record/objects/digests.h"
 
@@ -8,9 +8,9 @@
 
 #include <array>
 
-#include "base/crc32c.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/crc32c.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

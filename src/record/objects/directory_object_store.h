@@ -17,8 +17,8 @@
 #include <span>
 #include <string>
 
-#include "base/clock.h"
-#include "base/pool.h"
+#include "base/exec/clock.h"
+#include "base/exec/pool.h"
 #include "record/db/database.h"
 #include "record/objects/object_store.h"
 

@@ -6,7 +6,7 @@
 
 #include <filesystem>
 
-#include "base/thread_pool.h"
+#include "base/exec/thread_pool.h"
 #include "record/db/fault_vfs.h"
 #include "record/objects/object_store_conformance.h"
 #include "record/testing.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/objects/directory_object_store.h"
 #include "record/objects/object_index.h"
 

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/files.h"
-#include "base/json.h"
+#include "base/io/files.h"
+#include "base/text/json.h"
 
 namespace athanor {
 namespace {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "base/archive.h"
+#include "base/io/archive.h"
 #include "base/result.h"
 #include "record/objects/blob_store.h"
 

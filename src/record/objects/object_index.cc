@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "base/ids.h"
-#include "base/json.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/objects/directory_object_store.h"
 

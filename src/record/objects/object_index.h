@@ -14,9 +14,9 @@
 #include <thread>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/fd.h"
-#include "base/pool.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
+#include "base/exec/pool.h"
 #include "record/db/database.h"
 #include "record/objects/object_store.h"
 

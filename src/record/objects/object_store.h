@@ -19,8 +19,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/fd.h"
+#include "base/exec/clock.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "record/objects/digests.h"
 

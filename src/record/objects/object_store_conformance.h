@@ -10,8 +10,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "record/objects/object_store.h"
 #include "record/objects/object_store_testing.h"
 

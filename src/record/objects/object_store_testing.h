@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "record/objects/object_store.h"
 
 namespace athanor {

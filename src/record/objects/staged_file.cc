@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <mutex>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/append_file.h"
 #include "record/objects/directory_object_store.h"
 #include "record/objects/object_index.h"

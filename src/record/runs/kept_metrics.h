@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 #include "job/ids.h"
 #include "record/runs/run_metric.h"

@@ -8,8 +8,8 @@
 #include <csignal>
 #include <map>
 
-#include "base/files.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

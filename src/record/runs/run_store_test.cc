@@ -5,7 +5,7 @@
 
 #include <deque>
 
-#include "base/thread_pool.h"
+#include "base/exec/thread_pool.h"
 #include "record/runs/run_writer.h"
 #include "record/testing.h"
 

@@ -8,8 +8,8 @@
 #include <functional>
 #include <memory>
 
-#include "base/executor.h"
-#include "base/pool.h"
+#include "base/exec/executor.h"
+#include "base/exec/pool.h"
 #include "base/result.h"
 #include "record/runs/run_rows.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "job/ids.h"
 
 namespace athanor {

@@ -42,7 +42,7 @@ void JobSeries::Heed(const Resumes& now) {
 }
 
 std::optional<uint64_t> JobSeries::LastOf(const PointBatch& batch) const {
-  const auto at = last_seq.find({batch.attempt, batch.rank, batch.channel});
+  const auto at = last_seq.find({batch.attempt, batch.host, batch.rank, batch.channel});
   return at == last_seq.end() ? std::nullopt : std::optional(at->second);
 }
 
@@ -73,7 +73,7 @@ void JobSeries::Add(const SeriesBlock& block) {
     one.pyramid.Add(point, block.from, block.to);
     chunks += one.pyramid.chunks().size();
   }
-  auto& last = last_seq[{block.attempt, block.rank, block.channel}];
+  auto& last = last_seq[{block.attempt, block.host, block.rank, block.channel}];
   last = std::max(last, block.items.back().seq);
 }
 

@@ -24,7 +24,8 @@
 
 namespace athanor {
 
-using SeriesChannel = std::tuple<uint32_t, uint32_t, uint32_t>;  // attempt, rank, channel
+// attempt, host, rank, channel
+using SeriesChannel = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>;
 
 struct Series {
   std::string name;

@@ -8,7 +8,7 @@
 #include <map>
 #include <thread>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/fault_testing.h"
 #include "record/series/series_store.h"
 

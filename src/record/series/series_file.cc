@@ -5,8 +5,8 @@
 #include <cstring>
 #include <limits>
 
-#include "base/crc32c.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/text/format.h"
 #include "record/append_file.h"
 
 namespace athanor {
@@ -112,7 +112,9 @@ class Cursor {
 
 bool DecodeBlock(Cursor cursor, SeriesBlock& block) {
   block.attempt = cursor.Varint32();
-  block.rank = cursor.Varint32();
+  const uint64_t where = cursor.Varint();
+  block.rank = static_cast<uint32_t>(where);
+  block.host = static_cast<uint32_t>(where >> 32);
   block.channel = cursor.Varint32();
   const uint64_t count = cursor.Varint();
   if (!cursor.good() || count == 0 || count > kMaxBlockItems) return false;
@@ -299,7 +301,8 @@ void AddNameFrame(std::string& out, uint32_t id, std::string_view name) {
 void AddBlockFrame(std::string& out, const SeriesBlock& block) {
   const size_t start = BeginFrame(out, Kind::kBlock);
   AddVarint(out, block.attempt);
-  AddVarint(out, block.rank);
+  // Files of before there were several hosts have only the rank here.
+  AddVarint(out, uint64_t{block.host} << 32 | block.rank);
   AddVarint(out, block.channel);
   AddVarint(out, block.items.size());
   uint64_t seq = 0;

@@ -1,6 +1,6 @@
 // The bytes of a series file, independent of where the file is: frames of [u32 length][u32 crc32c
 // of the payload][payload], little endian. A payload is the file's header (format, job), the
-// definition of a name, or a block of points of one (attempt, rank, channel). Numbers are varints,
+// definition of a name, or a block of points of one (attempt, host, rank, channel). Numbers are varints,
 // in a block as differences to the item before; values are the eight bytes of the double.
 #pragma once
 
@@ -32,6 +32,7 @@ struct SeriesBlock {
     double value = 0;
   };
   std::vector<Item> items;  // 1 to kMaxBlockItems
+  uint32_t host = 0;
   uint64_t from = 0;        // the position of its frame in the file; set by ScanSeries
   uint64_t to = 0;
 };

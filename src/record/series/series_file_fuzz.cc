@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/files.h"
-#include "base/test_dir.h"
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
 #include "record/series/series_store.h"
 #include "record/series/series_testing.h"
 

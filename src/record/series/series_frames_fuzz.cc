@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 #include "record/series/series_frames.h"
 #include "record/series/series_store.h"
 #include "record/series/series_testing.h"

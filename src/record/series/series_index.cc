@@ -4,7 +4,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "base/crc32c.h"
+#include "base/io/crc32c.h"
 
 namespace athanor {
 namespace {
@@ -185,6 +185,7 @@ std::string EncodeIndex(const SeriesIndex& index) {
     write(std::get<0>(channel));
     write(std::get<1>(channel));
     write(std::get<2>(channel));
+    write(std::get<3>(channel));
     write(seq);
   }
   write(static_cast<uint32_t>(index.resumes.size()));
@@ -214,16 +215,18 @@ std::optional<SeriesIndex> DecodeIndex(std::string_view bytes) {
   read(index.length);
   read(index.tail_crc);
   read(index.next_id);
-  for (size_t left = read.Count(20); left > 0; --left) {
+  for (size_t left = read.Count(24); left > 0; --left) {
     uint32_t attempt = 0;
+    uint32_t host = 0;
     uint32_t rank = 0;
     uint32_t channel = 0;
     uint64_t seq = 0;
     read(attempt);
+    read(host);
     read(rank);
     read(channel);
     read(seq);
-    index.last_seq[{attempt, rank, channel}] = seq;
+    index.last_seq[{attempt, host, rank, channel}] = seq;
   }
   for (size_t left = read.Count(12); left > 0; --left) {
     uint32_t attempt = 0;

@@ -20,14 +20,15 @@ namespace athanor {
 
 inline constexpr size_t kIndexTail = 4096;  // bytes of the file that are checked
 // At its start. It changes with the content of the index, or with its meaning.
-inline constexpr std::string_view kIndexMark = "ATHSIDX3";
+inline constexpr std::string_view kIndexMark = "ATHSIDX4";
 
 struct SeriesIndex {
   JobId job;
   uint64_t length = 0;    // of the file, up to which this is valid
   uint32_t tail_crc = 0;  // crc32c of the last kIndexTail bytes before that, or of all
   uint32_t next_id = 0;
-  std::map<std::tuple<uint32_t, uint32_t, uint32_t>, uint64_t> last_seq;  // attempt, rank, channel
+  // by attempt, host, rank, channel
+  std::map<std::tuple<uint32_t, uint32_t, uint32_t, uint32_t>, uint64_t> last_seq;
   Resumes resumes;
   struct Series {
     std::string name;

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/crc32c.h"
+#include "base/io/crc32c.h"
 #include "record/series/series_index.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

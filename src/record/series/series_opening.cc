@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/crc32c.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "record/append_file.h"
 #include "record/series/series_parts.h"
 #include "record/series/series_places.h"
@@ -44,7 +44,7 @@ struct Filler {
       return true;
     });
     if (!rest.items.empty()) state.Add(rest);
-    auto& last = state.last_seq[{block.attempt, block.rank, block.channel}];
+    auto& last = state.last_seq[{block.attempt, block.host, block.rank, block.channel}];
     last = std::max(last, block.items.back().seq);
   }
 };

@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 namespace {

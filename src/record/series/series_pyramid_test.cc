@@ -10,7 +10,7 @@
 #include <set>
 #include <tuple>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "record/fault_testing.h"
 #include "record/series/series_index.h"
 

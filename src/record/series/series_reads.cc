@@ -3,8 +3,8 @@
 #include <set>
 #include <unordered_map>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/series/series_parts.h"
 #include "record/series/series_places.h"

@@ -4,9 +4,9 @@
 #include <set>
 #include <utility>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/series/series_frames.h"
 #include "record/series/series_parts.h"
@@ -99,7 +99,7 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
   std::vector<std::optional<std::optional<uint32_t>>> ids(sent.names.size());
   size_t count = 0;
   for (auto& block : sent.blocks) {
-    const SeriesChannel channel{block.attempt, block.rank, block.channel};
+    const SeriesChannel channel{block.attempt, block.host, block.rank, block.channel};
     const auto [known, first] = last.try_emplace(channel);
     auto& seq = known->second;
     if (const auto at = state.last_seq.find(channel); first && at != state.last_seq.end()) {
@@ -172,7 +172,7 @@ Result<size_t> SeriesStore::Parts::Append(JobId job, JobSeries& state, const Poi
     const auto id = naming.IdOf(point.name);
     if (!id) continue;
     if (blocks.empty() || blocks.back().items.size() == kMaxBlockItems) {
-      blocks.push_back({batch.attempt, batch.rank, batch.channel, {}, 0, 0});
+      blocks.push_back({batch.attempt, batch.rank, batch.channel, {}, batch.host, 0, 0});
     }
     blocks.back().items.push_back({item->seq, *id, point.step, point.wall_ns, point.value});
     ++count;

@@ -1,8 +1,7 @@
 // SeriesStore keeps metric points: append-only, checksummed, exactly once.
 //
-// A point is identified by (job, attempt, rank, channel, seq): seq increases within a channel, and
-// a point whose seq is not above the last one stored is a duplicate and is dropped. Append returns
-// after write(2): the points survive kill -9 of the server; Sync makes them survive a power cut and
+// Points and what identifies them are in job/point.h; duplicates are dropped. Append returns after
+// write(2): the points survive kill -9 of the server; Sync makes them survive a power cut and
 // is called every 100 ms. A job's file (series_places.h) is read at the first use, from where its
 // index (series_index.h) ends: a torn tail is cut, a damaged record is skipped, and both are
 // reported; what is returned is always what was written.
@@ -26,34 +25,9 @@
 
 #include "base/result.h"
 #include "job/ids.h"
+#include "job/point.h"
 
 namespace athanor {
-
-struct Point {
-  std::string name;
-  std::optional<int64_t> step;
-  int64_t wall_ns = 0;
-  double value = 0;  // NaN and infinities are kept exactly
-};
-
-// The channels of points that were guessed from what a script printed, one for each stream. They
-// count only as long as no other channel has a point of the same name, in any attempt; after that,
-// Append drops them.
-inline constexpr uint32_t kGuessChannel = 0xC000'0000u;
-inline constexpr bool IsGuessed(uint32_t channel) {
-  return channel >= kGuessChannel && channel - kGuessChannel < 8;
-}
-
-struct PointBatch {
-  uint32_t attempt = 1;  // number
-  uint32_t rank = 0;
-  uint32_t channel = 0;
-  struct Item {
-    uint64_t seq = 0;
-    Point point;
-  };
-  std::vector<Item> items;
-};
 
 // One value per step: the newest attempt's; points of older attempts beyond the step at which the
 // newer one resumed are `abandoned`. A name with several points that all have step 0 has no steps:
@@ -113,7 +87,7 @@ class SeriesStore {
   // be.
   Result<size_t> Append(JobId job, const PointBatch& batch);
   // The same for a sender that does not number its points (their seq is ignored): each is new, and
-  // follows the last one of its attempt, rank and channel.
+  // follows the last one of its attempt, host, rank and channel.
   Result<size_t> Add(JobId job, PointBatch batch);
   // Many at once, as a FrameMaker (series_frames.h) made them. As Append; kInvalid also if the
   // frames are not complete.

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

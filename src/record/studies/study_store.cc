@@ -1,6 +1,6 @@
 #include "record/studies/study_store.h"
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "record/db/database.h"
 
 namespace athanor {

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/ids.h"
 #include "base/result.h"
 

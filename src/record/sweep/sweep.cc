@@ -3,7 +3,7 @@
 #include <string>
 #include <unordered_set>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "job/manifest.h"
 #include "record/backup/backup.h"
 

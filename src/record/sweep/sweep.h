@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "record/jobs/job_store.h"

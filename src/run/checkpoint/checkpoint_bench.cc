@@ -11,12 +11,12 @@
 #include <cstdlib>
 #include <string>
 
-#include "base/clock.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/exec/clock.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/checkpoint/restore.h"
-#include "run/process_tree.h"
+#include "run/supervisor/process_tree.h"
 
 namespace athanor {
 namespace {

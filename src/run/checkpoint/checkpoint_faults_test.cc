@@ -3,13 +3,13 @@
 #include <gtest/gtest.h>
 #include <time.h>
 
-#include "base/test_dir.h"
-#include "base/text.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
 #include "record/fault_testing.h"
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/checkpoint/checkpoint_testing.h"
 #include "run/checkpoint/restore.h"
-#include "run/process_tree.h"
+#include "run/supervisor/process_tree.h"
 
 namespace athanor {
 namespace {

@@ -9,9 +9,9 @@
 #include <thread>
 #include <utility>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "run/checkpoint/file_keeper.h"
 #include "run/checkpoint/folder_scan.h"
 #include "run/checkpoint/rest_watch.h"

@@ -29,8 +29,8 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
-#include "base/held_folder.h"
+#include "base/exec/clock.h"
+#include "base/io/held_folder.h"
 #include "base/result.h"
 #include "job/record.h"
 #include "job/spec.h"

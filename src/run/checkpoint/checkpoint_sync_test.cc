@@ -6,7 +6,7 @@
 #include <cstdio>
 #include <mutex>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 #include "run/checkpoint/checkpoint_testing.h"
 #include "run/checkpoint/restore.h"
 

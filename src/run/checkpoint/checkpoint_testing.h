@@ -16,7 +16,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <optional>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 
 namespace athanor {

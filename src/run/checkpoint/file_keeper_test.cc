@@ -7,8 +7,8 @@
 #include <atomic>
 #include <thread>
 
-#include "base/hash.h"
-#include "base/test_dir.h"
+#include "base/io/hash.h"
+#include "base/io/test_dir.h"
 #include "run/checkpoint/checkpoint_testing.h"
 
 namespace athanor {

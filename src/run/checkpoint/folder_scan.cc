@@ -11,10 +11,10 @@
 #include <cstdlib>
 #include <optional>
 
-#include "base/archive.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
+#include "base/io/archive.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/held_folder.h"
+#include "base/io/held_folder.h"
 #include "base/result.h"
 
 namespace athanor {

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 #include "run/checkpoint/checkpoint_testing.h"
 
 namespace athanor {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "run/checkpoint/folder_scan.h"
 
 namespace athanor {

@@ -9,12 +9,12 @@
 #include <mutex>
 #include <thread>
 
-#include "base/fd.h"
-#include "base/files.h"
-#include "base/format.h"
-#include "base/held_folder.h"
-#include "base/hash.h"
-#include "base/text.h"
+#include "base/io/fd.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/io/held_folder.h"
+#include "base/io/hash.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/hash.h"
-#include "base/test_dir.h"
+#include "base/io/hash.h"
+#include "base/io/test_dir.h"
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/checkpoint/checkpoint_testing.h"
 #include "run/checkpoint/folder_scan.h"

@@ -10,7 +10,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor {
 namespace {

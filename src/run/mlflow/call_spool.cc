@@ -8,12 +8,12 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/crc32c.h"
-#include "base/exact_io.h"
-#include "base/files.h"
-#include "base/format.h"
+#include "base/io/crc32c.h"
+#include "base/io/exact_io.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "base/ids.h"
-#include "base/text.h"
+#include "base/text/text.h"
 #include "link/kept_call.h"
 
 namespace athanor {

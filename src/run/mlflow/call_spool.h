@@ -17,7 +17,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
 
 namespace athanor {

@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 
 namespace athanor {
 namespace {

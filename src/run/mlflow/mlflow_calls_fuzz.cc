@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "link/kept_call.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/metric_join.h"

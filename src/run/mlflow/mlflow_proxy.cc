@@ -12,15 +12,15 @@
 #include <thread>
 #include <vector>
 
-#include "base/files.h"
-#include "base/format.h"
-#include "base/text.h"
-#include "base/thread_pool.h"
-#include "base/unnamed_file.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
+#include "base/exec/thread_pool.h"
+#include "base/io/unnamed_file.h"
 #include "link/kept_call.h"
-#include "net/http_client.h"
-#include "net/http_server.h"
-#include "net/sigv4.h"
+#include "net/http/http_client.h"
+#include "net/http/http_server.h"
+#include "net/aws/sigv4.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/call_spool.h"
 #include "run/mlflow/metric_join.h"

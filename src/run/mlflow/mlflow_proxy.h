@@ -28,11 +28,11 @@
 #include <memory>
 #include <string>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "job/record.h"
-#include "run/exit_gate.h"
+#include "run/ship/exit_gate.h"
 
 namespace athanor {
 

@@ -11,12 +11,12 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/json.h"
-#include "base/test_dir.h"
-#include "base/text.h"
+#include "base/text/json.h"
+#include "base/io/test_dir.h"
+#include "base/text/text.h"
 #include "job/causes.h"
 #include "link/kept_call.h"
-#include "net/http_client.h"
+#include "net/http/http_client.h"
 #include "net/test_server.h"
 #include "run/mlflow/call_kinds.h"
 

@@ -1,7 +1,7 @@
 // What the attempt's cgroups counted: OOM kills, peak memory, CPU time.
 #pragma once
 
-#include "run/exit_record.h"
+#include "run/supervisor/exit_record.h"
 #include "run/supervisor/spawn.h"
 
 namespace athanor::supervisor {

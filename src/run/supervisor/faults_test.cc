@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
-#include "base/files.h"
-#include "base/text.h"
-#include "run/cgroup_policy.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
+#include "run/isolate/cgroup_policy.h"
 #include "run/supervisor/test_attempt.h"
 
 namespace athanor {

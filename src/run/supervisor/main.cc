@@ -1,6 +1,6 @@
 // athanor-supervisor PLAN READY_FD NAMESPACES
 //
-// Started by the agent (run/launch_supervisor.h) in the namespaces it names.
+// Started by the agent (run/supervisor/launch_supervisor.h) in the namespaces it names.
 // See run/supervisor/supervisor.h for what it does. Exit status: 0 when the
 // exit record was written, 64 and up when not even that was possible.
 #include <fcntl.h>
@@ -12,11 +12,11 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "run/kv_record.h"
-#include "run/process_tree.h"
+#include "run/supervisor/kv_record.h"
+#include "run/supervisor/process_tree.h"
 #include "run/supervisor/os.h"
 #include "run/supervisor/supervisor.h"
-#include "run/supervisor_status.h"
+#include "run/supervisor/supervisor_status.h"
 
 namespace athanor::supervisor {
 namespace {

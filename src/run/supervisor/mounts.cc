@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 
 namespace athanor::supervisor {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "run/supervisor_plan.h"
+#include "run/supervisor/supervisor_plan.h"
 
 namespace athanor::supervisor {
 

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/fd.h"
+#include "base/io/fd.h"
 #include "base/result.h"
-#include "run/exit_record.h"
+#include "run/supervisor/exit_record.h"
 
 namespace athanor::supervisor {
 

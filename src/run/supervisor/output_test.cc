@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "base/files.h"
+#include "base/io/files.h"
 #include "run/supervisor/test_attempt.h"
 
 namespace athanor {

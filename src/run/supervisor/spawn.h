@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "base/fd.h"
-#include "run/supervisor_plan.h"
-#include "run/supervisor_status.h"
+#include "base/io/fd.h"
+#include "run/supervisor/supervisor_plan.h"
+#include "run/supervisor/supervisor_status.h"
 
 namespace athanor::supervisor {
 

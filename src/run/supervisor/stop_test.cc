@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "run/supervisor/test_attempt.h"
 
 namespace athanor {

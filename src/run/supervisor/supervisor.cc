@@ -14,7 +14,7 @@
 #include <cstring>
 #include <map>
 
-#include "run/process_tree.h"
+#include "run/supervisor/process_tree.h"
 #include "run/supervisor/cgroup_counters.h"
 
 namespace athanor::supervisor {

@@ -14,14 +14,14 @@
 #include <string>
 #include <vector>
 
-#include "run/exit_record.h"
-#include "run/memory_watch.h"
-#include "run/stop_round.h"
+#include "run/supervisor/exit_record.h"
+#include "run/supervisor/memory_watch.h"
+#include "run/supervisor/stop_round.h"
 #include "run/supervisor/mounts.h"
 #include "run/supervisor/os.h"
 #include "run/supervisor/output.h"
 #include "run/supervisor/spawn.h"
-#include "run/supervisor_plan.h"
+#include "run/supervisor/supervisor_plan.h"
 
 namespace athanor::supervisor {
 

@@ -13,7 +13,7 @@
 #include <chrono>
 #include <thread>
 
-#include "base/files.h"
+#include "base/io/files.h"
 
 namespace athanor::test {
 namespace {

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "run/exit_record.h"
-#include "run/launch_supervisor.h"
-#include "run/supervisor_plan.h"
+#include "run/supervisor/exit_record.h"
+#include "run/supervisor/launch_supervisor.h"
+#include "run/supervisor/supervisor_plan.h"
 
 namespace athanor::test {
 

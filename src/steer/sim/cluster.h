@@ -1,5 +1,5 @@
 // The fake cluster: hosts that crash, pause and are cut off, and on them agents and scripts
-// that behave as run/agent does towards the server: reports in order, at least once, each
+// that behave as run/agent/agent does towards the server: reports in order, at least once, each
 // batch with the held time first; an agent that died is followed by one that finds the script
 // again; silence of the server changes nothing unless the job asked for it.
 //

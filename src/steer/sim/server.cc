@@ -43,7 +43,7 @@ void SimServer::Start() {
         plan.number = record.current()->number;
         plan.spec = record.spec;
         plan.placement = record.current()->placement;
-        return plan;
+        return LaunchPlan{{std::move(plan)}};
       },
       [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
         watch_.durable(record, events);

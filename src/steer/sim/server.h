@@ -1,5 +1,5 @@
 // SimServer is a server as agents and users see it: the real Engine on a real JobStore, a small
-// version of the door (what door/agent_routes does with a report), and lives: it may be killed at
+// version of the door (what door/agents/agent_routes does with a report), and lives: it may be killed at
 // any moment, and the next life has only what was committed.
 #pragma once
 

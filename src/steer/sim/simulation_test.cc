@@ -18,7 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/test_dir.h"
+#include "base/io/test_dir.h"
 
 namespace athanor::sim {
 namespace {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/pool.h"
-#include "base/sim_executor.h"
+#include "base/exec/pool.h"
+#include "base/exec/sim_executor.h"
 
 namespace athanor::sim {
 

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "watch/diagnose/install.h"
 #include "watch/diagnose/modules.h"
 #include "watch/diagnose/python_causes.h"

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "base/files.h"
-#include "base/text.h"
+#include "base/io/files.h"
+#include "base/text/text.h"
 #include "job/causes.h"
 #include "watch/diagnose/modules.h"
 #include "watch/diagnose/surroundings.h"

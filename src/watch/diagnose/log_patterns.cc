@@ -2,7 +2,7 @@
 
 #include <re2/re2.h>
 
-#include "base/text.h"
+#include "base/text/text.h"
 
 namespace athanor {
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "watch/diagnose/modules.h"
 #include "watch/diagnose/signs.h"
 #include "watch/diagnose/surroundings.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

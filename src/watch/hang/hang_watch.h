@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "job/spec.h"
 
 namespace athanor {

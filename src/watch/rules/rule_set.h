@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "base/clock.h"
+#include "base/exec/clock.h"
 #include "base/result.h"
 #include "job/ids.h"
 #include "job/record.h"

@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include "base/format.h"
+#include "base/text/format.h"
 #include "watch/rules/rule.h"
 
 namespace athanor {

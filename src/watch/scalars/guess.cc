@@ -4,7 +4,7 @@
 
 #include <charconv>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "watch/scalars/regex_metrics.h"
 
 namespace athanor {

@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 
 namespace athanor {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <random>
 
-#include "base/format.h"
+#include "base/text/format.h"
 
 namespace athanor {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "base/format.h"
-#include "base/text.h"
+#include "base/text/format.h"
+#include "base/text/text.h"
 #include "watch/scrub/encodings.h"
 
 namespace athanor {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-#include "base/text.h"
+#include "base/text/text.h"
 #include "watch/scrub/encodings.h"
 
 namespace athanor {

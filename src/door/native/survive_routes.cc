@@ -1,0 +1,150 @@
+// The native door's interruptions: take a job's machine away, list its checkpoints, continue from
+// one of them.
+#include <nlohmann/json.hpp>
+
+#include "base/io/files.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "door/doors.h"
+#include "door/native/drafts.h"
+#include "door/queries.h"
+#include "door/native/views.h"
+#include "job/codec.h"
+#include "job/shown.h"
+#include "link/job_dir.h"
+#include "record/checkpoints/checkpoint_store.h"
+
+namespace athanor {
+namespace {
+
+std::string JobDir(const DoorContext& context, JobId job) {
+  return JoinPath(JoinPath(context.info.home, "jobs"), job.ToString());
+}
+
+Result<CheckpointStore> StoreOf(const DoorContext& context, const JobRecord& record) {
+  const auto dir = JobDir(context, record.id);
+  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(dir, job_dir::kParts)));
+  return CheckpointStore::Open(JoinPath(dir, job_dir::kManifests), std::move(parts),
+                               job_dir::SharedCheckpoints(record.spec, dir));
+}
+
+// A job that never made one has no folder, and reading must not make it.
+Result<CheckpointStore::Listing> Listed(const DoorContext& context, const JobRecord& record) {
+  if (!Exists(JoinPath(JobDir(context, record.id), job_dir::kManifests))) return CheckpointStore::Listing{};
+  ATHANOR_TRY(auto store, StoreOf(context, record));
+  return store.List();
+}
+
+void Interrupt(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  auto grace = record->spec.limits.stop_grace;
+  if (auto asked = call.request.Query("grace_ms")) {
+    grace = Millis(std::strtoll(asked->c_str(), nullptr, 10));
+  }
+  if (!HoldsRoom(record->state)) {
+    Error error{ErrorCode::kConflict,
+                record->spec.name + " holds no machine that could be taken away",
+                IsTerminal(record->state) ? "ath resume " + ShellQuote(record->spec.name)
+                                          : "ath why " + ShellQuote(record->spec.name),
+                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0009", ""};
+    return call.Refuse(error);
+  }
+  InterruptAsked event{{"preempted", "its machine was taken away (by " + call.caller.user + ")",
+                        "ath show " + ShellQuote(record->spec.name), ""},
+                       call.caller.user, grace};
+  context.engine.Apply(record->id, event, [&context, call, id = record->id](const Status& status) {
+    if (!status) return call.Refuse(status.error());
+    auto now = FindJob(context, id.ToString());
+    if (!now) return call.Refuse(now.error());
+    call.Json(200, DumpJson(AcceptedView(context, *now)));
+  });
+}
+
+void Checkpoints(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  // Manifests may be many: not on the control thread.
+  OnReader(context, call, [&context, call, record = *record] {
+    auto listing = Listed(context, record);
+    if (!listing) return call.Refuse(listing.error());
+    Json all = Json::array();
+    for (const auto& checkpoint : listing->checkpoints) all.push_back(ToJson(checkpoint));
+    Json damaged = Json::array();
+    for (const auto& one : listing->damaged) {
+      damaged.push_back({{"id", one.id}, {"why", one.error.what}});
+    }
+    Json out = {{"checkpoints", std::move(all)}, {"damaged", std::move(damaged)}};
+    if (record.advice != IntervalAdvice{}) out["advice"] = ToJson(record.advice);
+    call.Json(200, DumpJson(out));
+  });
+}
+
+// The checkpoint that `step` names: an id, a step, or (empty) the newest.
+Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
+                                     const std::string& name, const std::string& wanted) {
+  Error error{ErrorCode::kNotFound, name + " has no whole checkpoint", "ath retry " + ShellQuote(name),
+              "none was kept", "ATH-R0010", ""};
+  if (listing.checkpoints.empty()) return Fail(std::move(error));
+  if (wanted.empty()) return std::string();
+  std::vector<std::string> steps;
+  for (const auto& checkpoint : listing.checkpoints) {
+    if (checkpoint.id == wanted) return checkpoint.id;
+    if (checkpoint.step && std::to_string(*checkpoint.step) == wanted) return checkpoint.id;
+    steps.push_back(checkpoint.step ? std::to_string(*checkpoint.step) : checkpoint.id);
+  }
+  error.what = name + " has no checkpoint of step " + Printable(wanted);
+  error.why = "kept: " + Join(steps, ", ");
+  error.hint = "ath checkpoints " + ShellQuote(name);
+  return Fail(std::move(error));
+}
+
+void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
+              const std::string& checkpoint) {
+  auto draft = Draft(context, record.spec, call.request.Query("key").value_or(""),
+                     call.caller.user);
+  if (draft) {
+    draft->parent = record.id.ToString();
+    draft->resume_job = record.id.ToString();
+    draft->resume_from = checkpoint;
+    draft->same_as.clear();  // it continues; it does not repeat
+  }
+  Enter(context, std::move(draft), call);
+}
+
+// A terminal state is final: continuing means a new job with the old one's checkpoint.
+void Resume(DoorContext& context, const Call& call) {
+  auto record = FindJob(context, call.captures["job"]);
+  if (!record) return call.Refuse(record.error());
+  if (!IsTerminal(record->state)) {
+    Error error{ErrorCode::kConflict, record->spec.name + " is not over",
+                "ath interrupt " + ShellQuote(record->spec.name) + "    goes on from its newest checkpoint",
+                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""};
+    return call.Refuse(error);
+  }
+  OnReader(context, call, [&context, call, record = std::move(*record)] {
+    auto listing = Listed(context, record);
+    if (!listing) return call.Refuse(listing.error());
+    auto chosen = ChosenCheckpoint(*listing, record.spec.name,
+                                   call.request.Query("from").value_or(""));
+    if (!chosen) return call.Refuse(chosen.error());
+    context.loop.Post([&context, call, record, chosen = std::move(*chosen)] {
+      GoOnFrom(context, call, record, chosen);
+    });
+  });
+}
+
+}  // namespace
+
+std::vector<DoorRoute> SurviveRoutes(DoorContext& context) {
+  auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
+    return [&context, handler](const Call& call) { handler(context, call); };
+  };
+  return {
+      {"POST", "/api/v1/jobs/{job}/interrupt", "jobs.interrupt", bind(Interrupt)},
+      {"GET", "/api/v1/jobs/{job}/checkpoints", "jobs.checkpoints", bind(Checkpoints)},
+      {"POST", "/api/v1/jobs/{job}/resume", "jobs.resume", bind(Resume)},
+  };
+}
+
+}  // namespace athanor

@@ -1,0 +1,97 @@
+#include "run/agent/ending.h"
+
+#include <cstring>
+
+#include "base/text/text.h"
+#include "run/agent/job_surroundings.h"
+#include "run/supervisor/oom_log.h"
+#include "watch/diagnose/diagnose.h"
+#include "watch/diagnose/log_patterns.h"
+
+namespace athanor {
+namespace {
+
+// A process of the attempt that was killed for memory, as far as it is known.
+std::string LostChild(const ExitRecord& record, const AttemptId& attempt) {
+  std::string name = record.oom_name;
+  int64_t pid = record.oom_pid;
+  if (pid == 0) {
+    if (const auto kill = FindOomKill(attempt.ToString())) {
+      name = kill->name;
+      pid = kill->pid;
+    }
+  }
+  if (pid == 0) return "unknown";
+  return Printable(name) + ", pid " + std::to_string(pid);
+}
+
+ExitInfo ExitOf(const ExitRecord& record, const AttemptId& attempt, bool done_called) {
+  ExitInfo exit;
+  exit.done_called = done_called;
+  exit.disk_full = record.disk_full;
+  size_t first = record.first_failed_rank >= 0 ? static_cast<size_t>(record.first_failed_rank) : 0;
+  exit.first_rank = static_cast<uint32_t>(first);
+  if (record.cgroup.memory_peak > 0) {
+    exit.memory_peak = static_cast<uint64_t>(record.cgroup.memory_peak);
+  }
+  if (record.cgroup.memory_limit > 0) {
+    exit.memory_limit = static_cast<uint64_t>(record.cgroup.memory_limit);
+  }
+  if (!record.setup_error.empty()) {
+    exit.spawn_error = record.setup_error;
+    exit.code = 127;
+  }
+  for (const auto& rank : record.ranks) {
+    exit.log_dropped += static_cast<uint64_t>(rank.out.dropped + rank.err.dropped);
+    exit.cpu_ms += rank.cpu_us / 1000;
+  }
+  if (record.cgroup.cpu_ns > 0) exit.cpu_ms = record.cgroup.cpu_ns / 1'000'000;
+  if (first < record.ranks.size()) {
+    const auto& rank = record.ranks[first];
+    exit.signal = static_cast<int32_t>(rank.signal);
+    exit.code = rank.signal != 0 ? -1 : static_cast<int32_t>(rank.exit_code);
+    // An OOM kill of a helper process that the script survived is not its end.
+    exit.oom_killed = record.cgroup.oom_kills > 0 && rank.exit_code != 0;
+    if (record.cgroup.oom_kills > 0 && !exit.oom_killed) exit.oom_child = LostChild(record, attempt);
+    if (exit.memory_peak == 0) exit.memory_peak = static_cast<uint64_t>(rank.max_rss_kb) * 1024;
+    if (rank.start.spawn_errno != 0) {
+      exit.spawn_error = rank.start.spawn_path + ": " +
+                         std::strerror(static_cast<int>(rank.start.spawn_errno));
+    }
+  }
+  return exit;
+}
+
+}  // namespace
+
+std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
+  const auto& spec = ending.plan->spec;
+  EndEvidence evidence;
+  if (ending.record) evidence.exit = ExitOf(*ending.record, ending.plan->attempt, ending.done_called);
+  if (ending.stop) {
+    evidence.stop = StopRequest{ending.stop->cause, "", {}, Millis(ending.stop->grace_ms)};
+  }
+  evidence.stdout_tail = ending.stdout_tail;
+  evidence.stderr_tail = ending.stderr_tail;
+  evidence.failure_file = ending.failure_text;
+  evidence.limits = spec.limits;
+  evidence.command = spec.command;
+  evidence.code_dir = ending.ml + "/code";
+  evidence.captured = ending.captured;
+  const JobSurroundings around(*ending.plan);
+  evidence.around = &around;
+  evidence.environment = spec.environment;
+  evidence.gpus = spec.resources.gpus;
+  auto cause = ForJob(Diagnose(evidence), spec.name);
+  auto exit = evidence.exit.value_or(ExitInfo{});
+  if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {
+    exit.notice_ms = ending.record->stop_to_end_ms;
+    exit.saved_ms = ending.saved_ms;
+    // After our signal, status 0 is a clean exit, not the end of the work.
+    if (cause.kind == "completed" && !exit.done_called) cause = ending.stop->cause;
+  }
+  exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);
+  return {std::move(exit), cause};
+}
+
+}  // namespace athanor

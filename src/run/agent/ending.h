@@ -1,0 +1,31 @@
+// What an attempt's end means: from the supervisor's record and the last lines to
+// an ExitInfo and a Cause.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "job/record.h"
+#include "link/plan.h"
+#include "link/wire.h"
+#include "run/supervisor/exit_record.h"
+
+namespace athanor {
+
+struct Ending {
+  const AttemptPlan* plan = nullptr;
+  std::optional<ExitRecord> record;  // none: supervisor and script disappeared together
+  std::optional<StopFrame> stop;     // requested by the server or the time limit
+  std::string stdout_tail;
+  std::string stderr_tail;
+  std::string failure_text;  // of output/failure
+  std::string ml = "/opt/ml";  // where the script saw it: elsewhere without a mount namespace
+  bool done_called = false;
+  bool captured = false;  // a step of athanor.capture() was kept
+  int64_t saved_ms = -1;  // from the notice to the newest change of a checkpoint; -1: none
+};
+
+std::pair<ExitInfo, Cause> Explain(const Ending& ending);
+
+}  // namespace athanor

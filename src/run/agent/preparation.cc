@@ -1,0 +1,559 @@
+#include "run/agent/preparation.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/io/files.h"
+#include "base/text/json.h"
+#include "base/exec/process.h"
+#include "base/text/text.h"
+#include "feed/channel.h"
+#include "feed/object_channel.h"
+#include "job/command.h"
+#include "job/object_uri.h"
+#include "link/attempt_dir.h"
+#include "link/aws_environment.h"
+#include "link/job_dir.h"
+#include "link/tb_links.h"
+#include "net/http/http_client.h"
+#include "record/checkpoints/checkpoint_store.h"
+#include "record/objects/blob_store.h"
+#include "run/checkpoint/restore.h"
+#include "run/contract/contract.h"
+#include "run/environment/environment.h"
+#include "run/agent/source.h"
+#include "run/supervisor/supervisor_plan.h"
+
+namespace athanor {
+namespace {
+
+// The error's id carries the kind of cause; see Prepare(). A full disk is one whatever
+// it stopped.
+template <class T>
+T As(const char* kind, T result) {
+  if (!result) {
+    result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
+  }
+  return result;
+}
+
+// Whether the script is directed to our own S3: not if it names another one, or brings keys.
+bool HasOwnServer(const AttemptPlan& plan) {
+  if (plan.url.empty() || plan.aws_dir.empty()) return false;
+  const auto theirs = [](const std::string& name) {
+    return StartsWith(name, "AWS_ENDPOINT_URL") || name == "AWS_ACCESS_KEY_ID" ||
+           name == "AWS_SECRET_ACCESS_KEY" || name == "AWS_PROFILE" ||
+           name == "AWS_WEB_IDENTITY_TOKEN_FILE";
+  };
+  const auto& spec = plan.spec;
+  return std::none_of(spec.env.begin(), spec.env.end(),
+                      [&](const auto& pair) { return theirs(pair.first); }) &&
+         std::none_of(spec.secrets.begin(), spec.secrets.end(),
+                      [&](const auto& secret) { return theirs(secret.name); });
+}
+
+// The list of hosts without proxy, ours among them; empty: there is no proxy, or they are.
+std::string WithoutProxy(const std::map<std::string, std::string>& env, const std::string& name) {
+  const auto value = [&](const char* of) {
+    const auto found = env.find(of);
+    return found == env.end() ? std::string() : found->second;
+  };
+  if (value("http_proxy").empty() && value("HTTP_PROXY").empty()) return {};
+  const std::string now = value(name.c_str());
+  if (now.find("127.0.0.1") != std::string::npos) return {};
+  return now + (now.empty() ? "" : ",") + "127.0.0.1,localhost";
+}
+
+// By what the names lead to; false for what is not there.
+bool LiesIn(const std::string& path, const std::string& folder) {
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(path, failed).string();
+  if (failed) return false;
+  const auto real_folder = std::filesystem::canonical(folder, failed).string();
+  return !failed && StartsWith(real, real_folder + "/");
+}
+
+class Preparer {
+ public:
+  explicit Preparer(const Preparation& p) : p_(p) {
+    paths_.outside = JoinPath(p.dir, attempt_dir::kMl);
+  }
+
+  Result<Prepared> Run() {
+    ATHANOR_CHECK_OK(As("source_failed", MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
+    setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
+                        O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    out_.isolation = OurIsolation();
+    paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
+    // A successor of an agent that died in the middle starts from nothing.
+    ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
+    ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
+    ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
+    ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
+    ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
+    ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
+    ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
+    const auto spool = p_.ml / kOwnFolder / SpoolName(0);
+    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, spool)));
+    LimitSetUp();
+    ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
+    return std::move(out_);
+  }
+
+ private:
+  void Say(const std::string& line) {
+    if (setup_) (void)WriteAll(setup_.get(), line + "\n").ok();
+  }
+
+  Status LayOutSource() {
+    const auto& source = p_.plan.spec.source;
+    code_dir_ = paths_.outside + "/code";
+    if (source.bundle.empty()) return Ok();
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    // As root, the source is unpacked once and overlaid: a job with a thousand files starts as fast
+    // as one with three.
+    if (out_.isolation.mount && !out_.isolation.user && OverlayWorks(p_.plan.cache_dir)) {
+      ATHANOR_TRY(code_dir_, CachedSource(blobs, source.bundle, p_.plan.cache_dir));
+      auto upper = paths_.outside + "/code";
+      ATHANOR_CHECK_OK(MakeDirs(upper + ".work", 0755));
+      mounts_.push_back({upper, paths_.inside + "/code", false, true, code_dir_});
+      return Ok();
+    }
+    return LayOutBundle(blobs, source.bundle, code_dir_);
+  }
+
+  Status ProvideData() {
+    for (const auto& channel : p_.plan.spec.data) {
+      auto to = paths_.outside + "/input/data/" + channel.name;
+      if (channel.mode == "file") {
+        ATHANOR_TRY(auto use, FillChannel(channel, to));
+        Say("channel " + channel.name + ": copied " + std::to_string(use.files) + " files, " +
+            HumanBytes(use.bytes));
+      } else if (out_.isolation.mount) {
+        ATHANOR_CHECK_OK(MakeDirs(to, 0755));
+        mounts_.push_back({channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
+      } else if (::symlink(channel.from.c_str(), to.c_str()) != 0) {
+        return FailErrno("link " + to, errno);
+      }
+    }
+    return Ok();
+  }
+
+  Result<ChannelUse> FillChannel(const ChannelSpec& channel, const std::string& to) {
+    if (!IsObjectUri(channel.from)) return CopyChannel(channel.from, to);
+    ObjectsClient objects(p_.plan);
+    return FetchChannel(objects, channel, to);
+  }
+
+  Result<CheckpointStore> StoreIn(const std::string& job_dir, const std::string& shared) {
+    ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(job_dir, job_dir::kParts)));
+    return CheckpointStore::Open(JoinPath(job_dir, job_dir::kManifests), std::move(parts), shared);
+  }
+
+  // The newest complete checkpoint of this job; while it has none, that of the job it continues
+  // from.
+  Status RestoreState() {
+    place_ = PlaceOfCheckpoints(p_.plan, paths_);
+    ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
+    ATHANOR_CHECK_OK(CheckPlace());
+    const bool first = p_.plan.number == 1 && p_.plan.resume_dir.empty();
+    if (first) return RestoreFromObjects();
+    ATHANOR_TRY(auto store, StoreIn(p_.plan.job_dir, place_.shared ? place_.outside : ""));
+    // An earlier agent of this attempt may have been killed while it restored.
+    if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
+    const auto began = p_.clock.Monotonic();
+    ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside));
+    if (!restored.checkpoint && !p_.plan.resume_dir.empty()) {
+      ATHANOR_TRY(auto earlier, StoreIn(p_.plan.resume_dir, place_.shared ? place_.outside : ""));
+      ATHANOR_TRY(restored, RestoreCheckpoint(earlier, p_.plan.resume_from, place_.outside));
+    }
+    for (const auto& damage : restored.passed_over) {
+      Say("checkpoint " + damage.id + " is not whole and was passed over: " + damage.error.what);
+    }
+    if (!restored.checkpoint) {
+      Say("no whole checkpoint: starting from the beginning");
+      return RestoreFromObjects();
+    }
+    const auto& checkpoint = *restored.checkpoint;
+    Say("restored checkpoint " + checkpoint.id +
+        (checkpoint.step ? ", step " + std::to_string(*checkpoint.step) : std::string()) + ", " +
+        HumanBytes(checkpoint.bytes) + " in " + HumanDuration(p_.clock.Monotonic() - began));
+    out_.resumed_step = checkpoint.step;
+    p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
+    return Ok();
+  }
+
+  Status HoldState() {
+    ATHANOR_TRY(out_.checkpoint_dir, HoldCheckpoints(p_.dir, p_.ml, place_.outside, true));
+    return Ok();
+  }
+
+  // A script may have put a link there that would lead an agent of a later attempt into the home.
+  Status CheckPlace() const {
+    if (p_.plan.hide_dir.empty() || !LiesIn(place_.outside, p_.plan.hide_dir)) return Ok();
+    if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
+    return Fail(Error{ErrorCode::kDenied,
+                      "the checkpoint folder " + place_.outside + " leads into the server's home",
+                      "name a folder elsewhere in checkpoints.dir", "", "", ""});
+  }
+
+  // What other jobs left where this one puts its checkpoints.
+  Status RestoreFromObjects() {
+    const auto& uri = p_.plan.spec.checkpoints.uri;
+    if (uri.empty()) return Ok();
+    ATHANOR_TRY(const auto from, ObjectUri::Parse(uri));
+    ObjectsClient objects(p_.plan);
+    if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
+    ATHANOR_TRY(const auto use, FetchPrefix(objects, from, place_.outside));
+    if (use.files > 0) {
+      Say("checkpoints of " + uri + ": " + std::to_string(use.files) + " files, " +
+          HumanBytes(use.bytes));
+    }
+    return Ok();
+  }
+
+  static Status EmptyFolder(const std::string& dir) {
+    ATHANOR_CHECK_OK(RemoveTree(dir));
+    return MakeDirs(dir, 0755);
+  }
+
+  Status BuildEnv() {
+    EnvironmentOptions options;
+    options.source_dir = code_dir_;
+    options.cache_dir = p_.plan.cache_dir;
+    options.base = p_.plan.spec.inherited;
+    if (const auto path = p_.plan.spec.env.find("PATH"); path != p_.plan.spec.env.end()) {
+      options.base["PATH"] = path->second;
+    }
+    options.cancelled = p_.cancelled;
+    options.log = [this](std::string_view bytes) {
+      if (setup_) (void)WriteAll(setup_.get(), bytes).ok();
+    };
+    for (const auto& secret : p_.secrets) {
+      if (secret.name == p_.plan.spec.environment.index_secret) options.index_token = secret.value;
+    }
+    ATHANOR_TRY(auto built, BuildEnvironment(p_.plan.spec, options));
+    variables_ = std::move(built.variables);
+    environment_dir_ = std::move(built.dir);
+    if (built.packages.empty()) return Ok();
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    // A package may be named by an address with a password in it.
+    (void)ExitGate(p_.patterns).ScrubText(built.packages);
+    ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
+    out_.packages = kept.sha256;
+    // For the agent that reports the end, if it is not this one.
+    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kPackages), kept.sha256);
+  }
+
+  void LimitSetUp() {
+    CgroupLimits limits;
+    // What was reserved for this attempt: after an escalation that is more than was asked for.
+    limits.memory_bytes = p_.plan.placement.memory_bytes;
+    // CPUs are limited only when they were asked for: a lone job may use what is idle.
+    if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
+      limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
+    }
+    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(), p_.plan.attempt.ToString(), limits);
+    if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
+    for (const auto& why : out_.cgroup.off) p_.log.Log(LogLevel::kInfo, "cgroup", {{"off", why}});
+    SummarizeOff(out_.cgroup, limits);
+  }
+
+  // `python` is what people type; Debian only has python3.
+  void OfferPython(std::map<std::string, std::string>& env) {
+    std::string python3;
+    for (const auto& dir : Split(env["PATH"], ':')) {
+      if (::access((dir + "/python").c_str(), X_OK) == 0) return;
+      if (python3.empty() && ::access((dir + "/python3").c_str(), X_OK) == 0) {
+        python3 = dir + "/python3";
+      }
+    }
+    if (python3.empty()) return;
+    auto link = paths_.outside + "/.athanor/bin/python";
+    if (::symlink(python3.c_str(), link.c_str()) == 0) env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
+  }
+
+  Status GiveSecrets(std::map<std::string, std::string>& env) {
+    auto dir = paths_.outside + "/.athanor/secrets";
+    ATHANOR_CHECK_OK(MakeDirs(dir));
+    env["ATHANOR_SECRETS_DIR"] = paths_.inside + "/.athanor/secrets";
+    for (const auto& secret : p_.secrets) {
+      for (const auto& spec : p_.plan.spec.secrets) {
+        if (spec.name != secret.name) continue;
+        if (spec.as == "file") {
+          ATHANOR_CHECK_OK(ReplaceFile(dir + "/" + secret.name, secret.value, 0600));
+          env[secret.name] = env["ATHANOR_SECRETS_DIR"] + "/" + secret.name;
+        } else {
+          env[secret.name] = secret.value;
+        }
+      }
+    }
+    return Ok();
+  }
+
+  // Directs AWS clients in the script to this server, unless the job brings its own account.
+  void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
+    if (!HasOwnServer(p_.plan)) return;
+    for (const char* name : kAwsInTheWay) env.erase(name);
+    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token);
+    for (const auto& [name, value] : AwsVariables(p_.plan.url, p_.plan.aws_dir, key)) {
+      env[name] = value;
+      if (value != key.secret) plain[name] = value;
+    }
+    // A proxy cannot reach this machine's own address.
+    for (const char* name : {"no_proxy", "NO_PROXY"}) {
+      const auto with = WithoutProxy(env, name);
+      if (!with.empty()) env[name] = plain[name] = with;
+    }
+  }
+
+  // The home is covered completely. From its content the script gets, below /opt/ml, its own tree
+  // and what the plan mounts there; and these at their own paths, read-only, because other jobs use
+  // them, too.
+  void ShowOfTheHome(SupervisorPlan& plan) {
+    if (p_.plan.hide_dir.empty()) return;
+    plan.hide.push_back(p_.plan.hide_dir);
+    std::vector<std::pair<std::string, bool>> needed;  // path, and whether it cannot do without
+    if (!environment_dir_.empty()) needed.emplace_back(environment_dir_, true);
+    if (!p_.plan.python_path.empty()) needed.emplace_back(p_.plan.python_path, true);
+    if (HasOwnServer(p_.plan)) {
+      // Not the folder itself: it also contains the key of the server's owner.
+      needed.emplace_back(p_.plan.aws_dir + "/models", false);
+      needed.emplace_back(p_.plan.aws_dir + "/sagemaker.yaml", false);
+    }
+    for (const auto& [path, required] : needed) {
+      if (LiesIn(path, p_.plan.hide_dir)) plan.mounts.push_back({path, path, true, required, ""});
+    }
+  }
+
+  // The plan carries the secrets, so it stays in memory: the supervisor reads it through
+  // a link to our descriptor. From inside a user namespace the kernel forbids that; there
+  // it is a 0600 file which is removed as soon as the supervisor has read it.
+  Status HandOver(const std::string& text) {
+    out_.plan_path = JoinPath(p_.dir, attempt_dir::kLivePlan);
+    ::unlink(out_.plan_path.c_str());
+    if (out_.isolation.user) return ReplaceFile(out_.plan_path, text, 0600);
+    out_.plan.reset(::memfd_create("supervisor-plan", MFD_CLOEXEC));
+    if (!out_.plan) return FailErrno("memfd_create", errno);
+    ATHANOR_CHECK_OK(WriteAll(out_.plan.get(), text));
+    auto target = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(out_.plan.get());
+    if (::symlink(target.c_str(), out_.plan_path.c_str()) == 0) return Ok();
+    return FailErrno("link " + out_.plan_path, errno);
+  }
+
+  Status WritePlan() {
+    SupervisorPlan plan;
+    RankPlan rank;
+    auto env = ContractEnvironment(p_.plan, paths_, 0);
+    for (const auto& [name, value] : variables_) env[name] = value;
+    OfferPython(env);
+    auto plain = env;
+    GiveAws(env, plain);
+    ATHANOR_CHECK_OK(GiveSecrets(env));
+    plain["ATHANOR_SECRETS_DIR"] = env["ATHANOR_SECRETS_DIR"];
+    ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
+                  return std::optional(paths_.inside + "/input/data/" + std::string(name));
+                }));
+    rank.argv = p_.plan.spec.shell ? std::vector<std::string>{"/bin/sh", "-c", command.front()}
+                                   : std::move(command);
+    for (const auto& [name, value] : env) rank.env.push_back(name + "=" + value);
+    rank.cwd = paths_.inside + "/code";
+    rank.stdout_path = JoinPath(p_.dir, "logs/rank-0.stdout");
+    rank.stderr_path = JoinPath(p_.dir, "logs/rank-0.stderr");
+    plan.ranks.push_back(std::move(rank));
+    if (out_.isolation.uts) plan.hostname = HostName(p_.plan);
+    if (out_.isolation.mount) {
+      plan.mounts.push_back({paths_.outside, "/opt/ml", false, true});
+      if (place_.bound) {
+        ATHANOR_CHECK_OK(MakeDirs(place_.inside.rfind("/opt/ml/", 0) == 0
+                                      ? paths_.outside + place_.inside.substr(7)
+                                      : place_.inside,
+                                  0755));
+        plan.mounts.push_back({place_.outside, place_.inside, false, true});
+      }
+      plan.mounts.insert(plan.mounts.end(), mounts_.begin(), mounts_.end());
+      ShowOfTheHome(plan);
+    }
+    plan.cgroups = out_.cgroup.joins;
+    plan.memory_watch_bytes = static_cast<int64_t>(memory_watch_);
+    plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
+    plan.stop_grace_ms = std::max<int64_t>(p_.plan.spec.limits.stop_grace.count(), 1);
+    plan.status_path = JoinPath(p_.dir, attempt_dir::kSupervisorStatus);
+    plan.started_path = JoinPath(p_.dir, attempt_dir::kStarted);
+    plan.exit_path = JoinPath(p_.dir, attempt_dir::kExit);
+    ATHANOR_TRY(auto text, SerializePlan(plan));
+    ATHANOR_CHECK_OK(HandOver(text));
+    plan.ranks.front().env.clear();
+    for (const auto& [name, value] : plain) plan.ranks.front().env.push_back(name + "=" + value);
+    ATHANOR_TRY(auto kept, SerializePlan(plan));
+    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), kept);
+  }
+
+  const Preparation& p_;
+  ContractPaths paths_;
+  CheckpointPlace place_;
+  uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
+  std::string code_dir_;  // the path of the source outside
+  Prepared out_;
+  UniqueFd setup_;
+  std::vector<MountPlan> mounts_;
+  std::map<std::string, std::string> variables_;
+  std::string environment_dir_;
+};
+
+Result<std::string> FetchOne(const SecretSpec& spec) {
+  if (spec.source == "env") {
+    const char* value = ::getenv(spec.locator.c_str());
+    if (!value) return Fail(ErrorCode::kNotFound, "variable " + spec.locator + " is not set");
+    return std::string(value);
+  }
+  if (spec.source == "file") {
+    ATHANOR_TRY(auto text, ReadFile(spec.locator, 64 << 10));
+    return std::string(Trim(text));
+  }
+  CommandOptions options;
+  options.timeout = std::chrono::seconds(30);
+  options.separate_stderr = true;
+  ATHANOR_TRY(auto result, RunCommand({"/bin/sh", "-c", spec.locator}, options));
+  if (!result.ok()) {
+    return Fail(ErrorCode::kNotFound, "its command ended with status " +
+                                          std::to_string(result.exit_code) + ": " +
+                                          Printable(Trim(result.error_output)));
+  }
+  return std::string(Trim(result.output));
+}
+
+Result<Json> StoreSecrets(const AttemptPlan& plan) {
+  ATHANOR_TRY(auto endpoint, Endpoint::Parse(plan.server));
+  HttpClient client(endpoint);
+  HttpCall call;
+  call.target = "/agent/v1/secrets";
+  call.headers.Add("Authorization", "Bearer " + plan.token);
+  call.idempotent = true;
+  ATHANOR_TRY(auto reply, client.Do(call));
+  if (!reply.ok()) {
+    return Fail(ErrorCode::kUnavailable, "the server refused: " + std::to_string(reply.status));
+  }
+  return ParseJson(reply.body);
+}
+
+}  // namespace
+
+bool MayTakeLong(const AttemptPlan& plan) {
+  const auto& asked = plan.spec.environment;
+  const bool host = asked.base.empty() || asked.base == "host";
+  const bool installs = !host || !asked.requirements.empty() || !asked.conda.empty();
+  const bool restores =
+      plan.number > 1 || !plan.resume_dir.empty() || !plan.spec.checkpoints.uri.empty();
+  const auto& data = plan.spec.data;
+  return installs || restores || std::any_of(data.begin(), data.end(), [](const ChannelSpec& one) {
+           return one.mode == "file";
+         });
+}
+
+Result<Prepared> Prepare(const Preparation& preparation) { return Preparer(preparation).Run(); }
+
+Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
+  std::vector<SecretValue> values;
+  auto specs = plan.spec.secrets;
+  const auto& index = plan.spec.environment.index_secret;
+  if (!index.empty() && std::none_of(specs.begin(), specs.end(),
+                                     [&](const auto& s) { return s.name == index; })) {
+    specs.push_back({index, "store", "", "none", false});
+  }
+  std::optional<Json> store;
+  for (const auto& spec : specs) {
+    Result<std::string> value = Fail(ErrorCode::kNotFound, "not in the built-in store");
+    if (spec.source == "store") {
+      if (!store) {
+        ATHANOR_TRY(store, StoreSecrets(plan));
+      }
+      if (store->contains(spec.name)) value = (*store)[spec.name].get<std::string>();
+    } else {
+      value = FetchOne(spec);
+    }
+    if (value) {
+      values.push_back({spec.name, *value});
+    } else if (!spec.optional) {
+      Error error = value.error();
+      error.why = error.what;
+      error.what = "secret \"" + spec.name + "\" could not be had";
+      error.hint = spec.source == "store" ? "ath secret set " + ShellQuote(spec.name)
+                                          : "check `secrets` in the job file";
+      return Fail(std::move(error));
+    }
+  }
+  return values;
+}
+
+std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
+  std::vector<SecretValue> tokens;
+  const auto add = [&tokens](const char* name, const std::string& value) {
+    if (value.size() >= SecretPatterns::kMinValue) tokens.push_back({name, value});
+  };
+  const auto run = plan.spec.env.find("MLFLOW_TRACKING_TOKEN");
+  if (run != plan.spec.env.end()) add("MLFLOW_TRACKING_TOKEN", run->second);
+  if (HasOwnServer(plan)) {
+    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret);
+  }
+  add("ATHANOR_AGENT_TOKEN", plan.token);
+  return tokens;
+}
+
+Cause CauseOf(const std::string& kind, const Error& error) {
+  std::string text = error.what;
+  if (!error.why.empty()) text += ": " + error.why;
+  return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
+}
+
+Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
+                                   const std::string& place, bool first) {
+  const auto path = std::filesystem::path(place).lexically_normal();
+  const auto tree = std::filesystem::path(ml.path()).lexically_normal();
+  const auto below = path.lexically_relative(tree).string();
+  if (!below.empty() && !StartsWith(below, "..")) {
+    return ml / (EndsWith(below, "/") ? below.substr(0, below.size() - 1) : below);
+  }
+  const auto note = JoinPath(dir, attempt_dir::kCheckpointPath);
+  if (!first) {
+    const auto noted = ReadFile(note, 1 << 16);
+    return HeldFolder::At(noted ? *noted : path.string());
+  }
+  std::error_code failed;
+  const auto real = std::filesystem::canonical(path, failed).string();
+  if (failed) return Fail(ErrorCode::kUnavailable, place + ": " + failed.message());
+  if (real != place) ATHANOR_CHECK_OK(ReplaceFile(note, real));
+  return HeldFolder::At(real);
+}
+
+void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
+                  const AttemptPlan& plan) {
+  shipper.Follow(0, LogStream::kStdout, JoinPath(dir, "logs/rank-0.stdout"));
+  shipper.Follow(0, LogStream::kStderr, JoinPath(dir, "logs/rank-0.stderr"));
+  EventFiles::Options events;
+  events.root = ml;
+  events.index = JoinPath(dir, attempt_dir::kEventIndex);
+  events.marker = JoinPath(dir, attempt_dir::kLaunching);
+  events.keep_dir = JoinPath(plan.job_dir, job_dir::kEvents);
+  events.attempt = plan.number;
+  events.problem = [&shipper](const std::string& text) {
+    shipper.Send(NoteFrame{{"event_files", text, "", ""}});
+  };
+  events.first_kept = [&shipper, &plan] {
+    const auto home = DirName(DirName(plan.job_dir));
+    if (auto link = LinkEvents(home, plan.job, plan.spec); !link) {
+      shipper.Send(NoteFrame{{"event_files", "not shown below tb/: " + link.error().what, "", ""}});
+    }
+  };
+  shipper.FollowEvents(std::move(events));
+}
+
+}  // namespace athanor

@@ -1,0 +1,395 @@
+#include "run/contract/contract.h"
+
+#include <algorithm>
+#include <iterator>
+#include <optional>
+
+#include <nlohmann/json.hpp>
+
+#include "base/io/files.h"
+#include "base/text/json.h"
+#include "base/text/text.h"
+#include "job/command.h"
+#include "link/job_dir.h"
+#include "run/contract/contract_request.h"
+#include "run/agent/param_reads.h"
+
+namespace athanor {
+namespace {
+
+// Sorted keys and compact, as the training toolkit writes them.
+using Sorted = nlohmann::json;
+
+constexpr char kDefaultRegion[] = "us-west-2";
+constexpr char kGroup[] = "homogeneousCluster";
+
+Sorted ParamValue(const Param& param) {
+  switch (param.kind) {
+    case Param::Kind::kString:
+      return param.value;
+    case Param::Kind::kNumber:
+    case Param::Kind::kBool:
+    case Param::Kind::kNull:
+    case Param::Kind::kJson: {
+      auto parsed = Sorted::parse(param.value, nullptr, false);
+      return parsed.is_discarded() ? Sorted(param.value) : parsed;
+    }
+  }
+  return param.value;
+}
+
+std::string Text(const Sorted& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_null()) return "";
+  return value.dump();
+}
+
+Sorted Params(const JobSpec& spec) {
+  Sorted all = Sorted::object();
+  for (const auto& param : spec.params) all[param.name] = ParamValue(param);
+  return all;
+}
+
+Sorted HyperParameters(const JobSpec& spec) {
+  Sorted all = Sorted::object();
+  for (const auto& param : spec.params) {
+    if (!IsPlatformParam(param.name)) all[param.name] = ParamValue(param);
+  }
+  return all;
+}
+
+// The platform's parameters that the toolkit itself does not use.
+Sorted FrameworkParams(const JobSpec& spec) {
+  static constexpr std::string_view kToolkits[] = {
+      "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
+      "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
+  Sorted all = Sorted::object();
+  auto params = RequestPlatformParams(spec);
+  params.insert(params.end(), spec.params.begin(), spec.params.end());
+  for (const auto& param : params) {
+    if (StartsWith(param.name, "sagemaker_") &&
+        std::find(std::begin(kToolkits), std::end(kToolkits), param.name) == std::end(kToolkits)) {
+      all[param.name] = ParamValue(param);
+    }
+  }
+  return all;
+}
+
+// What the script gets after its own name in argv.
+Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
+  Sorted args = Sorted::array();
+  const auto script = std::find_if(
+      spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
+        return !spec.entry.empty() && (word == spec.entry || EndsWith(word, "/" + spec.entry));
+      });
+  if (spec.shell || script == spec.command.end()) return args;
+  const auto command = SubstituteCommand(spec, [&paths](std::string_view name) {
+    return std::optional(paths.inside + "/input/data/" + std::string(name));
+  });
+  if (!command) return args;  // reported when the script is started
+  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
+    args.push_back((*command)[at]);
+  }
+  return args;
+}
+
+// The region and account that AWS clients of the script see.
+std::string RegionOf(const std::map<std::string, std::string>& env) {
+  for (const char* name : {"AWS_REGION", "AWS_DEFAULT_REGION"}) {
+    if (const auto found = env.find(name); found != env.end() && !found->second.empty()) {
+      return found->second;
+    }
+  }
+  return kDefaultRegion;
+}
+
+Sorted ResourceConfig(const AttemptPlan& plan) {
+  auto host = HostName(plan);
+  Sorted config = Sorted::object();
+  config["current_host"] = host;
+  config["current_instance_type"] = plan.instance_type;
+  config["current_group_name"] = kGroup;
+  config["hosts"] = {host};
+  config["instance_groups"] = Sorted::array(
+      {{{"instance_group_name", kGroup}, {"instance_type", plan.instance_type},
+        {"hosts", {host}}}});
+  config["network_interface_name"] = "lo";
+  return config;
+}
+
+Sorted InputDataConfig(const JobSpec& spec) {
+  Sorted config = Sorted::object();
+  const auto sent = RequestFiles(spec);
+  if (const auto file = sent.find("inputdataconfig.json"); file != sent.end()) {
+    return Sorted::parse(file->second);
+  }
+  for (const auto& channel : spec.data) {
+    // A folder that is used in place is a file system to the script, which is mode File too.
+    const char* mode = channel.mode == "fastfile" ? "FastFile"
+                       : channel.mode == "pipe"   ? "Pipe"
+                                                  : "File";
+    config[channel.name] = {{"TrainingInputMode", mode},
+                            {"S3DistributionType", "FullyReplicated"},
+                            {"RecordWrapperType", "None"}};
+  }
+  return config;
+}
+
+Sorted GroupsDict(const AttemptPlan& plan, const std::string& host) {
+  return {{kGroup,
+           {{"instance_group_name", kGroup},
+            {"instance_type", plan.instance_type},
+            {"hosts", {host}}}}};
+}
+
+uint32_t WholeCpus(const AttemptPlan& plan) { return (plan.placement.cpu_millis + 999) / 1000; }
+
+std::string ModuleName(const JobSpec& spec) {
+  return EndsWith(spec.entry, ".py") ? spec.entry.substr(0, spec.entry.size() - 3) : spec.entry;
+}
+
+// Everything in one variable, under the names the toolkit has for it.
+Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& spec = plan.spec;
+  const auto host = HostName(plan);
+  auto in = [&paths](const char* below) { return paths.inside + below; };
+  Sorted all = Sorted::object();
+  all["additional_framework_parameters"] = FrameworkParams(spec);
+  all["channel_input_dirs"] = Sorted::object();
+  for (const auto& channel : spec.data) {
+    all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
+  }
+  all["current_host"] = host;
+  all["current_instance_group"] = kGroup;
+  all["current_instance_group_hosts"] = {host};
+  all["current_instance_type"] = plan.instance_type;
+  all["distribution_hosts"] = Sorted::array();
+  all["distribution_instance_groups"] = Sorted::array();
+  all["framework_module"] = nullptr;
+  all["hosts"] = {host};
+  all["hyperparameters"] = HyperParameters(spec);
+  all["input_config_dir"] = in("/input/config");
+  all["input_data_config"] = InputDataConfig(spec);
+  all["input_dir"] = in("/input");
+  all["instance_groups"] = {kGroup};
+  all["instance_groups_dict"] = GroupsDict(plan, host);
+  all["is_hetero"] = false;
+  all["is_master"] = true;
+  all["is_modelparallel_enabled"] = nullptr;
+  all["job_name"] = spec.name;
+  all["log_level"] = spec.debug ? 10 : 20;
+  all["master_hostname"] = host;
+  all["model_dir"] = in("/model");
+  all["module_dir"] = in("/code");
+  all["module_name"] = ModuleName(spec);
+  all["network_interface_name"] = "lo";
+  all["num_cpus"] = WholeCpus(plan);
+  all["num_gpus"] = plan.placement.visible_gpus().size();
+  all["num_neurons"] = 0;
+  all["output_data_dir"] = in("/output/data");
+  all["output_dir"] = in("/output");
+  all["output_intermediate_dir"] = in("/output/intermediate");
+  all["resource_config"] = ResourceConfig(plan);
+  all["user_entry_point"] = spec.entry;
+  return all;
+}
+
+void AddPaths(const AttemptPlan& plan, const ContractPaths& paths,
+              std::map<std::string, std::string>& env) {
+  auto in = [&paths](const char* below) { return paths.inside + below; };
+  env["SM_MODEL_DIR"] = in("/model");
+  env["SM_INPUT_DIR"] = in("/input");
+  env["SM_INPUT_CONFIG_DIR"] = in("/input/config");
+  env["SM_INPUT_DATA_DIR"] = in("/input/data");
+  env["SM_OUTPUT_DIR"] = in("/output");
+  env["SM_OUTPUT_DATA_DIR"] = in("/output/data");
+  env["SM_OUTPUT_INTERMEDIATE_DIR"] = in("/output/intermediate");
+  env["SM_OUTPUT_FAILURE"] = in("/output/failure");
+  env["SM_CHECKPOINT_DIR"] = PlaceOfCheckpoints(plan, paths).inside;
+  env["SM_MODULE_DIR"] = in("/code");
+  env["SM_SOURCE_DIR"] = in("/code");
+  if (paths.inside != "/opt/ml") env["SAGEMAKER_BASE_DIR"] = paths.inside;
+  Sorted channels = Sorted::array();
+  for (const auto& channel : plan.spec.data) {
+    channels.push_back(channel.name);
+    auto path = paths.inside + "/input/data/" + channel.name;
+    env["SM_CHANNEL_" + ToUpper(channel.name)] = path;
+    env["ATHANOR_CHANNEL_" + ToUpper(channel.name)] = path;
+  }
+  std::sort(channels.begin(), channels.end());
+  env["SM_CHANNELS"] = channels.dump();
+}
+
+void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
+                  std::map<std::string, std::string>& env) {
+  const auto& spec = plan.spec;
+  const auto host = HostName(plan);
+  const auto region = RegionOf(env);
+  AddPaths(plan, paths, env);
+  const auto hyper = HyperParameters(spec);
+  env["SM_HPS"] = hyper.dump();
+  for (const auto& [name, value] : hyper.items()) env["SM_HP_" + ToUpper(name)] = Text(value);
+  env["SM_USER_ARGS"] = UserArgs(spec, paths).dump();
+  env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
+  env["SM_MODULE_NAME"] = ModuleName(spec);
+  env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework is in between
+  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
+  env["SM_DISTRIBUTED_CONFIG"] = "{}";
+  env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
+  env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = env["SM_MASTER_ADDR"] = host;
+  env["SM_HOSTS"] = Sorted::array({host}).dump();
+  env["SM_HOST_COUNT"] = "1";
+  env["SM_CURRENT_HOST_RANK"] = "0";
+  env["SM_MASTER_PORT"] = "7777";
+  env["SM_NETWORK_INTERFACE_NAME"] = "lo";
+  env["SM_NUM_CPUS"] = std::to_string(WholeCpus(plan));
+  env["SM_NUM_GPUS"] = std::to_string(plan.placement.visible_gpus().size());
+  env["SM_NUM_NEURONS"] = "0";
+  env["SM_CURRENT_INSTANCE_TYPE"] = plan.instance_type;
+  env["SM_CURRENT_INSTANCE_GROUP"] = kGroup;
+  env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Sorted::array({host}).dump();
+  env["SM_INSTANCE_GROUPS"] = Sorted::array({kGroup}).dump();
+  env["SM_DISTRIBUTION_INSTANCE_GROUPS"] = "[]";
+  env["SM_IS_HETERO"] = "false";
+  env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan, host).dump();
+  env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
+  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
+  env["SM_TRAINING_ENV"] = TrainingEnv(plan, paths).dump();
+  env["TRAINING_JOB_NAME"] = env["SAGEMAKER_JOB_NAME"] = spec.name;
+  env["SAGEMAKER_REGION"] = region;
+  env["TRAINING_JOB_ARN"] =
+      "arn:aws:sagemaker:" + region + ":000000000000:training-job/" + spec.name;
+}
+
+}  // namespace
+
+CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& asked = plan.spec.checkpoint_dir;
+  const bool mounts = paths.inside != paths.outside;
+  const bool own = !asked.empty() && asked != "/opt/ml" && !StartsWith(asked, "/opt/ml/");
+  CheckpointPlace place;
+  place.shared = plan.spec.checkpoints.store == "shared";
+  const std::string below = own || asked.size() <= 7 ? "/checkpoints" : asked.substr(7);
+  place.inside = own ? asked : paths.inside + below;
+  place.outside = paths.outside + below;
+  if (place.shared) {
+    place.outside = job_dir::SharedCheckpoints(plan.spec, plan.job_dir);
+    if (!mounts) place.inside = place.outside;
+  } else if (own && !mounts) {
+    place.outside = asked;
+  }
+  place.bound = mounts && (place.shared || own) && place.inside != place.outside;
+  return place;
+}
+
+std::string StacksName(uint32_t rank) { return "stacks-" + std::to_string(rank); }
+
+std::string SpoolName(uint32_t rank) { return "spool/rank-" + std::to_string(rank); }
+
+std::string NoticeFile(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kNoticeName);
+}
+
+std::string StacksFile(const std::string& root, uint32_t rank) {
+  return JoinPath(JoinPath(root, kOwnFolder), StacksName(rank));
+}
+
+std::string CaptureDir(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kCaptureName);
+}
+
+std::string ParamsFile(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), "params.json");
+}
+
+std::string ParamsDir(const std::string& root) {
+  return JoinPath(JoinPath(root, kOwnFolder), kParamsName);
+}
+
+std::string HostName(const AttemptPlan&) { return "algo-1"; }
+
+std::string SpoolDir(const std::string& root, uint32_t rank) {
+  return JoinPath(JoinPath(root, kOwnFolder), SpoolName(rank));
+}
+
+Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
+  const auto& root = paths.outside;
+  for (const char* dir :
+       {"/input/config", "/input/data", "/code", "/model", "/output/data", "/output/intermediate",
+        "/output/metrics/sagemaker", "/output/profiler", "/output/tensorboard", "/output/tensors",
+        "/checkpoints", "/errors", "/metadata", "/.athanor/bin", "/.athanor/params"}) {
+    ATHANOR_CHECK_OK(MakeDirs(root + dir, 0755));
+  }
+  Sorted strings = Sorted::object();
+  for (const auto& param : plan.spec.params) strings[param.name] = param.value;
+  auto write = [&root](const char* name, const Sorted& json) {
+    return ReplaceFile(root + "/input/config/" + name, json.dump(), 0644);
+  };
+  ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
+  ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
+  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
+  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
+  ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
+                         {{"LocalPath", paths.inside + "/output/tensorboard"}}));
+  for (const auto& [name, text] : RequestFiles(plan.spec)) {
+    ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
+  }
+  // The same with their types.
+  const auto typed = Params(plan.spec).dump();
+  ATHANOR_CHECK_OK(ReplaceFile(ParamsFile(root), typed, 0644));
+  return ReplaceFile(ParamsDir(root) + "/values.json", typed, 0644);
+}
+
+std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
+                                                       const ContractPaths& paths, uint32_t rank) {
+  const auto& spec = plan.spec;
+  std::map<std::string, std::string> env = spec.inherited;
+  if (!env.contains("PATH")) env["PATH"] = "/usr/local/bin:/usr/bin:/bin";
+  env["PYTHONUNBUFFERED"] = "1";
+  env["PYTHONFAULTHANDLER"] = "1";
+  if (spec.debug) {
+    env["PYTHONDEVMODE"] = "1";
+    env["PYTHONTRACEMALLOC"] = "5";
+    env["TORCH_SHOW_CPP_STACKTRACES"] = "1";
+    env["TORCH_DISTRIBUTED_DEBUG"] = "DETAIL";
+    env["CUDA_LAUNCH_BLOCKING"] = "1";
+    env["ATHANOR_DEBUG"] = "1";
+  }
+  for (const auto& [name, value] : spec.env) env[name] = value;
+  AddSageMaker(plan, paths, env);
+  env["ATHANOR_JOB_ID"] = plan.job.ToString();
+  env["ATHANOR_JOB_NAME"] = spec.name;
+  env["ATHANOR_ATTEMPT"] = std::to_string(plan.number);
+  env["ATHANOR_RANK"] = std::to_string(rank);
+  env["ATHANOR_WORLD_SIZE"] = "1";
+  env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
+  env["ATHANOR_PARAMS_FILE"] = ParamsFile(paths.inside);
+  if (!ParamsToWatch(spec).empty()) env["ATHANOR_PARAMS_DIR"] = ParamsDir(paths.inside);
+  env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
+  env["ATHANOR_TENSORBOARD_DIR"] = paths.inside + "/output/tensorboard";
+  env["ATHANOR_NOTICE_FILE"] = NoticeFile(paths.inside);
+  env["ATHANOR_STACKS"] = StacksFile(paths.inside, rank);
+  env["ATHANOR_CAPTURE_DIR"] = CaptureDir(paths.inside);
+  if (spec.checkpoints.every.count() > 0) {
+    env["ATHANOR_CHECKPOINT_EVERY_MS"] = std::to_string(spec.checkpoints.every.count());
+  }
+  // So that athanor.checkpoint leaves no more files than are kept. If files stay in place, it
+  // cannot know which of them are the best.
+  if (spec.checkpoints.store != "shared" || spec.checkpoints.keep_best == 0) {
+    env["ATHANOR_CHECKPOINT_KEEP"] = std::to_string(std::max(spec.checkpoints.keep_last, 1u));
+  }
+  if (!plan.python_path.empty()) {
+    auto& path = env["PYTHONPATH"];
+    // `site` first: its sitecustomize runs the one that it hides.
+    const std::string ours = plan.python_path + "/site:" + plan.python_path;
+    path = path.empty() ? ours : ours + ":" + path;
+  }
+  std::vector<std::string> devices;
+  for (auto gpu : plan.placement.visible_gpus()) devices.push_back(std::to_string(gpu));
+  env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
+  // The numbers are nvidia-smi's; by itself CUDA would count the fastest one as 0.
+  if (!devices.empty()) env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  return env;
+}
+
+}  // namespace athanor

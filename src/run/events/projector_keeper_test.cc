@@ -1,0 +1,82 @@
+#include "run/events/projector_keeper.h"
+
+#include <gtest/gtest.h>
+
+#include <unistd.h>
+
+#include "base/io/files.h"
+#include "base/io/test_dir.h"
+#include "eventfile/projector.h"
+
+namespace athanor {
+namespace {
+
+std::string Entry(const std::string& step) {
+  return "embeddings {\n  tensor_name: \"points:" + step + "\"\n  tensor_path: \"" + step +
+         "/tensors.tsv\"\n}\n";
+}
+
+class ProjectorKeeperTest : public testing::Test {
+ protected:
+  void Table(const std::string& step, const std::string& text) {
+    ASSERT_TRUE(MakeDirs(dir_ / ("ml/runs/" + step)).ok());
+    ASSERT_TRUE(ReplaceFile(dir_ / ("ml/runs/" + step + "/tensors.tsv"), text).ok());
+  }
+  void Config(const std::string& text) {
+    ASSERT_TRUE(MakeDirs(dir_ / "ml/runs").ok());
+    ASSERT_TRUE(ReplaceFile(dir_ / "ml/runs/projector_config.pbtxt", text).ok());
+  }
+  Status Keep() { return keeper_.Keep(OpenDir(dir_ / "ml")->get(), "runs/projector_config.pbtxt", "sub"); }
+
+  TestDir dir_;
+  ExitGate gate_;
+  ProjectorKeeper keeper_{dir_ / "events", gate_};
+};
+
+TEST_F(ProjectorKeeperTest, KeepsWhatTheConfigNamesAlsoWhenTheScriptRemovesIt) {
+  Table("2", "1\t2\n3\t4\n");
+  Config(Entry("2"));
+  ASSERT_TRUE(Keep().ok());
+  ::unlink((dir_ / "ml/runs/2/tensors.tsv").c_str());
+  const auto found = FindEmbeddings(dir_ / "events");
+  ASSERT_EQ(found.size(), 1u);
+  EXPECT_EQ(found[0].name, "sub/points");
+  const auto rows = ReadEmbedding(dir_ / "events", found[0], 100);
+  ASSERT_TRUE(rows);
+  EXPECT_EQ(rows->values, (std::vector<double>{1, 2, 3, 4}));
+}
+
+TEST_F(ProjectorKeeperTest, TakesATableThatComesAfterItsName) {
+  Config(Entry("2"));
+  ASSERT_TRUE(Keep().ok());
+  EXPECT_TRUE(FindEmbeddings(dir_ / "events").empty());
+  Table("2", "1\t2\n");
+  ASSERT_TRUE(Keep().ok());
+  EXPECT_EQ(FindEmbeddings(dir_ / "events").size(), 1u);
+}
+
+TEST_F(ProjectorKeeperTest, FollowsAConfigThatGrowsAndATableThatIsWrittenAgain) {
+  Table("2", "1\t2\n");
+  Config(Entry("2"));
+  ASSERT_TRUE(Keep().ok());
+  Table("2", "5\t6\n");
+  Table("3", "7\t8\n");
+  Config(Entry("2") + Entry("3"));
+  ASSERT_TRUE(Keep().ok());
+  const auto found = FindEmbeddings(dir_ / "events");
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(ReadEmbedding(dir_ / "events", found[0], 100)->values, (std::vector<double>{5, 6}));
+  EXPECT_EQ(found[1].step, 3);
+}
+
+TEST_F(ProjectorKeeperTest, FollowsNoLink) {
+  ASSERT_TRUE(MakeDirs(dir_ / "ml/runs/2").ok());
+  ASSERT_TRUE(ReplaceFile(dir_ / "secret", "1\t2\n").ok());
+  ASSERT_EQ(::symlink((dir_ / "secret").c_str(), (dir_ / "ml/runs/2/tensors.tsv").c_str()), 0);
+  Config(Entry("2"));
+  ASSERT_TRUE(Keep().ok());
+  EXPECT_TRUE(FindEmbeddings(dir_ / "events").empty());
+}
+
+}  // namespace
+}  // namespace athanor

@@ -1,0 +1,61 @@
+// The Watcher evaluates what the agent sees: rules on metrics, and whether the script hangs. It
+// gets points and samples as they arrive, and answers with actions. It starts no process and sends
+// nothing.
+//
+// Threads: every call is safe from any thread; callbacks come on the caller's, without a lock
+// held.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "base/exec/clock.h"
+#include "link/plan.h"
+#include "link/wire.h"
+#include "watch/hang/hang_watch.h"
+#include "watch/rules/rule_set.h"
+
+namespace athanor {
+
+class Watcher {
+ public:
+  struct Actions {
+    std::function<void(const Firing&)> fired;   // report it
+    std::function<void(const Cause&)> stop;     // end the script, with its grace
+    std::function<void(const Hang&)> hung;      // take stacks, then as limits.hang_action says
+  };
+  Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions);
+
+  void OnPoints(const PointBatch& batch);
+  void OnOutput(uint64_t bytes);
+  // About once a second while the script runs. While it is `held_up` by a full disk, no time counts
+  // for rules and hangs.
+  void Tick(uint64_t cpu_ns, bool held_up);
+
+  std::optional<int64_t> last_step() const;  // the newest step of any metric
+  // Of checkpoints.keep.metric, the last at or before the step; this attempt's only.
+  std::optional<double> ValueAt(int64_t step) const;
+
+ private:
+  void Act(const std::vector<Firing>& firings);
+  Millis Watched() const { return clock_.Monotonic() - held_up_; }  // with the mutex held
+
+  const AttemptPlan& plan_;
+  const Clock& clock_;
+  Actions actions_;
+  mutable std::mutex mutex_;
+  std::optional<RuleSet> rules_;  // GUARDED_BY(mutex_)
+  HangWatch hang_;                // GUARDED_BY(mutex_)
+  Millis held_up_{0};             // GUARDED_BY(mutex_): time that does not count
+  std::optional<Millis> held_up_since_;  // GUARDED_BY(mutex_): not added to it yet
+  uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
+  uint64_t points_ = 0;           // GUARDED_BY(mutex_)
+  std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
+  std::map<int64_t, double> values_;  // GUARDED_BY(mutex_): of keep.metric by step
+};
+
+}  // namespace athanor

@@ -1,0 +1,675 @@
+#include "serve/serve.h"
+
+#include <fcntl.h>
+#include <malloc.h>
+#include <pwd.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <future>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/io/files.h"
+#include "base/io/folder_hints.h"
+#include "base/id_floor.h"
+#include "base/text/json.h"
+#include "base/log.h"
+#include "base/text/text.h"
+#include "base/exec/thread_pool.h"
+#include "serve/home_lock.h"
+#include "serve/kept_port.h"
+#include "serve/machine.h"
+#include "serve/service_unit.h"
+#include "serve/settings.h"
+#include "serve/version.h"
+#include "door/native/artifact_places.h"
+#include "door/aws/aws_front.h"
+#include "door/cloudwatch/cloudwatch.h"
+#include "door/doors.h"
+#include "door/hub.h"
+#include "door/sagemaker/register.h"
+#include "door/trial_jobs.h"
+#include "job/shown.h"
+#include "launch/process/process_backend.h"
+#include "link/aws_environment.h"
+#include "link/server_record.h"
+#include "net/http/http_server.h"
+#include "net/loop.h"
+#include "record/db/broken_log.h"
+#include "record/db/database.h"
+#include "record/keys/key_file.h"
+#include "record/objects/directory_object_store.h"
+#include "record/studies/study_store.h"
+#include "run/agent/folder_watch.h"
+#include "run/isolate/job_peers.h"
+#include "run/supervisor/launch_supervisor.h"
+#include "run/isolate/start_lane.h"
+#include "study/studies.h"
+
+namespace athanor {
+namespace {
+
+constexpr Millis kSyncEvery{100};
+constexpr Millis kKeepEvery{500};
+constexpr size_t kKeptAtOnce = 1'000;  // runs
+constexpr Millis kKeepAtEnd{1'000};
+constexpr Millis kSilenceEvery{5'000};
+constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
+constexpr int kLargeBlock = 1 << 20;
+constexpr rlim_t kOwnFiles = 512;
+constexpr Millis kGiveBackEvery{2'000};
+constexpr Millis kGiveBackWork{100};
+constexpr Millis kShortLife{60'000};  // one that was killed within it died soon
+constexpr Millis kPortPatience{2'000};
+constexpr Millis kPortPause{50};
+constexpr char kOwnMachine[] = "local";
+// Before anything was measured. Machines that may be taken away last hours, others weeks.
+constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
+constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
+
+// As many as there are descriptors for: clients must never take those of the store's own files.
+HttpServerOptions PlacesHere() {
+  HttpServerOptions options;
+  rlimit files{};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options;
+  const size_t free = files.rlim_cur - std::min<rlim_t>(files.rlim_cur / 2, kOwnFiles);
+  options.max_connections = std::min(options.max_connections, free);
+  options.unix_places = options.max_connections / 16;
+  options.max_per_peer = options.max_connections / 2;
+  return options;
+}
+
+// Of all threads.
+Millis OwnCpuTime() {
+  timespec used{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+  return Millis(used.tv_sec * 1'000 + used.tv_nsec / 1'000'000);
+}
+
+std::string UserName() {
+  if (const auto* entry = ::getpwuid(::getuid())) return entry->pw_name;
+  return std::to_string(::getuid());
+}
+
+// What to type to start such a server again.
+std::string CommandOf(const ServeOptions& options) {
+  if (options.by == StartedBy::kCommand) return "ath server start";
+  if (options.by == StartedBy::kService) return SystemctlFor(options.unit, "start");
+  std::string command = "ath serve";
+  const auto add = [&](const char* flag, const std::string& value) {
+    if (!value.empty()) command += std::string(" ") + flag + " " + ShellQuote(value);
+  };
+  if (options.port && *options.port != 0) add("--port", std::to_string(*options.port));
+  if (options.address != ServeOptions().address) add("--address", options.address);
+  add("--tls-cert", options.tls_cert);
+  add("--tls-key", options.tls_key);
+  add("--mlflow-artifact-root", options.mlflow_artifact_root);
+  if (options.simulate) command += " --simulate";
+  return command;
+}
+
+// Everything that a server owns, built in order and torn down in reverse.
+class Server {
+ public:
+  explicit Server(const ServeOptions& options)
+      : options_(options), home_(options.home), log_(STDERR_FILENO, clock_) {}
+
+  Result<int> Run() {
+    auto status = Open();
+    if (!status) {
+      run_writes_.Stop();
+      // Another one was there first, or it is no longer needed.
+      if (options_.revive && status.error().code == ErrorCode::kConflict) return 0;
+      return tl::unexpected(status.error());
+    }
+    Announce();
+    {
+      const FolderWatch folder(EndWithHome());
+      loop_.Run();
+      // From here on no one starts it again, however it ends.
+      if (!failed_) RemoveServerRecord(home_.root);
+      Close();
+    }
+    return failed_ ? 1 : 0;
+  }
+
+ private:
+  void Close() {
+    jobs_->GiveUpWaiting();
+    studies_->Stop();
+    searches_.Stop();
+    engine_->Stop();
+    http_->Stop();
+    peer_looks_.Stop();
+    readers_.Stop();
+    transfers_.Stop();
+    hashers_.Stop();
+    syncer_.Stop();
+    run_writes_.Stop();
+    SyncNow();
+    KeepAtEnd();
+    ::unlink(home_.socket().c_str());
+  }
+
+  FolderWatch::Options EndWithHome() {
+    return {home_.root,
+            [this] {
+              log_.Log(LogLevel::kError, "the home is gone: ending", {{"home", home_.root}});
+              loop_.Post([this] { loop_.Stop(); });
+            },
+            [] { ::_exit(1); }};
+  }
+
+  Status Lock() {
+    if (!options_.revive) ATHANOR_CHECK_OK(MakeDirs(home_.root));
+    auto lock = LockHome(home_, "ath server status\nath server stop");
+    if (lock) {
+      lock_ = std::move(*lock);
+      before_ = ReadServerRecord(home_.root);
+      if (!options_.revive || (before_ && before_->by == StartedBy::kCommand)) return Ok();
+      return Fail(ErrorCode::kConflict, "the server was asked to stop");
+    }
+    Error error = std::move(lock).error();
+    if (error.code == ErrorCode::kConflict) error.what = "a server already runs for " + home_.root;
+    return Fail(std::move(error));
+  }
+
+  Status Open() {
+    ATHANOR_CHECK_OK(Lock());
+    for (const auto& dir : {home_.server(), home_.attempts(), home_.cache(), home_.jobs()}) {
+      ATHANOR_CHECK_OK(MakeDirs(dir));
+    }
+    for (const auto& dir : {home_.attempts(), home_.jobs()}) SpreadSubfolders(dir);
+    ATHANOR_TRY(auto settings, ReadSettings(home_.settings()));
+    settings_ = settings;
+    // Two databases: a disk that is asked for both at once answers sooner.
+    auto objects = std::async(std::launch::async, [this] {
+      return OpenObjectDirectory(home_.objects(), clock_, &hashers_, &objects_notice_);
+    });
+    ATHANOR_TRY(database_, Database::Open(home_.database(), ServerMigrations()));
+    Notice(database_->notice());
+    jobs_ = std::make_unique<JobStore>(*database_);
+    jobs_->WaitForRoom(home_.reserve(), [this](bool full) {
+      log_.Log(LogLevel::kError, full ? "the disk is full: nothing is recorded until there is room"
+                                      : "there is room again: recording goes on");
+    });
+    losses_ = std::make_unique<LossStore>(*database_);
+    documents_ = std::make_unique<DocumentStore>(*database_);
+    tokens_ = std::make_unique<TokenStore>(*database_);
+    ATHANOR_TRY(secrets_, SecretStore::Open(*database_, home_.secret_key()));
+    access_keys_ = std::make_unique<AccessKeys>(*database_, *secrets_);
+    ATHANOR_TRY(auto blobs, BlobStore::Open(home_.blobs()));
+    blobs_ = std::make_unique<BlobStore>(std::move(blobs));
+    ATHANOR_TRY(series_, SeriesStore::Open(home_.series()));
+    ATHANOR_TRY(logs_, LogStore::Open(home_.logs()));
+    ATHANOR_CHECK_OK(OpenRuns());
+    ATHANOR_TRY(ingest_key_, OpenKeyFile(home_.ingest_key()));
+    ATHANOR_TRY(catalogue_, LoadCatalogue(home_.root + "/types.csv"));
+    ATHANOR_TRY(objects_, objects.get());
+    Notice(objects_notice_);
+    NoticeLosses();
+    backend_ = std::make_unique<ProcessBackend>(
+        ProcessBackend::Options{home_.attempts(), ProgramPath()});
+    MakeEngine();
+    ATHANOR_CHECK_OK(Listen());
+    ATHANOR_CHECK_OK(engine_->Start());
+    studies_->Start();
+    for (int signal : {SIGTERM, SIGINT, SIGHUP}) {
+      ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
+    }
+    loop_.After(kSyncEvery, [this] { SyncTick(); });
+    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
+    return Record();
+  }
+
+  // By which others know that it runs, and, should it be killed, that they may start it again.
+  Status Record() {
+    record_.by = options_.by;
+    record_.pid = ::getpid();
+    record_.url = context_->info.url;
+    record_.again = CommandOf(options_);
+    record_.started_ms = clock_.Wall().ms;
+    if (options_.revive && before_ && record_.started_ms - before_->started_ms < kShortLife.count()) {
+      record_.revivals = before_->revivals + 1;
+    }
+    return WriteServerRecord(home_.root, record_);
+  }
+
+  // What happened to a store: in the log once, and shown by `ath server status`.
+  void Notice(const std::string& notice) {
+    if (notice.empty()) return;
+    log_.Log(LogLevel::kWarning, notice);
+    notices_.push_back(notice);
+  }
+
+  // What was lost at an earlier start is reported until someone has handled it.
+  void NoticeLosses() {
+    for (const auto& database : {home_.database(), home_.object_index()}) {
+      for (const auto& broken : BrokenLogsOf(database)) {
+        const std::string note = NoteOf(broken);
+        const bool told = std::any_of(notices_.begin(), notices_.end(), [&](const auto& notice) {
+          return notice.find(broken) != std::string::npos;
+        });
+        if (!told) Notice(note + "; as it was: " + broken);
+      }
+    }
+  }
+
+  // Jobs of before there were runs, and those whose end came when this was not running, are
+  // brought in line.
+  Status OpenRuns() {
+    run_store_ = std::make_unique<RunStore>(*database_);
+    const auto read_anew = [this] {
+      log_.Log(LogLevel::kError, "a change of runs could not be kept");
+      if (!runs_->Load(*run_store_)) return;
+      if (const auto models = run_store_->LoadModels()) models_.Load(*models);
+    };
+    run_writer_ = std::make_unique<RunWriter>(
+        *run_store_, run_writes_, loop_, read_anew,
+        [this](JobId run, bool whole) { return runs_->RowsOf(run, whole); });
+    if (!options_.mlflow_artifact_root.empty()) {
+      ATHANOR_TRY(artifact_root_, ArtifactRootFrom(options_.mlflow_artifact_root));
+    }
+    runs_ = std::make_unique<RunBook>(*series_, artifact_root_);
+    kept_metrics_ = std::make_unique<KeptMetrics>(home_.kept_metrics(), home_.series());
+    ATHANOR_CHECK_OK(runs_->Load(*run_store_, kept_metrics_.get()));
+    ATHANOR_TRY(const auto models, run_store_->LoadModels());
+    models_.Load(models);
+    ATHANOR_TRY(const auto jobs, jobs_->Stages());
+    const auto newest = std::ranges::max_element(jobs, {}, &JobStage::id);
+    if (newest != jobs.end()) KeepIdsAbove(newest->id.value);
+    for (const auto& job : jobs) {
+      if (runs_->IsInLine(job.id, job.state, job.attempts)) continue;
+      ATHANOR_TRY(const auto record, jobs_->Find(job.id));
+      run_writer_->Write(runs_->Mirror(record), {});
+    }
+    return Ok();
+  }
+
+  void MakeEngine() {
+    Engine::Parts parts{loop_,
+                        clock_,
+                        *jobs_,
+                        writer_,
+                        effects_,
+                        *backend_,
+                        log_,
+                        CountThisMachine(),
+                        *catalogue_,
+                        options_.simulate || settings_.simulate,
+                        [this](const JobRecord& record) { return PlanFor(record); },
+                        [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+                          Changed(record, events);
+                        },
+                        [this](const Error& error) {
+                          log_.Log(LogLevel::kError, "commit failed", {{"why", error.what}});
+                          failed_ = true;
+                          loop_.Stop();
+                        }};
+    engine_ = std::make_unique<Engine>(parts);
+    ServerInfo info;
+    info.version = kVersion;
+    info.home = home_.root;
+    info.socket = home_.socket();
+    info.uid = ::getuid();
+    info.user = UserName();
+    info.started = clock_.Wall();
+    info.simulate = parts.simulate;
+    if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
+    info.rates = settings_.rates;
+    info.notices = notices_;
+    context_ = std::make_unique<DoorContext>(
+        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
+                    *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
+                    *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
+                    transfers_, home_.artifacts(), artifact_root_, ingest_key_,
+                    std::move(info), [this] { loop_.Stop(); }});
+    trial_jobs_ = std::make_unique<TrialJobs>(*context_);
+    study_store_ = std::make_unique<StudyStore>(*database_);
+    if (const auto rows = study_store_->List(); rows && !rows->empty()) {
+      KeepIdsAbove(rows->front().id.value);
+    }
+    studies_ = std::make_unique<Studies>(
+        Studies::Parts{loop_, searches_, clock_, log_, *study_store_, *trial_jobs_});
+    context_->studies = studies_.get();
+  }
+
+  LaunchPlan PlanFor(const JobRecord& record) const { return {{PlanForHost(record, 0)}}; }
+
+  AttemptPlan PlanForHost(const JobRecord& record, uint32_t host) const {
+    const auto& attempt = *record.current();
+    AttemptPlan plan;
+    plan.job = record.id;
+    plan.attempt = attempt.id;
+    plan.number = attempt.number;
+    plan.spec = record.spec;
+    plan.placement = attempt.placement;
+    plan.host = host;
+    plan.dir = home_.attempts() + "/" + attempt.id.ToString();
+    plan.server = "unix:" + home_.socket();
+    plan.url = context_->info.url;
+    plan.aws_dir = home_.aws();
+    plan.token = IngestToken(ingest_key_, attempt.id);
+    plan.blob_dir = home_.blobs();
+    plan.cache_dir = home_.cache();
+    plan.job_dir = home_.jobs() + "/" + record.id.ToString();
+    plan.hide_dir = home_.root;
+    // Where there is none, its start fails and the job says which file is missing.
+    plan.supervisor = DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
+    plan.python_path = PythonPackageDir();
+    plan.webhooks_private = settings_.webhooks_private;
+    plan.instance_type = !attempt.type.empty()                 ? attempt.type
+                         : record.spec.resources.type.empty() ? kOwnMachine
+                                                              : record.spec.resources.type;
+    for (const auto& output : record.outputs) {
+      if (output.is_listing()) plan.kept_files = output.blob;
+    }
+    if (!record.resume_job.empty()) {
+      plan.resume_dir = home_.jobs() + "/" + record.resume_job;
+      plan.resume_from = record.resume_from;
+    }
+    AddLossRate(record, plan);
+    AddTracking(record, plan);
+    return plan;
+  }
+
+  // A script that logs with MLflow logs to its job's run, unless it names another server. Its agent
+  // tells it where we are.
+  void AddTracking(const JobRecord& record, AttemptPlan& plan) const {
+    if (record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
+    plan.spec.env["MLFLOW_RUN_ID"] = record.id.value.ToHex();
+    plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
+  }
+
+  // How often this kind of machine is lost: measured here, otherwise assumed, and marked as such.
+  void AddLossRate(const JobRecord& record, AttemptPlan& plan) const {
+    const auto& attempt = *record.current();
+    auto known = losses_->Of(plan.instance_type, attempt.spot);
+    if (known && known->losses > 0) {
+      plan.mtbf_ms = known->held_ms / known->losses;
+      plan.mtbf_source = "measured: " + std::to_string(known->losses) + " in " +
+                         HumanDuration(Millis(known->held_ms));
+      return;
+    }
+    plan.mtbf_ms = (attempt.spot ? kAssumedSpotLife : kAssumedLife).count();
+    plan.mtbf_source = "assumed, none was lost yet";
+  }
+
+  // An attempt that ended is counted, lost or not.
+  void CountLosses(const JobRecord& record, const std::vector<StoredEvent>& events) {
+    for (const auto& event : events) {
+      const bool requeued = event.name == "requeued";
+      if ((!requeued && !IsTerminal(event.state)) || event.attempt == 0 ||
+          event.attempt > record.attempts.size()) {
+        continue;
+      }
+      const auto& attempt = record.attempts[event.attempt - 1];
+      const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
+      std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
+      if (type.empty()) type = kOwnMachine;
+      // A statistic: one more or less after a crash does not matter.
+      (void)writer_.Submit([this, type, spot = attempt.spot, held = attempt.held_ms, lost] {
+        (void)losses_->Add(type, spot, held, lost).ok();
+      });
+    }
+  }
+
+  void MirrorRun(const JobRecord& record) {
+    auto batch = runs_->Mirror(record);
+    if (!batch.experiments.empty()) return run_writer_->Write(std::move(batch), {});
+    if (!batch.empty()) run_writer_->WriteSoon(record.id, !batch.labels.empty());
+  }
+
+  void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
+    hub_.Tell(record.id, News::kState);
+    MirrorRun(record);
+    CountLosses(record, events);
+    if (!IsTerminal(record.state)) return;
+    studies_->JobChanged(record.id, true);
+    hub_.Drop(record.id);
+    logs_->Close(record.id);
+    series_->Close(record.id);
+  }
+
+  Status Listen() {
+    ATHANOR_TRY(auto router, MakeRouter(*context_));
+    router_ = std::make_unique<Router>(std::move(router));
+    aws_ = std::make_unique<AwsFront>(*context_);
+    RegisterSageMaker(*context_, *aws_);
+    RegisterCloudWatch(*aws_, *context_);
+    const auto handle = [this](Request request, Responder responder) {
+      if (aws_->Takes(request)) return aws_->Handle(std::move(request), responder);
+      router_->Dispatch(std::move(request), responder);
+    };
+    http_ = std::make_unique<HttpServer>(loop_, handle, PlacesHere());
+    http_->SetBodyPolicy([this](const Request& head) {
+      return aws_->Takes(head) ? aws_->PolicyFor(head) : PolicyFor(*context_, *router_, head);
+    });
+    http_->SetPeerJudge([this](const Request& head, std::function<void(bool)> done) {
+      if (aws_->Takes(head) || !AsksWhoCalls(*context_, *router_, head)) return false;
+      job_peers_.Judge(head.peer, std::move(done));
+      return true;
+    });
+    ATHANOR_CHECK_OK(http_->ListenUnix(home_.socket(), 0600));
+    bool loopback = options_.address == "127.0.0.1" || options_.address == "::1";
+    bool tls = !options_.tls_cert.empty();
+    if (!loopback && !tls) {
+      Error error;
+      error.code = ErrorCode::kInvalid;
+      error.what = "an address other than loopback needs TLS";
+      error.why = "--address " + options_.address + " without --tls-cert and --tls-key";
+      error.hint = "ath serve --address " + options_.address + " --tls-cert FILE --tls-key FILE";
+      error.id = "ATH-V0002";
+      return Fail(std::move(error));
+    }
+    ATHANOR_TRY(const uint16_t port, ListenTcp(tls));
+    auto host = options_.address.find(':') == std::string::npos ? options_.address
+                                                                : "[" + options_.address + "]";
+    context_->info.url =
+        std::string(tls ? "https://" : "http://") + host + ":" + std::to_string(port);
+    // Jobs and shells that were led here before find the new address. Nothing else needs it.
+    if (auto written = WriteAwsOverlay(home_.aws(), context_->info.url); !written) {
+      log_.Log(LogLevel::kWarning, "AWS clients may not find this server",
+               {{"why", written.error().what}});
+    }
+    return Ok();
+  }
+
+  Result<uint16_t> ListenAt(uint16_t port, bool tls) {
+    return tls ? http_->ListenTls(options_.address, port, options_.tls_cert, options_.tls_key)
+               : http_->ListenTcp(options_.address, port);
+  }
+
+  // A port that is asked for is that one or none. Else it is the one that this home had, so that
+  // those who were given its address find it again.
+  Result<uint16_t> ListenTcp(bool tls) {
+    const auto kept = KeptPort(home_.root);
+    const uint16_t wanted = options_.port.value_or(kept.value_or(kUsualPort));
+    auto port = ListenAt(wanted, tls);
+    // What was its own is soon free again when a server was killed: a child that it was just
+    // starting may hold it for a moment.
+    for (auto waited = Millis(0); !port && !options_.port && kept && waited < kPortPatience &&
+                                  port.error().code == ErrorCode::kConflict;
+         waited += kPortPause) {
+      std::this_thread::sleep_for(kPortPause);
+      port = ListenAt(wanted, tls);
+    }
+    if (!port && port.error().code == ErrorCode::kConflict) {
+      if (options_.port) {
+        Error error = port.error();
+        error.why = "another program uses port " + std::to_string(wanted);
+        error.hint = "ath serve        uses the port of this home, or a free one\n"
+                     "ath serve --port 0";
+        error.id = "ATH-V0003";
+        return Fail(std::move(error));
+      }
+      for (const uint16_t other : PortsInsteadOf(wanted, home_.root)) {
+        port = ListenAt(other, tls);
+        if (port || port.error().code != ErrorCode::kConflict) break;
+      }
+      if (port) {
+        const std::string moved = "another program uses port " + std::to_string(wanted) +
+                                  ": this server listens on port " + std::to_string(*port) +
+                                  " from now on";
+        Notice(moved);
+        context_->info.notices = notices_;
+        if (kept) record_.moved = moved;  // shells may still have the old one
+      }
+    }
+    if (!port) return port;
+    if (options_.port != 0 && *port != kept) ATHANOR_CHECK_OK(KeepPort(home_.root, *port));
+    return port;
+  }
+
+  void Announce() {
+    if (options_.json) {
+      Json line = {{"url", context_->info.url}, {"socket", home_.socket()},
+                   {"pid", ::getpid()}, {"home", home_.root}, {"version", kVersion}};
+      std::printf("%s\n", DumpJson(line).c_str());
+    } else {
+      std::printf("athanor %s listens on %s\n", kVersion, context_->info.url.c_str());
+    }
+    std::fflush(stdout);
+  }
+
+  // So that the next start need not read every series.
+  void KeepMetrics() {
+    if (clock_.Monotonic() - kept_at_ < kKeepEvery) return;
+    kept_at_ = clock_.Monotonic();
+    runs_->KeepSome(kKeptAtOnce);
+  }
+  void KeepAtEnd() {
+    const Millis until = clock_.Monotonic() + kKeepAtEnd;
+    while (clock_.Monotonic() < until && runs_->KeepSome(kKeptAtOnce, true) > 0) {
+    }
+  }
+
+  // Memory that ten thousand submits used is returned to the system, not kept for the next ones.
+  void GiveBackMemory() {
+    if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
+    // Both walk over what is free of a heap of gigabytes: not while nothing was done.
+    if (OwnCpuTime() - worked_ < kGiveBackWork) return;
+    gave_back_ = clock_.Monotonic();
+    if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(0);
+    worked_ = OwnCpuTime();
+  }
+
+  void SyncNow() {
+    auto logs = logs_->Sync();
+    auto series = series_->Sync();
+    if (!logs) log_.Log(LogLevel::kError, "log sync", {{"why", logs.error().what}});
+    if (!series) log_.Log(LogLevel::kError, "series sync", {{"why", series.error().what}});
+  }
+
+  // On its own thread: an fdatasync on a busy disk can take long.
+  void SyncTick() {
+    bool taken = syncer_.Submit([this] {
+      SyncNow();
+      KeepMetrics();
+      GiveBackMemory();
+      loop_.Post([this] { loop_.After(kSyncEvery, [this] { SyncTick(); }); });
+    });
+    if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
+  }
+
+  // A silence is not an event: clients that watch a job are told when one begins and when it ends.
+  void SilenceTick() {
+    std::set<JobId> silent;
+    for (const auto* record : engine_->Holding()) {
+      if (SilentSince(*record, clock_.Wall())) silent.insert(record->id);
+    }
+    std::vector<JobId> changed;
+    std::set_symmetric_difference(silent.begin(), silent.end(), silent_.begin(), silent_.end(),
+                                  std::back_inserter(changed));
+    silent_ = std::move(silent);
+    for (const JobId id : changed) hub_.Tell(id, News::kState);
+    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
+  }
+
+  ServeOptions options_;
+  std::set<JobId> silent_;  // when last looked
+  Millis gave_back_{0};  // the syncing thread's
+  Millis kept_at_{0};    // the same
+  Millis worked_{0};     // CPU time when it last gave back; that thread's, too
+  Home home_;
+  SystemClock clock_;
+  Logger log_;
+  Settings settings_;
+  UniqueFd lock_;
+  std::optional<ServerRecord> before_;  // of the server before, if it was killed
+  ServerRecord record_;
+  Loop loop_;
+  ThreadPool writer_{1};
+  ThreadPool effects_{1};
+  ThreadPool readers_{4};  // some may be at a backup or a sweep for long
+  ThreadPool syncer_{1};
+  ThreadPool transfers_{8};  // they wait for the disk, not for a processor
+  ThreadPool hashers_{2};
+  ThreadPool run_writes_{1};
+  ThreadPool searches_{1};
+  ThreadPool peer_looks_{1};
+  JobPeers job_peers_{loop_, peer_looks_, home_.attempts()};
+  std::unique_ptr<Database> database_;
+  std::unique_ptr<JobStore> jobs_;
+  std::unique_ptr<LossStore> losses_;
+  std::unique_ptr<DocumentStore> documents_;
+  std::unique_ptr<TokenStore> tokens_;
+  std::unique_ptr<SecretStore> secrets_;
+  std::unique_ptr<AccessKeys> access_keys_;
+  std::unique_ptr<ObjectStore> objects_;
+  std::unique_ptr<BlobStore> blobs_;
+  std::unique_ptr<SeriesStore> series_;
+  std::unique_ptr<LogStore> logs_;
+  std::unique_ptr<RunStore> run_store_;
+  std::unique_ptr<RunWriter> run_writer_;
+  std::unique_ptr<KeptMetrics> kept_metrics_;
+  std::unique_ptr<RunBook> runs_;
+  ModelBook models_;
+  std::optional<Catalogue> catalogue_;
+  std::string ingest_key_;
+  std::vector<std::string> notices_;
+  std::string objects_notice_;  // of the thread that opens them, until it is done
+  std::string artifact_root_ = std::string(kOwnArtifacts);
+  Hub hub_;
+  std::unique_ptr<ProcessBackend> backend_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<DoorContext> context_;
+  std::unique_ptr<TrialJobs> trial_jobs_;
+  std::unique_ptr<StudyStore> study_store_;
+  std::unique_ptr<Studies> studies_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<AwsFront> aws_;
+  std::unique_ptr<HttpServer> http_;
+  bool failed_ = false;
+};
+
+}  // namespace
+
+Result<int> Serve(const ServeOptions& options) {
+  ::signal(SIGPIPE, SIG_IGN);
+  ::umask(077);
+  // A long list comes from the system and goes back to it at once. By default the first one to be
+  // freed makes those that follow a part of the heap.
+  ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
+  ::mallopt(M_TRIM_THRESHOLD, 4 * kLargeBlock);
+  EnterStartLane();
+  auto status = Server(options).Run();
+  CloseStartLane();
+  return status;
+}
+
+}  // namespace athanor
