@@ -13,10 +13,10 @@
 namespace athanor {
 
 // Another host of the attempt.
-struct Peer {
+struct PeerHost {
   std::string name;     // "algo-2"
   std::string address;  // empty: resolved by name
-  bool operator==(const Peer&) const = default;
+  bool operator==(const PeerHost&) const = default;
 };
 
 struct AttemptPlan {
@@ -26,7 +26,7 @@ struct AttemptPlan {
   JobSpec spec;
   Placement placement;      // of this host
   uint32_t host = 0;        // index of this host
-  std::vector<Peer> peers;  // all hosts of the attempt, this one too, by index
+  std::vector<PeerHost> peers;  // all hosts of the attempt, this one too, by index
   uint16_t master_port = 0; // on the first host; 0: the usual one
   std::string dir;          // the attempt's folder: all its files are below
   std::string server;       // unix:/… or http://…
