@@ -626,12 +626,26 @@ int Agent::Finish() {
       ending.record->stop_signal == 0) {
     TellOfFullDisk();
   }
-  // Before anything waits for the server: checkpoints do not need it.
-  if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
+  // Before anything waits for the server: checkpoints do not need it. But the other hosts must hear
+  // soon that a rank fell here: they wait for it.
+  std::thread keeping;
+  const bool fell = HostCount(plan_) > 1 && ending.record && ending.record->fell_by_itself;
+  const auto keep = [this, clean = EndedCleanly(ending.record)] { survival_.KeepLast(clean); };
+  if (!fenced_ && fell) {
+    keeping = std::thread(keep);
+  } else if (!fenced_) {
+    keep();
+  }
+  const auto kept = [&keeping] {
+    if (keeping.joinable()) keeping.join();
+  };
   // What the script logged belongs to an attempt that is still alive.
   if (mlflow_) mlflow_->Drain();
   shipper_->Drain();
-  if (fenced_) return Leave({});
+  if (fenced_) {
+    kept();
+    return Leave({});
+  }
   // The raw streams may contain secrets; the scrubbed bytes are at the server now.
   (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
   const uint32_t fallen = FirstRank(plan_) + FirstFallen(ending.record);
@@ -640,7 +654,7 @@ int Agent::Finish() {
   ending.failure_text = FailureWords();
   if (!mounts_) ending.ml = Path(attempt_dir::kMl);
   ending.done_called = shipper_->done_called();
-  ending.saved_ms = survival_.saved_ms();
+  if (!fell) ending.saved_ms = survival_.saved_ms();
   {
     std::lock_guard lock(mutex_);
     ending.stop = stop_;
@@ -656,6 +670,7 @@ int Agent::Finish() {
   }
   auto ends = ending.record ? EndsOf(*ending.record, FirstRank(plan_)) : std::vector<RankEnd>();
   shipper_->Send(EndedFrame{exit, cause, std::move(ends)});
+  kept();
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   Upload(uploaded);

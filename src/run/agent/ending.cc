@@ -66,8 +66,8 @@ ExitInfo ExitOf(const ExitRecord& record, const AttemptPlan& plan, bool done_cal
 }
 
 // Not because the host was told to stop, which is about no rank in particular.
-bool FellByItself(const Ending& ending) {
-  return ending.record && ending.record->first_failed_rank >= 0 && !ending.stop &&
+bool NamesItsRank(const Ending& ending, const std::optional<StopFrame>& stop) {
+  return ending.record && ending.record->first_failed_rank >= 0 && !stop &&
          HostCount(*ending.plan) * RanksHere(*ending.plan) > 1;
 }
 
@@ -107,9 +107,11 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   const auto& spec = ending.plan->spec;
   EndEvidence evidence;
   if (ending.record) evidence.exit = ExitOf(*ending.record, *ending.plan, ending.done_called);
-  if (ending.stop) {
-    evidence.stop = StopRequest{ending.stop->cause, "", {}, Millis(ending.stop->grace_ms)};
+  auto stop = ending.stop;
+  if (stop && stop->cause.kind == "peer_failed" && ending.record && ending.record->fell_by_itself) {
+    stop.reset();
   }
+  if (stop) evidence.stop = StopRequest{stop->cause, "", {}, Millis(stop->grace_ms)};
   evidence.stdout_tail = ending.stdout_tail;
   evidence.stderr_tail = ending.stderr_tail;
   evidence.failure_file = ending.failure_text;
@@ -122,13 +124,13 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.environment = spec.environment;
   evidence.gpus = spec.resources.gpus;
   auto cause = ForJob(Diagnose(evidence), spec.name);
-  if (FellByItself(ending)) cause.text = NameOfFallen(ending) + ": " + cause.text;
+  if (NamesItsRank(ending, stop)) cause.text = NameOfFallen(ending) + ": " + cause.text;
   auto exit = evidence.exit.value_or(ExitInfo{});
-  if (ending.record && ending.stop && ending.record->stop_to_end_ms >= 0) {
+  if (ending.record && stop && ending.record->stop_to_end_ms >= 0) {
     exit.notice_ms = ending.record->stop_to_end_ms;
     exit.saved_ms = ending.saved_ms;
     // After our signal, status 0 is a clean exit, not the end of the work.
-    if (cause.kind == "completed" && !exit.done_called) cause = ending.stop->cause;
+    if (cause.kind == "completed" && !exit.done_called) cause = stop->cause;
   }
   exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);
   return {std::move(exit), cause};

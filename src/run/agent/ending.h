@@ -27,7 +27,8 @@ struct Ending {
   int64_t saved_ms = -1;  // from the notice to the newest change of a checkpoint; -1: none
 };
 
-// Where an attempt has several ranks, the cause names the one that fell.
+// Where an attempt has several ranks, the cause names the one that fell. A stop because another host
+// fell does not explain the end of a rank that had fallen before it came.
 std::pair<ExitInfo, Cause> Explain(const Ending& ending);
 
 // The rank of this host that fell first, counted on this host; 0 if none did.

@@ -74,6 +74,24 @@ TEST(Ending, AHostThatWasToldToStopSaysSo) {
   EXPECT_EQ(cause.text.rfind("stopped: rank 0 on algo-1 fell", 0), 0u) << cause.text;
 }
 
+// Planted bug: the stop explaining whatever ended before it came.
+TEST(Ending, ARankThatFellBeforeTheStopOfItsHostIsStillTheReason) {
+  const auto plan = PlanOf(1, 2, 2);
+  Ending ending;
+  ending.plan = &plan;
+  ending.record = SecondFell();
+  ending.record->fell_by_itself = true;
+  ending.record->stop_signal = 15;
+  ending.record->stop_to_end_ms = 10;
+  ending.stderr_tail = kTraceback;
+  ending.stop = StopFrame{{"peer_failed", "stopped: rank 0 on algo-1 fell", "", ""}, 30'000};
+  const auto [exit, cause] = Explain(ending);
+  EXPECT_EQ(cause.kind, "python_exception");
+  EXPECT_EQ(cause.text.rfind("rank 3 on algo-2: ", 0), 0u) << cause.text;
+  ending.stop->cause.kind = "user_stop";
+  EXPECT_EQ(Explain(ending).second.kind, "user_stop");
+}
+
 TEST(Ending, RanksAreListedInTheOrderOfTheirEnd) {
   ExitRecord record;
   record.ranks = {Ended(0, 3), Ended(0, 1, 9), Ended(7, 2)};

@@ -36,6 +36,7 @@ constexpr NumberField<ExitRecord> kNumbers[] = {
 };
 constexpr FlagField<ExitRecord> kFlags[] = {
     {"disk_full", &ExitRecord::disk_full},
+    {"fell_by_itself", &ExitRecord::fell_by_itself},
     {"killed", &ExitRecord::killed},
     {"leftovers_killed", &ExitRecord::leftovers_killed},
 };

@@ -54,6 +54,7 @@ struct CgroupEnd {
 struct ExitRecord {
   std::vector<RankExit> ranks;
   int64_t first_failed_rank = -1;  // the first to end with a code other than 0
+  bool fell_by_itself = false;     // before any stop was asked of the supervisor
   CgroupEnd cgroup;
   int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
   int64_t orphans = 0;

@@ -69,11 +69,26 @@ TEST(Ranks, TheFirstToFallIsNamedAndTheOthersAreStopped) {
   attempt.Shell("exec sleep 1000", 2);
   const auto record = attempt.Run();
   EXPECT_EQ(record.first_failed_rank, 1);
+  EXPECT_TRUE(record.fell_by_itself);
   EXPECT_EQ(record.ranks[1].exit_code, 9);
   EXPECT_EQ(record.ranks[1].ended, 1);
   EXPECT_EQ(record.ranks[0].signal, SIGTERM);
   EXPECT_EQ(record.ranks[2].signal, SIGTERM);
   EXPECT_EQ(record.ranks[0].ended + record.ranks[2].ended, 5);
+}
+
+TEST(Ranks, OneThatFallsBecauseOfAStopDidNotFallByItself) {
+  TestAttempt attempt;
+  WithRanks(attempt, 2);
+  for (size_t i = 0; i < 2; ++i) attempt.Shell("echo up; exec sleep 1000", i);
+  attempt.Launch();
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(test::Eventually([&] { return !attempt.out(i).empty(); }));
+  }
+  EXPECT_TRUE(AskToStop(attempt.pidfd()).ok());
+  attempt.WaitForEnd();
+  EXPECT_GE(attempt.record().first_failed_rank, 0);
+  EXPECT_FALSE(attempt.record().fell_by_itself);
 }
 
 TEST(Ranks, OneThatEndsEarlyWithStatusZeroStopsNobody) {

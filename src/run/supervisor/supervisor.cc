@@ -157,7 +157,7 @@ void Supervisor::StartRanks() {
     }
     end.exit_code = end.start.spawn_errno == ENOENT ? 127 : 126;
     end.ended = ++ends_;
-    if (record_.first_failed_rank < 0) record_.first_failed_rank = static_cast<int64_t>(i);
+    Fell(i);
   }
   for (auto& stream : streams_) stream.CloseWriteEnd();
   if (!AnyRankRuns()) {
@@ -166,6 +166,12 @@ void Supervisor::StartRanks() {
     AskRanksToStop();
     kill_ranks_ms_ = BoottimeMs() + plan_.peer_grace_ms;
   }
+}
+
+void Supervisor::Fell(size_t rank) {
+  if (record_.first_failed_rank >= 0) return;
+  record_.first_failed_rank = static_cast<int64_t>(rank);
+  record_.fell_by_itself = record_.stop_signal == 0;
 }
 
 void Supervisor::WriteStarted() {
@@ -413,9 +419,7 @@ void Supervisor::RankEnded(size_t index, int status, const rusage& usage) {
   }
   ranks_[index].pid = 0;
   const bool failed = end.exit_code != 0;
-  if (failed && record_.first_failed_rank < 0) {
-    record_.first_failed_rank = static_cast<int64_t>(index);
-  }
+  if (failed) Fell(index);
   if (failed && waits_for_room_) record_.disk_full = true;
   if (!AnyRankRuns()) {
     last_rank_ended_ms_ = now;

@@ -47,6 +47,7 @@ class Supervisor {
   void OpenCgroups();
   void ProtectFromOom();
   void StartRanks();
+  void Fell(size_t rank);
   void WriteStarted();
   void Loop();
   void WaitForSomething(bool streams, int64_t until_ms);

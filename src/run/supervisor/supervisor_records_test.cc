@@ -87,6 +87,7 @@ TEST(ExitRecord, SurvivesTheFileUnchanged) {
   record.ranks[0].ended = 2;
   record.ranks[1].ended = 1;
   record.first_failed_rank = 1;
+  record.fell_by_itself = true;
   record.cgroup = {1, 2, 3, 4, 5};
   record.orphan_cpu_us = 6;
   record.orphans = 7;
