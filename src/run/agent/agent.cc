@@ -199,10 +199,8 @@ class Agent {
 // single host always has this machine's.
 void Agent::JoinNetwork() {
   const auto hosts = HostCount(plan_);
-  auto& peers = plan_.peers;
-  const bool elsewhere = std::any_of(peers.begin(), peers.end(),
-                                     [](const PeerHost& peer) { return !peer.address.empty(); });
-  if (hosts == 1 || elsewhere) return;
+  // Elsewhere, the back end's hosts have addresses of their own.
+  if (hosts == 1 || plan_.placement.backend != Placement().backend) return;
   Result<std::vector<std::string>> addresses;
   if (Exists(Path(attempt_dir::kSupervisorStatus))) {
     addresses = AddressesOfHosts(plan_.attempt, hosts);  // as the script was told
@@ -222,8 +220,8 @@ void Agent::JoinNetwork() {
   }
   own_network_ = true;
   const auto names = HostNames(plan_);
-  peers.clear();
-  for (uint32_t i = 0; i < hosts; ++i) peers.push_back({names[i], (*addresses)[i]});
+  plan_.peers.clear();
+  for (uint32_t i = 0; i < hosts; ++i) plan_.peers.push_back({names[i], (*addresses)[i]});
 }
 
 // The server and the MLflow proxy are at this machine's loopback, and the script looks for them at
@@ -589,9 +587,7 @@ void Agent::Upload(UploadedFrame& uploaded) {
   };
   auto blobs = BlobStore::Open(plan_.blob_dir);
   if (!blobs) return failed(blobs.error());
-  // What earlier attempts left is the first host's.
-  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle,
-                        plan_.host == 0 ? plan_.kept_files : std::string(), {}};
+  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle, plan_.kept_files, {}};
   constexpr std::string_view kCode = "/opt/ml/code/";
   if (StartsWith(plan_.spec.checkpoint_dir, kCode)) {
     working.skip.push_back(plan_.spec.checkpoint_dir.substr(kCode.size()));

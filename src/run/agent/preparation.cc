@@ -146,11 +146,11 @@ class Preparer {
   // By name where /etc/hosts can have it.
   Meeting WhereRanksMeet() const {
     Meeting meeting;
-    meeting.port = p_.plan.master_port;
     if (HostCount(p_.plan) == 1) {
-      if (meeting.port == 0) meeting.port = FreePort();
+      meeting.port = FreePort();
       return meeting;
     }
+    meeting.port = p_.plan.master_port;
     if (out_.isolation.mount) {
       meeting.address = HostNames(p_.plan).front();
     } else if (!p_.plan.peers.front().address.empty()) {
