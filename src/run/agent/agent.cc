@@ -35,7 +35,7 @@
 #include "run/agent/ending.h"
 #include "run/supervisor/exit_record.h"
 #include "run/agent/folder_watch.h"
-#include "run/isolate/forwarder.h"
+#include "run/agent/host_network.h"
 #include "run/isolate/job_peers.h"
 #include "run/isolate/links.h"
 #include "run/supervisor/launch_supervisor.h"
@@ -131,8 +131,7 @@ class Agent {
  private:
   std::string Path(const char* name) const { return JoinPath(dir_, name); }
 
-  void JoinNetwork();
-  void ForwardInto(int space_fd);
+  void ForwardInto(int64_t pid);
   void StartShipping();
   void StartTracking();
   void ListenForCommands();
@@ -166,10 +165,7 @@ class Agent {
   HeldClock held_;
   std::unique_ptr<Shipper> shipper_;
   std::unique_ptr<MlflowProxy> mlflow_;  // null: the script logs elsewhere
-  bool own_network_ = false;  // each host of the attempt has one
-  UniqueFd network_;          // the namespace, until the script is in it
-  std::string network_off_;   // why there is none, or what it lacks
-  std::unique_ptr<Forwarder> forwarder_;  // null: the script has this machine's loopback
+  HostNetwork network_;
   std::vector<SecretValue> secrets_;
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
@@ -195,52 +191,15 @@ class Agent {
   std::atomic<bool> leaving_{false};
 };
 
-// Several hosts of an attempt on this machine get a network of their own, where that is possible. A
-// single host always has this machine's.
-void Agent::JoinNetwork() {
-  const auto hosts = HostCount(plan_);
-  // Elsewhere, the back end's hosts have addresses of their own.
-  if (hosts == 1 || plan_.placement.backend != Placement().backend) return;
-  Result<std::vector<std::string>> addresses;
-  if (Exists(Path(attempt_dir::kSupervisorStatus))) {
-    addresses = AddressesOfHosts(plan_.attempt, hosts);  // as the script was told
-  } else if (auto joined = JoinHosts(plan_.attempt, plan_.host, hosts)) {
-    network_ = std::move(joined->space);
-    addresses = std::move(joined->addresses);
-    network_off_ = "way out of this machine: the hosts of this job have a network of their own, "
-                   "which leads to each other and to this machine only";
-  } else {
-    addresses = tl::unexpected(std::move(joined).error());
-    network_off_ = "network namespace: " + addresses.error().what +
-                   "; several hosts share this machine's network";
-  }
-  if (!addresses) {
-    log_.Log(LogLevel::kInfo, "network", {{"off", addresses.error().what}});
-    return;
-  }
-  own_network_ = true;
-  const auto names = HostNames(plan_);
-  plan_.peers.clear();
-  for (uint32_t i = 0; i < hosts; ++i) plan_.peers.push_back({names[i], (*addresses)[i]});
-}
-
-// The server and the MLflow proxy are at this machine's loopback, and the script looks for them at
-// its own.
-void Agent::ForwardInto(int space_fd) {
-  std::vector<uint16_t> ports;
-  for (const auto& url : {plan_.url, mlflow_ ? mlflow_->url() : std::string()}) {
-    const auto endpoint = Endpoint::Parse(url);
-    if (endpoint && endpoint->host == "127.0.0.1") ports.push_back(endpoint->port);
-  }
-  auto started = Forwarder::Start(space_fd, ports);
-  if (started) {
-    forwarder_ = std::move(*started);
-    return;
-  }
-  log_.Log(LogLevel::kError, "network", {{"why", started.error().what}});
-  shipper_->Send(NoteFrame{{"network",
-                            "the script cannot reach this server: " + started.error().what,
-                            started.error().hint, started.error().why}});
+// The server and the MLflow proxy are at this machine's loopback.
+void Agent::ForwardInto(int64_t pid) {
+  const auto forwarded =
+      network_.Forward({plan_.url, mlflow_ ? mlflow_->url() : std::string()}, pid);
+  if (forwarded) return;
+  const auto& error = forwarded.error();
+  log_.Log(LogLevel::kError, "network", {{"why", error.what}});
+  shipper_->Send(NoteFrame{
+      {"network", "the script cannot reach this server: " + error.what, error.hint, error.why}});
 }
 
 void Agent::StartShipping() {
@@ -414,9 +373,7 @@ bool Agent::Adopt() {
       log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
     }
   }
-  if (own_network_ && supervisor_pid_ != 0) {
-    if (const auto space = NetworkOf(supervisor_pid_)) ForwardInto(space->get());
-  }
+  if (supervisor_pid_ != 0) ForwardInto(supervisor_pid_);
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
   auto checkpoints = HoldCheckpoints(
@@ -433,7 +390,7 @@ bool Agent::Adopt() {
 
 Status Agent::Launch() {
   Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {},
-                          own_network_};
+                          network_.own()};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -443,12 +400,12 @@ Status Agent::Launch() {
   mounts_ = prepared.isolation.mount;
   packages_ = prepared.packages;
   params_.Watch(plan_.spec, Path(attempt_dir::kMl));
-  if (network_) ForwardInto(network_.get());
+  ForwardInto(0);
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
   // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
   auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation,
-                                   network_.get());
+                                   network_.fd());
   if (!launched) return Fail(launched.error());
   {
     const std::lock_guard lock(mutex_);
@@ -460,7 +417,7 @@ Status Agent::Launch() {
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
-  if (!network_off_.empty()) off.push_back(network_off_);
+  if (!network_.off().empty()) off.push_back(network_.off());
   FollowScript(*shipper_, dir_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
@@ -690,12 +647,8 @@ int Agent::Leave(const Cause& cause) {
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
   mlflow_.reset();  // it is not told about a fence any more
-  forwarder_.reset();
-  network_.reset();
-  if (own_network_) {
-    if (auto left = LeaveHosts(plan_.attempt, plan_.host); !left) {
-      log_.Log(LogLevel::kWarning, "network", {{"why", left.error().what}});
-    }
+  if (auto left = network_.Leave(); !left) {
+    log_.Log(LogLevel::kWarning, "network", {{"why", left.error().what}});
   }
   return 0;
 }
@@ -712,7 +665,7 @@ std::optional<Cause> Agent::FailedBefore() const {
 
 int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
-  JoinNetwork();
+  network_.Join(plan_, Exists(Path(attempt_dir::kSupervisorStatus)));
   auto fetched = FetchSecrets(plan_);
   auto kept_out = OwnTokens(plan_);
   patterns_ = *SecretPatterns::Make(kept_out);
