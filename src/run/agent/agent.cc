@@ -616,8 +616,10 @@ int Agent::Finish() {
   ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
-  // A script that failed before it could read them has other problems.
-  const auto unread = exit.code == 0 || ending.stop ? params_.Find(plan_.spec, ml_) : Unread{};
+  // A script that failed before it could read them has other problems. Of several hosts, the first
+  // speaks for all.
+  const bool ran = exit.code == 0 || ending.stop;
+  const auto unread = ran && plan_.host == 0 ? params_.Find(plan_.spec, ml_) : Unread{};
   if (!unread.names.empty()) {
     shipper_->Send(NoteFrame{UnreadNote(plan_.spec, unread.names, unread.sure)});
   }

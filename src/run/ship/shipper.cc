@@ -638,9 +638,10 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
   }
 }
 
-// A regex that never matches is reported once, while there is time to correct it.
+// A regex that never matches is reported once, while there is time to correct it. Most scripts print
+// metrics on the first host only.
 void Shipper::Parts::WarnUnmatched() {
-  if (!metrics) return;
+  if (!metrics || options.plan.host > 0) return;
   for (const auto& warning : metrics->TakeWarnings()) {
     std::lock_guard lock(mutex);
     controls.emplace_back(NoteFrame{{"metric_unmatched",
