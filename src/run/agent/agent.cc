@@ -59,6 +59,8 @@ namespace {
 constexpr int kLaunchWaitMs = 5'000;
 // How long a supervisor may take to end after it was told to kill its ranks.
 constexpr int kEndWaitMs = 10'000;
+// How long the report of another host may take, once its ranks have ended.
+constexpr int kOtherHostMs = 3'000;
 // How often an agent that waits for an attempt checks whether there can still be one.
 constexpr int kSpareLookMs = 2'000;
 
@@ -151,6 +153,7 @@ class Agent {
   void TellOfFullDisk();
   std::string FailureWords();
   void Upload(UploadedFrame& uploaded);
+  void HearOtherHosts();
   int Finish();
   int Leave(const Cause& cause);
   std::optional<Cause> FailedBefore() const;
@@ -568,6 +571,21 @@ void Agent::Upload(UploadedFrame& uploaded) {
   for (auto& output : uploaded.outputs) output.name = JoinPath(HostName(plan_), output.name);
 }
 
+// Ranks here ended because another one was gone. The host of that one knows why it went, and may
+// still wait for its own other ranks: it is to be heard first.
+void Agent::HearOtherHosts() {
+  const auto until = clock_.Monotonic() + Millis(kOtherHostMs) +
+                     std::min(Millis(SupervisorPlan().peer_grace_ms), plan_.spec.limits.stop_grace);
+  while (!StopGrace() && !fenced_) {
+    const auto left = until - clock_.Monotonic();
+    if (left.count() <= 0) return;
+    ::pollfd wake{wake_.get(), POLLIN, 0};
+    ::poll(&wake, 1, static_cast<int>(left.count()));
+    uint64_t drop = 0;
+    [[maybe_unused]] auto r = ::read(wake_.get(), &drop, sizeof drop);
+  }
+}
+
 int Agent::Finish() {
   Ending ending;
   ending.plan = &plan_;
@@ -615,6 +633,7 @@ int Agent::Finish() {
   survival_.FinishWebhooks();
   ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
+  if (fell && !ending.stop && LostAnotherRank(cause)) HearOtherHosts();
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
   // A script that failed before it could read them has other problems. Of several hosts, the first
   // speaks for all.

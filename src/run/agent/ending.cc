@@ -78,6 +78,10 @@ std::string NameOfFallen(const Ending& ending) {
 
 }  // namespace
 
+bool LostAnotherRank(const Cause& cause) {
+  return cause.kind == "worker_died" || cause.kind == "network_error";
+}
+
 uint32_t FirstFallen(const std::optional<ExitRecord>& record) {
   return record && record->first_failed_rank > 0
              ? static_cast<uint32_t>(record->first_failed_rank)

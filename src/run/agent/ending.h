@@ -31,6 +31,9 @@ struct Ending {
 // fell does not explain the end of a rank that had fallen before it came.
 std::pair<ExitInfo, Cause> Explain(const Ending& ending);
 
+// Whether a rank with this cause most likely ended because another one did.
+bool LostAnotherRank(const Cause& cause);
+
 // The rank of this host that fell first, counted on this host; 0 if none did.
 uint32_t FirstFallen(const std::optional<ExitRecord>& record);
 // How its ranks ended, in the order of their end, with their numbers over all hosts.

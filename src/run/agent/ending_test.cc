@@ -92,6 +92,24 @@ TEST(Ending, ARankThatFellBeforeTheStopOfItsHostIsStillTheReason) {
   EXPECT_EQ(Explain(ending).second.kind, "user_stop");
 }
 
+TEST(Ending, ARankThatLostAnotherIsToldFromOneThatFailed) {
+  const auto plan = PlanOf(1, 2, 2);
+  Ending ending;
+  ending.plan = &plan;
+  ending.record = SecondFell();
+  ending.stderr_tail = kTraceback;
+  EXPECT_FALSE(LostAnotherRank(Explain(ending).second));
+  for (const std::string& words :
+       {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by "
+        "peer [10.213.0.2]:4711",
+        "ConnectionResetError: [Errno 104] Connection reset by peer"}) {
+    ending.stderr_tail = std::string(kTraceback, std::string_view(kTraceback).rfind("ValueError"));
+    ending.stderr_tail += words + "\n";
+    const auto cause = Explain(ending).second;
+    EXPECT_TRUE(LostAnotherRank(cause)) << cause.kind << ": " << cause.text;
+  }
+}
+
 TEST(Ending, RanksAreListedInTheOrderOfTheirEnd) {
   ExitRecord record;
   record.ranks = {Ended(0, 3), Ended(0, 1, 9), Ended(7, 2)};
