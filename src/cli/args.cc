@@ -14,6 +14,7 @@
 #include "cli/screen/help_format.h"
 #include "cli/screen/output.h"
 #include "cli/parse_help.h"
+#include "cli/screen/refuse.h"
 #include "cli/verbs/verb_ui.h"
 #include "cli/verbs/verbs.h"
 #include "run/agent/agent.h"
