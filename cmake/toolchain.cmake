@@ -30,6 +30,8 @@ if(ATHANOR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # What base/exec/mutex.h says about locks is checked.
+  add_compile_options(-Wthread-safety -Werror=thread-safety)
   # Asio 1.74 looks for <experimental/coroutine> under clang; libstdc++ has the real one.
   add_compile_definitions(BOOST_ASIO_HAS_CO_AWAIT=1 BOOST_ASIO_HAS_STD_COROUTINE=1)
 endif()
