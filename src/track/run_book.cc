@@ -282,7 +282,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
   run.name = made.name;
   run.user = KeyOf(made.user);
   run.started_ms = made.started_ms;
-  Enter(run);
+  Insert(run);
   RunBatch batch;
   batch.runs.push_back(RowOf(run));
   for (const auto& [key, value] : made.tags) SetTag(run, key, value, batch);
@@ -425,7 +425,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
     run.user = KeyOf(record.user);
     run.touched = record.attempts.empty() ? 0 : 1;  // it may have points of before there were runs
-    Enter(run);
+    Insert(run);
   }
   if (fresh || times() != before) {
     batch.runs.push_back(RowOf(run));

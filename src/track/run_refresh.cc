@@ -42,7 +42,7 @@ std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
 }  // namespace
 
 // New runs have time to get their first points.
-void RunBook::Enter(RunEntry& run) {
+void RunBook::Insert(RunEntry& run) {
   run.touched_s = Now();
   table_.Add(run);
   index_.Add(run);
