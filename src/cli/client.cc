@@ -5,14 +5,13 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/exec/clock.h"
 #include "base/exec/process.h"
@@ -193,11 +192,11 @@ void Tell(const Error& error) {
 // Tells a person why nothing happens, should `work` take longer than a moment.
 template <class Work, class Say>
 auto SayWhileWaiting(const Work& work, const Say& say) {
-  std::mutex mutex;
-  std::condition_variable wake;
+  Mutex mutex;
+  CondVar wake;
   bool done = false;
   std::thread teller([&] {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!wake.wait_for(lock, kSayAfter, [&] { return done; })) {
       lock.unlock();
       const bool said = say();
@@ -207,7 +206,7 @@ auto SayWhileWaiting(const Work& work, const Say& say) {
   });
   auto result = work();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     done = true;
   }
   wake.notify_all();

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,10 @@ struct AttemptPlan {
   int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: unknown
   std::string mtbf_source;    // "measured: 3 in 41 h", "assumed"
   bool webhooks_private = false;  // webhooks may go to addresses that are not public
+  // What a door adds to the contract: files of input/config by name, which replace the contract's
+  // own, and sagemaker_* parameters as they were sent.
+  std::map<std::string, std::string> config_files;
+  std::vector<Param> platform_params;
   std::string instance_type;  // as shown to the script; the machine's if none was asked for
 };
 

@@ -41,6 +41,7 @@
 #include "door/cloudwatch/cloudwatch.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/sagemaker/contract.h"
 #include "door/sagemaker/register.h"
 #include "door/trial_jobs.h"
 #include "job/shown.h"
@@ -382,6 +383,8 @@ class Server {
       plan.resume_dir = home_.jobs() + "/" + record.resume_job;
       plan.resume_from = record.resume_from;
     }
+    FillContract(record.spec, plan);
+    plan.spec.request.clear();
     AddLossRate(record, plan);
     AddTracking(record, plan);
     return plan;

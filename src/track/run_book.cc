@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/exec/shared_mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/shown.h"
@@ -105,13 +106,13 @@ Result<Experiment*> RunBook::FindExperimentLocked(int64_t id) {
 }
 
 Result<Experiment> RunBook::FindExperiment(int64_t id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   ATHANOR_TRY(const auto* found, const_cast<RunBook*>(this)->FindExperimentLocked(id));
   return *found;
 }
 
 Result<Experiment> RunBook::ExperimentNamed(std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = experiment_ids_.find(name);
   if (at == experiment_ids_.end()) {
     return Fail(ErrorCode::kNotFound, fmt::format("Could not find experiment with name '{}'",
@@ -121,7 +122,7 @@ Result<Experiment> RunBook::ExperimentNamed(std::string_view name) const {
 }
 
 std::vector<Experiment> RunBook::Experiments() const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<Experiment> all;
   for (const auto& [id, experiment] : experiments_) all.push_back(experiment);
   return all;
@@ -129,7 +130,7 @@ std::vector<Experiment> RunBook::Experiments() const {
 
 Result<RunBatch> RunBook::AddExperiment(std::string name, std::string location, const Pairs& tags,
                                         int64_t now_ms, int64_t& id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   if (const auto at = experiment_ids_.find(name); at != experiment_ids_.end()) {
     const bool deleted = experiments_.at(at->second).row.deleted;
     return Fail(ErrorCode::kConflict,
@@ -167,7 +168,7 @@ int64_t RunBook::ExperimentFor(const std::string& name, int64_t now_ms, RunBatch
 }
 
 Result<RunBatch> RunBook::RenameExperiment(int64_t id, std::string name, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid, "Cannot rename a non-active experiment.");
@@ -186,7 +187,7 @@ Result<RunBatch> RunBook::RenameExperiment(int64_t id, std::string name, int64_t
 }
 
 Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (deleted && experiment->row.deleted) {
     return Fail(ErrorCode::kNotFound, fmt::format("No Experiment with id={} exists", id));
@@ -199,7 +200,7 @@ Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t
 }
 
 RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   // The removal may have moved a run into a position that was passed already.
   if (sweep.moves != table_.moves()) sweep = {0, table_.moves(), false};
   RunBatch batch;
@@ -217,7 +218,7 @@ RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, Ru
 
 Result<RunBatch> RunBook::TagExperiment(int64_t id, const std::string& key,
                                         std::optional<std::string> value, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
@@ -268,7 +269,7 @@ void RunBook::SetParam(RunEntry& run, const std::string& key, const std::string&
 }
 
 Result<RunBatch> RunBook::AddRun(const NewRun& made) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(const auto* experiment, FindExperimentLocked(made.experiment));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
@@ -281,7 +282,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
   run.name = made.name;
   run.user = KeyOf(made.user);
   run.started_ms = made.started_ms;
-  Enter(run);
+  Insert(run);
   RunBatch batch;
   batch.runs.push_back(RowOf(run));
   for (const auto& [key, value] : made.tags) SetTag(run, key, value, batch);
@@ -290,7 +291,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
 }
 
 Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
   // The job's record decides the status of a job, not the script inside it.
@@ -305,7 +306,7 @@ Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
 }
 
 Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Find(id));
   SetDeleted(*run, deleted, now_ms);
   RunBatch batch;
@@ -314,7 +315,7 @@ Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) 
 }
 
 Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   std::map<std::string_view, std::string_view> fresh;
   for (const auto& [key, value] : params) {
@@ -334,7 +335,7 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
 }
 
 Result<RunBatch> RunBook::SetTags(JobId id, const Pairs& tags) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
   for (const auto& [key, value] : tags) SetTag(*run, key, value, batch);
@@ -342,7 +343,7 @@ Result<RunBatch> RunBook::SetTags(JobId id, const Pairs& tags) {
 }
 
 Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   const auto known = KnownKey(key);
   if (!known || !run->tags.Erase(*known)) {
@@ -358,7 +359,7 @@ Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
 Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
                                     std::vector<InputRow> inputs,
                                     std::vector<ModelLinkRow> links) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   for (auto& dataset : datasets) dataset.experiment = run->experiment;
   auto& more = run->AddMore();
@@ -392,7 +393,7 @@ Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
 }
 
 Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   ATHANOR_TRY(const auto* to, FindExperimentLocked(experiment));
   RunBatch batch;
@@ -408,7 +409,7 @@ Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
 }
 
 RunBatch RunBook::Mirror(const JobRecord& record) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   RunBatch batch;
   const auto [at, fresh] = runs_.try_emplace(record.id);
   RunEntry& run = at->second;
@@ -424,7 +425,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
     run.user = KeyOf(record.user);
     run.touched = record.attempts.empty() ? 0 : 1;  // it may have points of before there were runs
-    Enter(run);
+    Insert(run);
   }
   if (fresh || times() != before) {
     batch.runs.push_back(RowOf(run));
@@ -457,7 +458,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
 }
 
 bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end() || at->second.status != RunStatusOf(state)) return false;
   // A run that was resumed counts its metrics by attempts, and one that runs may have started
@@ -466,7 +467,7 @@ bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
 }
 
 RunBatch RunBook::RowsOf(JobId id, bool whole) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
@@ -485,7 +486,7 @@ RunBatch RunBook::RowsOf(JobId id, bool whole) const {
 }
 
 RunBatch RunBook::Remove(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
@@ -500,24 +501,24 @@ RunBatch RunBook::Remove(JobId id) {
 }
 
 Status RunBook::CheckActive(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   ATHANOR_CHECK_OK(const_cast<RunBook*>(this)->Active(id));
   return Ok();
 }
 
 bool RunBook::Has(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return runs_.contains(id);
 }
 
 Resumes RunBook::ResumesOf(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() ? Resumes{} : at->second.more().resumes;
 }
 
 std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   const auto known = KnownKey(key);
   if (at == runs_.end() || !known) return std::nullopt;
@@ -527,7 +528,7 @@ std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const 
 }
 
 std::string RunBook::ArtifactsOf(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() ? "" : ArtifactsOf(at->second);
 }
@@ -555,12 +556,12 @@ RunRow RunBook::RowOf(const RunEntry& run) const {
 }
 
 RunCounts::Sum RunBook::SumOf(int64_t experiment) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return counts_.Of(experiment);
 }
 
 Result<JobId> RunBook::Resolve(std::string_view reference) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   if (const RunEntry* run = index_.Named(reference)) return run->id;
   const std::string digits = ToLower(reference);
   std::vector<JobId> alike;

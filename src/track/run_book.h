@@ -191,7 +191,7 @@ class RunBook {
   Result<RunEntry*> Find(JobId id);
   Result<Experiment*> FindExperimentLocked(int64_t id);
   int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch);
-  void Enter(RunEntry& run);  // new here, with everything known about it except its labels
+  void Insert(RunEntry& run);  // new here, with everything known about it except its labels
   void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
   void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);

@@ -2,6 +2,7 @@
 // twice.
 #include <algorithm>
 
+#include "base/exec/shared_mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/runs/run_store.h"
@@ -136,7 +137,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 };
 
 Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   Loader loader(*this);
   ATHANOR_CHECK_OK(store.Visit(loader));
   if (kept != nullptr) {
@@ -157,7 +158,7 @@ Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
 }
 
 void RunBook::Load(const RunBatch& all) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   Loader loader(*this);
   for (const auto& row : all.experiments) loader.On(row);
   for (const auto& row : all.runs) loader.On(row);

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/exec/shared_mutex.h"
 #include "track/run_book.h"
 
 namespace athanor {
@@ -41,7 +42,7 @@ std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
 }  // namespace
 
 // New runs have time to get their first points.
-void RunBook::Enter(RunEntry& run) {
+void RunBook::Insert(RunEntry& run) {
   run.touched_s = Now();
   table_.Add(run);
   index_.Add(run);
@@ -67,7 +68,7 @@ void RunBook::Changed(RunEntry& run) {
 
 // Before the first point is stored, it must be durable that the metrics are no longer valid.
 void RunBook::BeforePoints(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end()) return;
   at->second.storing = true;
@@ -75,7 +76,7 @@ void RunBook::BeforePoints(JobId id) {
 }
 
 void RunBook::AfterPoints(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end()) return;
   at->second.storing = false;
@@ -83,14 +84,14 @@ void RunBook::AfterPoints(JobId id) {
 }
 
 bool RunBook::IsFresh(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() || !at->second.stale();
 }
 
 std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
                                       ViewType view) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<JobId> stale;
   if (table_.stale() == 0) return stale;
   for (size_t place = 0; place < table_.size(); ++place) {
@@ -115,7 +116,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     Resumes resumes;
     uint32_t touched = 0;
     {
-      const std::shared_lock lock(mutex_);
+      const ReadLock lock(mutex_);
       const auto at = runs_.find(id);
       if (at == runs_.end() || !at->second.stale()) continue;
       touched = at->second.touched;  // points that come from now on make it stale again
@@ -123,7 +124,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     }
     const auto summaries = series_.Summaries(id, resumes);
     if (!summaries) continue;  // stays stale
-    const std::unique_lock lock(mutex_);
+    const WriteLock lock(mutex_);
     const auto at = runs_.find(id);
     if (at == runs_.end()) continue;
     RunEntry& run = at->second;
@@ -142,7 +143,7 @@ void RunBook::PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>
                      const std::function<void(const RunEntry&)>& look) const {
   for (size_t from = 0; from < runs.size(); from += kLookedAtAtOnce) {
     const size_t to = std::min(from + kLookedAtAtOnce, runs.size());
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     for (size_t i = from; i < to; ++i) {
       if (i < places.size() && places[i] < table_.size() && table_.run(places[i]).id == runs[i]) {
         look(table_.run(places[i]));
@@ -157,7 +158,7 @@ void RunBook::LookAt(const std::vector<JobId>& runs, const std::vector<uint32_t>
                      const std::function<void(const RunEntry&)>& look) const {
   bool any = false;
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     any = table_.stale() > 0;
   }
   if (any) {
@@ -191,7 +192,7 @@ std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(
     if (experiment) experiments = {*experiment};
     Refresh(StaleRuns(experiments, ViewType::kActive));
   }
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<std::pair<std::string, uint32_t>> keys;
   const auto counts = counts_.Keys(kind, experiment);
   for (uint32_t key = 0; key < counts.size(); ++key) {
@@ -204,14 +205,14 @@ size_t RunBook::KeepSome(size_t most, bool all) {
   const uint32_t now = Now();
   size_t left = 0;
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     if (kept_ == nullptr) return 0;
     left = std::min(most, to_keep_.size());
   }
   for (; left > 0; --left) {
     JobId id;
     {
-      const std::unique_lock lock(mutex_);
+      const WriteLock lock(mutex_);
       if (to_keep_.empty()) break;
       id = to_keep_.front();
       to_keep_.pop_front();
@@ -223,7 +224,7 @@ size_t RunBook::KeepSome(size_t most, bool all) {
       }
     }
     Refresh({id});
-    const std::unique_lock lock(mutex_);
+    const WriteLock lock(mutex_);
     const auto at = runs_.find(id);
     if (at == runs_.end()) continue;
     RunEntry& run = at->second;
@@ -237,7 +238,7 @@ size_t RunBook::KeepSome(size_t most, bool all) {
     run.kept = kept_->Keep(id, run.more().resumes, run.metrics,
                            [this](uint32_t key) -> const std::string& { return names_[key]; });
   }
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return to_keep_.size();
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <deque>
 
+#include "base/exec/shared_mutex.h"
 #include "track/run_book.h"
 
 namespace athanor {
@@ -81,7 +82,7 @@ class RunBook::Finder {
 
   // False: a run has moved since the first part, so the search may have missed it.
   bool Part(size_t most) {
-    const std::shared_lock lock(book_.mutex_);
+    const ReadLock lock(book_.mutex_);
     const RunTable& table = book_.table_;
     if (!begun_) {
       begun_ = true;
@@ -371,13 +372,13 @@ void RunBook::MakeColumns(const RunQuery& query) const {
     if (key && table_.Column(*key).empty()) missing.push_back(*key);
   };
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     std::for_each(query.filter.begin(), query.filter.end(), want);
     std::for_each(query.order.begin(), query.order.end(), want);
   }
   for (const uint32_t key : missing) {
     for (bool more = true; more;) {
-      const std::unique_lock lock(mutex_);
+      const WriteLock lock(mutex_);
       more = table_.FillColumn(key, kFilledAtOnce);
     }
   }

@@ -2,8 +2,8 @@
 
 #include <array>
 #include <bit>
-#include <mutex>
 
+#include "base/exec/mutex.h"
 #include "tune/random.h"
 
 namespace athanor::tune {
@@ -82,7 +82,7 @@ int Holes(const Directions& a, const Directions& b) {
 class Table {
  public:
   const Directions& Of(size_t dimension) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (rows_.empty()) {
       rows_.reserve(2048);  // references stay good
       Directions first{};
@@ -94,7 +94,7 @@ class Table {
   }
 
  private:
-  void Grow() {
+  void Grow() REQUIRES(mutex_) {
     do {
       polynomial_ += 2;  // the constant term is 1
       if (polynomial_ >> (degree_ + 1)) {
@@ -121,10 +121,10 @@ class Table {
     rows_.push_back(best);
   }
 
-  std::mutex mutex_;
-  std::vector<Directions> rows_;
-  uint64_t polynomial_ = 1;  // Grow() starts at x + 1
-  int degree_ = 1;
+  Mutex mutex_;
+  std::vector<Directions> rows_ GUARDED_BY(mutex_);
+  uint64_t polynomial_ GUARDED_BY(mutex_) = 1;  // Grow() starts at x + 1
+  int degree_ GUARDED_BY(mutex_) = 1;
 };
 
 Table& TheTable() {

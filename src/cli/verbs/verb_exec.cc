@@ -76,7 +76,7 @@ Result<Target> FindTarget(Client& client, const std::string& job) {
   return target;
 }
 
-Status Enter(int64_t pid) {
+Status EnterNamespaces(int64_t pid) {
   // All are opened before any is entered: with the job's mounts comes its own /proc, where
   // `pid` means another process. User first: it gives the right to enter the others.
   std::vector<std::pair<const char*, UniqueFd>> spaces;
@@ -121,7 +121,7 @@ int ExecVerb(const Common& common, const std::string& job,
   if (!target->no_secrets.empty()) {
     std::fprintf(stderr, "ath exec: without the job's secrets: %s\n", target->no_secrets.c_str());
   }
-  if (auto status = Enter(target->pid); !status) return Refuse(status.error(), common.json);
+  if (auto status = EnterNamespaces(target->pid); !status) return Refuse(status.error(), common.json);
   // What runs below has the job's rights, not this user's.
   NameThisProcess(kExecName);
   // A PID namespace is entered by children only.

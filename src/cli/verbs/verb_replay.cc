@@ -21,6 +21,7 @@
 #include "cli/screen/refuse.h"
 #include "cli/replay_command.h"
 #include "cli/verbs/verbs.h"
+#include "door/sagemaker/contract.h"
 #include "feed/channel.h"
 #include "job/codec.h"
 #include "link/plan.h"
@@ -97,6 +98,7 @@ class Stage {
     plan_.job_dir = dir_;
     plan_.python_path = PythonPackageDir();
     plan_.instance_type = "local";
+    FillContract(record_.spec, plan_);
     // The shell it was submitted in may have been on another machine.
     if (client_.remote()) InheritEnvironment(plan_.spec);
   }

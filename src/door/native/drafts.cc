@@ -124,7 +124,7 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
   return spec;
 }
 
-void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
+void SubmitDraft(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is held until the disk has the job, for many at a time.
   const auto accepted_view = [&context](const JobRecord& record) {

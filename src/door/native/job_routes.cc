@@ -41,7 +41,7 @@ void Submit(DoorContext& context, const Call& call) {
   }
   auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
-  Enter(context, Draft(context, std::move(*spec), key, call.caller.user), call);
+  SubmitDraft(context, Draft(context, std::move(*spec), key, call.caller.user), call);
 }
 
 // A job from the text of a job file; with "check", only what it would be.
@@ -67,7 +67,7 @@ void SubmitText(DoorContext& context, const Call& call) {
   auto spec = SpecFromText(text("text"), like ? &*like : nullptr);
   if (!spec) return call.Refuse(spec.error());
   auto draft = Draft(context, std::move(*spec), key, call.caller.user);
-  if (!draft || body->value("check", Json(false)) == Json(false)) return Enter(context, std::move(draft), call);
+  if (!draft || body->value("check", Json(false)) == Json(false)) return SubmitDraft(context, std::move(draft), call);
   Json view = ToJson(draft->spec);
   view.erase("inherited");
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
@@ -236,7 +236,7 @@ void Retry(DoorContext& context, const Call& call) {
   }
   auto draft = Draft(context, std::move(spec), key, call.caller.user);
   if (draft) draft->parent = record->id.ToString();
-  Enter(context, std::move(draft), call);
+  SubmitDraft(context, std::move(draft), call);
 }
 
 void Remove(DoorContext& context, const Call& call) {

@@ -109,7 +109,7 @@ void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
     draft->resume_from = checkpoint;
     draft->same_as.clear();  // it continues; it does not repeat
   }
-  Enter(context, std::move(draft), call);
+  SubmitDraft(context, std::move(draft), call);
 }
 
 // A terminal state is final: continuing means a new job with the old one's checkpoint.

@@ -124,7 +124,7 @@ std::string Cookie(const DoorContext& context, const Call& call, const std::stri
                      call.request.peer.tls ? "; Secure" : "");
 }
 
-void Enter(const DoorContext& context, PageLinks& links, const Call& call) {
+void SignIn(const DoorContext& context, PageLinks& links, const Call& call) {
   const auto user = links.Use(call.captures["key"], context.clock.Wall());
   if (!user) {
     return call.Refuse(Error{ErrorCode::kDenied, "this link was used already, or is too old",
@@ -157,7 +157,7 @@ std::vector<DoorRoute> PageRoutes(DoorContext& context) {
       {"GET", "/", "page.index", Index},
       {"GET", "/ui/{path...}", "page.file", File},
       {"GET", "/ui/enter/{key}", "page.enter",
-       [&context, links](const Call& call) { Enter(context, *links, call); }},
+       [&context, links](const Call& call) { SignIn(context, *links, call); }},
       {"POST", "/api/v1/session/link", "session.link",
        [&context, links](const Call& call) { MakeLink(context, *links, call); }},
       {"DELETE", "/api/v1/session", "session.end",

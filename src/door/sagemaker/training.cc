@@ -83,7 +83,7 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
     auto status = CompleteRequest(context_, *held);
     context_.loop.Post([this, held, asked, answered, status] {
       if (!status) return answered(tl::unexpected(Refusal(status.error())));
-      Enter(std::move(*held), asked, answered);
+      SubmitJob(std::move(*held), asked, answered);
     });
   });
   if (!started) {
@@ -91,7 +91,7 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
   }
 }
 
-void Service::Enter(TrainingRequest request, const Asked& asked, const Answered& answered) {
+void Service::SubmitJob(TrainingRequest request, const Asked& asked, const Answered& answered) {
   const auto name = request.spec.name;
   auto draft = Draft(context_, std::move(request.spec), "sagemaker:" + name, asked.user);
   if (!draft) return answered(tl::unexpected(Refusal(draft.error())));

@@ -8,9 +8,9 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <new>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 
 namespace athanor {
@@ -26,17 +26,17 @@ struct FaultVfs::Parts {
   sqlite3_vfs vfs{};
   sqlite3_vfs* real = nullptr;
   // A store merges a long log on its own thread, while another one writes.
-  std::mutex mutex;  // for all below
-  int countdown = -1;  // changes until the failure; -1: none armed
-  int code = SQLITE_OK;
-  bool forever = false;
-  bool failed = false;
-  bool kill = false;
-  int changes = 0;
-  std::map<std::string, std::string> synced;  // path -> bytes that remain after a power cut
+  Mutex mutex;
+  int countdown GUARDED_BY(mutex) = -1;  // changes until the failure; -1: none armed
+  int code GUARDED_BY(mutex) = SQLITE_OK;
+  bool forever GUARDED_BY(mutex) = false;
+  bool failed GUARDED_BY(mutex) = false;
+  bool kill GUARDED_BY(mutex) = false;
+  int changes GUARDED_BY(mutex) = 0;
+  std::map<std::string, std::string> synced GUARDED_BY(mutex);  // path -> bytes that remain after a power cut
 
   int Change() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     ++changes;
     if (countdown < 0) return SQLITE_OK;
     if (countdown > 0) {
@@ -48,7 +48,7 @@ struct FaultVfs::Parts {
     return code;
   }
   void KillIfAsked() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (kill) ::kill(::getpid(), SIGKILL);
   }
 };
@@ -102,7 +102,7 @@ int Sync(sqlite3_file* file, int /*flags*/) {
   // The real disk is not synced: what a power cut leaves is recorded here.
   const std::string& path = *reinterpret_cast<FaultFile*>(file)->path;
   if (path.empty()) return SQLITE_OK;
-  const std::lock_guard lock(PartsOf(file).mutex);
+  const MutexLock lock(PartsOf(file).mutex);
   PartsOf(file).synced[path] = Contents(path);
   return SQLITE_OK;
 }
@@ -172,7 +172,7 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   made->base.pMethods = &kMethods;
   // The content of a file when it is first seen counts as being on the disk.
   if (!made->path->empty()) {
-    const std::lock_guard lock(parts->mutex);
+    const MutexLock lock(parts->mutex);
     parts->synced.try_emplace(*made->path, Contents(*made->path));
   }
   return SQLITE_OK;
@@ -185,7 +185,7 @@ int Delete(sqlite3_vfs* vfs, const char* name, int /*sync_dir*/) {
     return fault;
   }
   {
-    const std::lock_guard lock(parts->mutex);
+    const MutexLock lock(parts->mutex);
     parts->synced.erase(name);
   }
   return parts->real->xDelete(parts->real, name, 0);
@@ -212,7 +212,7 @@ FaultVfs::~FaultVfs() {
 }
 
 void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   parts_->countdown = nth;
   parts_->code = fault == Fault::kFull ? SQLITE_FULL : SQLITE_IOERR_WRITE;
   parts_->forever = forever;
@@ -222,22 +222,22 @@ void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
 }
 
 void FaultVfs::Heal() {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   parts_->countdown = -1;
   parts_->changes = 0;
 }
 
 bool FaultVfs::failed() const {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   return parts_->failed;
 }
 int FaultVfs::changes() const {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   return parts_->changes;
 }
 
 void FaultVfs::CutPower() {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   for (const auto& [path, bytes] : parts_->synced) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/db/database.h"
@@ -67,39 +67,39 @@ tl::unexpected<Error> Unknown(std::string_view id) {
 struct AccessKeys::Parts {
   Database& database;
   const SecretStore& secrets;
-  std::mutex mutex;
-  // Id -> when its use was last written; under mutex.
-  std::map<std::string, int64_t, std::less<>> noted;
+  Mutex mutex;
+  // Id -> when its use was last written.
+  std::map<std::string, int64_t, std::less<>> noted GUARDED_BY(mutex);
   // What Find has read and decrypted, so that a request does not read the store. Every revocation
   // empties it; `revocations` shows one that comes between reading and caching.
-  std::map<std::string, Key, std::less<>> opened;  // under mutex
-  uint64_t revocations = 0;                        // under mutex
+  std::map<std::string, Key, std::less<>> opened GUARDED_BY(mutex);
+  uint64_t revocations GUARDED_BY(mutex) = 0;
 
   struct Look {
     std::optional<Key> key;
     uint64_t revocations = 0;
   };
   Look Opened(std::string_view id) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     const auto at = opened.find(id);
     return {at == opened.end() ? std::nullopt : std::optional(at->second), revocations};
   }
 
   void Keep(const Key& key, uint64_t seen) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (seen != revocations) return;
     if (opened.size() >= kMostOpened) opened.clear();
     opened.insert_or_assign(key.info.id, key);
   }
 
   void Forget() {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     ++revocations;
     opened.clear();
   }
 
   bool ShouldNote(const TokenInfo& info, WallTime now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;
     if (std::abs(now.ms - last) < kMinuteMs) return false;
     last = now.ms;
@@ -233,7 +233,7 @@ Status AccessKeys::RevokeBound(std::string_view bound) {
     }
   }));
   parts_->Forget();
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   for (const auto& id : gone) parts_->noted.erase(id);
   return Ok();
 }

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/io/hash.h"
 #include "base/ids.h"
@@ -101,13 +101,13 @@ bool Covers(Scope held, Scope needed) {
 
 struct TokenStore::Parts {
   Database& database;
-  std::mutex mutex;
-  // Id -> when its use was last written; under mutex.
-  std::map<std::string, int64_t, std::less<>> noted;
+  Mutex mutex;
+  // Id -> when its use was last written.
+  std::map<std::string, int64_t, std::less<>> noted GUARDED_BY(mutex);
 
   // Whether this use should be written; also at most once per minute if writing fails.
   bool ShouldNote(const TokenInfo& info, WallTime now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;
     if (std::abs(now.ms - last) < kMinuteMs) return false;
     last = now.ms;
@@ -237,7 +237,7 @@ Status TokenStore::RevokeBound(std::string_view bound) {
       gone.emplace_back(statement->Text(0));
     }
   }));
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   for (const auto& id : gone) parts_->noted.erase(id);
   return Ok();
 }

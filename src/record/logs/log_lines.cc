@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/exec/mutex.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -144,7 +145,7 @@ struct LogLines::Index {
 
   JobId job;
   LogPart part;
-  std::mutex mutex;  // guards what follows
+  Mutex mutex;  // guards what follows
   LogCursor cursor;
   uint64_t ends = 0;         // line ends so far
   bool open = false;         // bytes after the last of them
@@ -198,7 +199,7 @@ LogLines::LogLines(const LogStore& logs, size_t kept) : logs_(logs), kept_(kept)
 LogLines::~LogLines() = default;
 
 std::shared_ptr<LogLines::Index> LogLines::IndexOf(JobId job, const LogPart& part) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto at = std::find_if(used_.begin(), used_.end(), [&](const auto& index) {
     return index->job == job && index->part == part;
   });
@@ -255,7 +256,7 @@ Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end,
 Result<LogLines::Page> LogLines::Read(JobId job, const LogPart& part, std::optional<uint64_t> from,
                                       size_t count) {
   const auto index = IndexOf(job, part);
-  const std::lock_guard lock(index->mutex);
+  const MutexLock lock(index->mutex);
   ATHANOR_CHECK_OK(Extend(*index));
   Page page;
   page.total = index->lines();

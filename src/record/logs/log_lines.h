@@ -10,12 +10,12 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/logs/log_store.h"
 
 namespace athanor {
@@ -66,8 +66,8 @@ class LogLines {
 
   const LogStore& logs_;
   const size_t kept_;
-  std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Index>> used_;  // newest first; shared with readers at work
+  Mutex mutex_;
+  std::list<std::shared_ptr<Index>> used_ GUARDED_BY(mutex_);  // newest first; shared with readers at work
 };
 
 // Whether a line shows an error: the head of a traceback, the last line of an exception, ERROR of a

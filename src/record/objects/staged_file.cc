@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "record/append_file.h"
 #include "record/objects/directory_object_store.h"
@@ -42,15 +42,15 @@ struct StagedFile::Hashing {
   std::atomic<uint64_t> written{0};
   std::atomic<uint64_t> seen{0};      // hashed so far
   std::atomic<bool> scheduled{false};
-  std::mutex mutex;
-  Digester digester;  // GUARDED_BY(mutex)
+  Mutex mutex;
+  Digester digester GUARDED_BY(mutex);
   std::atomic<uint64_t> flushed{0};  // on their way to the disk, so that the sync finds little
-  Status failed;      // GUARDED_BY(mutex)
+  Status failed GUARDED_BY(mutex);
 
   Hashing(UniqueFd file, const DigestPlan& plan) : fd(std::move(file)), digester(plan) {}
 
   void CatchUp() {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     thread_local std::string buffer(kHashPiece, '\0');
     while (failed.ok() && seen < written) {
       const size_t want = std::min<uint64_t>(buffer.size(), written - seen);
@@ -117,7 +117,7 @@ uint64_t StagedFile::size() const {
 Result<Digests> StagedFile::Finish() {
   hashing_->FlushAhead();
   hashing_->CatchUp();
-  std::lock_guard lock(hashing_->mutex);
+  MutexLock lock(hashing_->mutex);
   if (!hashing_->failed.ok()) return tl::unexpected(hashing_->failed.error());
   return hashing_->digester.Finish();
 }

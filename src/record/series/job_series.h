@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/series/series_file.h"
 #include "record/series/series_index.h"
 #include "record/series/series_merge.h"
@@ -35,7 +35,7 @@ struct Series {
 };
 
 struct JobSeries {
-  std::mutex mutex;  // guards everything below except `bytes`
+  Mutex mutex;  // guards everything below except `bytes`
   bool open = false;
   bool outlined = true;  // the pyramids are complete; otherwise they are empty
   uint64_t epoch = 0;    // how often it was dropped

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/exec/mutex.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -153,7 +154,10 @@ void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t
   state.index_bytes = bytes->size();
 }
 
-Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) const {
+// The caller's lock is let go of and taken again, which the analysis does not follow; here and in
+// KeepIndex.
+Status SeriesStore::Parts::Outline(JobId job, JobSeries& state,
+                                   Lock& lock) const UNCHECKED_LOCKS {
   while (!state.outlined) {
     JobSeries made;
     made.path = state.path;
@@ -185,7 +189,8 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) cons
   return Ok();
 }
 
-void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) const {
+void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state,
+                                   Lock& lock) const UNCHECKED_LOCKS {
   const bool thin = !state.outlined;
   if (!Outline(job, state, lock).ok() || !state.reported.empty() || state.length == 0) return;
   SeriesIndex index = state.Index(job);
@@ -234,7 +239,7 @@ void SeriesStore::Parts::KeepIndexAtEnd(JobId job, JobSeries& state) const {
 void SeriesStore::Parts::Trim() {
   jobs.Trim([this](JobId job, JobSeries& state) {
     {
-      const std::lock_guard lock(state.mutex);
+      const MutexLock lock(state.mutex);
       if (state.open && state.outlined && state.chunks > state.series.size()) {
         state.DropOutline();
         state.Weigh();

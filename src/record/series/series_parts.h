@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/open_jobs.h"
 #include "record/series/held_files.h"
 #include "record/series/job_series.h"
@@ -19,7 +19,7 @@ struct SeriesStore::Parts {
   using NewNames = std::map<std::string_view, uint32_t>;  // that a write defines, with their ids
   using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
   using SummaryByName = std::map<std::string, RunningSummary, std::less<>>;
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = MutexLock;
 
   Parts(std::string folder, OnDamage report, size_t held_bytes);
 
@@ -33,9 +33,9 @@ struct SeriesStore::Parts {
     std::string path;
     bool created = false;
   };
-  std::mutex dirty_mutex;  // of both below
-  std::map<JobId, Dirty> dirty;
-  std::vector<JobId> closed;
+  Mutex dirty_mutex;
+  std::map<JobId, Dirty> dirty GUARDED_BY(dirty_mutex);
+  std::vector<JobId> closed GUARDED_BY(dirty_mutex);
 
   // Knowledge about the file up to `length`: `lock` holds the state's mutex.
   Status Open(JobId job, JobSeries& state) const;

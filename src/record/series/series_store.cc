@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
@@ -123,7 +124,7 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
 }  // namespace
 
 void SeriesStore::Parts::MarkDirty(JobId job, const std::string& path, bool created) {
-  const std::lock_guard lock(dirty_mutex);
+  const MutexLock lock(dirty_mutex);
   Dirty& entry = dirty[job];
   entry.path = path;
   entry.created |= created;
@@ -197,7 +198,7 @@ template <class Work>  // Result<size_t>(JobSeries&)
 Result<size_t> SeriesStore::Parts::WithState(JobId job, Work work) {
   Result<size_t> done = [&]() -> Result<size_t> {
     const auto lease = jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
+    const MutexLock lock(lease->mutex);
     ATHANOR_CHECK_OK(Open(job, *lease));
     return work(*lease);
   }();
@@ -238,7 +239,7 @@ Status SeriesStore::Sync() {
   std::map<JobId, Parts::Dirty> dirty;
   std::vector<JobId> closed;
   {
-    const std::lock_guard lock(parts_->dirty_mutex);
+    const MutexLock lock(parts_->dirty_mutex);
     dirty.swap(parts_->dirty);
     closed.swap(parts_->closed);
   }
@@ -278,7 +279,7 @@ Status SeriesStore::Sync() {
 
 Status SeriesStore::Remove(JobId job) {
   const auto lease = parts_->jobs.Take(job);
-  const std::lock_guard lock(lease->mutex);
+  const MutexLock lock(lease->mutex);
   lease->Forget();
   (void)parts_->held.Take(job);
   for (const auto& path : {SeriesPath(parts_->dir, job), OldSeriesPath(parts_->dir, job)}) {
@@ -289,7 +290,7 @@ Status SeriesStore::Remove(JobId job) {
 }
 
 void SeriesStore::Close(JobId job) {
-  const std::lock_guard lock(parts_->dirty_mutex);
+  const MutexLock lock(parts_->dirty_mutex);
   parts_->closed.push_back(job);
 }
 

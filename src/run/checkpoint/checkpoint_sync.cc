@@ -14,8 +14,8 @@
 #include "base/text/text.h"
 #include "run/checkpoint/file_keeper.h"
 #include "run/checkpoint/folder_scan.h"
-#include "run/checkpoint/rest_watch.h"
-#include "run/checkpoint/saves.h"
+#include "run/checkpoint/complete_states.h"
+#include "run/checkpoint/save_signs.h"
 #include "run/checkpoint/yielder.h"
 
 namespace athanor {
@@ -68,7 +68,7 @@ class CheckpointSync::Work {
   void TellRestless();
   void Choose(How how, const FolderScan& scan);
   void SetPending(Snapshot files);
-  RestWatch::Writers Writers() const;
+  CompleteStates::Writers Writers() const;
   void ForgetGone(const FolderScan& scan);
   void DropLeftovers();
   Kept KeepPending();
@@ -88,7 +88,7 @@ class CheckpointSync::Work {
   const bool shared_;
 
   // Of the thread that scans: its own, or the owner's while there is none.
-  RestWatch watch_;
+  CompleteStates watch_;
   std::optional<Pending> pending_;
   Snapshot committed_;
   std::vector<CheckpointFile> committed_files_;
@@ -187,7 +187,7 @@ void CheckpointSync::Work::TellRestless() {
   options_.restless(names.begin()->first, lasted);
 }
 
-RestWatch::Writers CheckpointSync::Work::Writers() const {
+CompleteStates::Writers CheckpointSync::Work::Writers() const {
   return [this](std::vector<FileKey> files) {
     return options_.pids ? OpenForWriting(options_.pids(), std::move(files))
                          : std::vector<FileKey>();

@@ -11,7 +11,6 @@
 #include "base/text/text.h"
 #include "job/command.h"
 #include "link/job_dir.h"
-#include "run/contract/contract_request.h"
 #include "run/agent/param_reads.h"
 
 namespace athanor {
@@ -59,13 +58,13 @@ Sorted HyperParameters(const JobSpec& spec) {
 }
 
 // The platform's parameters that the toolkit itself does not use.
-Sorted FrameworkParams(const JobSpec& spec) {
+Sorted FrameworkParams(const AttemptPlan& plan) {
   static constexpr std::string_view kToolkits[] = {
       "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
       "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
   Sorted all = Sorted::object();
-  auto params = RequestPlatformParams(spec);
-  params.insert(params.end(), spec.params.begin(), spec.params.end());
+  auto params = plan.platform_params;
+  params.insert(params.end(), plan.spec.params.begin(), plan.spec.params.end());
   for (const auto& param : params) {
     if (StartsWith(param.name, "sagemaker_") &&
         std::find(std::begin(kToolkits), std::end(kToolkits), param.name) == std::end(kToolkits)) {
@@ -117,13 +116,13 @@ Sorted ResourceConfig(const AttemptPlan& plan) {
   return config;
 }
 
-Sorted InputDataConfig(const JobSpec& spec) {
+Sorted InputDataConfig(const AttemptPlan& plan) {
   Sorted config = Sorted::object();
-  const auto sent = RequestFiles(spec);
-  if (const auto file = sent.find("inputdataconfig.json"); file != sent.end()) {
+  if (const auto file = plan.config_files.find("inputdataconfig.json");
+      file != plan.config_files.end()) {
     return Sorted::parse(file->second);
   }
-  for (const auto& channel : spec.data) {
+  for (const auto& channel : plan.spec.data) {
     // A folder that is used in place is a file system to the script, which is mode File too.
     const char* mode = channel.mode == "fastfile" ? "FastFile"
                        : channel.mode == "pipe"   ? "Pipe"
@@ -154,7 +153,7 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   const auto host = HostName(plan);
   auto in = [&paths](const char* below) { return paths.inside + below; };
   Sorted all = Sorted::object();
-  all["additional_framework_parameters"] = FrameworkParams(spec);
+  all["additional_framework_parameters"] = FrameworkParams(plan);
   all["channel_input_dirs"] = Sorted::object();
   for (const auto& channel : spec.data) {
     all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
@@ -169,7 +168,7 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   all["hosts"] = {host};
   all["hyperparameters"] = HyperParameters(spec);
   all["input_config_dir"] = in("/input/config");
-  all["input_data_config"] = InputDataConfig(spec);
+  all["input_data_config"] = InputDataConfig(plan);
   all["input_dir"] = in("/input");
   all["instance_groups"] = {kGroup};
   all["instance_groups_dict"] = GroupsDict(plan, host);
@@ -233,7 +232,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
   env["SM_MODULE_NAME"] = ModuleName(spec);
   env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework is in between
-  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
+  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(plan).dump();
   env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
   env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = env["SM_MASTER_ADDR"] = host;
@@ -253,7 +252,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_IS_HETERO"] = "false";
   env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan, host).dump();
   env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
-  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
+  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(plan).dump();
   env["SM_TRAINING_ENV"] = TrainingEnv(plan, paths).dump();
   env["TRAINING_JOB_NAME"] = env["SAGEMAKER_JOB_NAME"] = spec.name;
   env["SAGEMAKER_REGION"] = region;
@@ -327,11 +326,11 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   };
   ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
   ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
-  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
+  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan)));
   ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
   ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
                          {{"LocalPath", paths.inside + "/output/tensorboard"}}));
-  for (const auto& [name, text] : RequestFiles(plan.spec)) {
+  for (const auto& [name, text] : plan.config_files) {
     ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
   }
   // The same with their types.

@@ -1,4 +1,4 @@
-// RestWatch decides, from scans of a checkpoint directory, which states of it were complete: every
+// CompleteStates decides, from scans of a checkpoint directory, which states of it were complete: every
 // file unchanged in two scans and not open for writing, all at one moment. A file that is replaced
 // all the time (written under another name, then renamed) is complete at any moment: after a while
 // it is accepted as it is. Scans and times come from the caller. Threads: one.
@@ -21,12 +21,12 @@ using Snapshot = std::map<std::string, ScannedFile>;
 // Whether two states differ only in journals.
 bool SameButJournals(const Snapshot& a, const Snapshot& b);
 
-class RestWatch {
+class CompleteStates {
  public:
   // Which of these files a process has open for writing.
   using Writers = std::function<std::vector<FileKey>(std::vector<FileKey>)>;
 
-  RestWatch(Millis settle, Millis patience) : settle_(settle), patience_(patience) {}
+  CompleteStates(Millis settle, Millis patience) : settle_(settle), patience_(patience) {}
 
   void Observe(const Snapshot& files, Millis now);
   // The state of the last Observe, if it is complete. Files that are not at rest are left out if
