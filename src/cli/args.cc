@@ -31,6 +31,7 @@ struct Values {
   LogOptions logs;
   ServeOptions serve;
   ReplayOptions replay;
+  ExecPlace exec;
   ExportOptions exported;
   ImportOptions imported;
   TuneOptions tune;
@@ -332,8 +333,12 @@ void AddActing(CLI::App& app, Values& v) {
   diff->add_option("jobs", v.jobs, "Two or more jobs")->type_name("JOB")->required()->expected(2, 16);
 
   auto* exec = Verb(app, v, "exec", "Run a command inside a running job",
-                    [&v] { return ExecVerb(v.common, v.job, v.run.command); });
+                    [&v] { return ExecVerb(v.common, v.job, v.exec, v.run.command); });
   AddJob(exec, v.job);
+  exec->add_option("--rank", v.exec.rank, "Next to this rank, of all hosts (the first)")
+      ->type_name("N")->check(CLI::NonNegativeNumber);
+  exec->add_option("--host", v.exec.host, "On this host, from 0 (the first)")
+      ->type_name("N")->check(CLI::NonNegativeNumber);
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 

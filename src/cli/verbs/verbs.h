@@ -175,7 +175,13 @@ int RmVerb(const Common& common, RemoveOptions options);
 int DuVerb(const Common& common, const DuOptions& options);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);
-int ExecVerb(const Common& common, const std::string& job, const std::vector<std::string>& command);
+// Next to which rank, over all hosts, or on which host.
+struct ExecPlace {
+  std::optional<uint32_t> host;
+  std::optional<uint32_t> rank;
+};
+int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
+             const std::vector<std::string>& command);
 int TypesVerb(const Common& common, const std::string& filter, bool all, bool spot);
 int SecretSetVerb(const Common& common, const std::string& name);
 int SecretListVerb(const Common& common);
