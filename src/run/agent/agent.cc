@@ -35,7 +35,9 @@
 #include "run/agent/ending.h"
 #include "run/supervisor/exit_record.h"
 #include "run/agent/folder_watch.h"
+#include "run/isolate/forwarder.h"
 #include "run/isolate/job_peers.h"
+#include "run/isolate/links.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
 #include "run/agent/outputs.h"
@@ -129,6 +131,8 @@ class Agent {
  private:
   std::string Path(const char* name) const { return JoinPath(dir_, name); }
 
+  void JoinNetwork();
+  void ForwardInto(int space_fd);
   void StartShipping();
   void StartTracking();
   void ListenForCommands();
@@ -162,6 +166,10 @@ class Agent {
   HeldClock held_;
   std::unique_ptr<Shipper> shipper_;
   std::unique_ptr<MlflowProxy> mlflow_;  // null: the script logs elsewhere
+  bool own_network_ = false;  // each host of the attempt has one
+  UniqueFd network_;          // the namespace, until the script is in it
+  std::string network_off_;   // why there is none, or what it lacks
+  std::unique_ptr<Forwarder> forwarder_;  // null: the script has this machine's loopback
   std::vector<SecretValue> secrets_;
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
@@ -187,6 +195,56 @@ class Agent {
   std::atomic<bool> leaving_{false};
 };
 
+// Several hosts of an attempt on this machine get a network of their own, where that is possible. A
+// single host always has this machine's.
+void Agent::JoinNetwork() {
+  const auto hosts = HostCount(plan_);
+  auto& peers = plan_.peers;
+  const bool elsewhere = std::any_of(peers.begin(), peers.end(),
+                                     [](const PeerHost& peer) { return !peer.address.empty(); });
+  if (hosts == 1 || elsewhere) return;
+  Result<std::vector<std::string>> addresses;
+  if (Exists(Path(attempt_dir::kSupervisorStatus))) {
+    addresses = AddressesOfHosts(plan_.attempt, hosts);  // as the script was told
+  } else if (auto joined = JoinHosts(plan_.attempt, plan_.host, hosts)) {
+    network_ = std::move(joined->space);
+    addresses = std::move(joined->addresses);
+    network_off_ = "way out of this machine: the hosts of this job have a network of their own, "
+                   "which leads to each other and to this machine only";
+  } else {
+    addresses = tl::unexpected(std::move(joined).error());
+    network_off_ = "network namespace: " + addresses.error().what +
+                   "; several hosts share this machine's network";
+  }
+  if (!addresses) {
+    log_.Log(LogLevel::kInfo, "network", {{"off", addresses.error().what}});
+    return;
+  }
+  own_network_ = true;
+  const auto names = HostNames(plan_);
+  peers.clear();
+  for (uint32_t i = 0; i < hosts; ++i) peers.push_back({names[i], (*addresses)[i]});
+}
+
+// The server and the MLflow proxy are at this machine's loopback, and the script looks for them at
+// its own.
+void Agent::ForwardInto(int space_fd) {
+  std::vector<uint16_t> ports;
+  for (const auto& url : {plan_.url, mlflow_ ? mlflow_->url() : std::string()}) {
+    const auto endpoint = Endpoint::Parse(url);
+    if (endpoint && endpoint->host == "127.0.0.1") ports.push_back(endpoint->port);
+  }
+  auto started = Forwarder::Start(space_fd, ports);
+  if (started) {
+    forwarder_ = std::move(*started);
+    return;
+  }
+  log_.Log(LogLevel::kError, "network", {{"why", started.error().what}});
+  shipper_->Send(NoteFrame{{"network",
+                            "the script cannot reach this server: " + started.error().what,
+                            started.error().hint, started.error().why}});
+}
+
 void Agent::StartShipping() {
   Shipper::Options options{plan_, clock_, log_, patterns_, [this] { return Usage(); },
                            [this](const ReplyFrame& frame) { OnCommand(frame); }};
@@ -194,7 +252,7 @@ void Agent::StartShipping() {
   shipper_ = std::make_unique<Shipper>(std::move(options));
   survival_.Use(*shipper_);
   StartTracking();
-  shipper_->Follow(0, LogStream::kSetup, JoinPath(dir_, "logs/setup"));
+  shipper_->Follow(FirstRank(plan_), LogStream::kSetup, JoinPath(dir_, "logs/setup"));
   shipper_->Start();
   commands_ = std::thread([this] { ListenForCommands(); });
 }
@@ -352,8 +410,14 @@ bool Agent::Adopt() {
   // never heard about it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
   FollowScript(*shipper_, dir_, ml_, plan_);
-  if (auto status = shipper_->FollowSpool(0, ml_ / kOwnFolder / SpoolName(0)); !status) {
-    log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+  for (uint32_t local = 0; local < RanksHere(plan_); ++local) {
+    const auto spool = ml_ / kOwnFolder / SpoolName(local);
+    if (auto status = shipper_->FollowSpool(FirstRank(plan_) + local, spool); !status) {
+      log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+    }
+  }
+  if (own_network_ && supervisor_pid_ != 0) {
+    if (const auto space = NetworkOf(supervisor_pid_)) ForwardInto(space->get());
   }
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
@@ -370,7 +434,8 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {}};
+  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {},
+                          own_network_};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -380,10 +445,12 @@ Status Agent::Launch() {
   mounts_ = prepared.isolation.mount;
   packages_ = prepared.packages;
   params_.Watch(plan_.spec, Path(attempt_dir::kMl));
+  if (network_) ForwardInto(network_.get());
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
   // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
-  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
+  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation,
+                                   network_.get());
   if (!launched) return Fail(launched.error());
   {
     const std::lock_guard lock(mutex_);
@@ -395,6 +462,7 @@ Status Agent::Launch() {
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
+  if (!network_off_.empty()) off.push_back(network_off_);
   FollowScript(*shipper_, dir_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
@@ -521,7 +589,9 @@ void Agent::Upload(UploadedFrame& uploaded) {
   };
   auto blobs = BlobStore::Open(plan_.blob_dir);
   if (!blobs) return failed(blobs.error());
-  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle, plan_.kept_files, {}};
+  // What earlier attempts left is the first host's.
+  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle,
+                        plan_.host == 0 ? plan_.kept_files : std::string(), {}};
   constexpr std::string_view kCode = "/opt/ml/code/";
   if (StartsWith(plan_.spec.checkpoint_dir, kCode)) {
     working.skip.push_back(plan_.spec.checkpoint_dir.substr(kCode.size()));
@@ -541,6 +611,8 @@ void Agent::Upload(UploadedFrame& uploaded) {
     uploaded.outputs = std::move(*outputs);
   }
   if (files && *files) uploaded.outputs.push_back(std::move(**files));
+  if (plan_.host == 0) return;
+  for (auto& output : uploaded.outputs) output.name = JoinPath(HostName(plan_), output.name);
 }
 
 int Agent::Finish() {
@@ -562,8 +634,9 @@ int Agent::Finish() {
   if (fenced_) return Leave({});
   // The raw streams may contain secrets; the scrubbed bytes are at the server now.
   (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
-  ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
-  ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
+  const uint32_t fallen = FirstRank(plan_) + FirstFallen(ending.record);
+  ending.stdout_tail = shipper_->Tail(fallen, LogStream::kStdout);
+  ending.stderr_tail = shipper_->Tail(fallen, LogStream::kStderr);
   ending.failure_text = FailureWords();
   if (!mounts_) ending.ml = Path(attempt_dir::kMl);
   ending.done_called = shipper_->done_called();
@@ -581,7 +654,8 @@ int Agent::Finish() {
   if (!unread.names.empty()) {
     shipper_->Send(NoteFrame{UnreadNote(plan_.spec, unread.names, unread.sure)});
   }
-  shipper_->Send(EndedFrame{exit, cause});
+  auto ends = ending.record ? EndsOf(*ending.record, FirstRank(plan_)) : std::vector<RankEnd>();
+  shipper_->Send(EndedFrame{exit, cause, std::move(ends)});
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   Upload(uploaded);
@@ -605,6 +679,13 @@ int Agent::Leave(const Cause& cause) {
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
   mlflow_.reset();  // it is not told about a fence any more
+  forwarder_.reset();
+  network_.reset();
+  if (own_network_) {
+    if (auto left = LeaveHosts(plan_.attempt, plan_.host); !left) {
+      log_.Log(LogLevel::kWarning, "network", {{"why", left.error().what}});
+    }
+  }
   return 0;
 }
 
@@ -620,6 +701,7 @@ std::optional<Cause> Agent::FailedBefore() const {
 
 int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
+  JoinNetwork();
   auto fetched = FetchSecrets(plan_);
   auto kept_out = OwnTokens(plan_);
   patterns_ = *SecretPatterns::Make(kept_out);
@@ -698,6 +780,10 @@ int EndAttempt(const std::string& attempt_dir) {
     ::pollfd over{found->pidfd.get(), POLLIN, 0};
     if (::poll(&over, 1, kEndWaitMs) <= 0) return 1;
   }
+  // What its agent would have removed, had it lived.
+  const auto text = ReadFile(JoinPath(attempt_dir, attempt_dir::kPlan));
+  const auto plan = text ? DecodePlan(*text) : Fail(text.error());
+  if (plan && HostCount(*plan) > 1) (void)LeaveHosts(plan->attempt, plan->host).ok();
   constexpr std::string_view kSaid = "ended\n";
   return ::write(STDOUT_FILENO, kSaid.data(), kSaid.size()) > 0 ? 0 : 1;
 }

@@ -49,7 +49,7 @@ constexpr NumberField<CgroupEnd> kCgroupNumbers[] = {
 constexpr NumberField<RankExit> kRankNumbers[] = {
     {"exit_code", &RankExit::exit_code},   {"signal", &RankExit::signal},
     {"wall_ms", &RankExit::wall_ms},       {"cpu_us", &RankExit::cpu_us},
-    {"max_rss_kb", &RankExit::max_rss_kb},
+    {"max_rss_kb", &RankExit::max_rss_kb}, {"ended", &RankExit::ended},
 };
 constexpr FlagField<RankExit> kRankFlags[] = {{"core", &RankExit::core}};
 constexpr NumberField<RankStart> kStartNumbers[] = {

@@ -34,6 +34,7 @@ struct RankExit {
   RankStart start;
   StreamEnd out;
   StreamEnd err;  // all zero when both streams go to one file
+  int64_t ended = 0;  // 1: the first of the ranks to end, 2: the second...; 0: not known
 
   bool operator==(const RankExit&) const = default;
 };
