@@ -107,6 +107,18 @@ constexpr Permission kPermissions[] = {
     {"agent.objects", Access::kAgent},
     {"agent.object", Access::kAgent},
     {"agent.put", Access::kAgent},
+    {"agent.files.has", Access::kAgent},
+    {"agent.files.blob", Access::kAgent},
+    {"agent.files.received", Access::kAgent},
+    {"agent.files.upload", Access::kAgent},
+    {"agent.files.list", Access::kAgent},
+    {"agent.files.read", Access::kAgent},
+    {"agent.files.replace", Access::kAgent},
+    {"agent.files.append", Access::kAgent},
+    {"agent.files.remove", Access::kAgent},
+    {"agent.files.steps", Access::kAgent},
+    {"agent.files.commit", Access::kAgent},
+    {"agent.files.care", Access::kAgent},
 };
 
 // All doors' rows, in one table.

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -36,6 +37,7 @@
 namespace athanor {
 
 class Hub;
+class JobFilesService;
 class Studies;
 
 struct ServerInfo {
@@ -81,6 +83,8 @@ struct DoorContext {
   ServerInfo info;
   std::function<void()> shut_down;
   Studies* studies = nullptr;  // tuning jobs; set as soon as they can be made
+  // Of agents; made with its routes. Shared: calls may still be answered while routes are removed.
+  std::shared_ptr<JobFilesService> job_files = nullptr;
 };
 
 // A job by any reference (id, prefix, name, @last): the live record, otherwise the stored one.

@@ -5,6 +5,7 @@
 #include "base/io/files.h"
 #include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "door/agents/file_routes.h"
 #include "door/native/disk_routes.h"
 #include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
@@ -67,7 +68,7 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
   for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
-                    RunRoutes, ImportRoutes, SweepRoutes, DiskRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
+                    RunRoutes, ImportRoutes, SweepRoutes, DiskRoutes, AdminRoutes, AgentRoutes, AgentFileRoutes, ObjectRoutes,
                     SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
                     QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
                     MlflowRoutes}) {
@@ -104,6 +105,7 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.refuse = Denied(caller.error());
     return policy;
   }
+  if (IsAgentFileRoute(match.route->name)) return AgentFilePolicy(context, match, head, *caller);
   if (match.route->name == "blobs.put" || match.route->name == "agent.put") {
     policy.max_bytes = kMostBlob;
     SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));

@@ -244,7 +244,8 @@ Status HttpClient::Impl::Secure(int cancel_fd) {
     return Ok();
   }
   if (!secure) {
-    ATHANOR_TRY(secure, MakeTlsClientTransports(endpoint.host));
+    ATHANOR_TRY(secure, options.pin.empty() ? MakeTlsClientTransports(endpoint.host)
+                                            : MakePinnedClientTransports(options.pin));
   }
   auto made = secure(fd.get());
   for (;;) {
@@ -261,10 +262,13 @@ Status HttpClient::Impl::Secure(int cancel_fd) {
       case Transport::Io::kEof:
       case Transport::Io::kError: {
         Error error;
-        error.code = ErrorCode::kUnavailable;
-        error.what = "cannot connect safely to " + endpoint.ToString();
+        error.code = made->is_stranger() ? ErrorCode::kDenied : ErrorCode::kUnavailable;
+        error.what = made->is_stranger() ? "another server answers at " + endpoint.ToString()
+                                         : "cannot connect safely to " + endpoint.ToString();
         error.why = made->why().empty() ? "it hung up: does it speak TLS?" : made->why();
-        error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
+        if (options.pin.empty()) {
+          error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
+        }
         return Fail(std::move(error));
       }
     }

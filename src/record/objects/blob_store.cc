@@ -238,6 +238,15 @@ Result<BlobStore::Writer> BlobStore::NewBlob() const {
       new Writer::State{*this, std::move(path), std::move(fd), Sha256()}));
 }
 
+Result<BlobStore::Writer> BlobStore::Continue(std::string path) const {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return FailErrno("open " + path, errno);
+  Writer writer(std::unique_ptr<Writer::State>(
+      new Writer::State{*this, std::move(path), std::move(fd), Sha256()}));
+  writer.state_->direct = true;
+  return writer;
+}
+
 Status BlobStore::Remove(std::string_view sha256) const {
   ATHANOR_CHECK_OK(CheckName(sha256));
   const std::string path = PathOf(sha256);
