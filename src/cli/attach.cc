@@ -239,6 +239,9 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   for (const auto& line : UnmatchedMetrics(record)) {
     std::fprintf(stderr, "  metric %s\n", line.c_str());
   }
+  for (const auto& unseen : record.value("rules_without_metric", Json::array())) {
+    std::fprintf(stderr, "  %s\n", unseen.get<std::string>().c_str());
+  }
   if (record.contains("unread")) {
     std::fprintf(stderr, "  %s; %s\n", Printable(Text(record["unread"], "text")).c_str(),
                  Printable(Text(record["unread"], "hint")).c_str());
