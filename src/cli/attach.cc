@@ -79,7 +79,7 @@ class Follower {
       if (!interrupt.Take()) {
         if (reply && options_.once) return std::optional<Json>();
         const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                        "the server keeps closing the connection", "", "", "", ""}
+                                        "the server keeps closing the connection"}
                                 : reply.error();
         footer_.Clear();
         const auto again = lost.Wait(why, interrupt.fd());

@@ -85,7 +85,7 @@ constexpr RuleRow kRules[] = {
 constexpr std::chrono::milliseconds kDefaultAfter = std::chrono::minutes(30);
 
 tl::unexpected<Error> Refuse(std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why)});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Why(std::move(why)));
 }
 
 std::string Shown(std::string_view text) {

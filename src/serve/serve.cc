@@ -429,7 +429,7 @@ class Server {
         continue;
       }
       const auto& attempt = record.attempts[event.attempt - 1];
-      const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
+      const bool lost = attempt.cause.Is(CauseKind::kPreempted) || attempt.cause.Is(CauseKind::kAgentLost);
       std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
       if (type.empty()) type = kOwnMachine;
       // A statistic: one more or less after a crash does not matter.

@@ -472,7 +472,7 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     auto reply = client->Do(std::move(call));
     if (reply && !follow) return 0;
     const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                    "the server keeps closing the connection", "", "", "", ""}
+                                    "the server keeps closing the connection"}
                             : reply.error();
     if (!follow) return Refuse(why, common.json);
     if (auto again = lost.Wait(why); !again) return Refuse(again.error(), common.json);

@@ -36,7 +36,7 @@ void SendFrames(const Responder& responder, const std::vector<ReplyFrame>& frame
 
 // 410 tells the agent that its attempt is over.
 void SendFenced(const Responder& responder) {
-  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
+  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
 }
 
 class ReportTaker {

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kMostText = 1000;
 
 Error Invalid(std::string what, std::string hint) {
-  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""};
+  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-R0014");
 }
 
 Result<std::string> TextIn(const Json& body, const char* key) {

@@ -634,7 +634,8 @@ int Agent::Run() {
   if (patterns) patterns_ = *patterns;
   if (!fetched || !patterns) {
     StartShipping();
-    return Leave(CauseOf("secret_missing", fetched ? patterns.error() : fetched.error()));
+    return Leave(CauseOf(std::string(NameOf(CauseKind::kSecretMissing)),
+                         fetched ? patterns.error() : fetched.error()));
   }
   secrets_ = std::move(*fetched);
   StartShipping();

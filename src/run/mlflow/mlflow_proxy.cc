@@ -131,7 +131,7 @@ struct MlflowProxy::Impl {
   void Remember(const Request& request, const Response& response);
   std::unique_ptr<HttpClient> TakeClient();
 
-  void Count(uint64_t& counter, const char* kind, const std::string& what, const std::string& hint);
+  void Count(uint64_t& counter, CauseKind kind, const std::string& what, const std::string& hint);
   void Stop();
 
   Options options;
@@ -283,7 +283,7 @@ void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder,
   if (kept) ShowPoints({*kept, request.method, request.target, request.body});
   responder.Send(Response::Json(200, std::move(answer)));
   if (!kept) {
-    Count(dropped, "mlflow_dropped", "could not be kept and are lost: " + kept.error().what,
+    Count(dropped, CauseKind::kMlflowDropped, "could not be kept and are lost: " + kept.error().what,
           "df -h " + ShellQuote(options.dir));
   }
 }
@@ -403,14 +403,14 @@ void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpRe
     waiter.responder.Send(std::move(response));
   }
   if (reply.ok() || !told.empty()) return;
-  Count(refused, "mlflow_refused",
+  Count(refused, CauseKind::kMlflowRefused,
         "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
             Printable(reply.body.substr(0, 300)),
         "see what the script logs with MLflow");
 }
 
 // The number is reported when it has doubled: a storm must not become a storm of notes.
-void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::string& what,
+void MlflowProxy::Impl::Count(uint64_t& counter, CauseKind kind, const std::string& what,
                               const std::string& hint) {
   uint64_t now = 0;
   {

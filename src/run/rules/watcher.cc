@@ -9,7 +9,7 @@
 namespace athanor {
 namespace {
 
-Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* kind) {
+Cause CauseOfFiring(const Firing& firing, const std::string& job, CauseKind kind) {
   std::string text = firing.rule + " fired on " + firing.metric;
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
@@ -123,9 +123,9 @@ std::optional<double> Watcher::ValueAt(int64_t step) const {
 // Acts at once, then reports.
 void Watcher::Act(const std::vector<Firing>& firings) {
   for (const auto& firing : firings) {
-    if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_stop"));
+    if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleStop));
     if (firing.action == "retry") {
-      actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_retry"));
+      actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleRetry));
     }
     actions_.fired(firing);
   }
