@@ -26,11 +26,20 @@ enum class ErrorCode {
 
 struct Error {
   ErrorCode code = ErrorCode::kBug;
-  std::string what;   // one line: what could not be done
-  std::string hint;   // one to three lines, each a command or an edit; may be empty below the door
-  std::string why;    // one line with the value seen; may be empty
-  std::string id;     // stable name such as "ATH-S0104", explained by `ath explain`; may be empty
-  std::string where;  // file:line:column, or the key in a document that was sent; may be empty
+  std::string what = {};   // one line: what could not be done
+  std::string hint = {};   // one to three lines, each a command or an edit; may be empty below the door
+  std::string why = {};    // one line with the value seen; may be empty
+  std::string id = {};     // stable name such as "ATH-S0104", explained by `ath explain`; may be empty
+  std::string where = {};  // file:line:column, or the key in a document that was sent; may be empty
+
+  // What is said beyond the hint is added by name:
+  //
+  //   return Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + name}
+  //                   .Why("it is Running")
+  //                   .Id("ATH-R0005"));
+  Error Why(std::string text) &&;
+  Error Id(std::string text) &&;
+  Error Where(std::string text) &&;
 
   bool operator==(const Error&) const = default;
 };

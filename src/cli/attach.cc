@@ -79,7 +79,7 @@ class Follower {
       if (!interrupt.Take()) {
         if (reply && options_.once) return std::optional<Json>();
         const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                        "the server keeps closing the connection", "", "", "", ""}
+                                        "the server keeps closing the connection"}
                                 : reply.error();
         footer_.Clear();
         const auto again = lost.Wait(why, interrupt.fd());
@@ -238,6 +238,9 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   }
   for (const auto& line : UnmatchedMetrics(record)) {
     std::fprintf(stderr, "  metric %s\n", line.c_str());
+  }
+  for (const auto& unseen : record.value("rules_without_metric", Json::array())) {
+    std::fprintf(stderr, "  %s\n", unseen.get<std::string>().c_str());
   }
   if (record.contains("unread")) {
     std::fprintf(stderr, "  %s; %s\n", Printable(Text(record["unread"], "text")).c_str(),

@@ -176,10 +176,10 @@ std::optional<Error> Client::FullDisk() const {
   return Error{ErrorCode::kTimeout,
                "the server's disk is full: this waits, and is done once there is room",
                "df -h " + ShellQuote(path) + "\ndu -xsh " + ShellQuote(path) +
-                   "/*    shows what is large\nath gc    removes what no job needs",
-               HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
-                   ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed",
-               "ATH-C0060", ""};
+                   "/*    shows what is large\nath gc    removes what no job needs"}
+             .Why(HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
+                   ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed")
+             .Id("ATH-C0060");
 }
 
 namespace {

@@ -22,8 +22,8 @@ Result<EventSource> EventSource::Open(std::string root) {
   struct stat info {};
   if (::stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     return Fail(Error{ErrorCode::kNotFound, "there is no folder " + Printable(root),
-                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
-                      "", "ATH-C0051", ""});
+                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir"}
+                    .Id("ATH-C0051"));
   }
   return EventSource(std::move(root));
 }

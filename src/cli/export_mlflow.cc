@@ -95,7 +95,8 @@ Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
   const std::string folder = experiment + "/" + Text(run, "run_id");
   if (OpenBeneath(root.get(), folder, O_RDONLY | O_DIRECTORY)) {
     return Fail(Error{ErrorCode::kConflict, "the run is already in " + Printable(dir),
-                      "rm -r " + ShellQuote(JoinPath(dir, folder)), "", "ATH-C0050", ""});
+                      "rm -r " + ShellQuote(JoinPath(dir, folder))}
+                    .Id("ATH-C0050"));
   }
   std::map<std::string, std::string> metrics;
   uint64_t points = 0;

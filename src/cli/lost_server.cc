@@ -77,8 +77,8 @@ Status LostServer::WaitForOne(int cancel_fd, Millis until) {
     if (now >= until) return Fail(ErrorCode::kTimeout, "no server answered in time");
     if (!client_.remote()) {
       if (!Exists(home)) {
-        return Fail(Error{ErrorCode::kUnavailable, home + " was removed, and its jobs with it", "",
-                          "", "ATH-C0004", ""});
+        return Fail(Error{ErrorCode::kUnavailable, home + " was removed, and its jobs with it"}
+                        .Id("ATH-C0004"));
       }
       const auto record = ReadServerRecord(home);
       const bool ours = record && record->by == StartedBy::kCommand;

@@ -67,8 +67,9 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
     for (auto [end, program] : {std::pair{".py", "python3"}, {".sh", "sh"}}) {
       if (!EndsWith(options.file, end)) continue;
       return Fail(Error{ErrorCode::kInvalid,
-                        Printable(options.file) + " is a script, not a job file", std::string("ath run -- ") + program + " " + ShellQuote(options.file),
-                        "a command goes after --", "ATH-S0100", ""});
+                        Printable(options.file) + " is a script, not a job file",
+                        std::string("ath run -- ") + program + " " + ShellQuote(options.file)}
+                      .Why("a command goes after --").Id("ATH-S0100"));
     }
     auto text = ReadFile(options.file, 16 << 20);
     if (!text) {

@@ -31,6 +31,7 @@
 #include "record/runs/run_writer.h"
 #include "record/series/series_store.h"
 #include "steer/engine.h"
+#include "steer/point_intake.h"
 #include "track/model_book.h"
 #include "track/run_book.h"
 
@@ -62,7 +63,8 @@ struct DoorContext {
   LossStore& losses;
   DocumentStore& documents;
   LogStore& logs;
-  SeriesStore& series;
+  SeriesStore& series;  // points enter it by `points` only
+  PointIntake& points;
   RunStore& run_store;
   RunBook& runs;
   RunWriter& run_writer;

@@ -19,9 +19,9 @@ Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* 
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number > INT64_MAX) {
     return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a number",
-                      "give a whole number, such as 10",
-                      "got '" + Printable(std::string_view(*text).substr(0, 80)) + "'", "ATH-R0014",
-                      ""});
+                      "give a whole number, such as 10"}
+                    .Why("got '" + Printable(std::string_view(*text).substr(0, 80)) + "'")
+                    .Id("ATH-R0014"));
   }
   return std::optional(number);
 }
@@ -43,12 +43,12 @@ std::optional<int64_t> BeganMs(const RunEntry& run) {
 
 void OnReader(DoorContext& context, const Call& call, std::function<void()> work) {
   if (context.readers.Submit(std::move(work))) return;
-  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void OnDisk(DoorContext& context, const Call& call, std::function<void()> work) {
   if (context.transfers.Submit(std::move(work))) return;
-  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 std::optional<std::pair<uint64_t, uint64_t>> ByteRange(std::string_view header, uint64_t size) {

@@ -50,7 +50,8 @@ struct SeenFile {
 
 tl::unexpected<Error> Gone() {
   return Fail(Error{ErrorCode::kNotFound, "the run's event files do not hold this any more",
-                    "reload the page", "", "ATH-R0042", ""});
+                    "reload the page"}
+                  .Id("ATH-R0042"));
 }
 
 // Every event file below `dir_fd`, as paths; links and abandoned files are skipped.

@@ -122,11 +122,25 @@ TEST(Cost, IsHeldSecondsOfAllAttemptsAtTheFrozenPrice) {
 
 TEST(Causes, KindsAndCodesAreUnique) {
   for (const auto& row : Causes()) {
-    EXPECT_EQ(FindCause(row.kind), &row) << row.kind;
+    EXPECT_EQ(FindCause(row.name()), &row) << row.name();
+    EXPECT_EQ(&RowOf(row.kind), &row) << row.name();
     EXPECT_EQ(FindCause(row.code), &row) << row.code;
-    EXPECT_FALSE(row.explain.empty()) << row.kind;
+    EXPECT_FALSE(row.explain.empty()) << row.name();
   }
   EXPECT_EQ(FindCause("no such"), nullptr);
+}
+
+TEST(Causes, OneOfAnotherVersionSurvivesARoundTrip) {
+  const Cause cause{std::string("of_a_newer_version"), "what", "next", "evidence"};
+  const auto read = CauseFromJson(ToJson(cause));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, cause);
+  for (const auto& row : Causes()) EXPECT_FALSE(read->Is(row.kind));
+}
+
+TEST(Errors, AreBuiltByName) {
+  const Error error = Error{ErrorCode::kConflict, "what", "hint"}.Why("why").Id("ATH-R0005").Where("a:1");
+  EXPECT_EQ(error, (Error{ErrorCode::kConflict, "what", "hint", "why", "ATH-R0005", "a:1"}));
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ std::vector<UnreadParam> ParamsNamed(const JobSpec& spec, const std::vector<std:
 Cause UnreadNote(const JobSpec& spec, const std::vector<std::string>& names, bool sure) {
   const auto params = ParamsNamed(spec, names, sure);
   // The detail is read again below: how sure it is, and a name on each line.
-  return {std::string(kUnreadKind), UnreadText(params), UnreadHint(params),
+  return {CauseKind::kParamsUnread, UnreadText(params), UnreadHint(params),
           UnreadMark(sure) + "\n" + Join(names, "\n")};
 }
 
@@ -33,7 +33,7 @@ std::vector<UnreadParam> UnreadParams(const JobRecord& record, const std::vector
     if (each.exit) attempt = each.number;
   }
   for (auto event = last.rbegin(); event != last.rend(); ++event) {
-    if (event->attempt != attempt || event->cause.kind != kUnreadKind) continue;
+    if (event->attempt != attempt || !event->cause.Is(CauseKind::kParamsUnread)) continue;
     auto lines = Split(event->cause.detail, '\n');
     const bool sure = lines.front() == UnreadMark(true);
     lines.erase(lines.begin());

@@ -12,8 +12,6 @@
 
 namespace athanor {
 
-inline constexpr std::string_view kUnreadKind = "params_unread";
-
 struct UnreadParam {
   std::string name;
   std::string value;

@@ -30,12 +30,9 @@ tl::unexpected<Error> TooLarge(std::string what, const Inventory& inventory, std
 Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                          const Inventory& inventory, bool simulate) {
   if (spec.cpu_millis != 0 || spec.memory_bytes != 0 || spec.gpus != 0) {
-    return Fail(Error{ErrorCode::kInvalid,
-                      "a job names an instance type or amounts, not both",
-                      "leave out cpus, memory and gpus, or leave out the type",
-                      fmt::format("got type {} and amounts", spec.type),
-                      "ATH-S0212",
-                      ""});
+    return Fail(Error{ErrorCode::kInvalid, "a job names an instance type or amounts, not both",
+                      "leave out cpus, memory and gpus, or leave out the type"}
+                    .Why(fmt::format("got type {} and amounts", spec.type)).Id("ATH-S0212"));
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
   if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false, false};

@@ -59,6 +59,7 @@
 #include "run/isolate/job_peers.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "run/isolate/start_lane.h"
+#include "steer/point_intake.h"
 #include "study/studies.h"
 
 namespace athanor {
@@ -333,9 +334,19 @@ class Server {
     if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
     info.rates = settings_.rates;
     info.notices = notices_;
+    points_ = std::make_unique<PointIntake>(PointIntake::Parts{
+        *series_,
+        [this](JobId run, const std::function<void()>& store) {
+          const RunBook::Storing storing(*runs_, run);
+          store();
+        },
+        [this](JobId run) {
+          hub_.Tell(run, News::kPoints);
+          studies_->PointsCame(run);
+        }});
     context_ = std::make_unique<DoorContext>(
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
-                    *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
+                    *points_, *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
                     *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
                     transfers_, home_.artifacts(), artifact_root_, ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
@@ -421,7 +432,7 @@ class Server {
         continue;
       }
       const auto& attempt = record.attempts[event.attempt - 1];
-      const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
+      const bool lost = attempt.cause.Is(CauseKind::kPreempted) || attempt.cause.Is(CauseKind::kAgentLost);
       std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
       if (type.empty()) type = kOwnMachine;
       // A statistic: one more or less after a crash does not matter.
@@ -648,6 +659,7 @@ class Server {
   std::string objects_notice_;  // of the thread that opens them, until it is done
   std::string artifact_root_ = std::string(kOwnArtifacts);
   Hub hub_;
+  std::unique_ptr<PointIntake> points_;
   std::unique_ptr<ProcessBackend> backend_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DoorContext> context_;

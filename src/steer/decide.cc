@@ -79,13 +79,13 @@ class Decider {
     const auto& retry = record().spec.retry;
     if (IsInfrastructure(cause)) {
       const bool wanted = retry.max > 0 || record().spec.resources.spot.use ||
-                          cause.kind == "preempted" || LastCheckpoint(record()) != nullptr;
+                          cause.Is(CauseKind::kPreempted) || LastCheckpoint(record()) != nullptr;
       return wanted && FruitlessLosses(record()) < kMostFruitless;
     }
-    if (cause.kind == "out_of_memory" && !NextType(record()).empty()) return true;
+    if (cause.Is(CauseKind::kOutOfMemory) && !NextType(record()).empty()) return true;
     // A cause that asks for another attempt itself gets one even without `retry`.
-    const bool asked = cause.kind == "rule_retry" ||
-                       (cause.kind == "hung" && record().spec.limits.hang_action == "retry");
+    const bool asked = cause.Is(CauseKind::kRuleRetry) ||
+                       (cause.Is(CauseKind::kHung) && record().spec.limits.hang_action == "retry");
     if (!asked && !RetryNames(retry, cause, attempt().exit.value_or(ExitInfo{}))) return false;
     if (record().retries >= std::max(retry.max, asked ? 1u : 0u)) return false;
     ++record().retries;
@@ -97,17 +97,17 @@ class Decider {
     const auto& attempt = *out_.record.current();
     const bool asked = attempt.interrupt.has_value() || out_.record.stop.has_value();
     const ExitInfo exit = attempt.exit.value_or(ExitInfo{});
-    if (cause.kind == "completed" && asked && exit.notice_ms >= 0 && !exit.done_called) {
+    if (cause.Is(CauseKind::kCompleted) && asked && exit.notice_ms >= 0 && !exit.done_called) {
       if (out_.record.stop) return out_.record.stop->cause;
       cause = attempt.interrupt->cause;
     }
-    if (attempt.interrupt && !out_.record.stop && cause.kind != "completed" &&
-        cause.kind != "out_of_memory" && cause.kind != "time_limit") {
+    if (attempt.interrupt && !out_.record.stop && !cause.Is(CauseKind::kCompleted) &&
+        !cause.Is(CauseKind::kOutOfMemory) && !cause.Is(CauseKind::kTimeLimit)) {
       std::string how = cause.text;
       cause = attempt.interrupt->cause;
       if (cause.detail.empty()) cause.detail = std::move(how);
     }
-    if (cause.kind == "preempted") cause.text += "; " + NoticeText(attempt);
+    if (cause.Is(CauseKind::kPreempted)) cause.text += "; " + NoticeText(attempt);
     return cause;
   }
 
@@ -116,12 +116,12 @@ class Decider {
   Status Finish(const Cause& reported, std::string_view name) {
     const Cause cause = CauseOfEnd(reported);
     EndAttempt(cause);
-    if (record().stop && cause.kind != "completed") {
+    if (record().stop && !cause.Is(CauseKind::kCompleted)) {
       Cause why = cause.kind == record().stop->cause.kind ? cause : record().stop->cause;
       if (why.detail.empty()) why.detail = cause.text;
       return Go(Step::kStop, name, why);
     }
-    if (cause.kind == "completed") return Go(Step::kComplete, name, cause);
+    if (cause.Is(CauseKind::kCompleted)) return Go(Step::kComplete, name, cause);
     if (TakeRetry(cause)) {
       attempt().lost_ms = LostMs(attempt());
       ATHANOR_CHECK_OK(Go(Step::kInterrupt, name, cause));
@@ -129,7 +129,7 @@ class Decider {
                 {"backoff", "attempt " + std::to_string(attempt().number) + " ended: " + cause.text,
                  "", ""});
     }
-    if (cause.kind == "time_limit" || cause.kind == "rule_stop") {
+    if (cause.Is(CauseKind::kTimeLimit) || cause.Is(CauseKind::kRuleStop)) {
       return Go(Step::kStop, name, cause);
     }
     return Go(Step::kFail, name, cause);
@@ -223,7 +223,7 @@ class Decider {
     record().packages = e.packages;
     Cause cause = attempt().cause;
     // A script that succeeded but whose outputs are lost did not succeed for its owner.
-    if (!e.failure.kind.empty() && cause.kind == "completed") cause = e.failure;
+    if (!e.failure.kind.empty() && cause.Is(CauseKind::kCompleted)) cause = e.failure;
     return Finish(cause, "ended");
   }
 
@@ -236,7 +236,8 @@ class Decider {
     if (IsTerminal(record().state)) {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is already " + std::string(NameOf(record().state)),
-                        "ath retry " + ShellQuote(record().spec.name), "", "ATH-R0006", ""});
+                        "ath retry " + ShellQuote(record().spec.name)}
+                      .Id("ATH-R0006"));
     }
     if (record().stop) {
       if (e.grace >= record().stop->grace) return Ok();  // asked twice, done once
@@ -262,7 +263,8 @@ class Decider {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is " + std::string(NameOf(record().state)) +
                             ": it holds no machine that could be taken away",
-                        "ath why " + ShellQuote(record().spec.name), "", "ATH-R0009", ""});
+                        "ath why " + ShellQuote(record().spec.name)}
+                      .Id("ATH-R0009"));
     }
     if (attempt().interrupt || record().stop) return Ok();  // it is going already
     attempt().interrupt = StopRequest{e.cause, e.who, now_, e.grace};
@@ -334,9 +336,9 @@ class Decider {
   Status On(const Noted& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     // While something holds a running script up, that is the job's reason.
-    if (e.cause.kind == "waiting_disk" || e.cause.kind == "disk_room") {
-      const bool begins = e.cause.kind == "waiting_disk";
-      const bool known = record().cause.kind == "waiting_disk";
+    if (e.cause.Is(CauseKind::kWaitingDisk) || e.cause.Is(CauseKind::kDiskRoom)) {
+      const bool begins = e.cause.Is(CauseKind::kWaitingDisk);
+      const bool known = record().cause.Is(CauseKind::kWaitingDisk);
       if (record().state != JobState::kRunning || begins == known) return Ok();
       record().cause = begins ? e.cause : Cause{};
     }

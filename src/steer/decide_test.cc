@@ -164,7 +164,7 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
         case 4: event = AgentUp{some()}; break;
         case 5: event = PrepareFailed{some(), {"install_failed", "", "", ""}}; break;
         case 6: event = ScriptStarted{some(), 0, {}}; break;
-        case 7: event = ScriptEnded{some(), {}, {random() % 2 ? "completed" : "nonzero_exit", "", "", ""}}; break;
+        case 7: event = ScriptEnded{some(), {}, {random() % 2 ? CauseKind::kCompleted : CauseKind::kNonzeroExit, "", "", ""}}; break;
         case 8: event = Uploaded{some(), {}, {}, {}}; break;
         case 9: event = HostLost{some(), {"agent_lost", "", "", ""}}; break;
         case 11: event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)}; break;

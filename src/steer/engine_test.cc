@@ -41,7 +41,7 @@ class EngineTest : public testing::Test {
           plan.job = record.id;
           plan.attempt = record.current()->id;
           plan.spec = record.spec;
-          return plan;
+          return LaunchPlan{{plan}};
         },
         [](const JobRecord&, const std::vector<StoredEvent>&) {},
         [](const Error& error) { ADD_FAILURE() << error.what; }});

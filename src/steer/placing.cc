@@ -121,7 +121,7 @@ void Engine::PlaceWaiting() {
     }
     if (decision.overtaken > 0) overtaken_[decision.job] = decision.overtaken;
     auto& record = *waiting[i];
-    if (decision.wait.kind == "backoff") {
+    if (decision.wait.Is(CauseKind::kBackoff)) {
       const Millis left = std::max(RestLeft(record), Millis(10));
       again = again.count() == 0 ? left : std::min(again, left);
     }
@@ -134,7 +134,7 @@ void Engine::PlaceWaiting() {
   // A new job would wait for the same thing as the last one of its kind.
   for (size_t i = decisions.size(); i-- > 0;) {
     const auto& wait = decisions[i].wait;
-    if (decisions[i].placement || wait.kind == "backoff" || wait.kind == "never_fits") continue;
+    if (decisions[i].placement || wait.Is(CauseKind::kBackoff) || wait.Is(CauseKind::kNeverFits)) continue;
     const auto& job = view.waiting[i];
     waits_.try_emplace({job.need.cpu_millis, job.need.memory_bytes, job.need.gpus, job.priority},
                        wait);

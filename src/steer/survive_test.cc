@@ -25,10 +25,10 @@ JobRecord Running(JobRecord record = {}) {
   return Apply(record, ScriptStarted{attempt, 100, {}});
 }
 
-JobRecord Ended(JobRecord record, ExitInfo exit, const char* kind, int64_t held_ms = 10'000) {
+JobRecord Ended(JobRecord record, ExitInfo exit, KnownCause kind, int64_t held_ms = 10'000) {
   auto attempt = record.current()->id;
   record.current()->held_ms = held_ms;
-  record = Apply(record, ScriptEnded{attempt, std::move(exit), {kind, kind, "", ""}});
+  record = Apply(record, ScriptEnded{attempt, std::move(exit), {kind, std::string(kind.name()), "", ""}});
   return Apply(record, Uploaded{attempt, {}, {}, {}}, 5'000);
 }
 

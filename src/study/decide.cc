@@ -185,7 +185,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.value.reset();
     return event;
   }
-  const bool pausing = trial->stopping && trial->cause.kind == kTrialPaused;
+  const bool pausing = trial->stopping && trial->cause.Is(CauseKind::kTrialPaused);
   if (pausing && end.state != JobState::kFailed && usable) {
     event.told = !trial->told;
     // It continued while it was being paused, until its end.
@@ -225,7 +225,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 }
 
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended) {
-  if (ended.kind != EventKind::kEnded || ended.cause.kind != "no_objective") return false;
+  if (ended.kind != EventKind::kEnded || !ended.cause.Is(CauseKind::kNoObjective)) return false;
   return std::none_of(record.trials.begin(), record.trials.end(),
                       [](const TrialRecord& trial) { return trial.value.has_value(); });
 }
@@ -285,7 +285,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
     if (verdict == tune::Verdict::kStop) {
       return cause(fmt::format("not among the best 1/{:g} {}", spec_.early.eta, whose));
     }
-    return Cause{kTrialPaused,
+    return Cause{CauseKind::kTrialPaused,
                  fmt::format("paused by the study at step {}: the best 1/{:g} {} go on", point.step,
                              spec_.early.eta, whose),
                  "ath tune show " + ShellQuote(spec_.name), ""};

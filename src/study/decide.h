@@ -15,7 +15,6 @@
 
 namespace athanor {
 
-inline constexpr char kTrialPaused[] = "trial_paused";  // a cause
 inline constexpr uint32_t kMostLosses = 10;  // of one trial, before the study gives up
 
 struct Plan {
@@ -60,7 +59,7 @@ class Referee {
   Referee& operator=(Referee&&) noexcept;
 
   bool looks() const { return spec_.early.rule != EarlyStopSpec::Rule::kNone; }
-  // The reason to stop the trial, or to pause it (kTrialPaused), if there is one.
+  // The reason to stop the trial, or to pause it (CauseKind::kTrialPaused), if there is one.
   std::optional<Cause> Report(int64_t trial, const tune::CurvePoint& point);
   // The paused trial that continues next; the event of its promotion must then be replayed.
   std::optional<int64_t> Promotable() const;

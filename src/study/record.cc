@@ -34,8 +34,9 @@ constexpr TrialState kTrialStates[] = {TrialState::kAsked, TrialState::kRunning,
                                        TrialState::kStopped};
 
 tl::unexpected<Error> Broken(std::string why) {
-  return Fail(Error{ErrorCode::kCorrupt, "the study's journal cannot be", "ath server restore BACKUP",
-                    std::move(why), "ATH-T0005", ""});
+  return Fail(Error{ErrorCode::kCorrupt, "the study's journal cannot be",
+                    "ath server restore BACKUP"}
+                  .Why(std::move(why)).Id("ATH-T0005"));
 }
 
 template <class Entry, size_t kSize, class Match>

@@ -247,7 +247,7 @@ TEST(Study, PromotesTheBestOfEachRungFromTheirCheckpointsThroughKills) {
         EXPECT_EQ(trial.promotions, 2u);
         EXPECT_DOUBLE_EQ(*trial.value, FakeTrials::Objective(trial.params));
       } else {
-        EXPECT_EQ(trial.cause.kind, kTrialPaused);
+        EXPECT_TRUE(trial.cause.Is(CauseKind::kTrialPaused));
       }
     }
     EXPECT_GE(promotions, 6u);

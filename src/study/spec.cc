@@ -19,8 +19,8 @@ constexpr EarlyStopSpec::Rule kRules[] = {
 
 // `key` is what the error is about, within the object that is read; empty: all of it.
 tl::unexpected<Error> Bad(std::string key, std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
-                    "ATH-T0011", std::move(key)});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(std::move(why)).Id("ATH-T0011").Where(std::move(key)));
 }
 
 std::string SeenText(const Json& value) {

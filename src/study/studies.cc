@@ -18,7 +18,7 @@ constexpr Millis kTick{1'000};
 constexpr Millis kRetry{2'000};
 
 tl::unexpected<Error> Conflict(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kConflict, std::move(what), std::move(hint), "", "ATH-T0012", ""});
+  return Fail(Error{ErrorCode::kConflict, std::move(what), std::move(hint)}.Id("ATH-T0012"));
 }
 
 StudyEvent EventOf(StudyEvent::Kind kind, WallTime now, int64_t trial = 0) {

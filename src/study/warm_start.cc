@@ -40,9 +40,11 @@ Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
   for (const auto& parent : parents) {
     if (spec.transfer) continue;
     if (parent.spec.metric != spec.metric || parent.spec.maximize != spec.maximize) {
-      return Fail(Error{ErrorCode::kInvalid, "the study " + parent.spec.name + " has another objective",
-                        "transfer: true    takes its best parameters instead of its values",
-                        parent.spec.metric + " there, " + spec.metric + " here", "ATH-T0013", ""});
+      return Fail(Error{ErrorCode::kInvalid,
+                        "the study " + parent.spec.name + " has another objective",
+                        "transfer: true    takes its best parameters instead of its values"}
+                      .Why(parent.spec.metric + " there, " + spec.metric + " here")
+                      .Id("ATH-T0013"));
     }
     for (const auto& trial : parent.trials) {
       const auto values = trial.state == TrialState::kDone && trial.value ? of(trial) : std::nullopt;

@@ -481,10 +481,11 @@ Status CheckRetry(const RetrySpec& retry) {
       continue;
     }
     const CauseRow* row = FindCause(cause);
-    if (row != nullptr && row->kind != "completed" && row->kind != "user_stop") continue;
+    if (row != nullptr && row->kind != CauseKind::kCompleted && row->kind != CauseKind::kUserStop) continue;
     std::vector<std::string> kinds;
     for (const auto& known : Causes()) {
-      if (known.kind != "completed" && known.kind != "user_stop") kinds.emplace_back(known.kind);
+      if (known.kind == CauseKind::kCompleted || known.kind == CauseKind::kUserStop) continue;
+      kinds.emplace_back(known.name());
     }
     const auto near = Nearest(cause, kinds);
     return Refuse("ATH-S0107", "retry.on names a cause that cannot be retried",

@@ -14,8 +14,8 @@ constexpr size_t kHead = 9;  // eight digits and a space
 
 tl::unexpected<Error> Corrupt(size_t line, std::string why) {
   return Fail(Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal is damaged", line),
-                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1),
-                    std::move(why), "ATH-T0005", ""});
+                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1)}
+                  .Why(std::move(why)).Id("ATH-T0005"));
 }
 
 }  // namespace

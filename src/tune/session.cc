@@ -18,8 +18,8 @@ Json Number(std::optional<double> value) {
 
 tl::unexpected<Error> Broken(size_t line, const std::string& why) {
   return Fail(Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal cannot be", line),
-                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1),
-                    why, "ATH-T0005", ""});
+                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1)}
+                  .Why(why).Id("ATH-T0005"));
 }
 
 Result<std::optional<double>> ValueIn(const Json& event) {

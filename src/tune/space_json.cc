@@ -18,8 +18,8 @@ constexpr const char* kShape =
     "{\"name\": \"lr\", \"type\": \"float\", \"scale\": \"log\", \"low\": 1e-5, \"high\": 1}";
 
 tl::unexpected<Error> Bad(std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
-                    "ATH-T0001", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(std::move(why)).Id("ATH-T0001"));
 }
 
 std::string Shown(const Json& value) {

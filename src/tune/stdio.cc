@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kLongest = 16 << 20;
 
 tl::unexpected<Error> BadRequest(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-T0006", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-T0006"));
 }
 
 Json ErrorAnswer(const Error& error) {
@@ -69,7 +69,8 @@ Result<Json> StdioProtocol::Handle(const Json& request) {
   const auto best = session_->Best();
   if (!best) {
     return Fail(Error{ErrorCode::kNotFound, "no trial is done yet",
-                      "tell one with a finite value first", "", "ATH-T0006", ""});
+                      "tell one with a finite value first"}
+                    .Id("ATH-T0006"));
   }
   return Json{{"id", best->id},
               {"params", session_->space().ToJson(best->values)},
@@ -98,8 +99,8 @@ Result<Json> StdioProtocol::Init(const Json& request) {
     if (session_->space_json() != DumpJson(space) || old.settings.seed != options.settings.seed ||
         old.settings.strategy != options.settings.strategy || old.maximize != options.maximize) {
       return Fail(Error{ErrorCode::kConflict, "the journal is of another search",
-                        "give the space, seed and settings it was made with, or another file",
-                        "space, seed, strategy or goal differ", "ATH-T0006", ""});
+                        "give the space, seed and settings it was made with, or another file"}
+                      .Why("space, seed, strategy or goal differ").Id("ATH-T0006"));
     }
     resumed_ = false;
     Json running = Json::array();
@@ -113,8 +114,8 @@ Result<Json> StdioProtocol::Init(const Json& request) {
   }
   if (session_ && sink_) {
     return Fail(Error{ErrorCode::kConflict, "one journal holds one search",
-                      "end this one with quit and start another with its own file", "",
-                      "ATH-T0006", ""});
+                      "end this one with quit and start another with its own file"}
+                    .Id("ATH-T0006"));
   }
   ATHANOR_TRY(session_, Session::Create(space, options, sink_));
   return Json{{"ok", true}};

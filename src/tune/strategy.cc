@@ -77,7 +77,8 @@ Result<Strategy> StrategyNamed(std::string_view name) {
     if (row.name == name) return row.strategy;
   }
   return Fail(Error{ErrorCode::kInvalid, "no such strategy: " + Printable(name),
-                    "strategies are auto, bayes, tpe, sobol, random, grid", "", "ATH-T0003", ""});
+                    "strategies are auto, bayes, tpe, sobol, random, grid"}
+                  .Id("ATH-T0003"));
 }
 
 Result<Suggestion> Ask(const Space& space, const Settings& settings, const History& history,
@@ -89,14 +90,14 @@ Result<Suggestion> Ask(const Space& space, const Settings& settings, const Histo
     case Strategy::kGrid: {
       if (!GridSize(space)) {
         return Fail(Error{ErrorCode::kInvalid, "the grid is too large",
-                          "fewer \"levels\", or another strategy", "more than 10^15 points",
-                          "ATH-T0003", ""});
+                          "fewer \"levels\", or another strategy"}
+                        .Why("more than 10^15 points").Id("ATH-T0003"));
       }
       auto values = GridValues(space, history);
       if (!values) {
         return Fail(Error{ErrorCode::kExhausted, "every point of the grid has been tried",
-                          "more \"levels\", or another strategy",
-                          fmt::format("{} points", *GridSize(space)), "ATH-T0004", ""});
+                          "more \"levels\", or another strategy"}
+                        .Why(fmt::format("{} points", *GridSize(space))).Id("ATH-T0004"));
       }
       return Suggestion{std::move(*values), false};
     }

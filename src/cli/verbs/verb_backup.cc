@@ -62,7 +62,8 @@ Result<Json> BackUp(const Home& home, const std::string& target) {
   // The holder of the lock answers, or will soon.
   if (!Exists(home.root)) {
     return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + home.root,
-                      "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});
+                      "is ATHANOR_HOME the right folder?"}
+                    .Id("ATH-V0021"));
   }
   auto lock = LockHome(home, "");
   if (!lock && lock.error().code == ErrorCode::kConflict) return BackupByServer(client, target);

@@ -97,7 +97,8 @@ int CompletionVerb(const Common& common, const std::string& shell) {
   const char* script = shell == "bash" ? kBash : shell == "zsh" ? kZsh : shell == "fish" ? kFish : nullptr;
   if (script == nullptr) {
     return Refuse(Error{ErrorCode::kInvalid, "no completion for " + Printable(shell),
-                        "ath completion bash", "bash, zsh and fish are supported", "ATH-C0032", ""},
+                        "ath completion bash"}
+                      .Why("bash, zsh and fish are supported").Id("ATH-C0032"),
                   common.json);
   }
   if (common.json) return PrintJson({{"shell", shell}, {"script", script}});

@@ -92,7 +92,8 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
-                      "ath exec works where the job runs", "", "ATH-R0004", ""});
+                      "ath exec works where the job runs"}
+                    .Id("ATH-R0004"));
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
@@ -142,9 +143,10 @@ int ExecVerb(const Common& common, const std::string& job,
   auto target = FindTarget(*client, job, place);
   if (!target) return Refuse(target.error(), common.json);
   if (common.json) {
-    return Refuse(Error{ErrorCode::kInvalid, "ath exec prints what the command prints and cannot print JSON",
-                        "ath exec " + ShellQuote(job) + " -- " + ShellQuote(command.front()), "",
-                        "ATH-C0010", ""},
+    return Refuse(Error{ErrorCode::kInvalid,
+                        "ath exec prints what the command prints and cannot print JSON",
+                        "ath exec " + ShellQuote(job) + " -- " + ShellQuote(command.front())}
+                      .Id("ATH-C0010"),
                   true);
   }
   if (!target->no_secrets.empty()) {

@@ -142,8 +142,8 @@ Status ImportAll(Client& client, const ImportOptions& options, RunSender& sender
   } while (interrupt && !interrupt->Within(bucket ? kListMillis : kLookMillis));
   if (source.files() == 0) {
     return Fail(Error{ErrorCode::kNotFound, "no event files below " + Printable(options.from),
-                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
-                      "their names contain \"tfevents\"", "ATH-C0051", ""});
+                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir"}
+                    .Why("their names contain \"tfevents\"").Id("ATH-C0051"));
   }
   return sender.Finish();
 }

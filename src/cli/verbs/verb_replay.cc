@@ -276,8 +276,8 @@ Result<std::string> OwnFolder(std::string asked) {
   ATHANOR_TRY(auto names, ListDir(asked));
   if (!names.empty()) {
     return Fail(Error{ErrorCode::kConflict, asked + " is not empty",
-                      "ath replay JOB --dir A-NEW-FOLDER", "it holds " + Printable(names.front()),
-                      "ATH-C0041", ""});
+                      "ath replay JOB --dir A-NEW-FOLDER"}
+                    .Why("it holds " + Printable(names.front())).Id("ATH-C0041"));
   }
   char* real = ::realpath(asked.c_str(), nullptr);
   if (real) asked = real;

@@ -124,7 +124,8 @@ int RemoveChosen(const Common& common, Client& client, const RemoveOptions& opti
   if (common.json) return 1;
   return Refuse(Error{ErrorCode::kConflict,
                       Counted(removed->refused.size(), "job") + " could not be deleted",
-                      "ath ps" + FlagsOf(options.pick), Text(first, "what"), "ATH-R0005", ""},
+                      "ath ps" + FlagsOf(options.pick)}
+                    .Why(Text(first, "what")).Id("ATH-R0005"),
                 false);
 }
 
@@ -137,8 +138,8 @@ int RmVerb(const Common& common, RemoveOptions options) {
                         options.pick.chooses() ? "give either jobs or options that select them, not both"
                                                : "no jobs given",
                         "ath rm JOB\nath rm 'lr-*'\nath rm --state failed\nath rm --older-than 30d\n"
-                        "ath rm --tag KEY=VALUE",
-                        "", "ATH-C0010", ""},
+                        "ath rm --tag KEY=VALUE"}
+                      .Id("ATH-C0010"),
                   common.json);
   }
   auto client = Client::Connect(common.home);

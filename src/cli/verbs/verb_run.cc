@@ -117,8 +117,10 @@ int RunVerb(const Common& common, const RunOptions& options) {
     return Refuse(error, common.json);
   }
   if (options.preflight && options.no_preflight) {
-    return Refuse(Error{ErrorCode::kInvalid, "--preflight and --no-preflight cannot be used together",
-                        "ath run --help", "", "ATH-C0010", ""},
+    return Refuse(Error{ErrorCode::kInvalid,
+                        "--preflight and --no-preflight cannot be used together",
+                        "ath run --help"}
+                      .Id("ATH-C0010"),
                   common.json);
   }
   auto prepared = PrepareJob(common.home, options);

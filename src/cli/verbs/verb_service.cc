@@ -91,9 +91,10 @@ Status MakeRoom(const Home& home) {
   const auto record = ReadServerRecord(home.root);
   if (HomeIsFree(home)) return Ok();
   if (record && record->by == StartedBy::kHand) {
-    return Fail(Error{ErrorCode::kConflict, "a server that was started by hand runs for " + home.root,
-                      "ath server stop", "`ath serve`, process " + std::to_string(record->pid),
-                      "ATH-V0042", ""});
+    return Fail(Error{ErrorCode::kConflict,
+                      "a server that was started by hand runs for " + home.root,
+                      "ath server stop"}
+                    .Why("`ath serve`, process " + std::to_string(record->pid)).Id("ATH-V0042"));
   }
   return StopServerHere(home, kServerStopLimit);
 }
@@ -103,8 +104,8 @@ Status Install(const Home& home, bool system) {
   if (system && ::geteuid() != 0) {
     return Fail(Error{ErrorCode::kDenied, "only root can install a service for the machine",
                       "ath service install            for your user alone\n"
-                      "sudo ath service install --system",
-                      "--system writes " + wanted.file, "ATH-V0043", ""});
+                      "sudo ath service install --system"}
+                    .Why("--system writes " + wanted.file).Id("ATH-V0043"));
   }
   if (!SystemdRuns(system)) return Fail(NoSystemd(home, system));
   ATHANOR_CHECK_OK(MakeDirs(home.root));
@@ -119,8 +120,10 @@ Status Install(const Home& home, bool system) {
   ATHANOR_TRY(const auto client, Client::ConnectHere(home, false));
   for (int waited = 0; waited < kStartWaitMs && !client.Reachable(); waited += 20) ::usleep(20'000);
   if (client.Reachable()) return Ok();
-  return Fail(Error{ErrorCode::kUnavailable, "the service was installed, but its server does not answer",
-                    SystemctlFor(MarkOf(system, wanted.name), "status"), "", "ATH-V0041", ""});
+  return Fail(Error{ErrorCode::kUnavailable,
+                    "the service was installed, but its server does not answer",
+                    SystemctlFor(MarkOf(system, wanted.name), "status")}
+                  .Id("ATH-V0041"));
 }
 
 // Without lingering, systemd ends a user's services when the user logs out.

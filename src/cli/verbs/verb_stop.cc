@@ -91,8 +91,8 @@ int StopVerb(const Common& common, StopOptions options) {
                         chosen ? "give either jobs or options that select them, not both"
                                : "no jobs given",
                         "ath stop JOB\nath stop 'lr-*'\nath stop --state queued\n"
-                        "ath stop --experiment NAME\nath stop --tag KEY=VALUE\nath stop --all",
-                        "", "ATH-C0010", ""},
+                        "ath stop --experiment NAME\nath stop --tag KEY=VALUE\nath stop --all"}
+                      .Id("ATH-C0010"),
                   common.json);
   }
   auto client = Client::Connect(common.home);

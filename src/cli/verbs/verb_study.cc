@@ -45,8 +45,10 @@ Result<Json> RangeIn(const std::string& text) {
   const auto equals = text.find('=');
   const auto dots = text.find("..", equals + 1);
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return Fail(Error{ErrorCode::kInvalid, "a range has the form name=low..high or name=choice,choice",
-                      "ath tune extend STUDY --range lr=1e-5..1e-2", "got " + Printable(text), "ATH-C0010", ""});
+    return Fail(Error{ErrorCode::kInvalid,
+                      "a range has the form name=low..high or name=choice,choice",
+                      "ath tune extend STUDY --range lr=1e-5..1e-2"}
+                    .Why("got " + Printable(text)).Id("ATH-C0010"));
   }
   const auto name = text.substr(0, equals);
   if (dots != std::string::npos) {
@@ -274,8 +276,9 @@ int TuneExtendVerb(const Common& common, const TuneOptions& options) {
   if (!options.time.empty()) changes["budget"]["time"] = options.time;
   if (!options.money.empty()) changes["budget"]["money"] = Plain(options.money);
   if (changes.empty()) {
-    return Refuse(Error{ErrorCode::kInvalid, "nothing to change", "ath tune extend STUDY --max-trials 100",
-                        "", "ATH-C0010", ""}, common.json);
+    return Refuse(Error{ErrorCode::kInvalid, "nothing to change",
+                        "ath tune extend STUDY --max-trials 100"}
+                      .Id("ATH-C0010"), common.json);
   }
   return WithStudy(common, "POST", Target(options, "/extend"), DumpJson(changes), ShowRow);
 }
@@ -286,7 +289,8 @@ int TuneAddVerb(const Common& common, const TuneOptions& options) {
     const auto equals = each.find('=');
     if (equals == std::string::npos || equals == 0) {
       return Refuse(Error{ErrorCode::kInvalid, "a parameter has the form name=value",
-                          "ath tune add STUDY lr=0.1 layers=2", "got " + Printable(each), "ATH-S0116", ""},
+                          "ath tune add STUDY lr=0.1 layers=2"}
+                        .Why("got " + Printable(each)).Id("ATH-S0116"),
                     common.json);
     }
     params[each.substr(0, equals)] = Plain(each.substr(equals + 1));

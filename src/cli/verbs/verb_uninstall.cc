@@ -152,8 +152,9 @@ Status EndJobs(const Home& home, bool with_grace) {
   const SystemClock clock;
   for (const auto until = clock.Monotonic() + kJobsEnd; ActiveJobs(client) > 0;) {
     if (clock.Monotonic() >= until) {
-      return Fail(Error{ErrorCode::kTimeout, "some jobs have not ended yet", "ath ps\nath stop --all --now",
-                        "", "ATH-V0051", ""});
+      return Fail(Error{ErrorCode::kTimeout, "some jobs have not ended yet",
+                        "ath ps\nath stop --all --now"}
+                      .Id("ATH-V0051"));
     }
     ::usleep(static_cast<useconds_t>(kPause / std::chrono::microseconds(1)));
   }
@@ -190,7 +191,8 @@ Status Remove(const Home& home, const Findings& found, bool keep_data) {
   for (const auto until = clock.Monotonic() + kProcessesEnd; AnyProcessOf(home);) {
     if (clock.Monotonic() >= until) {
       return Fail(Error{ErrorCode::kTimeout, "some processes of " + home.root + " have not ended",
-                        "pgrep -af " + ShellQuote(home.attempts()), "", "ATH-V0051", ""});
+                        "pgrep -af " + ShellQuote(home.attempts())}
+                      .Id("ATH-V0051"));
     }
     ::usleep(static_cast<useconds_t>(kPause / std::chrono::microseconds(1)));
   }
@@ -215,7 +217,8 @@ int UninstallVerb(const Common& common, const UninstallOptions& options) {
   if (common.json) {
     if (!options.dry_run && !options.yes) {
       return Refuse(Error{ErrorCode::kInvalid, "uninstall needs --yes or --dry-run with --json",
-                          "ath uninstall --dry-run --json", "", "ATH-V0050", ""}, true);
+                          "ath uninstall --dry-run --json"}
+                        .Id("ATH-V0050"), true);
     }
   } else {
     std::puts(options.dry_run ? "Would remove:" : "Removes:");
@@ -225,8 +228,8 @@ int UninstallVerb(const Common& common, const UninstallOptions& options) {
   if (!options.dry_run && !options.yes) {
     if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
       return Refuse(Error{ErrorCode::kInvalid, "nothing was removed: confirm it with --yes",
-                          "ath uninstall --yes\nath uninstall --keep-data --yes",
-                          "this is not a terminal, so there is nobody to ask", "ATH-V0050", ""},
+                          "ath uninstall --yes\nath uninstall --keep-data --yes"}
+                        .Why("this is not a terminal, so there is nobody to ask").Id("ATH-V0050"),
                     false);
     }
     if (!Confirmed()) {

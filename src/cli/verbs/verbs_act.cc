@@ -61,7 +61,7 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
       }
       // A restarting server is no reason to give up; a refusal is.
       const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                      "the server keeps closing the connection", "", "", "", ""}
+                                      "the server keeps closing the connection"}
                               : reply.error();
       const auto again = lost.Wait(why, -1, deadline);
       if (!again && again.error().code != ErrorCode::kTimeout) {

@@ -177,6 +177,9 @@ void ShowSurvival(const Json& job) {
     Field("rule", line + "  -> " + Text(firing, "action"));
     Field("  advice", Text(firing, "advice"));
   }
+  for (const auto& unseen : job.value("rules_without_metric", Json::array())) {
+    Field("note", unseen.get<std::string>());
+  }
 }
 
 }  // namespace
@@ -304,6 +307,9 @@ int WhyVerb(const Common& common, const std::string& job) {
   for (const auto& output : body->value("outputs", Json::array())) {
     const auto lines = LeftOutLines(output.value("left_out", Json::object()));
     if (!lines.empty()) print("note", "files were not kept:\n" + Join(lines, "\n"));
+  }
+  for (const auto& unseen : body->value("rules_without_metric", Json::array())) {
+    print("note", unseen.get<std::string>());
   }
   print("next", Text(cause, "hint"));
   if (!Text(cause, "code").empty()) {
@@ -466,7 +472,7 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     auto reply = client->Do(std::move(call));
     if (reply && !follow) return 0;
     const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                    "the server keeps closing the connection", "", "", "", ""}
+                                    "the server keeps closing the connection"}
                             : reply.error();
     if (!follow) return Refuse(why, common.json);
     if (auto again = lost.Wait(why); !again) return Refuse(again.error(), common.json);

@@ -8,7 +8,6 @@
 #include "base/text/json.h"
 #include "door/doors.h"
 #include "door/hub.h"
-#include "study/studies.h"
 
 namespace athanor {
 namespace {
@@ -37,7 +36,7 @@ void SendFrames(const Responder& responder, const std::vector<ReplyFrame>& frame
 
 // 410 tells the agent that its attempt is over.
 void SendFenced(const Responder& responder) {
-  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
+  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
 }
 
 class ReportTaker {
@@ -112,17 +111,13 @@ class ReportTaker {
   }
   Happened On(PointsFrame& f) {
     f.batch.attempt = number();
-    const RunBook::Storing storing(context_.runs, job_);
-    auto added = context_.series.Append(job_, f.batch);
+    auto added = context_.points.Take(job_, f.batch);
     if (!added && added.error().code == ErrorCode::kInvalid) {
       // Names no series may have: sent again they would be refused again, for ever.
       context_.log.Log(LogLevel::kWarning, "points dropped",
                        {{"job", job_.ToString()}, {"why", added.error().what}});
     } else if (!added) {
       error_ = added.error();
-    } else if (*added > 0) {
-      context_.hub.Tell(job_, News::kPoints);
-      context_.studies->PointsCame(job_);
     }
     return std::nullopt;
   }

@@ -173,7 +173,7 @@ void Put(Mlflow& mlflow, const Call& call, const ArtifactPlace& place) {
     if (auto kept = Keep(place, call.request); !kept) return refuse(kept.error());
     call.Json(200, "{}");
   });
-  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 // Clients ask for a folder also as ".", "a/" and "./a".
@@ -319,7 +319,7 @@ void ListLogged(const std::shared_ptr<Mlflow>& mlflow, const Call& call) {
         if (!answer) return refuse(answer.error());
         call.Json(200, std::move(answer->body));
       });
-  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 // Multipart transfers and signed URLs are for stores in a cloud. Clients that get this message send

@@ -4,18 +4,15 @@
 
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "door/hub.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/model_metrics.h"
-#include "door/mlflow/plain_batch.h"
 #include "door/mlflow/validate.h"
 #include "link/kept_call.h"
+#include "link/plain_batch.h"
 
 namespace athanor {
 namespace {
-
-// Points that came through this door; the ones of agents have the channels of their spools.
 
 // `at` is its place in a batch; none: the request itself is the metric. What a member is
 // called is worked out only for an error: there may be a thousand metrics.
@@ -81,14 +78,10 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
     batch.channel = place->channel;
     for (size_t i = 0; i < batch.items.size(); ++i) batch.items[i].seq = SeqOfPoint(*place, i);
   }
-  const RunBook::Storing storing(mlflow.context.runs, run);
-  auto added = place ? mlflow.context.series.Append(run, batch)
-                     : mlflow.context.series.Add(run, std::move(batch));
-  const bool too_many = !added && added.error().id == kTooManyNames;
-  if (!added && !too_many) return tl::unexpected(added.error());
-  // Of too many names, too, the points of those it knows are stored.
-  mlflow.context.hub.Tell(run, News::kPoints);
-  if (!too_many) return Ok();
+  auto& points_in = mlflow.context.points;
+  auto added = place ? points_in.Take(run, batch) : points_in.Add(run, std::move(batch));
+  if (added) return Ok();
+  if (added.error().id != kTooManyNames) return tl::unexpected(added.error());
   return InvalidParameter(fmt::format("Run {}: {}: {}. {}", run.value.ToHex(), added.error().what,
                                       added.error().why, added.error().hint));
 }

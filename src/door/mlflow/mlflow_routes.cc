@@ -69,7 +69,7 @@ void ServeOnReader(const std::shared_ptr<Mlflow>& mlflow, MlflowHandler handler,
   });
   if (!taken) {
     call.responder.Send(
-        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
+        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping"}));
   }
 }
 

@@ -130,7 +130,7 @@ void Backup(DoorContext& context, const Call& call) {
                                  {"linked", made->linked},
                                  {"secret_key", made->secret_key}}));
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void Types(DoorContext& context, const Call& call) {
@@ -220,7 +220,8 @@ void CreateToken(DoorContext& context, const Call& call) {
   auto scope = ScopeNamed(text("scope").empty() ? "submit" : text("scope"));
   if (!scope || *scope == Scope::kIngest) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no such scope: " + Printable(text("scope")),
-                             "read, submit or admin", "", "ATH-K0004", ""});
+                             "read, submit or admin"}
+                           .Id("ATH-K0004"));
   }
   WallTime now = context.clock.Wall();
   WallTime expires;

@@ -76,7 +76,8 @@ void RemoveMany(DoorContext& context, const Call& call) {
                     std::ranges::all_of((*body)["jobs"], [](const Json& job) { return job.is_string(); });
   if (!fits) {
     return call.Refuse(Error{ErrorCode::kInvalid, "the request must name 1 to 1,000 jobs",
-                             "{\"jobs\": [\"ID\", ...]}", "", "ATH-R0014", ""});
+                             "{\"jobs\": [\"ID\", ...]}"}
+                           .Id("ATH-R0014"));
   }
   std::vector<std::pair<std::string, JobId>> jobs;
   for (const auto& job : (*body)["jobs"]) {

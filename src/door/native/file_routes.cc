@@ -63,7 +63,7 @@ void Put(DoorContext& context, const Call& call) {
     if (!ref) return call.Refuse(ref.error());
     call.Json(201, "{\"stored\":true}");
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void SendBlob(const DoorContext& context, const Call& call, std::string_view sha) {
@@ -169,7 +169,8 @@ void SendLeftFile(DoorContext& context, const Call& call) {
     }
     call.Refuse(Error{ErrorCode::kNotFound,
                       record.spec.name + " kept no file \"" + Printable(path.substr(0, 200)) + "\"",
-                      "ath cp " + ShellQuote(record.spec.name + ":"), "", "ATH-R0008", ""});
+                      "ath cp " + ShellQuote(record.spec.name + ":")}
+                    .Id("ATH-R0008"));
   });
 }
 
@@ -179,8 +180,9 @@ void ExecInfo(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
-    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps",
-                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0004", ""});
+    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running",
+                             "ath ps"}
+                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall()))).Id("ATH-R0004"));
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();

@@ -6,7 +6,6 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/names.h"
 #include "door/queries.h"
 #include "record/runs/run_writer.h"
@@ -18,7 +17,7 @@ namespace {
 constexpr size_t kMostText = 1000;
 
 Error Invalid(std::string what, std::string hint) {
-  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""};
+  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-R0014");
 }
 
 Result<std::string> TextIn(const Json& body, const char* key) {
@@ -102,9 +101,7 @@ Result<JobId> OwnRun(DoorContext& context, const Call& call) {
 
 Status AddPoints(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const JobId id, OwnRun(context, call));
-  const RunBook::Storing storing(context.runs, id);
-  ATHANOR_TRY(const size_t stored, context.series.AppendFrames(id, call.request.body));
-  if (stored > 0) context.hub.Tell(id, News::kPoints);
+  ATHANOR_TRY(const size_t stored, context.points.TakeFrames(id, call.request.body));
   call.Json(200, DumpJson(Json{{"stored", stored}}));
   return Ok();
 }

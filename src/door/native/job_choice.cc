@@ -34,7 +34,8 @@ Status ChooseStates(std::string_view text, JobChoice& choice) {
       choice.views.push_back(*view);
     } else {
       return Fail(Error{ErrorCode::kInvalid, "no such state: " + Printable(Trim(part)),
-                        "use one or more of " + AllStates(), "", "ATH-R0011", ""});
+                        "use one or more of " + AllStates()}
+                      .Id("ATH-R0011"));
     }
   }
   return Ok();
@@ -46,7 +47,8 @@ Status ChooseTag(std::string_view text, JobChoice& choice) {
   if (equals != std::string_view::npos) tag.value = std::string(text.substr(equals + 1));
   if (tag.key.empty()) {
     return Fail(Error{ErrorCode::kInvalid, "invalid tag \"" + Printable(text) + "\"",
-                      "use KEY=VALUE, or KEY for any value", "", "ATH-R0014", ""});
+                      "use KEY=VALUE, or KEY for any value"}
+                    .Id("ATH-R0014"));
   }
   choice.tags.push_back(std::move(tag));
   return Ok();

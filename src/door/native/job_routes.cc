@@ -31,13 +31,17 @@ void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("spec")) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request",
+                             "see /api/v1/openapi.json"}
+                           .Id("ATH-R0014"));
   }
   std::string key = body->contains("key") && (*body)["key"].is_string()
                         ? (*body)["key"].get<std::string>()
                         : std::string();
   if (key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one", "", "ATH-R0014", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes",
+                             "give a shorter one"}
+                           .Id("ATH-R0014"));
   }
   auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
@@ -55,8 +59,10 @@ void SubmitText(DoorContext& context, const Call& call) {
   };
   const auto key = text("key");
   if (!body->is_object() || !body->contains("text") || key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"text\" in the request, or a key of more than 200 bytes",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid,
+                             "no \"text\" in the request, or a key of more than 200 bytes",
+                             "see /api/v1/openapi.json"}
+                           .Id("ATH-R0014"));
   }
   std::optional<JobRecord> like;
   if (const auto name = text("source_of"); !name.empty()) {
@@ -98,7 +104,8 @@ Result<Listing> ListingOf(const Request& request) {
   auto& states = listing.query.states;
   if (!listing.choice.views.empty() || !std::ranges::all_of(states, IsTerminal)) {
     return Fail(Error{ErrorCode::kInvalid, "a job in that state has not ended",
-                      "use one or more of Completed, Failed, Stopped", "", "ATH-R0011", ""});
+                      "use one or more of Completed, Failed, Stopped"}
+                    .Id("ATH-R0011"));
   }
   if (states.empty()) states = {JobState::kCompleted, JobState::kFailed, JobState::kStopped};
   return listing;
@@ -219,8 +226,8 @@ void Retry(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not over",
-                             "ath stop " + ShellQuote(record->spec.name),
-                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""});
+                             "ath stop " + ShellQuote(record->spec.name)}
+                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall()))).Id("ATH-R0005"));
   }
   auto spec = record->spec;
   std::string key;

@@ -26,8 +26,8 @@ Result<LogPart> PartOf(const Request& request) {
   part.setup = phase == "setup" || phase == "all";
   part.run = phase == "run" || phase == "all";
   if (!part.setup && !part.run) {
-    return Fail(Error{ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all",
-                      "got '" + Printable(phase.substr(0, 80)) + "'", "ATH-R0014", ""});
+    return Fail(Error{ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all"}
+                    .Why("got '" + Printable(phase.substr(0, 80)) + "'").Id("ATH-R0014"));
   }
   ATHANOR_TRY(const auto rank, WholeNumber(request, "rank"));
   if (rank) part.rank = static_cast<uint32_t>(std::min<uint64_t>(*rank, UINT32_MAX));
@@ -74,7 +74,8 @@ Result<std::shared_ptr<RE2>> PatternOf(const Request& request) {
   if (text.empty() || text.size() > kMostPattern) {
     return Fail(Error{ErrorCode::kInvalid,
                       text.empty() ? "nothing to search for" : "the text to search for is too long",
-                      "q=TEXT", "", "ATH-R0014", ""});
+                      "q=TEXT"}
+                    .Id("ATH-R0014"));
   }
   RE2::Options options;
   options.set_log_errors(false);
@@ -85,7 +86,8 @@ Result<std::shared_ptr<RE2>> PatternOf(const Request& request) {
   auto pattern = std::make_shared<RE2>(regex ? text : RE2::QuoteMeta(text), options);
   if (!pattern->ok()) {
     return Fail(Error{ErrorCode::kInvalid, "this is no regular expression",
-                      "search for the text itself: regex=0", pattern->error(), "ATH-R0014", ""});
+                      "search for the text itself: regex=0"}
+                    .Why(pattern->error()).Id("ATH-R0014"));
   }
   return pattern;
 }

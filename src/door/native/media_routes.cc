@@ -273,7 +273,8 @@ void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const C
     }
     if (index >= encoded.size()) {
       return call.Refuse(Error{ErrorCode::kNotFound, "this is no image and no sound",
-                               "reload the page", "", "ATH-R0042", ""});
+                               "reload the page"}
+                             .Id("ATH-R0042"));
     }
     Response response;
     const char* type = TypeOf(encoded[index]);

@@ -26,8 +26,8 @@ Result<NameQuery> NameQueryOf(const DoorContext& context, const Request& request
   } else if (kind == "tag") {
     query.of = KeyKind::kTag;
   } else if (kind != "metric") {
-    return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag",
-                      "got '" + Printable(kind.substr(0, 80)) + "'", "ATH-R0031", ""});
+    return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag"}
+                    .Why("got '" + Printable(kind.substr(0, 80)) + "'").Id("ATH-R0031"));
   }
   query.contains = request.Query("contains").value_or("");
   ATHANOR_TRY(const auto limit, WholeNumber(request, "limit"));
@@ -205,7 +205,8 @@ void Importance(DoorContext& context, const Call& call) {
   if (metric.empty() || (goal != "minimize" && goal != "maximize")) {
     return call.Refuse(Error{ErrorCode::kInvalid,
                              metric.empty() ? "of which metric?" : "no such goal",
-                             "metric=loss&goal=minimize", "", "ATH-R0031", ""});
+                             "metric=loss&goal=minimize"}
+                           .Id("ATH-R0031"));
   }
   OnReader(context, call, [&context, call, metric, maximize = goal == "maximize"] {
     const auto runs = RunsMeant(context, call.request);

@@ -50,12 +50,11 @@ std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
   const auto* live = job ? context.engine.Live(*job) : nullptr;
   if (!live) {
     call.responder.Send(
-        ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
+        ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
     return std::nullopt;
   }
   if (!may(live->spec, *uri)) {
-    call.Refuse(Error{ErrorCode::kDenied, "the job does not name " + Printable(uri->ToString()),
-                      "", "", "", ""});
+    call.Refuse(Error{ErrorCode::kDenied, "the job does not name " + Printable(uri->ToString())});
     return std::nullopt;
   }
   return *uri;
@@ -99,8 +98,7 @@ void Get(DoorContext& context, const Call& call) {
     const auto wanted = call.request.headers.Get("If-Match");
     if (!wanted.empty() && wanted != "\"" + info.etag + "\"") {
       return call.Refuse(Error{ErrorCode::kConflict, "object " + Printable(uri.ToString()) +
-                                                         " was changed meanwhile",
-                               "run it again", "", "", ""});
+                                                         " was changed meanwhile", "run it again"});
     }
     if (auto status = reader->Seek(0, info.size); !status) return call.Refuse(status.error());
     Response head;

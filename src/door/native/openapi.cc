@@ -154,7 +154,7 @@ constexpr Schema kSchemas[] = {
     {"UnreadParam", "name! value! mark!"},
     {"Unread", "text! hint! params:[UnreadParam]!"},
     {"JobList", "jobs:[JobRow]! next matched:integer"},
-    {"Job", "id! name! state! shown_state! user spec_hash spec:Spec! created! updated started ended last_seen event_seq:integer cause:Cause stop:Any attempts:[Attempt] outputs:[Output] price:Any simulated:boolean packages same_as parent resume_job resume_from retries:integer advice:Any firings:[Firing] spot_fell_back:boolean spot:Any command_line! unread:Unread cost_micros:integer! metrics:[Metric] usage:Any progress:Any log_bytes:integer"},
+    {"Job", "id! name! state! shown_state! user spec_hash spec:Spec! created! updated started ended last_seen event_seq:integer cause:Cause stop:Any attempts:[Attempt] outputs:[Output] price:Any simulated:boolean packages same_as parent resume_job resume_from retries:integer advice:Any firings:[Firing] spot_fell_back:boolean spot:Any command_line! unread:Unread rules_without_metric:[string] cost_micros:integer! metrics:[Metric] usage:Any progress:Any log_bytes:integer"},
     {"Attempt", "id! number:integer! placement:Any handle placed prepared started exited ended held_ms:integer setup_ms:integer exit:Exit cause:Cause off:[string] type micros_per_hour:integer spot:boolean interrupt:Any resumed_from resumed_step:integer saved:Checkpoint lost_ms:integer"},
     {"Exit", "code:integer! signal:integer! oom_killed:boolean disk_full:boolean done_called:boolean memory_peak:integer memory_limit:integer cpu_ms:integer first_rank:integer log_dropped:integer spawn_error notice_ms:integer saved_ms:integer matched:[string]"},
     {"Output", "name! blob! bytes:integer! files:integer largest left_out:LeftOut"},

@@ -155,7 +155,8 @@ void Queue(DoorContext& context, const Call& call) {
     after = LinePlace::Parse(*text);
     if (!after) {
       return call.Refuse(Error{ErrorCode::kInvalid, "after is not a place in the line",
-                               "give what `next` of the page before said", "", "ATH-R0014", ""});
+                               "give what `next` of the page before said"}
+                             .Id("ATH-R0014"));
     }
   }
   const size_t most = std::clamp<uint64_t>(limit->value_or(kUsualShown), 1, kMostShown);

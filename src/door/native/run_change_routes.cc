@@ -23,8 +23,8 @@ Error AsNative(Error error) {
 
 tl::unexpected<Error> Wrong(std::string what) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what),
-                    R"({"tags": {"key": "value"}, "name": "...", "note": "..."})", "", "ATH-R0031",
-                    ""});
+                    R"({"tags": {"key": "value"}, "name": "...", "note": "..."})"}
+                  .Id("ATH-R0031"));
 }
 
 struct Change {

@@ -18,8 +18,8 @@ namespace {
 
 tl::unexpected<Error> NoFile(std::string_view path) {
   return Fail(Error{ErrorCode::kNotFound,
-                    "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs", "",
-                    "ATH-R0041", ""});
+                    "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs"}
+                  .Id("ATH-R0041"));
 }
 
 // The run's place, and `path` within it.

@@ -22,9 +22,9 @@ Result<BundleManifest> ManifestOf(const DoorContext& context, const JobRecord& r
   auto fd = bundle.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, "")) : context.blobs.Read(bundle);
   if (!fd) {
     return Fail(Error{ErrorCode::kNotFound, record.spec.name + " has no source here",
-                      "ath show " + ShellQuote(record.spec.name),
-                      bundle.empty() ? "it was submitted without one" : "it was removed", "ATH-R0040",
-                      ""});
+                      "ath show " + ShellQuote(record.spec.name)}
+                    .Why(bundle.empty() ? "it was submitted without one" : "it was removed")
+                    .Id("ATH-R0040"));
   }
   ATHANOR_TRY(const auto text, ReadAll(fd->get(), kManifestTextLimit));
   return ReadManifest(text);
@@ -75,7 +75,8 @@ void File(DoorContext& context, const Call& call) {
       return call.Refuse(Error{ErrorCode::kNotFound,
                                "the source of " + record.spec.name + " has no file \"" +
                                    Printable(path.substr(0, 200)) + "\"",
-                               "ath show " + ShellQuote(record.spec.name), "", "ATH-R0040", ""});
+                               "ath show " + ShellQuote(record.spec.name)}
+                             .Id("ATH-R0040"));
     }
     SendUserBytes(call, "text/plain; charset=utf-8", true, context.blobs.Read(entry->sha256));
   });

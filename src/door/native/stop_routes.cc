@@ -33,7 +33,7 @@ struct Wanted {
 };
 
 tl::unexpected<Error> NotUnderstood(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-R0014"));
 }
 
 Status ChooseLiveStates(const std::string& text, JobChoice& choice) {
@@ -41,9 +41,10 @@ Status ChooseLiveStates(const std::string& text, JobChoice& choice) {
       std::ranges::none_of(choice.states, IsTerminal)) {
     return Ok();
   }
-  return Fail(Error{ErrorCode::kInvalid, "no state of a job that could be stopped: " + Printable(text),
-                    "Queued, Placing, Preparing, Running, Uploading, Interrupted", "", "ATH-R0011",
-                    ""});
+  return Fail(Error{ErrorCode::kInvalid,
+                    "no state of a job that could be stopped: " + Printable(text),
+                    "Queued, Placing, Preparing, Running, Uploading, Interrupted"}
+                  .Id("ATH-R0011"));
 }
 
 Status ChooseTags(const Json& tags, JobChoice& choice) {

@@ -67,13 +67,15 @@ void Create(DoorContext& context, const Call& call) {
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("spec")) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+                             "see /api/v1/openapi.json"}
+                           .Id("ATH-R0014"));
   }
   const auto key_at = body->find("key");
   const auto key = key_at != body->end() && key_at->is_string() ? key_at->get<std::string>() : "";
   if (key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one",
-                             "", "ATH-R0014", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes",
+                             "give a shorter one"}
+                           .Id("ATH-R0014"));
   }
   auto spec = StudySpecFromJson((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
@@ -120,7 +122,8 @@ void Add(DoorContext& context, const Call& call) {
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("params")) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no \"params\" in the request",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+                             "see /api/v1/openapi.json"}
+                           .Id("ATH-R0014"));
   }
   context.studies->Add(call.captures["study"], (*body)["params"], Answer(context, call, false));
 }

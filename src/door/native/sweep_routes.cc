@@ -90,7 +90,7 @@ void Gc(DoorContext& context, const Call& call) {
 void Storage(const DoorContext& context, StorageBook& book, const Call& call) {
   book.Ask([call, home = context.info.home](const StorageUse* use) {
     if (use == nullptr) {
-      return call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+      return call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
     }
     Json parts = Json::array();
     for (const auto& part : use->parts) {

@@ -16,7 +16,8 @@ constexpr std::string_view kHead = "athanor page 1";
 
 tl::unexpected<Error> Broken(const char* why) {
   return Fail(Error{ErrorCode::kCorrupt, "the page in this program is damaged",
-                    "tools/build_web, then build again", why, "", ""});
+                    "tools/build_web, then build again"}
+                  .Why(why));
 }
 
 std::string_view TakeLine(std::string_view& text) {

@@ -82,8 +82,9 @@ void Index(const Call& call) {
 void File(const Call& call) {
   const std::string path = "ui/" + call.captures["path"];
   if (const auto* file = PagePack::Embedded().Find(path)) return SendFile(call, path, *file);
-  call.Refuse(Error{ErrorCode::kNotFound, "the page has no file " + Printable(path.substr(0, 200)),
-                    "reload the page", "", "ATH-A0009", ""});
+  call.Refuse(Error{ErrorCode::kNotFound,
+                    "the page has no file " + Printable(path.substr(0, 200)), "reload the page"}
+                  .Id("ATH-A0009"));
 }
 
 // The id of the token that the caller showed, or whose session he has; he was verified before.
@@ -102,8 +103,8 @@ std::string TokenOf(const DoorContext& context, const Call& call) {
 
 void MakeLink(const DoorContext& context, PageLinks& links, const Call& call) {
   if (!call.caller.scope) {
-    return call.Refuse(Error{ErrorCode::kDenied, "nobody to make a link for", "ath ui", "",
-                             "ATH-A0002", ""});
+    return call.Refuse(Error{ErrorCode::kDenied, "nobody to make a link for", "ath ui"}
+                           .Id("ATH-A0002"));
   }
   const WallTime now = context.clock.Wall();
   const auto key = links.Make({call.caller.user, *call.caller.scope, TokenOf(context, call)}, now);
@@ -128,8 +129,8 @@ void SignIn(const DoorContext& context, PageLinks& links, const Call& call) {
   const auto user = links.Use(call.captures["key"], context.clock.Wall());
   if (!user) {
     return call.Refuse(Error{ErrorCode::kDenied, "this link was used already, or is too old",
-                             "ath ui --link", "a link is good once, for two minutes", "ATH-A0008",
-                             ""});
+                             "ath ui --link"}
+                           .Why("a link is good once, for two minutes").Id("ATH-A0008"));
   }
   Response response;
   response.status = 303;

@@ -83,8 +83,8 @@ Result<FsckReport> Checker::Run() {
 Result<FsckReport> Fsck(const StoreLayout& layout, const FsckOptions& options) {
   if (!Exists(layout.database())) {
     return Fail(Error{ErrorCode::kNotFound, "there is no store in " + layout.root,
-                      "is ATHANOR_HOME the right folder? `ath serve` makes a new one there", "",
-                      "ATH-V0021", ""});
+                      "is ATHANOR_HOME the right folder? `ath serve` makes a new one there"}
+                    .Id("ATH-V0021"));
   }
   return Checker(layout, options).Run();
 }

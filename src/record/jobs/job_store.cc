@@ -463,7 +463,7 @@ Result<JobRecord> JobStore::Find(JobId id) const {
     return Ok();
   }));
   if (!found) {
-    return Fail(Error{ErrorCode::kNotFound, "no job " + text, "ath ps -a", "", "ATH-R0001", ""});
+    return Fail(Error{ErrorCode::kNotFound, "no job " + text, "ath ps -a"}.Id("ATH-R0001"));
   }
   return ParseRecord(text, json);
 }

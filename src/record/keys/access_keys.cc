@@ -59,7 +59,8 @@ Result<TokenInfo> InfoIn(const Statement& row) {
 tl::unexpected<Error> Unknown(std::string_view id) {
   return Fail(Error{ErrorCode::kNotFound,
                     fmt::format("no access key '{}'", Printable(id.substr(0, 80))),
-                    "ath token ls", "", "ATH-K0005", ""});
+                    "ath token ls"}
+                  .Id("ATH-K0005"));
 }
 
 }  // namespace
@@ -115,12 +116,13 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
                                            WallTime expires, std::string bound) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the key is too long or not plain text",
-                      fmt::format("give at most {} bytes of printable text", kLongestNote), "",
-                      "ATH-K0006", ""});
+                      fmt::format("give at most {} bytes of printable text", kLongestNote)}
+                    .Id("ATH-K0006"));
   }
   if (expires.ms != 0 && expires <= now) {
     return Fail(Error{ErrorCode::kInvalid, "the key would have expired already",
-                      "give a time in the future", "", "ATH-K0006", ""});
+                      "give a time in the future"}
+                    .Id("ATH-K0006"));
   }
   Key key;
   ATHANOR_TRY(key.secret, RandomText(kSecretLetters, kSecretSize));

@@ -122,12 +122,13 @@ Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, W
                                                 WallTime expires, std::string bound) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the token is too long or not plain text",
-                      fmt::format("give at most {} bytes of printable text", kLongestNote), "",
-                      "ATH-K0006", ""});
+                      fmt::format("give at most {} bytes of printable text", kLongestNote)}
+                    .Id("ATH-K0006"));
   }
   if (expires.ms != 0 && expires <= now) {
     return Fail(Error{ErrorCode::kInvalid, "the token would have expired already",
-                      "give a time in the future", "", "ATH-K0006", ""});
+                      "give a time in the future"}
+                    .Id("ATH-K0006"));
   }
   NewToken made;
   made.info = TokenInfo{RandomHex(kIdBytes),
@@ -218,8 +219,8 @@ Status TokenStore::Revoke(std::string_view id) {
     ATHANOR_TRY(const bool row, statement->Step());
     if (row) return Ok();
     return Fail(Error{ErrorCode::kNotFound,
-                      fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls", "",
-                      "ATH-K0005", ""});
+                      fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls"}
+                    .Id("ATH-K0005"));
   });
 }
 

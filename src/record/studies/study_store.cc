@@ -138,7 +138,8 @@ Result<StudyRow> StudyStore::Resolve(std::string_view reference) const {
       if (!EndsWith(row.id.ToString(), lower)) continue;
       if (only) {
         return Fail(Error{ErrorCode::kConflict, "several studies end in " + Printable(reference),
-                          "give more digits: ath tune ls", "", "ATH-T0010", ""});
+                          "give more digits: ath tune ls"}
+                        .Id("ATH-T0010"));
       }
       only = &row;
     }
@@ -146,8 +147,8 @@ Result<StudyRow> StudyStore::Resolve(std::string_view reference) const {
   }
   const auto near = Nearest(reference, names);
   return Fail(Error{ErrorCode::kNotFound, "there is no study " + Printable(reference),
-                    near ? "did you mean " + *near + "?\nath tune ls" : "ath tune ls", "",
-                    "ATH-T0010", ""});
+                    near ? "did you mean " + *near + "?\nath tune ls" : "ath tune ls"}
+                  .Id("ATH-T0010"));
 }
 
 Result<std::vector<std::string>> StudyStore::Lines(StudyId id) const {

@@ -39,8 +39,8 @@ class Marks {
     const auto manifest = ReadManifest(text);
     if (!manifest) {
       return Fail(Error{ErrorCode::kCorrupt, "the listing of " + what +
-                        " cannot be read, so nothing was removed", "ath server stop\nath fsck",
-                        manifest.error().what, "ATH-V0030", ""});
+                        " cannot be read, so nothing was removed", "ath server stop\nath fsck"}
+                      .Why(manifest.error().what).Id("ATH-V0030"));
     }
     for (const auto& entry : manifest->entries) {
       if (entry.kind == BundleEntry::Kind::kFile) names_.insert(entry.sha256);

@@ -224,6 +224,12 @@ void Agent::StartTracking() {
                                  shipper_->Send(NoteFrame{std::move(cause)});
                                }, ExitGate(patterns_)};
   options.page = plan_.url;
+  options.run = plan_.job;
+  options.on_points = [this](PointBatch batch) {
+    batch.host = plan_.host;
+    batch.rank = FirstRank(plan_);
+    survival_.OnPoints(batch);
+  };
   auto started = MlflowProxy::Start(std::move(options));
   if (!started) {
     // The script still reaches the server, as long as it is there.
@@ -676,7 +682,8 @@ int Agent::Run() {
   if (patterns) patterns_ = *patterns;
   if (!fetched || !patterns) {
     StartShipping();
-    return Leave(CauseOf("secret_missing", fetched ? patterns.error() : fetched.error()));
+    return Leave(CauseOf(std::string(NameOf(CauseKind::kSecretMissing)),
+                         fetched ? patterns.error() : fetched.error()));
   }
   secrets_ = std::move(*fetched);
   StartShipping();

@@ -130,7 +130,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
     exit.notice_ms = ending.record->stop_to_end_ms;
     exit.saved_ms = ending.saved_ms;
     // After our signal, status 0 is a clean exit, not the end of the work.
-    if (cause.kind == "completed" && !exit.done_called) cause = stop->cause;
+    if (cause.Is(CauseKind::kCompleted) && !exit.done_called) cause = stop->cause;
   }
   exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);
   return {std::move(exit), cause};

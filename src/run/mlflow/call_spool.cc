@@ -198,6 +198,23 @@ std::optional<KeptCall> CallSpool::Next() {
   return ReadAt(files_.front(), behind_, &behind_);
 }
 
+void CallSpool::Show(uint64_t most_bytes,
+                     const std::function<void(const KeptCall&)>& show) const {
+  const std::lock_guard lock(mutex_);
+  size_t from = files_.size();
+  for (uint64_t sum = 0; from > 0 && sum <= most_bytes; --from) {
+    sum += files_[from - 1].size - files_[from - 1].read;
+  }
+  for (size_t i = from; i < files_.size(); ++i) {
+    uint64_t next = 0;
+    for (uint64_t at = files_[i].read; at < files_[i].size; at = next) {
+      const auto call = ReadAt(files_[i], at, &next);
+      if (!call) break;
+      if (call->seq > done_) show(*call);
+    }
+  }
+}
+
 void CallSpool::Done(uint64_t seq) {
   const std::lock_guard lock(mutex_);
   behind_ = UINT64_MAX;

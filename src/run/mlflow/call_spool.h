@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +47,9 @@ class CallSpool {
   // The one after the last one that First or Next returned; none if there is none, or not in the
   // same file. Not after Done.
   std::optional<KeptCall> Next();
+  // Shows what waits, oldest first; of more than `most_bytes` of it, only the newest files. It takes
+  // nothing. Before any of it is taken.
+  void Show(uint64_t most_bytes, const std::function<void(const KeptCall&)>& show) const;
   // `seq` and all before it are delivered, or given up.
   void Done(uint64_t seq);
   void Sync();

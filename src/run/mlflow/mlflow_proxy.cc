@@ -23,6 +23,7 @@
 #include "net/aws/sigv4.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/call_spool.h"
+#include "run/mlflow/logged_points.h"
 #include "run/mlflow/metric_join.h"
 
 namespace athanor {
@@ -37,6 +38,7 @@ constexpr uint64_t kMostInMemory = 1 << 20;   // of a file's body
 constexpr size_t kMostOld = 64;               // answers that are remembered
 constexpr size_t kMostOldBytes = 256 << 10;   // of one
 constexpr int kMostTries = 5;                 // of a call at which the server fails
+constexpr uint64_t kMostShownAgain = 32 << 20;  // bytes of calls
 constexpr Millis kPortTick{500};
 constexpr char kNoRoom[] = "TEMPORARILY_UNAVAILABLE";
 constexpr const char* kSent[] = {"Content-Type", "Range", "If-Range", "If-None-Match",
@@ -110,6 +112,7 @@ struct MlflowProxy::Impl {
   Status ScrubFile(Request& request) const;
   Response ToPage() const;
   void Keep(const Request& request, const Responder& responder, bool tell);
+  void ShowPoints(const KeptCall& call) const;
   void Expire(uint64_t seq);
   void AnswerWaiters();  // with the mutex held
   std::vector<Waiter> TakeWaiters(uint64_t last);  // with the mutex held
@@ -128,7 +131,7 @@ struct MlflowProxy::Impl {
   void Remember(const Request& request, const Response& response);
   std::unique_ptr<HttpClient> TakeClient();
 
-  void Count(uint64_t& counter, const char* kind, const std::string& what, const std::string& hint);
+  void Count(uint64_t& counter, CauseKind kind, const std::string& what, const std::string& hint);
   void Stop();
 
   Options options;
@@ -256,6 +259,12 @@ Response MlflowProxy::Impl::ToPage() const {
   return response;
 }
 
+void MlflowProxy::Impl::ShowPoints(const KeptCall& call) const {
+  if (!options.on_points) return;
+  const auto points = LoggedPoints(call, spool->channel(), options.run);
+  if (!points.items.empty()) options.on_points(points);
+}
+
 void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder, bool tell) {
   std::string answer = AnswerForKept(request.raw_path, request.body);
   // With the lock, so that no answer can come before its waiter.
@@ -266,13 +275,15 @@ void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder,
     wake.notify_all();
     lock.unlock();
     loop.After(options.tell_patience, [this, seq = *kept] { Expire(seq); });
-    return;
+    return ShowPoints({*kept, request.method, request.target, request.body});
   }
   wake.notify_all();
   lock.unlock();
+  // Before the answer: when the script goes on, rules have seen what it logged.
+  if (kept) ShowPoints({*kept, request.method, request.target, request.body});
   responder.Send(Response::Json(200, std::move(answer)));
   if (!kept) {
-    Count(dropped, "mlflow_dropped", "could not be kept and are lost: " + kept.error().what,
+    Count(dropped, CauseKind::kMlflowDropped, "could not be kept and are lost: " + kept.error().what,
           "df -h " + ShellQuote(options.dir));
   }
 }
@@ -392,14 +403,14 @@ void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpRe
     waiter.responder.Send(std::move(response));
   }
   if (reply.ok() || !told.empty()) return;
-  Count(refused, "mlflow_refused",
+  Count(refused, CauseKind::kMlflowRefused,
         "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
             Printable(reply.body.substr(0, 300)),
         "see what the script logs with MLflow");
 }
 
 // The number is reported when it has doubled: a storm must not become a storm of notes.
-void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::string& what,
+void MlflowProxy::Impl::Count(uint64_t& counter, CauseKind kind, const std::string& what,
                               const std::string& hint) {
   uint64_t now = 0;
   {
@@ -537,6 +548,7 @@ Result<std::unique_ptr<MlflowProxy>> MlflowProxy::Start(Options options) {
   limits.all_bytes = options.most_kept;
   ATHANOR_TRY(auto spool, CallSpool::Open(options.dir, limits));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(endpoint), std::move(spool));
+  impl->spool->Show(kMostShownAgain, [&](const KeptCall& call) { impl->ShowPoints(call); });
   ATHANOR_CHECK_OK(impl->Listen());
   Impl* raw = impl.get();
   impl->loop_thread = std::thread([raw] { raw->loop.Run(); });

@@ -2,6 +2,10 @@
 // gets points and samples as they arrive, and answers with actions. It starts no process and sends
 // nothing.
 //
+// Scripts often log one value in several ways: with athanor.log, with MLflow, to an event file, and
+// by printing it. Of each name, only the best of these sources counts, so that no rule sees a point
+// twice.
+//
 // Threads: every call is safe from any thread; callbacks come on the caller's, without a lock
 // held.
 #pragma once
@@ -11,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/exec/clock.h"
@@ -41,6 +46,7 @@ class Watcher {
   std::optional<double> ValueAt(int64_t step) const;
 
  private:
+  void See(const PointBatch& batch, const Point& point, std::vector<Firing>& firings);
   void Act(const std::vector<Firing>& firings);
   Millis Watched() const { return clock_.Monotonic() - held_up_; }  // with the mutex held
 
@@ -56,6 +62,11 @@ class Watcher {
   uint64_t points_ = 0;           // GUARDED_BY(mutex_)
   std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
   std::map<int64_t, double> values_;  // GUARDED_BY(mutex_): of keep.metric by step
+  struct Name {
+    int source = 0;      // the best that logged it; a lower one is better
+    bool began = false;  // MLflow logged it at step 0
+  };
+  std::map<std::string, Name, std::less<>> names_;  // GUARDED_BY(mutex_)
 };
 
 }  // namespace athanor

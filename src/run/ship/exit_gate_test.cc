@@ -109,7 +109,7 @@ TEST(ExitGate, EveryTextOfAReportIsClean) {
   points.batch.items.push_back({2, {"loss", 1, 2, 0.5}});
   points.batch.items.push_back({3, {told, 2, 2, 0.5}});
   frames.emplace_back(points);
-  const Cause cause{"kind", told, told, told};
+  const Cause cause{std::string("kind"), told, told, told};
   frames.emplace_back(NoteFrame{cause});
   frames.emplace_back(PrepareFailedFrame{cause});
   EndedFrame ended;

@@ -564,15 +564,16 @@ void Shipper::Parts::LookAheadIn(Stream& stream) {
     }
     stream.ahead->Feed(Rank{stream.rank}, source, bytes, found);
     if (!options.on_points) return;
-    PointBatch batch;
-    batch.rank = stream.rank;
     for (auto& point : found) {
       if (IsIdle(point)) continue;
-      batch.items.push_back({point.seq,
-                             {std::move(point.name), point.step,
-                              options.clock.Wall().ms * 1'000'000, point.value}});
+      PointBatch seen;
+      seen.rank = stream.rank;
+      seen.channel = (point.guessed ? kGuessChannel : kRegexChannel) | point.stream;
+      seen.items.push_back({point.seq,
+                            {std::move(point.name), point.step,
+                             options.clock.Wall().ms * 1'000'000, point.value}});
+      options.on_points(seen);
     }
-    if (!batch.items.empty()) options.on_points(batch);
   });
 }
 
@@ -632,6 +633,7 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
     if (options.on_points && !shown) {
       PointBatch seen;
       seen.rank = point.rank.value;
+      seen.channel = channel;
       seen.items.push_back(points.back().batch.items.back());
       options.on_points(seen);
     }

@@ -181,7 +181,7 @@ void Cluster::ScriptEnds(HostAttempt& a, const Cause& cause, int code) {
   a.script = HostAttempt::Script::kOver;
   ++a.script_life;
   a.exit.code = code;
-  a.exit.oom_killed = cause.kind == "out_of_memory";
+  a.exit.oom_killed = cause.Is(CauseKind::kOutOfMemory);
   if (a.notice) {
     a.exit.notice_ms = (world_.now() - *a.notice).count();
     a.exit.saved_ms = a.saved_ms;

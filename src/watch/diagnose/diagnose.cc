@@ -255,7 +255,7 @@ constexpr std::string_view kCurrent =
 
 Cause WindowsLines(const std::string& file) {
   Cause cause;
-  cause.kind = "missing_file";
+  cause.kind = NameOf(CauseKind::kMissingFile);
   cause.text = fmt::format("{} has Windows line ends (CRLF), which the system takes for part of the "
                            "names in it",
                            file.empty() ? "the script" : Short(file, 120));
@@ -278,7 +278,7 @@ Cause NotStarted(const EndEvidence& evidence) {
     cause.text = fmt::format("{} could not be started: its first line ends with a Windows line end (CRLF)",
                              Short(program, 120));
   } else if (error.find("No such file") != std::string::npos) {
-    cause.kind = "missing_file";
+    cause.kind = NameOf(CauseKind::kMissingFile);
     if (!shebang.empty()) {
       cause.text = fmt::format("{} could not be started: its first line asks for {}, which is not there",
                                Short(program, 120), Short(shebang, 120));
@@ -288,17 +288,17 @@ Cause NotStarted(const EndEvidence& evidence) {
       cause.hint = fmt::format("command -v {}   # is it installed, and spelled so?\nath show {{job}}", quoted);
     }
   } else if (error.find("Permission denied") != std::string::npos) {
-    cause.kind = "permission_denied";
+    cause.kind = NameOf(CauseKind::kPermissionDenied);
     cause.hint = fmt::format("chmod +x {}   # in the source folder\n{}", quoted, kCurrent);
   } else if (error.find("Exec format error") != std::string::npos) {
-    cause.kind = "wrong_build";
+    cause.kind = NameOf(CauseKind::kWrongBuild);
     cause.text += mine && shebang.empty()
                       ? "; it has no first line such as #!/bin/sh, and is no program of this machine"
                       : "; it is no program of this machine";
     cause.hint = fmt::format("head -1 {}   # a script needs a first line such as #!/bin/sh\n{}", quoted,
                              kCurrent);
   } else {
-    cause.kind = "launch_failed";
+    cause.kind = NameOf(CauseKind::kLaunchFailed);
     cause.hint = fmt::format("ls -l {}\nath retry {{job}}", quoted);
   }
   cause.detail = Short(error);
@@ -308,17 +308,17 @@ Cause NotStarted(const EndEvidence& evidence) {
 Cause Stopped(const EndEvidence& evidence) {
   const StopRequest& stop = *evidence.stop;
   Cause cause = stop.cause;
-  if (cause.kind.empty()) cause.kind = "user_stop";
+  if (cause.kind.empty()) cause.kind = NameOf(CauseKind::kUserStop);
   std::string text = cause.text;
   std::string hint = cause.hint;
-  if (cause.kind == "time_limit") {
+  if (cause.Is(CauseKind::kTimeLimit)) {
     const auto limit = evidence.limits.max_runtime;
     if (text.empty()) text = fmt::format("ran longer than its limit of {}", HumanDuration(limit));
     const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(limit).count();
     if (hint.empty()) {
       hint = fmt::format("ath retry {{job}} --max-runtime {}m", std::max<int64_t>(minutes, 1) * 2);
     }
-  } else if (cause.kind == "hung") {
+  } else if (cause.Is(CauseKind::kHung)) {
     if (text.empty()) text = "made no progress: no output, no metric and no CPU time";
     if (hint.empty()) hint = "ath logs {job} --tail 50\nath retry {job} --debug";
   } else {
@@ -372,7 +372,7 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
       cause.hint += "\nath retry {job} --debug";
       break;
     case SIGILL:
-      cause.kind = "wrong_build";
+      cause.kind = NameOf(CauseKind::kWrongBuild);
       cause.text += ": a package was built for another kind of CPU";
       cause.hint += "\ninstall a version that was built for this machine";
       break;
@@ -390,7 +390,7 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
       cause.text += ": the limit of CPU time (ulimit -t) was reached";
       break;
     case SIGXFSZ:
-      cause.kind = "system_limit";
+      cause.kind = NameOf(CauseKind::kSystemLimit);
       cause.text += ": a file grew beyond the limit (ulimit -f)";
       break;
     case SIGPIPE:
@@ -610,7 +610,7 @@ Cause CompletedWithoutAChild(const EndEvidence& evidence) {
   const auto& exit = *evidence.exit;
   const std::string who = exit.oom_child == "unknown" ? "" : " (" + Short(exit.oom_child, 80) + ")";
   Cause cause = OutOfMemory(evidence, "");
-  cause.kind = "completed";
+  cause.kind = NameOf(CauseKind::kCompleted);
   cause.text = "a child process was killed for memory" + who + "; the script ended with 0 anyway";
   cause.hint = "check that the results are complete\n" + cause.hint;
   return cause;
@@ -626,7 +626,7 @@ Cause WithFailureFile(Cause cause, const std::string& failure) {
   if (lines.empty()) return cause;
   const bool telling =
       !EndsWith(lines[0], ":") && lines[0].find("Traceback (most") == std::string::npos;
-  if (telling && (cause.kind == "python_exception" || cause.kind == "nonzero_exit")) {
+  if (telling && (cause.Is(CauseKind::kPythonException) || cause.Is(CauseKind::kNonzeroExit))) {
     cause.text = lines[0];
   }
   if (cause.detail.empty()) cause.detail = Join(lines, "\n").substr(0, 4'096);
@@ -664,7 +664,7 @@ Cause CauseOfEnd(const EndEvidence& evidence) {
 
 Cause Diagnose(const EndEvidence& evidence) {
   Cause cause = CauseOfEnd(evidence);
-  if (evidence.captured && cause.kind != "completed") cause.hint += "\n" + std::string(kReplay);
+  if (evidence.captured && !cause.Is(CauseKind::kCompleted)) cause.hint += "\n" + std::string(kReplay);
   return cause;
 }
 

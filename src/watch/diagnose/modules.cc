@@ -156,7 +156,7 @@ Cause MissingModule(const std::string& module, const std::string& where,
   const std::string system =
       evidence.around == nullptr ? "" : evidence.around->SystemPythonWith(module);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = fmt::format("the Python module {} is not installed{}", Short(module, 120), where);
   const auto in_folder = [&](const std::string& path) {
     return evidence.around != nullptr && evidence.around->InFolder(path);

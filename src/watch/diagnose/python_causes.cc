@@ -104,7 +104,7 @@ Cause BadImport(const PythonError& error, const std::string& where, const EndEvi
   }
   const std::string words = ErrorText(error) + At(where);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = words;
   if (message.find("circular import") != std::string::npos) {
     cause.hint = "two of your modules import each other: move one import into a function\n";
@@ -187,7 +187,7 @@ const PythonError* Origin(const Traceback& traceback, size_t at) {
 
 Cause PlainException(const PythonError& error, const std::string& where) {
   Cause cause;
-  cause.kind = "python_exception";
+  cause.kind = NameOf(CauseKind::kPythonException);
   cause.text = ErrorText(error) + At(where);
   cause.hint = error.type == "KeyboardInterrupt"
                    ? "ath retry {job}"
@@ -248,7 +248,7 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
     amounts = fmt::format(" (limit {})", HumanBytes(limit));
   }
   Cause cause;
-  cause.kind = "out_of_memory";
+  cause.kind = NameOf(CauseKind::kOutOfMemory);
   const bool gpu = refused.find("CUDA") != std::string_view::npos ||
                    refused.find("HIP") != std::string_view::npos ||
                    refused.find("CUBLAS") != std::string_view::npos ||
@@ -277,7 +277,7 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
   const std::string name(path);
   const std::string shown = Short(path);
   Cause cause;
-  cause.kind = "missing_file";
+  cause.kind = NameOf(CauseKind::kMissingFile);
   cause.text = fmt::format("{} is not there{}", path.empty() ? "a file" : shown, At(where));
   // Where the code lies elsewhere, so does all the rest of it.
   if ((path == "/opt/ml" || StartsWith(path, "/opt/ml/")) && !evidence.code_dir.empty() &&
@@ -327,7 +327,7 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
 
 Cause MissingProgram(std::string_view program, const std::string& where) {
   Cause cause;
-  cause.kind = "missing_file";
+  cause.kind = NameOf(CauseKind::kMissingFile);
   cause.text = fmt::format("the program {} is not there{}", Short(program, 120), where);
   cause.hint = fmt::format("command -v {}   # is it installed where the job runs, and spelled so?\n"
                            "ath retry {{job}}   # when it is installed",
@@ -337,7 +337,7 @@ Cause MissingProgram(std::string_view program, const std::string& where) {
 
 Cause MissingVariable(const std::string& name, const std::string& where) {
   Cause cause;
-  cause.kind = "missing_variable";
+  cause.kind = NameOf(CauseKind::kMissingVariable);
   cause.text = fmt::format("the environment variable {} is not set{}", name, At(where));
   const std::string word = ShellQuote(name);
   const bool secret = std::ranges::any_of(
@@ -356,7 +356,7 @@ Cause MissingLibrary(std::string_view library, const std::string& where) {
   const std::string name =
       Short(space == std::string_view::npos ? library : library.substr(space + 1), 120);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = fmt::format("the system library {} is missing{}", name, At(where));
   cause.hint = fmt::format(
       "apt-file search {}   # on the machine that runs the job: which package has it\nath retry {{job}}   "
@@ -370,7 +370,7 @@ Cause MissingLibrary(std::string_view library, const std::string& where) {
 
 Cause PermissionDenied(const std::string& words, std::string_view path) {
   Cause cause;
-  cause.kind = "permission_denied";
+  cause.kind = NameOf(CauseKind::kPermissionDenied);
   cause.text = words;
   if (!path.empty()) cause.hint = fmt::format("ls -ld {}   # who may do what\n", ShellQuote(Short(path)));
   cause.hint +=
@@ -381,7 +381,7 @@ Cause PermissionDenied(const std::string& words, std::string_view path) {
 
 Cause FromSign(const SignFound& sign, const std::string& words, const EndEvidence& evidence) {
   Cause cause;
-  cause.kind = std::string(sign.kind);
+  cause.kind = NameOf(sign.kind);
   cause.text = sign.what.empty() ? words : sign.what + ": " + words;
   cause.hint = sign.hint;
   if (cause.hint == "{file}") {
@@ -424,7 +424,7 @@ Cause FromTraceback(const Traceback& traceback, const EndEvidence& evidence) {
 
 Cause FromCrash(const std::optional<CrashStack>& stack, const EndEvidence& evidence) {
   Cause cause;
-  cause.kind = "segfault";
+  cause.kind = NameOf(CauseKind::kSegfault);
   cause.text = "crashed: segmentation fault (signal 11)";
   if (stack && !stack->frames.empty()) {
     // faulthandler prints the innermost frame first.

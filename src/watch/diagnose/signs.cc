@@ -12,7 +12,7 @@ namespace athanor {
 namespace {
 
 struct Sign {
-  std::string_view kind;
+  KnownCause kind;
   std::string_view types;  // "A|B", last parts of types; "": any exception, and log lines too
   const char* pattern;     // group 1 fills "{}"; "": any message of these types
   std::string_view what;
@@ -321,7 +321,7 @@ std::optional<SignFound> SignOfError(std::string_view type, std::string_view mes
     const Sign& sign = kSigns[i];
     if (sign.status != 0 || (!sign.types.empty() && !Names(sign.types, type))) continue;
     if (!FoundIn(patterns[i].get(), message)) continue;
-    return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
+    return SignFound{sign.kind.kind(), std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
 }
@@ -332,7 +332,7 @@ std::optional<SignFound> SignOfLine(std::string_view line, int status) {
     const Sign& sign = kSigns[i];
     if (!sign.types.empty() || (sign.status != 0 && sign.status != status)) continue;
     if (!FoundIn(patterns[i].get(), line)) continue;
-    return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
+    return SignFound{sign.kind.kind(), std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
 }

@@ -6,10 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "job/cause_kind.h"
+
 namespace athanor {
 
 struct SignFound {
-  std::string_view kind;  // of job/causes.h
+  CauseKind kind;
   std::string what;       // before the program's own message; may be empty
   std::string hint;       // "{job}" stands for the job's name
 };

@@ -1,4 +1,4 @@
-#include "door/mlflow/plain_batch.h"
+#include "link/plain_batch.h"
 
 #include <gtest/gtest.h>
 
