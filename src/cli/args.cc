@@ -13,6 +13,7 @@
 #include "cli/completed_app.h"
 #include "cli/screen/help_format.h"
 #include "cli/screen/output.h"
+#include "cli/screen/refuse.h"
 #include "cli/parse_help.h"
 #include "cli/verbs/verb_ui.h"
 #include "cli/verbs/verbs.h"
