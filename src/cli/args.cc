@@ -101,6 +101,10 @@ constexpr SpecFlag kSpecFlags[] = {
     {"--memory", "--memory", "SIZE", kResources, "Memory to reserve, and the limit: 4GB"},
     {"--gpus", "--gpus", "N", kResources,
      "GPUs to reserve. auto (the default): those that no other job reserved. 0: none"},
+    {"--nodes", "--nodes", "N|A..B", kResources,
+     "Nodes to run on, each with these resources. They start together (1)"},
+    {"--processes", "--processes", "N", kResources,
+     "Processes to start on each node, with RANK, WORLD_SIZE and the like (1)"},
     {"--type", "--type", "TYPE", kResources,
      "Instance type, such as ml.m5.large. ath types lists them"},
     {"-e,--env", "-e", "NAME=VALUE", kEnvironment, "Environment variable. Can be repeated", true},
@@ -232,7 +236,12 @@ void AddLooking(CLI::App& app, Values& v) {
       ->type_name("REGEX");
   logs->add_option("--phase", v.logs.phase, "setup, run or all")
       ->type_name("PHASE")->check(CLI::IsMember({"setup", "run", "all"}));
-  logs->add_option("--rank", v.logs.rank, "Only the log of this rank")->type_name("N");
+  logs->add_option("--rank", v.logs.rank, "Only the log of this rank: 0 is the first")
+      ->type_name("N");
+  logs->add_option("--host", v.logs.host, "Only the log of this host: algo-2, or 2")
+      ->type_name("HOST");
+  logs->add_flag("--no-prefix", v.logs.no_prefix,
+                 "Lines of several ranks without the rank in front: [1]");
 
   auto* why = Verb(app, v, "why", "Explain why a job waits, failed or was stopped",
                    [&v] { return WhyVerb(v.common, v.job); });
@@ -407,6 +416,14 @@ void AddTune(CLI::App& app, Values& v) {
   TuneFlag(tune, v, "--parallel", "parallel", "N", "Run N trials at a time");
   TuneFlag(tune, v, "--strategy", "strategy", "NAME", "auto, bayes, tpe, sobol, random or grid");
   TuneFlag(tune, v, "--seed", "seed", "N", "Seed: the same seed gives the same search");
+  for (const auto& row : kSpecFlags) {
+    if (std::string_view(row.key) != "--nodes" && std::string_view(row.key) != "--processes") continue;
+    tune->add_option_function<std::string>(
+            row.flag,
+            [&v, key = row.key](const std::string& value) { v.tune.flags.emplace_back(key, value); },
+            std::string(row.text) + ". Of each trial")
+        ->type_name(row.value);
+  }
   tune->add_option("--key", v.tune.key,
                    "Idempotency key: submitting again with the same key returns the same study")
       ->type_name("KEY");

@@ -25,6 +25,9 @@ struct AttachOptions {
   bool footer = true;
   bool head = false;  // print what it got: GPUs, and limits that the kernel does not enforce
   bool once = false;  // only what is there now
+  bool one_rank = false;  // the query leaves at most one rank of each host
+  bool one_host = false;  // ... or one host
+  bool tags = true;       // each line has its rank in front if there are several
   std::function<std::string(std::string_view)> filter;  // which bytes of the log are shown
 };
 

@@ -38,7 +38,6 @@ class JobFiles {
  private:
   explicit JobFiles(Client& client) : client_(&client) {}
 
-  bool HasArchive(const std::string& top) const;
   Status FetchArchive(const std::string& top, const std::string& tree) const;
   // A path of the working folder without the links in it.
   std::string Resolved(std::string path) const;
@@ -51,8 +50,8 @@ class JobFiles {
   std::string name_;
   std::string state_;
   std::string source_;  // the source's listing
-  std::vector<std::string> archives_;
-  BundleManifest left_;
+  std::vector<std::string> archives_;  // "model", "algo-2/output"
+  BundleManifest left_;  // those of other hosts as "algo-2/files/..."
   std::string left_out_;  // as text
 };
 

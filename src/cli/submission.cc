@@ -323,6 +323,7 @@ Result<SubmittedJob> SubmitJob(Client& client, const PreparedJob& job, const std
   out.name = accepted->value("name", "");
   out.same_as = accepted->value("same_as", "");
   out.warning = accepted->value("warning", "");
+  out.notes = accepted->value("notes", std::vector<std::string>());
   out.simulated = accepted->value("simulated", false);
   return out;
 }

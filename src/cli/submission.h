@@ -51,6 +51,7 @@ struct SubmittedJob {
   std::string name;
   std::string same_as;
   std::string warning;  // of the server's, about where its jobs run
+  std::vector<std::string> notes;  // of the server's, about what it asked for
   bool simulated = false;
 };
 // Posts `text`, which names the job's source, and sends the source if the server does not have it.

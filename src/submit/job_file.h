@@ -29,7 +29,7 @@ std::string PlaceInTuneSection(std::string_view text, const std::string& file, s
 // `flag` as typed, "--memory" or "-p"; or a dotted key ("limits.stop_grace") of any row with a
 // single value. A later value replaces an earlier one:
 //   --name N  --experiment N  --run-name N  --type T  --cpus C  --memory M  --gpus G
-//   --max-time D  --priority P  --requirements F  -p name=value  --pass flags  -e NAME=value
+//   --nodes N|A..B  --processes N  --max-time D  --priority P  --requirements F  -p name=value  --pass flags  -e NAME=value
 //   --tag key=value  -i name=path[:mode]  --metric name=regex  -s NAME[=env:VAR]
 Status ApplyFlag(JobSpec& spec, std::string_view flag, std::string_view value);
 

@@ -155,7 +155,25 @@ constexpr Bad kBad[] = {
     {"run: x\nmemory: 8GB\n", "job.yaml:2:1", "ATH-S0105", "belongs elsewhere: resources.memory"},
     {"run: x\nzzzzzzzz: 1\n", "job.yaml:2:1", "ATH-S0105", "known here: name, experiment, run"},
     {"run: x\n'data.*.from': 1\n", "job.yaml:2:1", "ATH-S0105", "unknown key"},
-    {"run: x\nresources: {nodes: 2}\n", "job.yaml:2:13", "ATH-S0108", "not available yet"},
+    {"run: x\nenvironment: {lock: a}\n", "job.yaml:2:15", "ATH-S0108", "not available yet"},
+    {"run: x\nnodes: 2\n", "job.yaml:2:1", "ATH-S0105", "belongs elsewhere: resources.nodes"},
+    {"resources: {nodes: 0}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: -1}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1000000}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: two}\n", "job.yaml:1:20", "ATH-S0106", "write it like  nodes: 2"},
+    {"resources: {nodes: 1.5}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: '2'}\n", "job.yaml:1:20", "ATH-S0106", "a whole number"},
+    {"resources: {nodes: [1, 2]}\n", "job.yaml:1:20", "ATH-S0106", "got a list"},
+    {"resources: {nodes: 4..1}\n", "job.yaml:1:20", "ATH-S0107", "nodes: 1..4"},
+    {"resources: {nodes: 0..4}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1..1000000}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1..}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: 1..2..3}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: 1...4}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {processes: 0}\n", "job.yaml:1:24", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {processes: 1..4}\n", "job.yaml:1:24", "ATH-S0106", "a whole number"},
+    {"resources: {nodes: 1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107", "at most 8192 ranks"},
+    {"resources: {nodes: 1..1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107", "9216 ranks"},
     {"run: x\nprofile: {}\n", "job.yaml:2:1", "ATH-S0108", "'profile' is not available yet"},
     {"run: x\noutputs: some\n", "job.yaml:2:10", "ATH-S0106", "all or none"},
     {"run: x\noutputs: {max: 1GB}\n", "job.yaml:2:11", "ATH-S0105", "'outputs' has no such key"},
@@ -319,6 +337,27 @@ TEST(JobFile, NoGpusIsNotTheSameAsNothingAsked) {
   EXPECT_FALSE(spec.resources.no_gpus);
 }
 
+TEST(JobFile, NodesAreACountOrARange) {
+  const auto nodes = [](const std::string& value) {
+    return Parsed("run: x\nresources: {nodes: " + value + "}\n").resources;
+  };
+  EXPECT_EQ(nodes("3").nodes, 3u);
+  EXPECT_EQ(nodes("3").nodes_most, 0u);
+  for (const char* range : {"1..4", "'1..4'", "1 .. 4"}) {
+    EXPECT_EQ(nodes(range).nodes, 1u) << range;
+    EXPECT_EQ(nodes(range).nodes_most, 4u) << range;
+  }
+  EXPECT_EQ(nodes("2..2"), nodes("2"));
+  EXPECT_EQ(nodes("1024").nodes, kMostNodes);
+  JobSpec spec = Parsed("run: x\nresources: {nodes: 1..4, processes: 8}\n");
+  EXPECT_EQ(spec.resources.processes, 8u);
+  ASSERT_TRUE(ApplyFlag(spec, "--nodes", "2").ok());
+  ASSERT_TRUE(ApplyFlag(spec, "--processes", "4").ok());
+  EXPECT_EQ(spec, Parsed("run: x\nresources: {nodes: 2, processes: 4}\n"));
+  ASSERT_TRUE(ApplyFlag(spec, "--nodes", "2..3").ok());
+  EXPECT_EQ(spec.resources.nodes_most, 3u);
+}
+
 TEST(JobFile, AFlagReplacesWhatTheFileSaid) {
   JobSpec spec = Parsed("run: x\nparams: {lr: 0.1, b: 2}\ndata: {train: /a}\n");
   ASSERT_TRUE(ApplyFlag(spec, "-p", "lr=1e-3").ok());
@@ -334,7 +373,7 @@ TEST(JobFile, ARefusedFlagChangesNothingAndNamesItself) {
   const JobSpec before = spec;
   const std::pair<const char*, const char*> bad[] = {
       {"-p", "lr"},        {"-p", "=1"},        {"--memory", "16"},   {"--cpus", "many"},
-      {"--gpus", "-1"},    {"--max-time", "x"}, {"-i", "train"},      {"-i", "train=/d:pipe"},
+      {"--gpus", "-1"},    {"--nodes", "4..1"}, {"--processes", "0"}, {"--max-time", "x"}, {"-i", "train"},      {"-i", "train=/d:pipe"},
       {"--metric", "a=b"}, {"-s", "a-b"},       {"--name", "-x"},     {"-e", "CA_REPOSITORY_ARN=x"},
       {"--nmae", "x"},     {"rules", "x"},      {"data.*.from", "x"}, {"params", "x"}};
   for (const auto& [flag, value] : bad) {
@@ -361,6 +400,11 @@ TEST(CheckSpec, RefusesWhatNoMachineCouldRun) {
       {"ATH-S0108", [](JobSpec& s) { s.data[0].mode = "pipe"; }},
       {"ATH-S0113", [](JobSpec& s) { s.env["CA_REPOSITORY_ARN"] = "x"; }},
       {"ATH-S0107", [](JobSpec& s) { s.priority = 1001; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 0; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 1'000'000; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 4, s.resources.nodes_most = 1; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.processes = 0; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = s.resources.processes = 1024; }},
       {"ATH-S0107", [](JobSpec& s) { s.limits.stop_grace = hours{100}; }},
       {"ATH-S0107", [](JobSpec& s) { s.retry.on = {"user_stop"}; }},
       {"ATH-S0109", [](JobSpec& s) { s.experiment = "a\x1b[31mb"; }},

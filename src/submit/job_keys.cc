@@ -330,6 +330,51 @@ Status SetGpus(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   return Ok();
 }
 
+// "4", or "1..4". The bounds are CheckResources'.
+Status SetNodes(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  constexpr std::string_view kKey = "resources.nodes";
+  auto& resources = spec.resources;
+  const size_t dots = node.kind == Kind::kScalar ? node.text.find("..") : std::string::npos;
+  if (dots == std::string::npos) {
+    if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kInt) {
+      return WrongKind(source, node, kKey, "a whole number, or a range such as 1..4");
+    }
+    int64_t nodes = 0;
+    ATHANOR_CHECK_OK((Value{source, node, kKey}.Integer(1, kMostNodes, nodes)));
+    resources.nodes = static_cast<uint32_t>(nodes);
+    resources.nodes_most = 0;
+    return Ok();
+  }
+  int64_t ends[2] = {};
+  for (const bool most : {false, true}) {
+    YamlNode end = node;
+    end.quoted = false;  // '1..4' as JSON writes it
+    end.text = std::string(
+        Trim(most ? node.text.substr(dots + 2) : node.text.substr(0, dots)));
+    if (ScalarKindOf(end) != ScalarKind::kInt) {
+      return WrongKind(source, node, kKey, "a whole number, or a range such as 1..4");
+    }
+    ATHANOR_CHECK_OK((Value{source, end, kKey}.Integer(1, kMostNodes, ends[most])));
+  }
+  if (ends[0] > ends[1]) {
+    return AtMark(source, node.mark,
+                  Refuse("ATH-S0107", fmt::format("{} is a range that runs backwards", kKey),
+                         "got " + Quoted(node.text),
+                         fmt::format("put the smaller number first: nodes: {}..{}", ends[1], ends[0])));
+  }
+  resources.nodes = static_cast<uint32_t>(ends[0]);
+  resources.nodes_most = ends[0] == ends[1] ? 0 : static_cast<uint32_t>(ends[1]);
+  return Ok();
+}
+
+Status SetProcesses(const KeySource& source, JobSpec& spec, const YamlNode& node) {
+  int64_t processes = 0;
+  ATHANOR_CHECK_OK(
+      (Value{source, node, "resources.processes"}.Integer(1, kMostProcesses, processes)));
+  spec.resources.processes = static_cast<uint32_t>(processes);
+  return Ok();
+}
+
 // `spot: true` is short for `spot: {use: true}`.
 Status SetSpot(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   if (node.kind != Kind::kScalar) return ReadGroup(source, spec, "resources.spot", node);
@@ -494,7 +539,7 @@ constexpr KeyRow kRows[] = {
      "secret:INDEX_TOKEN", "", SetIndexAuth},
 
     {"resources", KeyType::kGroup,
-     "CPUs, memory and GPUs that the job needs.", "{cpus: 2, memory: 8GB}", "",
+     "CPUs, memory, GPUs, nodes and processes that the job needs.", "{cpus: 2, memory: 8GB}", "",
      ATHANOR_GROUP("resources", CheckResources, ResourceSpec, resources)},
     {"resources.type", KeyType::kText,
      "Instance type. `ath types` lists them.", "ml.m5.large", "", SetType},
@@ -508,6 +553,15 @@ constexpr KeyRow kRows[] = {
      "GPUs to reserve. auto (the default): reserve none, and use those that no other job "
      "reserved. 0: use none.",
      "1", "auto", SetGpus},
+    {"resources.nodes", KeyType::kCountOrRange,
+     "Nodes (hosts) to run on, each with the resources above. All of them start together. A range "
+     "such as 1..4 is for jobs that can run with fewer; for now they start with the smaller number. "
+     "Default: 1.",
+     "2", "", SetNodes},
+    {"resources.processes", KeyType::kCount,
+     "Processes (ranks) to start on each node. Each one gets RANK, WORLD_SIZE and the like; see "
+     "docs/distributed.md. Default: 1.",
+     "4", "", SetProcesses},
 
     {"resources.spot", KeyType::kGroup,
      "Run on spot capacity: cheaper, but the machine can be taken away. The job then resumes "
@@ -708,11 +762,9 @@ constexpr KeyRow kRows[] = {
 
     {"alerts", KeyType::kGroup, "Messages to people.", "", "", nullptr},
     {"extends", KeyType::kText, "Another job file to start from.", "", "", nullptr},
-    {"nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
     {"profile", KeyType::kGroup, "The profiler.", "", "", nullptr},
     {"team", KeyType::kText, "Who pays.", "", "", nullptr},
     {"environment.lock", KeyType::kText, "A lock file.", "", "", nullptr},
-    {"resources.nodes", KeyType::kCount, "More than one machine.", "", "", nullptr},
     {"limits.max_cost", KeyType::kNumber, "The most it may cost.", "", "", nullptr},
     {"data.*.cache", KeyType::kBytes, "How much is kept on disk.", "", "", nullptr},
     {"data.*.shard", KeyType::kText, "Parts for each machine.", "", "", nullptr},

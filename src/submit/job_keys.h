@@ -18,6 +18,7 @@ namespace athanor {
 enum class KeyType {
   kText,
   kCount,  // whole, not negative
+  kCountOrRange,  // from 1, or two of them as "1..4"
   kInteger,
   kNumber,  // not negative
   kSigned,  // any number

@@ -31,6 +31,9 @@ Json TypeSchema(const KeyRow& row) {
       const Json count = {{"type", "integer"}, {"minimum", 0}};
       return row.choices.empty() ? count : Either(count, {{"enum", Split(row.choices, '|')}});
     }
+    case KeyType::kCountOrRange:
+      return Either({{"type", "integer"}, {"minimum", 1}},
+                    {{"type", "string"}, {"pattern", "^[0-9]+ *[.][.] *[0-9]+$"}});
     case KeyType::kInteger:
       return {{"type", "integer"}};
     case KeyType::kNumber:
@@ -88,6 +91,8 @@ std::string_view TypeName(const KeyRow& row) {
       return "text";
     case KeyType::kCount:
       return "count";
+    case KeyType::kCountOrRange:
+      return "count, or range";
     case KeyType::kInteger:
       return "whole number";
     case KeyType::kNumber:

@@ -371,6 +371,40 @@ Status CheckEnvironment(const EnvironmentSpec& environment) {
   return CheckIndex(environment);
 }
 
+namespace {
+
+Status CheckRanks(const ResourceSpec& resources) {
+  const auto refuse = [](std::string what, std::string why, std::string hint) {
+    return Refuse("ATH-S0107", std::move(what), std::move(why), std::move(hint));
+  };
+  const uint32_t most = std::max(resources.nodes, resources.nodes_most);
+  if (resources.nodes < 1 || most > kMostNodes) {
+    return refuse("resources.nodes is out of range",
+                  fmt::format("got {}", resources.nodes < 1 ? resources.nodes : most),
+                  fmt::format("use 1 to {}", kMostNodes));
+  }
+  if (resources.nodes_most != 0 && resources.nodes_most < resources.nodes) {
+    return refuse("resources.nodes is a range that runs backwards",
+                  fmt::format("nodes is {} and nodes_most is {}", resources.nodes,
+                              resources.nodes_most),
+                  fmt::format("put the smaller number first: {}..{}", resources.nodes_most,
+                              resources.nodes));
+  }
+  if (resources.processes < 1 || resources.processes > kMostProcesses) {
+    return refuse("resources.processes is out of range", fmt::format("got {}", resources.processes),
+                  fmt::format("use 1 to {}", kMostProcesses));
+  }
+  if (most * resources.processes > kMostRanks) {
+    return refuse("resources asks for too many processes in all",
+                  fmt::format("{} nodes with {} processes each make {} ranks", most,
+                              resources.processes, most * resources.processes),
+                  fmt::format("use at most {} ranks: fewer nodes or fewer processes", kMostRanks));
+  }
+  return Ok();
+}
+
+}  // namespace
+
 Status CheckResources(const ResourceSpec& resources) {
   if (!resources.type.empty()) ATHANOR_CHECK_OK(CheckName("instance type", resources.type));
   if (!resources.type.empty() &&
@@ -388,6 +422,7 @@ Status CheckResources(const ResourceSpec& resources) {
     return Refuse("ATH-S0107", "resources.memory is out of range",
                   "got " + HumanBytes(resources.memory_bytes), "write it like  16GB");
   }
+  ATHANOR_CHECK_OK(CheckRanks(resources));
   const auto& spot = resources.spot;
   for (const auto& [name, value] :
        {std::pair{"max_wait", spot.max_wait}, {"preempt_after", spot.preempt_after},

@@ -78,6 +78,10 @@ Facts Hardware(const RunFacts& run) {
   Facts facts;
   const auto& resources = run.record.spec.resources;
   facts["type"] = resources.type;
+  facts["nodes"] = resources.nodes_most == 0
+                       ? std::to_string(resources.nodes)
+                       : fmt::format("{}..{}", resources.nodes, resources.nodes_most);
+  facts["processes"] = std::to_string(resources.processes);
   if (const auto* attempt = run.record.current()) {
     facts["cpus"] = fmt::format("{}", attempt->placement.cpu_millis / 1000.0);
     if (attempt->placement.memory_bytes > 0) {

@@ -184,7 +184,8 @@ RunEstimate EstimateRun(const PreflightFacts& facts) {
   const double high = once + step_ms * static_cast<double>(facts.total) / std::max(share, 1e-6);
   const auto cost = [&facts](double ms) {
     return static_cast<int64_t>(
-        std::llround(ms / 3'600'000.0 * static_cast<double>(facts.price.micros_per_hour)));
+        std::llround(ms / 3'600'000.0 * static_cast<double>(facts.price.micros_per_hour) *
+                     static_cast<double>(facts.nodes)));
   };
   estimate.low_ms = static_cast<int64_t>(low);
   estimate.high_ms = static_cast<int64_t>(high);

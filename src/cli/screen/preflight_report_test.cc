@@ -107,6 +107,18 @@ TEST(Estimate, TakesSetUpOnceAndStepsAtTheirSpeed) {
   EXPECT_EQ(estimate.low_micros, 103'000);
 }
 
+TEST(Estimate, EachNodeCosts) {
+  auto facts = Well();
+  facts.total = 1'000;
+  facts.price.micros_per_hour = 3'600'000;
+  facts.progress = {{0, 0}, {1'000, 10}};
+  const auto one = EstimateRun(facts);
+  facts.nodes = 4;
+  const auto four = EstimateRun(facts);
+  EXPECT_EQ(four.low_ms, one.low_ms);
+  EXPECT_EQ(four.low_micros, 4 * one.low_micros);
+}
+
 TEST(Estimate, ASampleMakesARange) {
   auto facts = Well();
   facts.total = 100;

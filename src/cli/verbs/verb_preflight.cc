@@ -105,6 +105,7 @@ class Preflight {
 // What the real machine has, and what it costs.
 Status Preflight::Limits(Json& machine) {
   const auto& resources = prepared_.spec.resources;
+  facts_.nodes = resources.nodes;
   ATHANOR_TRY(auto server, client_.Get("/api/v1/server"));
   machine = server["machine"];
   if (!resources.type.empty()) {
@@ -138,6 +139,9 @@ Result<JobSpec> Preflight::Derive(const std::string& data_dir) {
         std::min<uint32_t>(type.gpus, static_cast<uint32_t>(Number(machine, "gpus")));
     spec.resources.no_gpus = spec.resources.gpus == 0;
   }
+  // One node shows what the others would; this machine may not have room for all of them.
+  spec.resources.nodes = 1;
+  spec.resources.nodes_most = 0;
   spec.resources.spot = {};
   spec.retry = {};
   // Ends by itself should this program be killed.
@@ -308,7 +312,8 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
                          {"low_ms", estimate.low_ms}, {"high_ms", estimate.high_ms},
                          {"low_cost_micros", estimate.low_micros},
                          {"high_cost_micros", estimate.high_micros},
-                         {"micros_per_hour", facts_.price.micros_per_hour},
+                         {"micros_per_hour", facts_.price.micros_per_hour * facts_.nodes},
+                         {"nodes", facts_.nodes},
                          {"currency", facts_.price.currency}};
     } else {
       out["estimate"] = {{"why_not", estimate.why_not}};
@@ -342,10 +347,12 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
                   .c_str(),
               static_cast<long long>(facts_.total), estimate.steps_per_second,
               estimate.high_ms > estimate.low_ms ? "; more if they are counted by the data" : "");
-  std::printf("  %-10s        about %s at %s an hour (%s)\n", "cost",
+  const std::string nodes = facts_.nodes > 1 ? fmt::format(" for each of {} nodes", facts_.nodes) : "";
+  std::printf("  %-10s        about %s at %s an hour%s (%s)\n", "cost",
               range(HumanMoney(estimate.low_micros, price.currency),
                     HumanMoney(estimate.high_micros, price.currency)).c_str(),
-              HumanMoney(price.micros_per_hour, price.currency).c_str(), price.source.c_str());
+              HumanMoney(price.micros_per_hour, price.currency).c_str(), nodes.c_str(),
+              price.source.c_str());
 }
 
 Result<PreflightOutcome> Preflight::Run() {
@@ -362,7 +369,8 @@ Result<PreflightOutcome> Preflight::Run() {
   job_ = submitted.id;
   jobs_.push_back(job_);
   facts_.job = submitted.name;
-  Say(submitted.name + " runs for at most " + HumanDuration(budget_) + " on this machine");
+  Say(submitted.name + " runs for at most " + HumanDuration(budget_) + " on this machine" +
+      (facts_.nodes > 1 ? fmt::format(", as one of its {} nodes", facts_.nodes) : ""));
   auto watched = Watch();
   if (watched && !facts_.failure) {
     watched = facts_.completed ? (facts_.saved ? GoOnAsNewJob() : Ok()) : GoOn();
@@ -404,7 +412,7 @@ Result<bool> WantsPreflight(const Home& home, const JobSpec& spec) {
   ATHANOR_TRY(auto catalogue, LoadCatalogue(home.root + "/types.csv"));
   auto type = catalogue.Find(spec.resources.type);
   if (!type) return false;  // refused by the server, with its message
-  return PriceOfType(*type, spec.resources.spot.use).micros_per_hour >
+  return PriceOfType(*type, spec.resources.spot.use).micros_per_hour * spec.resources.nodes >
          settings.preflight_above_micros;
 }
 

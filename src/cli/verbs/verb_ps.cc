@@ -34,6 +34,7 @@ Table TableOf(const Json& rows) {
     bool over = state == "Completed";
     std::string what = Text(job, "command");
     if (!over && job.contains("cause")) what = Text(job["cause"], "text");
+    if (job.contains("ranks")) what = Text(job, "ranks") + "  " + what;
     table.Add({Printable(Text(job, "name")), id.substr(id.size() - 6), state,
                Ago(TimeOf(job, "created")), Took(job), HumanMoney(Number(job, "cost_micros")),
                Printable(what) + (job.value("simulated", false) ? "  (simulated)" : "")},

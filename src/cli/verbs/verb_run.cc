@@ -13,6 +13,7 @@
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
 #include "job/codec.h"
+#include "submit/notes.h"
 
 namespace athanor {
 namespace {
@@ -26,11 +27,13 @@ void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Termi
   std::string where = prepared.spec.resources.type.empty() ? "this machine"
                                                            : prepared.spec.resources.type;
   if (job.simulated) where += " (simulated)";
+  if (const auto ranks = RanksText(prepared.spec.resources); !ranks.empty()) where += ", " + ranks;
   std::fprintf(stderr, "  job     %s (%s)   on %s\n", Paint(terminal, Ink::kBold, job.name).c_str(),
                job.id.substr(job.id.size() - 6).c_str(), where.c_str());
   std::fprintf(stderr, "  source  %s, %s\n", Counted(source.files, "file").c_str(),
                HumanBytes(source.bytes).c_str());
   for (const auto& note : prepared.notes) std::fprintf(stderr, "  note    %s\n", note.c_str());
+  for (const auto& note : job.notes) std::fprintf(stderr, "  note    %s\n", Printable(note).c_str());
   if (!job.same_as.empty()) {
     std::fprintf(stderr, "  note    same source, parameters and data as %s: ath diff %s %s\n",
                  job.same_as.c_str(), job.same_as.c_str(), job.name.c_str());
@@ -142,11 +145,15 @@ int RunVerb(const Common& common, const RunOptions& options) {
       if (job->simulated) line["simulated"] = true;
       if (!job->same_as.empty()) line["same_as"] = job->same_as;
       if (!job->warning.empty()) line["warning"] = job->warning;
+      if (!job->notes.empty()) line["notes"] = job->notes;
       std::printf("%s\n", DumpJson(line).c_str());
     } else {
       std::printf("%s\n", job->id.c_str());
       if (!job->warning.empty() && !common.quiet) {
         std::fprintf(stderr, "  warning %s\n", Printable(job->warning).c_str());
+      }
+      for (const auto& note : job->notes) {
+        if (!common.quiet) std::fprintf(stderr, "  note    %s\n", Printable(note).c_str());
       }
       PrintHint("ath logs -f " + ShellQuote(job->name) + " · ath wait " + ShellQuote(job->name), common.quiet);
     }

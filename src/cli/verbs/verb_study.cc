@@ -103,6 +103,7 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
   for (const auto& parameter : space.parameters()) {
     if (!own[parameter.name]) run.flags.emplace_back("-p", parameter.name + "=0");
   }
+  run.flags.insert(run.flags.end(), options.flags.begin(), options.flags.end());
   if (options.pass) run.flags.emplace_back("--pass", "flags");
   ATHANOR_TRY(study.job, PrepareJob(common.home, run));
   auto& params = study.job.spec.params;

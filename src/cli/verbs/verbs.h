@@ -66,6 +66,8 @@ struct LogOptions {
   std::string grep;
   std::string phase = "run";
   std::string rank;
+  std::string host;        // "algo-2", or 2
+  bool no_prefix = false;  // lines of several ranks without the rank in front
 };
 
 struct ReplayOptions {
@@ -103,6 +105,7 @@ struct TuneOptions {
   std::string study;  // of the verbs on one
   std::vector<std::pair<std::string, std::string>> set;  // keys of the tune section, given by flag
   std::vector<std::string> params;                       // name=value
+  std::vector<std::pair<std::string, std::string>> flags = {};  // of the job: see ApplyFlag
   std::string format = "csv";
   std::string to;
   std::string key;

@@ -11,6 +11,7 @@
 #include "cli/client.h"
 #include "cli/lost_server.h"
 #include "cli/metrics_follow.h"
+#include "cli/screen/hosts.h"
 #include "cli/screen/output.h"
 #include "cli/screen/plot.h"
 #include "cli/screen/reading.h"
@@ -58,6 +59,7 @@ std::string ResourcesText(const Json& r) {
   }
   if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
   if (r.value("spot", Json::object()).value("use", false)) asked += " spot";
+  if (const auto ranks = RanksOf(r); !ranks.empty()) asked += (asked.empty() ? "" : ", ") + ranks;
   return std::string(Trim(asked));
 }
 
@@ -101,7 +103,7 @@ void ShowAsked(Client& client, const Json& job) {
   Field("environment", EnvironmentText(client, job));
 }
 
-void ShowAttempts(const Json& job) {
+void ShowAttempts(const Json& job, const Terminal& terminal) {
   for (const auto& attempt : job.value("attempts", Json::array())) {
     std::string line = fmt::format("#{}", Number(attempt, "number"));
     if (auto started = TimeOf(attempt, "started")) line += "  started " + Local(started);
@@ -126,6 +128,7 @@ void ShowAttempts(const Json& job) {
     if (attempt.contains("cause") && Text(attempt["cause"], "kind") == "preempted") {
       Field("  ended", Text(attempt["cause"], "text"));
     }
+    std::fputs(HostsTable(job, attempt, terminal).c_str(), stdout);
     if (attempt.contains("placement")) Field("  gpus", GpusText(attempt["placement"]));
     Field("  limits", LimitsText(attempt));
     for (const auto& off : attempt.value("off", Json::array())) {
@@ -207,6 +210,9 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   for (const auto& note : spec.value("notes", Json::array())) {
     Field("note", Printable(note.get<std::string>()));
   }
+  for (const auto& note : body->value("notes", Json::array())) {
+    Field("note", Printable(note.get<std::string>()));
+  }
   Field("command", Printable(Text(*body, "command_line")));
   Field("experiment", Text(spec, "experiment"));
   if (spec.contains("params")) {
@@ -239,7 +245,7 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   if (TimeOf(*body, "started") != 0) Field("started", Local(TimeOf(*body, "started")));
   if (TimeOf(*body, "ended") != 0) Field("ended", Local(TimeOf(*body, "ended")));
   Field("took", Took(*body));
-  ShowAttempts(*body);
+  ShowAttempts(*body, terminal);
   ShowSurvival(*body);
   for (const auto& metric : body->value("metrics", Json::array())) {
     Field("metric", fmt::format("{}  last {}  min {}  max {}  ({} points)",
@@ -279,6 +285,10 @@ int WhyVerb(const Common& common, const std::string& job) {
                 {"state", Text(*body, "state")}, {"shown_state", Text(*body, "shown_state")},
                 {"cause", cause}};
     if (body->contains("last_seen")) out["last_seen"] = (*body)["last_seen"];
+    if (auto order = FallOrderOf(*body); !order.empty()) {
+      out["fell"] = (*body)["attempts"].back()["fell"];
+      out["fall_order"] = std::move(order);
+    }
     std::printf("%s\n", DumpJson(out).c_str());
     return 0;
   }
@@ -302,6 +312,7 @@ int WhyVerb(const Common& common, const std::string& job) {
     print("what", state == "Running" ? "it is running" : "nothing has gone wrong so far");
   }
   print("what", Text(cause, "text"));
+  print("order", Join(FallOrderOf(*body), "\n"));
   if (state == "Unknown") print("since", Local(TimeOf(*body, "last_seen")));
   if (Text(cause, "detail") != Text(cause, "text")) print("where", Text(cause, "detail"));
   for (const auto& output : body->value("outputs", Json::array())) {

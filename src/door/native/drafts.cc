@@ -12,6 +12,7 @@
 #include "place/need.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "submit/job_file.h"
+#include "submit/notes.h"
 #include "submit/spec_check.h"
 
 namespace athanor {
@@ -132,6 +133,8 @@ void SubmitDraft(DoorContext& context, Result<JobRecord> draft, const Call& call
     // Agents are processes of this server's user on this machine, and may do what it may.
     const auto open = context.info.simulate ? std::string() : OpenJobs(OurIsolation());
     if (!open.empty()) view["warning"] = open;
+    auto notes = NotesAbout(record.spec.resources, context.inventory);
+    if (!notes.empty()) view["notes"] = std::move(notes);
     return view;
   };
   std::string reply = DumpJson(accepted_view(*draft));

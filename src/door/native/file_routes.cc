@@ -160,9 +160,12 @@ void SendLeftFile(DoorContext& context, const Call& call) {
     const auto& path = call.captures["path"];
     for (const auto& output : record.outputs) {
       if (!output.is_listing()) continue;
+      // Of another host than the first: "algo-2/files/PATH".
+      const std::string prefix = output.name == Output::kFiles ? "" : output.name + "/";
+      if (!StartsWith(path, prefix)) continue;
       const auto listing = ListingOf(context, output);
       if (!listing) return call.Refuse(listing.error());
-      const auto* entry = listing->Find(path);
+      const auto* entry = listing->Find(path.substr(prefix.size()));
       if (entry == nullptr || entry->kind != BundleEntry::Kind::kFile) continue;
       return SendUserBytes(call, "application/octet-stream", false,
                            context.blobs.Read(entry->sha256), BaseName(path));

@@ -9,6 +9,7 @@
 #include "door/sagemaker/hyper_parameters.h"
 #include "door/sagemaker/shapes.h"
 #include "job/object_uri.h"
+#include "submit/spec_check.h"
 
 namespace athanor::sagemaker {
 namespace {
@@ -213,16 +214,20 @@ class Reader {
     if (resources.contains("InstanceGroups")) {
       hosts = 0;
       for (const auto& group : resources["InstanceGroups"]) {
+        auto type = group["InstanceType"].get<std::string>();
+        if (hosts > 0 && type != spec().resources.type) {
+          return Refuse("InstanceGroups of different instance types are not available yet; use "
+                        "one type");
+        }
         hosts += group["InstanceCount"].get<int64_t>();
-        spec().resources.type = group["InstanceType"].get<std::string>();
+        spec().resources.type = std::move(type);
       }
     }
     if (hosts < 1) return Refuse("InstanceCount must be at least 1");
-    if (hosts > 1) {
-      return Refuse(fmt::format("InstanceCount {}: training on several hosts is not available "
-                                "yet; use InstanceCount 1",
-                                hosts));
+    if (hosts > kMostNodes) {
+      return Refuse(fmt::format("InstanceCount {} is too many; use at most {}", hosts, kMostNodes));
     }
+    spec().resources.nodes = static_cast<uint32_t>(hosts);
     // The SDK's word for this machine.
     if (StartsWith(spec().resources.type, "local")) spec().resources.type.clear();
     if (spec().resources.type.empty() && !resources.contains("InstanceType")) {
@@ -262,6 +267,12 @@ class Reader {
                                 kind, processes == 1 ? "its launcher"
                                                      : std::to_string(processes) + " processes"));
     }
+    if (spec().resources.nodes > 1) {
+      return Refuse(fmt::format("distribution {} with InstanceCount {} is not available yet; leave "
+                                "`distribution` out: each instance then runs the script once, with "
+                                "RANK, WORLD_SIZE and MASTER_ADDR set",
+                                kind, spec().resources.nodes));
+    }
     Say("distribution " + kind + ": started as one process, without its launcher");
     spec().env = {{"RANK", "0"},       {"LOCAL_RANK", "0"},       {"WORLD_SIZE", "1"},
                   {"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"},
@@ -291,6 +302,11 @@ class Reader {
       const auto kind = s3["S3DataType"].get<std::string>();
       if (kind != "S3Prefix" && kind != "ManifestFile") {
         return Refuse("channel '" + name + "': S3DataType " + kind + " is not available yet");
+      }
+      if (spec().resources.nodes > 1 &&
+          s3.value("S3DataDistributionType", "FullyReplicated") != "FullyReplicated") {
+        return Refuse("channel '" + name + "': S3DataDistributionType ShardedByS3Key is not "
+                      "available yet; with FullyReplicated each instance gets all objects");
       }
       ChannelSpec wanted{name, s3["S3Uri"].get<std::string>()};
       wanted.manifest = kind == "ManifestFile";

@@ -59,6 +59,15 @@ TEST(DescribeView, GivesBackWhatWasAskedAndWhatClientsIndex) {
   EXPECT_EQ(view["BillableTimeInSeconds"], 7);
 }
 
+TEST(DescribeView, GivesBackHowManyInstancesThereWere) {
+  auto record = Ended(JobState::kCompleted, {"completed", "", "", ""});
+  EXPECT_EQ(View(record)["ResourceConfig"]["InstanceCount"], 1);
+  record.spec.resources.nodes = 3;
+  EXPECT_EQ(View(record)["ResourceConfig"]["InstanceCount"], 3);
+  record.spec.request.clear();  // of another door
+  EXPECT_EQ(View(record)["ResourceConfig"]["InstanceCount"], 3);
+}
+
 TEST(DescribeView, RulesAreNeverSaidToHaveFoundNothing) {
   const auto view = View(Ended(JobState::kCompleted, {"completed", "", "", ""}));
   const auto& status = view["DebugRuleEvaluationStatuses"][0];

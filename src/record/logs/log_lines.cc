@@ -88,8 +88,12 @@ class LineCutter {
     }
     return true;
   }
-  void Finish() {
-    if (open_) each_(Shown(carried_));
+  // The line that is open ends here.
+  bool Finish() {
+    const bool go_on = !open_ || each_(Shown(carried_));
+    carried_.clear();
+    returned_ = open_ = false;
+    return go_on;
   }
 
  private:
@@ -125,6 +129,7 @@ std::string Cut(std::string_view line) {
 }  // namespace
 
 bool LogPart::Has(const LogEntry& entry) const {
+  if (host && entry.host != *host) return false;
   if (entry.stream == LogStream::kSetup) return setup;
   return run && (!rank || entry.rank == *rank);
 }
@@ -152,6 +157,7 @@ struct LogLines::Index {
   std::vector<Mark> marks;   // of lines 0, 256, 512...
   std::optional<uint64_t> first_error;
   std::string carried;       // beginning of the open line
+  uint32_t rank = 0;         // whose line that is
 
   uint64_t lines() const { return ends + (open ? 1 : 0); }
   void Add(const LogEntry& entry, LogCursor at);
@@ -181,6 +187,12 @@ void LogLines::Index::LookForError(std::string_view bytes, uint64_t line) {
 void LogLines::Index::Add(const LogEntry& entry, LogCursor at) {
   const std::string_view bytes = entry.bytes;
   if (bytes.empty()) return;
+  if (open && entry.rank != rank) {
+    ++ends;
+    open = false;
+    carried.clear();
+  }
+  rank = entry.rank;
   if (!first_error) LookForError(bytes, ends);
   size_t begin = 0;
   while (begin < bytes.size()) {
@@ -229,22 +241,27 @@ Status LogLines::Extend(Index& index) const {
   }
 }
 
-Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end,
-                       std::vector<std::string>& lines) const {
+Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end, Page& page) const {
   if (from >= end || from / kEvery >= index.marks.size()) return Ok();
   const auto& mark = index.marks[from / kEvery];
   uint64_t number = from / kEvery * kEvery;
+  uint32_t rank = 0;  // of what the cutter has
   LineCutter cutter([&](std::string_view line) {
-    if (number >= from) lines.push_back(Cut(line));
+    if (number >= from) {
+      page.lines.push_back(Cut(line));
+      page.ranks.push_back(rank);
+    }
     return ++number < end;
   });
   size_t skip = mark.offset;
   for (LogCursor cursor = mark.cursor;;) {
     ATHANOR_TRY(const auto entries, logs_.Read(index.job, cursor, kPiece));
     for (const auto& entry : entries) {
-      if (!index.part.Has(entry)) continue;
+      if (entry.bytes.empty() || !index.part.Has(entry)) continue;
       const auto bytes = std::string_view(entry.bytes).substr(std::min(skip, entry.bytes.size()));
       skip = 0;
+      if (entry.rank != rank && !cutter.Finish()) return Ok();
+      rank = entry.rank;
       if (!cutter.Feed(bytes)) return Ok();
     }
     if (entries.empty()) break;
@@ -263,7 +280,7 @@ Result<LogLines::Page> LogLines::Read(JobId job, const LogPart& part, std::optio
   page.first_error = index->first_error;
   page.from = from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
   const uint64_t end = page.from + std::min<uint64_t>(count, page.total - page.from);
-  ATHANOR_CHECK_OK(Lines(*index, page.from, end, page.lines));
+  ATHANOR_CHECK_OK(Lines(*index, page.from, end, page));
   return page;
 }
 
@@ -272,9 +289,10 @@ Result<LogLines::Matches> LogLines::Search(JobId job, const LogPart& part,
                                            size_t limit) {
   Matches found;
   uint64_t number = 0;
+  uint32_t rank = 0;  // of what the cutter has
   LineCutter cutter([&](std::string_view line) {
     if (matches(line)) {
-      if (found.matches.size() < limit) found.matches.push_back({number, Cut(line)});
+      if (found.matches.size() < limit) found.matches.push_back({number, Cut(line), rank});
       ++found.total;
     }
     ++number;
@@ -286,7 +304,10 @@ Result<LogLines::Matches> LogLines::Search(JobId job, const LogPart& part,
     if (!entries) return tl::unexpected(entries.error());
     if (entries->empty()) break;
     for (const auto& entry : *entries) {
-      if (part.Has(entry)) cutter.Feed(entry.bytes);
+      if (entry.bytes.empty() || !part.Has(entry)) continue;
+      if (entry.rank != rank) cutter.Finish();
+      rank = entry.rank;
+      cutter.Feed(entry.bytes);
     }
   }
   cutter.Finish();

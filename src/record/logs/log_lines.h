@@ -1,6 +1,7 @@
 // LogLines reads a job's log by line number: the lines of what `ath logs` prints, in the order of
 // arrival, from 0. It remembers where lines begin (every 256th), so that any page of a million
-// lines is read from a few chunks. What was added to the log is indexed at the next request. Kept
+// lines is read from a few chunks. A line that one rank has not ended yet ends where another rank's
+// begins. What was added to the log is indexed at the next request. Kept
 // for the few logs that were read last.
 //
 // Threads: safe from any; two calls for the same log take turns.
@@ -24,7 +25,8 @@ namespace athanor {
 struct LogPart {
   bool setup = false;
   bool run = true;
-  std::optional<uint32_t> rank;  // of the script; the setup has none
+  std::optional<uint32_t> rank = {};  // of the script; the setup has none
+  std::optional<uint32_t> host = {};
 
   bool Has(const LogEntry& entry) const;
   bool operator==(const LogPart&) const = default;
@@ -36,11 +38,13 @@ class LogLines {
     uint64_t from = 0;   // number of the first
     uint64_t total = 0;  // a line that is still open counts
     std::vector<std::string> lines;  // as a terminal shows them, without ends, cut at kMostLine
+    std::vector<uint32_t> ranks;     // of each of them; of the setup's, the first of the host
     std::optional<uint64_t> first_error;
   };
   struct Match {
     uint64_t line = 0;
     std::string text;
+    uint32_t rank = 0;
   };
   struct Matches {
     std::vector<Match> matches;  // the first ones
@@ -61,8 +65,7 @@ class LogLines {
   struct Index;
   std::shared_ptr<Index> IndexOf(JobId job, const LogPart& part);
   Status Extend(Index& index) const;
-  Status Lines(const Index& index, uint64_t from, uint64_t end,
-               std::vector<std::string>& lines) const;
+  Status Lines(const Index& index, uint64_t from, uint64_t end, Page& page) const;
 
   const LogStore& logs_;
   const size_t kept_;
