@@ -56,6 +56,7 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
                                 trial.losses),
                     "ath why " + ShellQuote(trial.job), now);
     }
+    // Once there is a value, failures are for the search to learn from.
     if (trial.value && trial.state != TrialState::kRunning) return std::nullopt;
   }
   if (failed < record.spec.max_failures) return std::nullopt;
@@ -69,6 +70,8 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
   return event;
 }
 
+// The first limit that is reached; the order decides which one is named if there are several. The
+// last two wait for what runs or may still continue, the others stop it.
 std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool promotable,
                                  WallTime now) {
   const auto& spec = record.spec;
@@ -143,7 +146,8 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   }
   if ((plan.event = Enough(record, spent_micros, promotable.has_value(), now))) return plan;
   const auto live = static_cast<int64_t>(record.Live());
-  // A trial that is being paused is not touched: others use the time.
+  // The promotable trial may still run, on its way to its pause. Then it is promoted later, and
+  // free places go to others meanwhile.
   if (promotable && live < record.spec.parallel &&
       record.Find(*promotable)->state == TrialState::kPaused) {
     StudyEvent promoted;
@@ -179,6 +183,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.value = end.value;
     event.step = end.step;
   }
+  // The platform's fault says nothing about the parameters: they get another try.
   const auto* cause = FindCause(end.cause.kind);
   if (end.state == JobState::kFailed && cause && cause->infrastructure) {
     event.kind = EventKind::kLost;
@@ -188,7 +193,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
   const bool pausing = trial->stopping && trial->cause.Is(CauseKind::kTrialPaused);
   if (pausing && end.state != JobState::kFailed && usable) {
     event.told = !trial->told;
-    // It continued while it was being paused, until its end.
+    // It reached its end before the pause stopped it.
     if (end.state == JobState::kCompleted && end.step.value_or(0) >= record.spec.early.last) {
       event.outcome = TrialState::kDone;
       return event;
@@ -215,7 +220,8 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.told = !trial->told;
     return event;
   }
-  // Stopped: by a rule, a person, a limit, or with the study. What it reached is still useful.
+  // Stopped: by a rule, a person, a limit, or with the study. The search still learns the value it
+  // reached; one that a rule stopped before it had any counts as failed.
   event.outcome = TrialState::kStopped;
   if (trial->stopping) event.cause = trial->cause;
   event.told = usable || trial->stopping;
@@ -316,7 +322,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
 
 std::optional<int64_t> Referee::Promotable() const {
   if (!spec_.early.promote) return std::nullopt;
-  // On a copy: it counts as promoted only when the journal says so.
+  // Asked of a copy, because Promote() changes the rungs: that is done when the journal has it.
   const auto next = spec_.early.rule == EarlyStopSpec::Rule::kAsha
                         ? tune::Asha(parts_->asha).Promote()
                         : tune::Hyperband(parts_->hyperband).Promote();

@@ -89,8 +89,9 @@ std::vector<Importance> ParameterImportance(const StudyRecord& record) {
   if (rows.size() < kLeastTrials) return {};
   std::vector<double> losses;
   for (const auto& row : rows) losses.push_back(row.loss);
-  // In the unit cube, where a logarithmic range is even (from 1 to 2, so that it is not treated as
-  // logarithmic again); choices by their number, as words.
+  // In the unit cube, where a logarithmic range is even already. Shifted to 1..2, because values
+  // from nearly 0 to 1 would be taken for logarithmic once more. Choices, which have no order, are
+  // words.
   std::vector<ParamColumn> columns;
   for (size_t i = 0; i < space->size(); ++i) {
     const auto& parameter = space->parameters()[i];

@@ -67,6 +67,7 @@ Status ApplyToTrial(StudyRecord& record, const StudyEvent& event) {
   auto* trial = record.Find(event.trial);
   if (!trial) return Broken(fmt::format("there is no trial {}", event.trial));
   if (IsOver(trial->state)) return Broken(fmt::format("trial {} is over", event.trial));
+  // A paused trial can only be promoted, and no other can be.
   if ((trial->state == TrialState::kPaused) != (event.kind == Kind::kPromoted)) {
     return Broken(fmt::format("trial {} is {}", event.trial, NameOf(trial->state)));
   }
@@ -137,7 +138,7 @@ Status ApplyAsked(StudyRecord& record, const StudyEvent& event) {
   return Ok();
 }
 
-// More trials for a study that had ended: it continues.
+// Other limits or ranges: the study continues, also if it had ended.
 Status ApplyChanged(StudyRecord& record, const StudyEvent& event) {
   ATHANOR_TRY(const auto changes, ParseJson(event.changes));
   const auto space = record.spec.space;
@@ -380,6 +381,7 @@ Result<StudyRecord> Replay(const StudyRow& row, const std::vector<std::string>& 
 std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEvent& event) {
   Json out;
   if (event.kind == Kind::kCreated) {
+    // With the ranges of then: `changed` events bring the later ones, each at its place.
     auto space = ParseJson(record.first_space.empty() ? record.spec.space : record.first_space);
     out = {{"e", "created"},
            {"version", 1},

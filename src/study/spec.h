@@ -56,8 +56,8 @@ struct StudySpec {
   int64_t max_failures = 10;   // that many failures before the first value end the study
   EarlyStopSpec early;
   std::vector<std::string> warm_start;  // earlier studies, by reference; by id once accepted
-  // From a warm start's trials only those whose objective is the same metric are taken as they
-  // are; `transfer` takes ranks of the others' values.
+  // A warm start takes over values, and needs the same objective; with `transfer`, it only tries
+  // the best parameters first, of any objective (warm_start.h).
   bool transfer = false;
   JobSpec job;           // its params are those that are not searched
   std::string origin = "native";
@@ -74,7 +74,7 @@ Result<StudySpec> StudySpecFromJson(const Json& json);
 Json ToJson(const StudySpec& spec);  // reads back to the same
 
 // What may be changed of a study that exists: max_trials, parallel, budget, target,
-// no_improvement, and `ranges` of its space (tune::WithRanges); the rest is kInvalid. `changes` has only those keys.
+// no_improvement, and `ranges` of its space (tune::WithRanges). Any other key is kInvalid.
 Status ChangeStudySpec(StudySpec& spec, const Json& changes);
 
 // The job of one trial: the study's job, with `params` (an object of plain values) over its own.

@@ -105,7 +105,7 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
   ATHANOR_TRY(open->session, tune::Session::Replay(journal));
   for (const auto& trial : open->record.trials) {
     if (trial.state == TrialState::kAsked) {
-      // The previous life may have submitted it without recording it.
+      // The server may have died between submitting it and storing that: its key finds the job.
       ATHANOR_TRY(const auto job, parts_.trials.FindKey(OrderOf(open->record, trial)));
       if (!job) continue;
       auto submitted = EventOf(StudyEvent::Kind::kSubmitted, parts_.clock.Wall(), trial.number);
@@ -350,7 +350,8 @@ void Studies::Step(Open& open) {
 Status Studies::StepOnce(Open& open, bool& more) {
   auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
-  // A submit in progress will return with its job, which is then stopped like the others.
+  // While its order is on its way, a trial cannot be dropped: its job will come, and is then
+  // stopped like the others.
   if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded && open.submitting.contains(plan.event->trial)) {
     more = false;
     plan.event.reset();
@@ -411,7 +412,7 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
     auto& open = *found->second;
     open.submitting.erase(order.trial);
     if (!job) {
-      // What was refused once is always refused; if there is no room now, there may be some later.
+      // An error that may pass (no room, no answer) is tried again; any other would only come back.
       if (RowOf(job.error().code).retry) {
         return OnLoop([this, id = order.study] {
           parts_.executor.After(kRetry, [this, alive = alive_, id] {
@@ -461,6 +462,7 @@ void Studies::JobChanged(JobId job, bool over) {
 void Studies::PointsCame(JobId job) {
   const auto whose = jobs_.find(job);
   if (whose == jobs_.end() || !whose->second.looks || whose->second.pending) return;
+  // However many batches come, one look is on its way; points after it begins ask for another.
   whose->second.pending = true;
   (void)OnWorker([this, job, whose = whose->second] {
     OnLoop([this, job] {
@@ -494,8 +496,8 @@ Status Studies::LookAt(Open& open, int64_t number) {
   return EndTrial(open, *open.record.Find(number), *sight);
 }
 
-// What came since the last check, as far as it was judged, goes to the journal before anything
-// acts.
+// New points go to the journal as far as they were judged: a replay then gives the same verdict.
+// Points after a verdict are left out, as the trial is to stop there.
 Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   if (trial.stopping) return Ok();
   const auto last = trial.curve.empty() ? INT64_MIN : trial.curve.back().step;
@@ -505,7 +507,7 @@ Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSig
     if (point.step <= last) continue;
     event.points.push_back(point);
     cause = open.referee.Report(trial.number, point);
-    // A trial that is at its end anyway counts as complete.
+    // One that has ended anyway is not stopped: the rest of its points count, too.
     if (cause && !IsTerminal(sight.state)) break;
   }
   if (event.points.empty()) return Ok();
@@ -558,7 +560,8 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   return Record(open, std::move(failed));
 }
 
-// What could not be stored did not happen: the study is read again, a little later.
+// What could not be stored did not happen. The open study may be ahead of its journal, so it is
+// dropped, and read again from the journal a little later.
 void Studies::GiveUp(StudyId id, const Error& error) {
   parts_.log.Log(LogLevel::kError, "a study waits", {{"study", id.ToString()}, {"why", error.what}});
   open_.erase(id);
@@ -578,7 +581,7 @@ void Studies::GiveUp(StudyId id, const Error& error) {
   });
 }
 
-// Budgets run out without an event.
+// Money and time run out without any event that would make a study look.
 void Studies::Tick() {
   if (stopped_) return;
   std::map<StudyId, int64_t> spent;

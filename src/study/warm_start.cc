@@ -58,13 +58,15 @@ Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
     }
   }
   if (!spec.transfer) return events;
-  // One of each parent in turn, the best first.
+  // One of each parent in turn, the best first, because values of different objectives cannot be
+  // compared.
   std::vector<std::string> tried;
   for (size_t rank = 0; rank < kTransferred && tried.size() < kTransferred; ++rank) {
     for (const auto& parent : parents) {
       const auto best = BestFirst(parent);
       const auto values = rank < best.size() ? of(*best[rank]) : std::nullopt;
       if (!values || tried.size() >= kTransferred) continue;
+      // Through a point of the cube, which moves it into the new ranges.
       auto params = DumpJson(space.ToJson(space.Decode(space.Encode(*values))));
       if (std::find(tried.begin(), tried.end(), params) != tried.end()) continue;
       StudyEvent event;

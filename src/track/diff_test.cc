@@ -18,7 +18,7 @@ RunFacts Example() {
 
 TEST(Differences, OfARunWithItselfThereAreNone) { EXPECT_TRUE(Differences({Example(), Example()}).empty()); }
 
-// A5: exactly the four planted differences are found, each in its section.
+// Exactly the four planted differences are found, each in its section.
 TEST(Differences, FindsExactlyThePlantedOnes) {
   auto other = Example();
   other.record.spec.params[0].value = "0.3";

@@ -243,7 +243,8 @@ class FilterParser {
         return Invalid(fmt::format("A filter has at most {} clauses", kMostClauses));
       }
       ATHANOR_TRY(auto clause, OneClause());
-      // 1e-3 is 0.001: both sides of a range of one number.
+      // `params.lr = 1e-3` is to find 0.001, too. As texts they differ; `>=` and `<=` compare
+      // numbers.
       if (bare_number_) {
         clause.comparator = Comparator::kGreaterEqual;
         clauses.push_back(clause);
@@ -312,7 +313,7 @@ class FilterParser {
            comparator == Comparator::kGreater || comparator == Comparator::kGreaterEqual;
   }
 
-  // Names that `ath` and the page use for what MLflow calls otherwise.
+  // The names in `ath` and on the page of what MLflow calls by other names.
   void UseOwnName() {
     static constexpr std::pair<std::string_view, const char*> kNames[] = {
         {"STATE", "status"}, {"NAME", "run_name"}, {"USER", "user_id"}, {"ID", "run_id"}};
@@ -541,7 +542,8 @@ bool Like(std::string_view text, std::string_view pattern, bool fold_case) {
     text = folded_text;
     pattern = folded_pattern;
   }
-  // After a %, what follows is tried at each later place; only the last % needs to be kept.
+  // After a %, what follows is tried at each later place. Only the last % is gone back to: what an
+  // earlier one would take more of, the last one can take as well.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
   while (true) {
     if (!pattern.empty() && pattern.front() == '%') {

@@ -158,6 +158,7 @@ Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& t
     return Fail(ErrorCode::kConflict,
                 fmt::format("Registered Model (name={}) already exists", Printable(to)));
   }
+  // Rows are stored by the model's name, so all of them are removed and written anew.
   RegisteredModel model = models_.at(name);
   ATHANOR_TRY(RunBatch batch, Remove(name));
   model.row.name = to;
@@ -264,6 +265,7 @@ Result<RunBatch> ModelBook::AddVersion(VersionRow version, const Tags& tags, int
   ATHANOR_TRY(auto* model, Change(version.name));
   ATHANOR_TRY(std::string location, Follow(version));
   if (location == version.source) location.clear();
+  // Numbers are not used again, also if the newest version was removed.
   made = std::max(model->last, model->versions.empty() ? 0 : model->versions.rbegin()->first) + 1;
   version.version = made;
   version.created_ms = version.updated_ms = now_ms;

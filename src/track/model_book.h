@@ -21,7 +21,7 @@ using Tags = std::map<std::string, std::string>;
 struct ModelVersion {
   VersionRow row;
   Tags tags;
-  std::string location = {};  // of its files, where `row.source` only leads to them
+  std::string location = {};  // of its files, if `row.source` names another model or version
 
   const std::string& place() const { return location.empty() ? row.source : location; }
 };

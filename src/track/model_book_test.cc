@@ -27,7 +27,7 @@ TEST(ModelBook, NumbersVersionsAndFindsThemByAlias) {
   EXPECT_EQ((*book.FindAlias("net", "latest"))->row.source, "b");
   ASSERT_TRUE(book.RemoveVersion("net", 1, 4));
   EXPECT_FALSE(book.FindAlias("net", "best"));
-  // A number is not given twice while a later one is there.
+  // The number of a removed version is not used again.
   ASSERT_TRUE(book.AddVersion(VersionOf("net", "c"), {}, 5, made));
   EXPECT_EQ(made, 3);
 }

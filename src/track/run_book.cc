@@ -39,7 +39,7 @@ std::string UsualArtifacts(const ExperimentRow& experiment, JobId run) {
   return fmt::format("{}/{}/artifacts", experiment.location, run.value.ToHex());
 }
 
-// MLflow knows no run without a start.
+// Every run of MLflow has a start; that of a job whose script has not run is when it was submitted.
 WallTime StartOf(const JobRecord& record) {
   const WallTime started = FirstStarted(record);
   return started.ms != 0 ? started : record.created;
@@ -319,6 +319,7 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
   ATHANOR_TRY(auto* run, Active(id));
   std::map<std::string_view, std::string_view> fresh;
   for (const auto& [key, value] : params) {
+    // All are checked before any is set, also against each other: a call changes all or nothing.
     const auto known = KnownKey(key);
     const auto before = known ? run->params.Find(*known) : std::nullopt;
     const auto [at, first] = fresh.emplace(key, value);

@@ -340,7 +340,7 @@ TEST(RunBook, AReloadBelievesNothingThatWasKept) {
   EXPECT_EQ(o.Last(a), 2);
 }
 
-// Planted bug: trust a place without asking whose it is.
+// Planted bug: use a place without checking that the same run is still there.
 TEST(RunBook, APageIsLookedAtAsItWasAlsoWhenRunsHaveLeftTheirPlaces) {
   Opened o;
   std::vector<JobId> runs;

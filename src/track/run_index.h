@@ -13,7 +13,7 @@
 
 namespace athanor {
 
-// A hash table that splits one bucket each time a run is added (linear hashing).
+// A hash table that splits one bucket each time a run is added (linear hashing, Litwin 1980).
 class RunChains {
  public:
   using Link = RunEntry* RunEntry::*;

@@ -51,7 +51,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
       run.deleted = true;
       run.AddMore().deleted_ms = experiment->second.row.updated_ms;
     }
-    // Not kept with runs: their jobs know.
+    // Where attempts resumed is stored with jobs, not with runs: what was known stays.
     if (const auto at = before_.find(row.id); at != before_.end() && at->second.extra) {
       run.AddMore().resumes = at->second.extra->resumes;
     }

@@ -9,7 +9,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kLookedAtAtOnce = 256;  // runs, before others get a turn
-constexpr uint32_t kQuiet = 30;          // seconds; twice as long each time it was kept in vain
+constexpr uint32_t kQuiet = 30;          // seconds; twice as long after each time it was kept
 constexpr uint8_t kMostDoubled = 12;
 
 uint32_t Now() {
@@ -56,7 +56,7 @@ void RunBook::ToKeep(RunEntry& run) const {
   to_keep_.push_back(run.id);
 }
 
-// Its metrics are others now, or will be.
+// Its metrics may be others from now on: those held are stale, and those stored are not valid.
 void RunBook::Changed(RunEntry& run) {
   if (run.kept) kept_->Touched(run.id);
   run.kept = false;
@@ -128,6 +128,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     const auto at = runs_.find(id);
     if (at == runs_.end()) continue;
     RunEntry& run = at->second;
+    // Somebody read newer ones meanwhile. By difference, because the counters may wrap.
     if (static_cast<int32_t>(touched - run.read) <= 0) continue;
     counts_.TakeMetrics(run);
     run.metrics = MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
@@ -201,6 +202,7 @@ std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(
   return keys;
 }
 
+// One run at a time, so that the lock is held for one only. Whichever is not ready goes to the end.
 size_t RunBook::KeepSome(size_t most, bool all) {
   const uint32_t now = Now();
   size_t left = 0;

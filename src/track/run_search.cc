@@ -67,8 +67,10 @@ bool UsesMetrics(const RunQuery& query) {
 
 }  // namespace
 
-// One search: goes through the table in parts, between which others have their turn, and holds no
-// more runs than the page needs.
+// One search: goes through the table in parts, between which others have their turn. It holds at
+// most twice as many runs as pages up to this one need (or some thousand): when it has so many, it
+// keeps the better half, by quickselect (Hoare 1961), and from then on drops at once what sorts
+// after the last of them. Only what is left at the end is sorted.
 class RunBook::Finder {
  public:
   Finder(const RunBook& book, const RunQuery& query) : book_(book), query_(query) {
@@ -246,8 +248,8 @@ class RunBook::Finder {
     return value ? SortValue::Text(*value) : SortValue{};
   }
 
-  // Whether runs with that key are equal by the first part of the order: so they are by numbers, but
-  // NaN and what is missing share a key.
+  // Whether runs that share this key are equal by the first part of the order. Numbers are; the key
+  // of a text has only its first bytes, and NaN and missing values share the last key.
   bool SaysAll(uint64_t key) const {
     return (!first_column_.empty() || by_start_) && key != UINT64_MAX;
   }
@@ -282,7 +284,7 @@ class RunBook::Finder {
     return place.id < run.id;
   }
 
-  // Drops what will not be on the page; what comes later and sorts after the rest need not be kept.
+  // Drops what will not be on the page, and sets the bound for what comes later.
   void KeepWanted() {
     if (found_.size() <= wanted_) return;
     const auto cut = found_.begin() + static_cast<ptrdiff_t>(wanted_);
@@ -319,7 +321,7 @@ class RunBook::Finder {
     return place;
   }
 
-  static constexpr size_t kLeastHeld = 4096;
+  static constexpr size_t kLeastHeld = 4096;  // for a short page, fewer would be selected too often
 
   const RunBook& book_;
   const RunQuery& query_;
@@ -358,12 +360,13 @@ bool RunBook::Passes(const RunEntry& run, const Clause& clause,
   }
   const auto value = key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key)
                          : std::nullopt;
-  // A run without the key passes only the clause that asks for just that.
+  // A run without the key passes only IS NULL.
   if (!value) return clause.comparator == Comparator::kIsNull;
   return athanor::Passes(clause, *value);
 }
 
-// For the metrics of the query that have none.
+// For the metrics of the query that have no column yet; some rows at a time, because that needs the
+// write lock.
 void RunBook::MakeColumns(const RunQuery& query) const {
   std::vector<uint32_t> missing;
   const auto want = [&](const auto& part) {

@@ -18,6 +18,7 @@ inline Wide Load(const double* p) {
 }
 inline void Store(double* p, Wide v) { __builtin_memcpy(p, &v, sizeof v); }
 inline Wide All(double x) { return Wide{x, x, x, x}; }
+// Always in this order: it decides how the sum is rounded.
 inline double Sum(Wide a, Wide b) {
   const Wide s = a + b;
   return (s[0] + s[2]) + (s[1] + s[3]);

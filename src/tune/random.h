@@ -1,5 +1,6 @@
-// Counter-based randomness (Philox 4x32, ten rounds): what is drawn depends on (seed, k, stream)
-// and on how many numbers were drawn before, never on the state of an earlier ask.
+// Counter-based randomness (Philox 4x32 in ten rounds, Salmon et al. 2011): what is drawn depends
+// on (seed, k, stream) and on how many numbers were drawn before, never on the state of an earlier
+// ask.
 #pragma once
 
 #include <array>

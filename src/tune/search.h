@@ -1,6 +1,10 @@
 // The search for the best point of an acquisition over a mixed space: random points and mutants
 // of good trials, rounds of shrinking mutation (category flips, steps of ints, Gaussian steps of
 // floats), gradient ascent on the floats, sweeps over neighbouring choices and ints.
+//
+// Ours, of parts that others proved: evolution without gradients as in Vizier (Song et al. 2024),
+// because an acquisition is flat between its hills; then, as in Optuna's GPSampler, gradients where
+// there are any and every neighbour where there are none, instead of rounding a continuous optimum.
 #pragma once
 
 #include <vector>

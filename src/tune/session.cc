@@ -128,7 +128,7 @@ Status Session::Tell(int64_t id, std::optional<double> value) {
   const auto* trial = history_->Find(id);
   const bool news = trial && trial->state == Trial::State::kRunning;
   if (news) ATHANOR_CHECK_OK(Write({{"e", "told"}, {"id", id}, {"value", Number(value)}}));
-  // The checks come with the change; only a trial that runs can have been written about.
+  // If it does not run, nothing was written: then this is an error, or the same value again.
   return failed ? history_->Failed(id)
                 : history_->Told(id, options_.maximize ? -*value : *value);
 }

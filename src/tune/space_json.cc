@@ -1,4 +1,4 @@
-// Space from JSON and back, with every complaint a person can act on.
+// Space from JSON and back. Errors say which parameter is wrong, why, and what would be right.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -350,6 +350,7 @@ Result<Value> ValueOf(const Parameter& p, const Json& json, bool tolerant) {
   if (!json.is_number()) return bad("a number is needed");
   const double number = json.get<double>();
   if (!std::isfinite(number)) return bad("a finite number is needed");
+  // An end of the range may have been rounded on its way through a script.
   const double slack = 1e-9 * std::max({1.0, std::fabs(p.low), std::fabs(p.high)});
   if (!tolerant && !(number >= p.low - slack && number <= p.high + slack)) {
     return bad(fmt::format("it ranges from {} to {}", p.low, p.high));

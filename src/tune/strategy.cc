@@ -45,7 +45,8 @@ bool OnAStep(const History& history) {
   return level >= kStep;
 }
 
-// A point that was not tried, however it is found; the best trial again if there is none.
+// A point that was not tried: by chance, and if the space is nearly used up, by going through it
+// from a random cell. The best trial again if there is none.
 Suggestion Fallback(const Space& space, const Settings& settings, const History& history) {
   Random random(settings.seed, history.asks(), kFallback);
   for (int attempt = 0; attempt < 200; ++attempt) {
@@ -107,7 +108,8 @@ Result<Suggestion> Ask(const Space& space, const Settings& settings, const Histo
       break;
     case Strategy::kAutomatic:
     case Strategy::kBayes:
-      if (history.asks() % 2 == 1 && OnAStep(history)) break;  // anywhere
+      // Every other ask then takes a random point: Fallback draws one.
+      if (history.asks() % 2 == 1 && OnAStep(history)) break;
       points = BayesPoints(space, settings, history, *memory);
       if (points.empty()) points.push_back(SobolPoint(space, settings.seed, history.asks()));
       break;

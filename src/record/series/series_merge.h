@@ -1,4 +1,5 @@
-// Which points of one name count, given what all attempts and ranks sent. Pure.
+// Which points of one name count, given what all attempts and ranks sent: our rule, so that a chart
+// shows the training that led to the newest model once, as if nothing had interrupted it. Pure.
 //
 // Guessed points count only if nothing else was sent. Rank 0 counts for the job; other ranks only
 // if rank 0 sent nothing. Several points that all have step 0 have no steps. If an attempt has

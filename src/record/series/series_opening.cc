@@ -154,8 +154,10 @@ void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t
   state.index_bytes = bytes->size();
 }
 
-// The caller's lock is let go of and taken again, which the analysis does not follow; here and in
-// KeepIndex.
+// Reads without the lock, into a state of its own, so that appends go on; then takes what was
+// appended meanwhile with the lock. If the job was dropped from memory in between (its epoch is
+// another), or somebody else was quicker, it looks again. Clang's analysis cannot follow that the
+// caller's lock is released and taken again; here and in KeepIndex.
 Status SeriesStore::Parts::Outline(JobId job, JobSeries& state,
                                    Lock& lock) const UNCHECKED_LOCKS {
   while (!state.outlined) {
@@ -191,6 +193,7 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state,
 
 void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state,
                                    Lock& lock) const UNCHECKED_LOCKS {
+  // None for a damaged file: the next opening would then not see the damage, nor report it.
   const bool thin = !state.outlined;
   if (!Outline(job, state, lock).ok() || !state.reported.empty() || state.length == 0) return;
   SeriesIndex index = state.Index(job);
@@ -219,8 +222,8 @@ void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state,
   }
 }
 
-// So that little is read when the job is opened again, and writing it costs only a fraction of what
-// is written anyway.
+// So that little is read when the job is opened again. Due once the file has grown by a quarter and
+// by the size of the index: writing it then costs about as much as appending did, at most.
 void SeriesStore::Parts::KeepIndexIfDue(JobId job) {
   const auto lease = jobs.Take(job);
   Lock lock(lease->mutex);

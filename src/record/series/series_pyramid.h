@@ -2,6 +2,10 @@
 // that arrived one after the other, each with its extremes and the positions of its blocks. A chart
 // of a million points is drawn from two thousand chunks; points are read only if a chunk counts in
 // part. Pure.
+//
+// Samples are MinMax samples, as Jugel et al. 2014 (M4) call them, and have also the first and the
+// last point of all and the first value of each part that is not finite: no spike is lost, however
+// narrow.
 #pragma once
 
 #include <compare>
@@ -63,7 +67,7 @@ class SeriesPyramid {
   void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
 
  private:
-  // Of one kind: guesses, as long as there is nothing else. After that they never count again.
+  // Guesses as long as there is nothing else; from the first point that was logged, only those.
   std::vector<SeriesChunk> chunks_;
 };
 

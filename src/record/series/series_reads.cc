@@ -40,7 +40,7 @@ class Collector {
   std::unordered_map<uint32_t, std::vector<SeriesPoint>*> points_;
 };
 
-// Then the sample is made from the points themselves.
+// Then the sample is made from the points themselves: a chunk would be too large a part of it.
 bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
   return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
@@ -195,6 +195,7 @@ std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std
     if (at == lease->by_name.end()) return std::nullopt;
     chunks = lease->series[at->second].pyramid.chunks();
   }
+  // Whatever needs the file is left to Sample, which may wait.
   const SamplePlan plan = PlanSample(std::move(chunks), query, resumes);
   if (!plan.by_chunks || !plan.partly.empty() || IsShort(plan, query)) return std::nullopt;
   return ThinChunks(plan.whole, {}, query.width);

@@ -97,6 +97,7 @@ class Naming {
 // are.
 size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
   std::map<SeriesChannel, std::optional<uint64_t>> last;
+  // By the sender's number; outer none: not looked up yet, inner none: refused.
   std::vector<std::optional<std::optional<uint32_t>>> ids(sent.names.size());
   size_t count = 0;
   for (auto& block : sent.blocks) {
@@ -136,6 +137,7 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
   if (blocks.empty()) return Ok();
   if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(DirName(state.path)));
   std::string bytes;
+  // Names before blocks: a torn tail may then leave a name without points, never the reverse.
   if (state.length == 0) AddHeaderFrame(bytes, job);
   for (const auto& [name, id] : defined) AddNameFrame(bytes, id, name);
   for (auto& block : blocks) {
@@ -257,7 +259,7 @@ Status SeriesStore::Sync() {
       folders[DirName(entry.path)].push_back(job);
     }
   }
-  bool root_due = !folders.empty();
+  bool root_due = !folders.empty();  // the folders may be new themselves
   for (const auto& [folder, created] : folders) {
     Status synced = SyncFolder(folder);
     if (synced.ok() && std::exchange(root_due, false)) synced = SyncFolder(parts_->dir);

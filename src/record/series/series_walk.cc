@@ -18,7 +18,8 @@ constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRoom = 4096;  // so many points more before they are put in order again
 
-// Doubles as integers that compare like them; both zeros are the same.
+// Doubles as integers that compare like them: the bits of a positive one rise with it, those of a
+// negative one fall. Both zeros are the same.
 uint64_t Ordered(double value) {
   const auto bits = std::bit_cast<uint64_t>(value == 0 ? 0.0 : value);
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
@@ -122,7 +123,8 @@ WalkPlace SeriesWalk::PlaceOf(const SeriesPoint& point, uint64_t arrival) const 
           nan ? 0 : Ordered(point.value)};
 }
 
-// Everything that is not after this was returned, once `last` was.
+// After which place the next call goes on when `last` was the last one returned. All points of a
+// step are returned together, so it is the end of the step.
 WalkPlace SeriesWalk::EndOf(const Entry& last) const {
   if (!last.place.stepped) return last.place;
   return {true, last.place.first, kHigh, kLast, kLast};
@@ -162,6 +164,8 @@ void SeriesWalk::Tidy(Entries& entries) const {
       ++end;
     }
     if (end - at > 1) {
+      // From the end: the first one seen of an attempt and rank is its newest. What is kept moves
+      // to the end of the step, in order.
       std::set<uint64_t> seen;  // attempts and ranks
       auto newest = end;
       for (auto from = end; from != at;) {
@@ -188,6 +192,9 @@ std::optional<WalkPlace> SeriesWalk::Cut(Entries& entries, size_t most) const {
   return end;
 }
 
+// The `most` lowest places after `after_`. Chunks come by their lowest place: as soon as enough
+// points are known, those after the highest of them are dropped, and the first chunk that begins
+// after it ends the search. Sorting waits until there are kRoom more, so that it is rare.
 Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
   most = std::max<size_t>(most, 1);
   Entries entries;

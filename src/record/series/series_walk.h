@@ -1,7 +1,7 @@
 // A SeriesWalk gives the points of one name that count, in order and some at a time: its memory
 // does not grow with the series. It knows from the outline (series_pyramid.h) where the next points
-// can be and reads only there. If the order of arrival says little, it reads more often, never more
-// at once.
+// can be and reads only there. If points arrived in no order, it reads the same places again for
+// each call, never more at once.
 //
 // It covers what was there when it was made, not points that arrive later. A walk from the position
 // where another ended continues after it.

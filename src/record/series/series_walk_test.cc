@@ -23,7 +23,7 @@ auto TimeKey(const SeriesPoint& p) {
   return std::tuple(p.wall_ns, p.step.value_or(0), nan, nan ? 0 : p.value);
 }
 
-// The simple way: all points, put in order and each left once.
+// The simple way: all points, put in order, each kept once.
 std::vector<SeriesPoint> ByTime(std::vector<SeriesPoint> points) {
   std::stable_sort(points.begin(), points.end(),
                    [](const auto& a, const auto& b) { return TimeKey(a) < TimeKey(b); });
@@ -33,7 +33,7 @@ std::vector<SeriesPoint> ByTime(std::vector<SeriesPoint> points) {
   return points;
 }
 
-// A history as odd as the round wants it.
+// A random history: some rounds have late times, falling steps, a silent rank 0.
 class History {
  public:
   explicit History(Dice& dice) : dice_(dice) {
