@@ -203,7 +203,7 @@ void JobFilesService::Handle(std::string_view row, Request request, Captures cap
   const auto known = std::find_if(std::begin(kRows), std::end(kRows),
                                   [&](const Row& one) { return one.name == row; });
   if (known == std::end(kRows)) {
-    return responder.Send(ErrorResponse(Error{ErrorCode::kBug, "no such call", "", "", "", ""}));
+    return responder.Send(ErrorResponse(Error{ErrorCode::kBug, "no such call"}));
   }
   auto call = std::make_shared<Call>(Call{known->name, std::move(request), std::move(captures),
                                           std::move(grant), responder, nullptr});
@@ -214,7 +214,7 @@ void JobFilesService::Handle(std::string_view row, Request request, Captures cap
   });
   if (!taken) {
     responder.Send(
-        ErrorResponse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
+        ErrorResponse(Error{ErrorCode::kUnavailable, "the server is stopping"}));
   }
 }
 

@@ -9,7 +9,7 @@ namespace {
 
 // 410 tells the agent that its attempt is over.
 Response Over() {
-  return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""});
+  return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"});
 }
 
 }  // namespace

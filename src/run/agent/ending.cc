@@ -108,7 +108,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   EndEvidence evidence;
   if (ending.record) evidence.exit = ExitOf(*ending.record, *ending.plan, ending.done_called);
   auto stop = ending.stop;
-  if (stop && stop->cause.kind == "peer_failed" && ending.record && ending.record->fell_by_itself) {
+  if (stop && stop->cause.Is(CauseKind::kPeerFailed) && ending.record && ending.record->fell_by_itself) {
     stop.reset();
   }
   if (stop) evidence.stop = StopRequest{stop->cause, "", {}, Millis(stop->grace_ms)};
