@@ -450,7 +450,7 @@ class FilterParser {
   Token token_;
   Searched what_;
   bool own_;
-  bool bare_number_ = false;  // the last clause: a label equals a number without quotes
+  bool bare_number_ = false;  // the clause just read compares a label with an unquoted number
 };
 
 // The length of the character at the front.

@@ -13,7 +13,7 @@ void AddTags(RunBatch& batch, LabelKind kind, const std::string& owner, const Ta
   for (const auto& [key, value] : tags) batch.labels.push_back({kind, owner, key, value});
 }
 
-// Sets or removes a tag; returns the change, or that there is no such tag.
+// Sets or removes a tag and returns the change; to remove one that is not there is no error.
 Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
                            const std::string& key, std::optional<std::string> value) {
   if (value) {

@@ -66,7 +66,7 @@ std::optional<RunStatus> RunStatusNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// Needs the lock, as whatever adds a name does.
+// Needs the write lock, because it may add a name.
 uint32_t RunBook::KeyOf(std::string_view name) const {
   if (const auto at = keys_.find(name); at != keys_.end()) return at->second;
   const auto key = static_cast<uint32_t>(names_.size());
@@ -462,8 +462,8 @@ bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
   const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end() || at->second.status != RunStatusOf(state)) return false;
-  // A run that was resumed counts its metrics by attempts, and one that runs may have started
-  // since.
+  // With several attempts, the steps they resumed from may be new; a job that is not over may have
+  // got its start time since.
   return attempts == 0 || (IsTerminal(state) && attempts < 2);
 }
 

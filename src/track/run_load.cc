@@ -144,7 +144,7 @@ Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
     kept_ = kept;
     kept->Read(loader);
   } else if (kept_ != nullptr) {
-    kept_->BeginAnew();  // which runs it knows is no longer known here
+    kept_->BeginAnew();  // the book no longer knows which runs are in it
   }
   loader.Finish();
   if (kept == nullptr || !kept->IsBloated()) return Ok();

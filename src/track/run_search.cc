@@ -328,7 +328,7 @@ class RunBook::Finder {
   std::optional<std::vector<int64_t>> experiments_;  // in order
   size_t wanted_ = 0;
   bool begun_ = false;
-  size_t size_ = 0;  // of the table when it began: who comes later is not looked for
+  size_t size_ = 0;  // of the table when it began: later runs are not looked at
   size_t at_ = 0;    // how many were looked at
   uint64_t moves_ = 0;
   size_t behind_ = 0;           // runs that pass and are not on pages before

@@ -8,7 +8,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kMostColumns = 16;  // eight bytes a run each
+constexpr size_t kMostColumns = 16;                      // eight bytes a run each
 constexpr uint64_t kMissing = 0x7FF8'0000'0000'4E4Full;  // a NaN that no metric has in a column
 
 double MetricOf(const RunEntry& run, uint32_t metric) {

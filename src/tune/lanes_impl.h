@@ -88,7 +88,7 @@ double SumMismatch(const double* g, const double* x, double centre, size_t n) {
   return Sum(s, t);
 }
 
-// e^-x for x >= 0; the steps of Exp() in math.cc.
+// e^-x for x >= 0: the steps of Exp() in math.cc, with one term less.
 inline Wide ExpOfMinus(Wide x) {
   const Wide most = All(700.0);
   const WideInt far = reinterpret_cast<WideInt>(x > most);

@@ -90,6 +90,7 @@ bool Parameter::fixed() const {
   return kind == Kind::kConstant || (kind == Kind::kChoice ? choices.size() == 1 : low == high);
 }
 
+// Half a cell beyond the ends of an int: rounding then gives each end as wide a cell as the others.
 double Parameter::unit_low() const {
   if (kind == Kind::kInt && scale == Scale::kLinear) return low - 0.5;
   if (kind == Kind::kInt && scale == Scale::kLog) return Log(std::max(low - 0.5, 0.5 * low));

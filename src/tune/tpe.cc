@@ -16,9 +16,9 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kFirst = 10;       // drawn by Sobol before
-constexpr size_t kMostGood = 25;    // so that the good side stays narrow
-constexpr size_t kMostOthers = 500; // newest; the density hardly changes beyond
+constexpr size_t kFirst = 10;        // drawn by Sobol before
+constexpr size_t kMostGood = 25;     // so that the good side stays narrow
+constexpr size_t kMostOthers = 500;  // newest; the density hardly changes beyond
 constexpr size_t kDraws = 48;
 
 class Mixture {

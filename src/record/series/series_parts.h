@@ -48,7 +48,7 @@ struct SeriesStore::Parts {
   void KeepIndexIfDue(JobId job);   // it has grown much
   void KeepIndexAtEnd(JobId job, JobSeries& state) const;  // it is put away
   void Trim();
-  // What calls leave in memory is dropped by the next Sync; if there is none, by the calls.
+  // Each Sync trims. If none comes for long, calls do it themselves, at twice the weight.
   void TrimIfMuch() {
     if (jobs.weight() > 2 * held_bytes) Trim();
   }

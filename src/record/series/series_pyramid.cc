@@ -81,7 +81,7 @@ std::map<uint32_t, int64_t> HighestSteps(const std::vector<SeriesChunk>& chunks,
   return highest;
 }
 
-// The lowest and the highest of a run of points or chunks, and the first that is not finite.
+// Of consecutive points or chunks: the lowest, the highest, and the first that is not finite.
 class Extremes {
  public:
   void Add(const SeriesPoint& point) {
@@ -282,7 +282,7 @@ std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
   part.Flush(found);
   if (first) found.insert(found.begin(), SpotPoint(*first, first->first));
   if (last) found.push_back(SpotPoint(*last, last->last));
-  // Mostly in order: attempts come one after the other, and all chunks are of one kind.
+  // Mostly in order already, as attempts come one after the other.
   if (!std::is_sorted(found.begin(), found.end(), InOrder)) {
     std::sort(found.begin(), found.end(), InOrder);
   }

@@ -41,7 +41,7 @@ struct SeriesChunk {
   // Whether its points arrived in the order in which a reader gets them: those without a step
   // first, by time, then by increasing steps.
   bool ordered = true;
-  bool by_time = true;        // the same if none of them had a step
+  bool by_time = true;        // whether they are in order if their steps do not count
   bool only_zero = true;      // no step but 0, or none
   bool has_stepless = false;  // some have no step
   bool has_extremes = false;  // it has a finite value
@@ -91,7 +91,7 @@ void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
                  std::vector<SeriesPoint>& points);
 // Leaves the chunks whose points may count at all: if rank 0 sent points, those of others may not.
 void KeepSpeakers(std::vector<SeriesChunk>& chunks);
-// Whether their points, several and all at step 0, have no steps.
+// Whether they have several points, all at step 0 or without a step: then none of them has one.
 bool HaveNoSteps(const std::vector<SeriesChunk>& chunks);
 
 // From points in order: the lowest and the highest of each of `width` parts, the first and the last

@@ -45,7 +45,7 @@ bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
   return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
 
-// Needs the state's mutex. By which blocks name the series; mostly one.
+// Needs the state's mutex. The ids that blocks use for the series; mostly one.
 std::vector<uint32_t> IdsOf(const JobSeries& state, size_t series) {
   if (state.by_id.size() == state.series.size()) return {state.series[series].id};
   std::vector<uint32_t> ids;

@@ -93,8 +93,8 @@ class Naming {
   std::set<std::string_view> refused_;
 };
 
-// Leaves in the blocks what is not stored yet and has a name, with the store's ids; how many that
-// are.
+// Leaves in the blocks the points that are not stored yet and whose name is known or has room, with
+// the store's ids. Returns how many there are.
 size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
   std::map<SeriesChannel, std::optional<uint64_t>> last;
   // By the sender's number; outer none: not looked up yet, inner none: refused.
@@ -250,7 +250,7 @@ Status SeriesStore::Sync() {
     parts_->MarkDirty(job, entry.path, entry.created);
     if (first_error.ok()) first_error = std::move(status);
   };
-  // All files first: what a folder must write is mostly written with them.
+  // All files first: that mostly writes the entries of their folders, too, which are then quick.
   std::map<std::string, std::vector<JobId>> folders;
   for (const auto& [job, entry] : dirty) {
     if (auto synced = SyncFileData(entry.path); !synced.ok()) {

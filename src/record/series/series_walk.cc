@@ -136,7 +136,7 @@ bool SeriesWalk::Passed(const Extent& extent) const {
   return extent.most < Bound{after_->stepped, after_->first, after_->second};
 }
 
-// Whether the point is given, then as a reader gets it.
+// Whether the point is returned; it is changed to what a reader gets.
 bool SeriesWalk::Takes(SeriesPoint& point) const {
   if (point.guessed != guessed_ || (only_rank_zero_ && point.rank != 0)) return false;
   if (stepless_) point.step.reset();
@@ -180,8 +180,8 @@ void SeriesWalk::Tidy(Entries& entries) const {
   entries.erase(kept, entries.end());
 }
 
-// Keeps the first `most` of a tidy list, and those at the same step as the last of them. Nothing
-// after what it returns is needed then.
+// Keeps the first `most` of a tidy list, and those at the same step as the last of them. Returns up
+// to where points are needed then; none: the list is shorter.
 std::optional<WalkPlace> SeriesWalk::Cut(Entries& entries, size_t most) const {
   if (entries.size() < most) return std::nullopt;
   const WalkPlace end = EndOf(entries[most - 1]);
@@ -208,8 +208,9 @@ Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
   };
   entries.reserve(std::min(most, kRoom) + kChunkPoints);
   Reader read;
-  uint64_t begun = 0;  // from here
-  uint64_t done = 0;   // to here all was read: neighbours share blocks
+  // Neighbours share blocks: what lies between these two was read already.
+  uint64_t begun = 0;
+  uint64_t done = 0;
   size_t full = most;
   for (size_t i = passed_; i < extents_.size(); ++i) {
     const Extent& extent = extents_[i];

@@ -26,7 +26,9 @@ namespace athanor {
 
 enum class WalkOrder {
   kByStep,  // as SeriesStore::Read: one for each step of an attempt and rank
-  kByTime,  // as SeriesStore::History, but by time, step and value (NaN last), the same once
+  // As SeriesStore::History, but by time, step and value (NaN last); points that are equal in these
+  // are returned once.
+  kByTime,
 };
 
 // A position in such an order. Any two can be compared; only the walk knows what the numbers mean.

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kLeastNoise = 1e-6;  // keeps the matrix positive definite if two points are equal
 constexpr double kBroken = 1e10;      // more than any posterior: a line search steps back from it
-constexpr double kEdge = 1e-6;  // warps have no finite slope at 0 and 1
-constexpr double kNoShare = -30.0;  // the logit that stands for no additive part
+constexpr double kEdge = 1e-6;        // warps have no finite slope at 0 and 1
+constexpr double kNoShare = -30.0;    // the logit that stands for no additive part
 constexpr double kRoot5 = 2.23606797749978969641;
 
 // Of logarithms (a logit for the share). The values have deviation 1, so their variance is about 1.

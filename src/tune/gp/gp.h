@@ -5,10 +5,10 @@
 // under normal priors on their logarithms, found with analytic gradients.
 //
 // Follows Rasmussen & Williams 2006 (algorithm 2.1, gradients of section 5.4), Snoek et al. 2012
-// (this kernel) and 2014 (warps; Kumaraswamy's distribution is there because it needs no integral),
-// Duvenaud et al. 2011 (the additive part, their first order), Hvarfner et al. 2024 (length scales
-// that grow with the root of the dimensions) and Ginsbourger et al. 2010 (a running trial counts
-// with its predicted value: the kriging believer).
+// (this kernel) and 2014 (warps; here with Kumaraswamy's distribution instead of the beta, because
+// it needs no integral), Duvenaud et al. 2011 (the additive part, their first order), Hvarfner et
+// al. 2024 (length scales that grow with the root of the dimensions) and Ginsbourger et al. 2010 (a
+// running trial counts with its predicted value: the kriging believer).
 //
 // Values are expected centred and scaled (mean 0, deviation 1). Deterministic; not thread-safe.
 // Memory: about 8 matrices of capacity x capacity.
