@@ -72,9 +72,7 @@ Ulid last GUARDED_BY(last_mutex);  // that was made
 
 }  // namespace
 
-bool Ulid::is_zero() const {
-  return *this == Ulid{};
-}
+bool Ulid::is_zero() const { return *this == Ulid{}; }
 
 std::string Ulid::ToString() const {
   std::string text(26, '0');

@@ -17,8 +17,8 @@
 #include "base/io/fd.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "cli/screen/footer.h"
 #include "cli/lost_server.h"
+#include "cli/screen/footer.h"
 #include "cli/screen/rank_lines.h"
 #include "cli/screen/reading.h"
 #include "job/causes.h"
@@ -85,9 +85,9 @@ class Follower {
           PrintRest();
           return std::optional<Json>();
         }
-        const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                        "the server keeps closing the connection"}
-                                : reply.error();
+        const Error why =
+            reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+                  : reply.error();
         footer_.Clear();
         const auto again = lost.Wait(why, interrupt.fd());
         if (again) continue;
@@ -151,7 +151,8 @@ class Follower {
       if (const auto gpus = AutoGpusText(data); !gpus.empty()) lines += "  gpus    " + gpus + "\n";
     }
     if (!std::exchange(limits_said_, limits_said_ || data.contains("off"))) {
-      if (const auto limits = LimitsText(data); !limits.empty()) lines += "  limits  " + limits + "\n";
+      if (const auto limits = LimitsText(data); !limits.empty())
+        lines += "  limits  " + limits + "\n";
     }
     footer_.Print(lines, stderr);
   }

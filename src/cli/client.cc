@@ -11,10 +11,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/exec/mutex.h"
-#include "base/io/files.h"
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "cli/service.h"
 #include "link/server_record.h"
@@ -116,8 +116,9 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
     Error error;
     error.code = ErrorCode::kDenied;
     error.what = "what runs inside a job may not act for the user it runs as";
-    error.hint = "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
-                 "ath token create --scope submit";
+    error.hint =
+        "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
+        "ath token create --scope submit";
     error.id = "ATH-A0010";
     return Fail(std::move(error));
   }
@@ -177,9 +178,9 @@ std::optional<Error> Client::FullDisk() const {
                "the server's disk is full: this waits, and is done once there is room",
                "df -h " + ShellQuote(path) + "\ndu -xsh " + ShellQuote(path) +
                    "/*    shows what is large\nath gc    removes what no job needs"}
-             .Why(HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
-                   ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed")
-             .Id("ATH-C0060");
+      .Why(HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
+           ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed")
+      .Id("ATH-C0060");
 }
 
 namespace {

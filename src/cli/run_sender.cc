@@ -43,7 +43,8 @@ void RunSender::Add(Work work) {
 
 Status RunSender::Take(EventSource::Run points) {
   MutexLock lock(mutex_);
-  changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ < kMostUnderWay || !failed_.ok(); });
+  changed_.wait(lock,
+                [this]() REQUIRES(mutex_) { return under_way_ < kMostUnderWay || !failed_.ok(); });
   if (!failed_.ok()) return failed_;
   const size_t next = runs_.size() % kLanes;
   const auto [at, fresh] = runs_.try_emplace(points.name);

@@ -68,7 +68,7 @@ class RunSender {
   Mutex mutex_;
   CondVar changed_;
   std::vector<std::unique_ptr<Lane>> lanes_ GUARDED_BY(mutex_);
-  size_t under_way_ GUARDED_BY(mutex_) = 0;                      // queued or being sent
+  size_t under_way_ GUARDED_BY(mutex_) = 0;  // queued or being sent
   bool stopping_ GUARDED_BY(mutex_) = false;
   Status failed_ GUARDED_BY(mutex_);
 };

@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/exec/clock.h"
-#include "base/log.h"
 #include "base/exec/thread_pool.h"
+#include "base/log.h"
 #include "job/inventory.h"
 #include "link/wire.h"
-#include "net/loop.h"
 #include "net/http/router.h"
+#include "net/loop.h"
 #include "price/catalogue.h"
 #include "price/price.h"
 #include "record/documents/document_store.h"
@@ -44,9 +44,9 @@ class Studies;
 struct ServerInfo {
   std::string version;
   std::string home;
-  std::string url;         // of the TCP port; empty: none
+  std::string url;  // of the TCP port; empty: none
   std::string socket;
-  uint32_t uid = 0;        // whose server this is
+  uint32_t uid = 0;  // whose server this is
   std::string user;
   WallTime started;
   bool simulate = false;
@@ -77,11 +77,11 @@ struct DoorContext {
   const Catalogue& catalogue;
   Inventory inventory;
   Hub& hub;
-  ThreadPool& readers;      // for reads that may take long
-  ThreadPool& transfers;    // for work on objects
-  std::string artifacts;    // folder of what runs keep
+  ThreadPool& readers;        // for reads that may take long
+  ThreadPool& transfers;      // for work on objects
+  std::string artifacts;      // folder of what runs keep
   std::string artifact_root;  // URI beneath which experiments are made; may be a local folder
-  std::string ingest_key;   // signs agents' tokens and CSRF tokens
+  std::string ingest_key;     // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;
   Studies* studies = nullptr;  // tuning jobs; set as soon as they can be made

@@ -195,8 +195,9 @@ Result<std::vector<MediaSeries>> MediaBook::List(const std::string& dir) {
   ATHANOR_CHECK_OK(folder->Refresh());
   std::vector<MediaSeries> all;
   for (const auto& [key, places] : folder->series) {
-    const auto last = std::max_element(places.begin(), places.end(),
-                                       [](const Place& a, const Place& b) { return a.step < b.step; });
+    const auto last =
+        std::max_element(places.begin(), places.end(),
+                         [](const Place& a, const Place& b) { return a.step < b.step; });
     all.push_back({key.first, key.second, places.size(), last->step});
   }
   return all;

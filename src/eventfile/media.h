@@ -61,7 +61,8 @@ class MediaBook {
 
   const size_t kept_;
   Mutex mutex_;
-  std::list<std::shared_ptr<Folder>> used_ GUARDED_BY(mutex_);  // newest first; shared with readers at work
+  std::list<std::shared_ptr<Folder>> used_
+      GUARDED_BY(mutex_);  // newest first; shared with readers at work
 };
 
 }  // namespace athanor

@@ -169,7 +169,8 @@ constexpr std::string_view NameOf(CauseKind kind) {
 class KnownCause {
  public:
   constexpr KnownCause(CauseKind kind) : kind_(kind) {}  // NOLINT(google-explicit-constructor)
-  consteval KnownCause(const char* name) : kind_(Named(name)) {}  // NOLINT(google-explicit-constructor)
+  consteval KnownCause(const char* name)
+      : kind_(Named(name)) {}  // NOLINT(google-explicit-constructor)
 
   constexpr CauseKind kind() const { return kind_; }
   constexpr std::string_view name() const { return NameOf(kind_); }
@@ -177,7 +178,8 @@ class KnownCause {
  private:
   static consteval CauseKind Named(std::string_view name) {
     for (size_t i = 0; i < std::size(kCauseNames); ++i) {
-      if (static_cast<size_t>(kCauseNames[i].kind) != i) throw "the names are not in the order of the kinds";
+      if (static_cast<size_t>(kCauseNames[i].kind) != i)
+        throw "the names are not in the order of the kinds";
       if (kCauseNames[i].name == name) return kCauseNames[i].kind;
     }
     throw "no such kind of cause: give it a row in job/cause_kind.h and job/causes.cc";

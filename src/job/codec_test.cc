@@ -54,8 +54,9 @@ JobRecord FullRecord() {
   record.advice = {60'000, 1'000, 3'600'000, "assumed"};
   record.firings = {{"r", "nan", "loss", 7, "NaN", "", "stop", "look", {99}}};
   record.retries = 1;
-  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},
-                    {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
+  record.outputs = {
+      {"model.tar.gz", std::string(64, 'a'), 12, 3},
+      {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
   record.spec.outputs = {false, {"*.pt"}, 7};
   return record;
 }
@@ -139,7 +140,8 @@ TEST(Causes, OneOfAnotherVersionSurvivesARoundTrip) {
 }
 
 TEST(Errors, AreBuiltByName) {
-  const Error error = Error{ErrorCode::kConflict, "what", "hint"}.Why("why").Id("ATH-R0005").Where("a:1");
+  const Error error =
+      Error{ErrorCode::kConflict, "what", "hint"}.Why("why").Id("ATH-R0005").Where("a:1");
   EXPECT_EQ(error, (Error{ErrorCode::kConflict, "what", "hint", "why", "ATH-R0005", "a:1"}));
 }
 

@@ -38,10 +38,12 @@ Status WriteAwsOverlay(const std::string& dir, const std::string& url);
 std::map<std::string, std::string> AwsVariables(const std::string& url, const std::string& dir,
                                                 const AwsKey& key);
 // Variables that would direct a client elsewhere: unset them, too.
-inline constexpr const char* kAwsInTheWay[] = {
-    "AWS_SESSION_TOKEN",        "AWS_SECURITY_TOKEN",
-    "AWS_PROFILE",              "AWS_DEFAULT_PROFILE",
-    "AWS_USE_FIPS_ENDPOINT",    "AWS_USE_DUALSTACK_ENDPOINT",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"};
+inline constexpr const char* kAwsInTheWay[] = {"AWS_SESSION_TOKEN",
+                                               "AWS_SECURITY_TOKEN",
+                                               "AWS_PROFILE",
+                                               "AWS_DEFAULT_PROFILE",
+                                               "AWS_USE_FIPS_ENDPOINT",
+                                               "AWS_USE_DUALSTACK_ENDPOINT",
+                                               "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"};
 
 }  // namespace athanor

@@ -59,9 +59,9 @@ Status CheckSharedFiles(const CheckpointManifest& manifest, const std::string& s
     }
     if (file.is_link()) continue;
     if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != file.size) {
-      return NotWhole(ErrorCode::kCorrupt, file.name,
-                      std::to_string(info.st_size) + " bytes instead of " +
-                          std::to_string(file.size));
+      return NotWhole(
+          ErrorCode::kCorrupt, file.name,
+          std::to_string(info.st_size) + " bytes instead of " + std::to_string(file.size));
     }
   }
   return Ok();
@@ -114,8 +114,8 @@ Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& fo
   ATHANOR_TRY(const std::string bytes, std::move(text));
   ATHANOR_TRY(CheckpointManifest manifest, ParseManifest(bytes));
   if (manifest.info.id != parsed.ToString()) {
-    return Fail(ErrorCode::kCorrupt, "the manifest called " + parsed.ToString() + " is that of " +
-                                         manifest.info.id);
+    return Fail(ErrorCode::kCorrupt,
+                "the manifest called " + parsed.ToString() + " is that of " + manifest.info.id);
   }
   return manifest;
 }

@@ -1,17 +1,18 @@
 // JobFiles is everything that the agent of an attempt stores for its job and reads of it: bytes by
-// their sha256 (sources, outputs, parts of checkpoints) and named entries in the job's folder (event
-// files, captures, stacks, manifests of checkpoints). It does not know what they mean.
+// their sha256 (sources, outputs, parts of checkpoints) and named entries in the job's folder
+// (event files, captures, stacks, manifests of checkpoints). It does not know what they mean.
 // LocalJobFiles works on the server's own folders, RemoteJobFiles through its agents' address; an
 // agent cannot tell which one it has. One conformance suite (job_files_conformance.h) holds both.
 //
 // Names of entries are relative to the job's folder (link/job_dir.h). An agent may write below
-// events, capture, stacks, members and values; it may also read manifests, and, if its job continues
-// from another one, that job's manifests as earlier/manifests. Everything else is kDenied.
+// events, capture, stacks, members and values; it may also read manifests, and, if its job
+// continues from another one, that job's manifests as earlier/manifests. Everything else is
+// kDenied.
 //
 // Threads: safe from any. Every call may be repeated, and repeating it changes nothing. Errors:
 // kExhausted: no room there. kConflict: another attempt of the job has taken over (of calls that
-// write), or what each call says. kUnavailable, kTimeout: not reached, although it was tried again for as
-// long as the implementation is patient; kCancelled: it was told to stop trying.
+// write), or what each call says. kUnavailable, kTimeout: not reached, although it was tried again
+// for as long as the implementation is patient; kCancelled: it was told to stop trying.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +32,9 @@ namespace athanor {
 
 // Which bytes a sha256 is looked for in.
 enum class Shelf {
-  kBlobs,         // the server's: sources and outputs. An agent sees those that its job names or that it
-                  // stored
-  kParts,         // of this job's checkpoints
+  kBlobs,  // the server's: sources and outputs. An agent sees those that its job names or that it
+           // stored
+  kParts,  // of this job's checkpoints
   kEarlierParts,  // of the job that this one continues from; read only
 };
 
@@ -73,10 +74,11 @@ class JobFiles {
   virtual Result<std::vector<JobEntry>> List(const std::string& folder) = 0;
   // An open file, at its beginning; it may grow or be replaced meanwhile. kNotFound.
   virtual Result<UniqueFd> Read(const std::string& name) = 0;
-  // The file becomes the bytes of `fd` from its beginning: readers see the old ones or the new ones.
+  // The file becomes the bytes of `fd` from its beginning: readers see the old ones or the new
+  // ones.
   virtual Status Replace(const std::string& name, int fd) = 0;
-  // `bytes` come at `offset`, and the file ends after them; it is made at offset 0. Returns its size.
-  // kConflict: it is shorter than `offset`.
+  // `bytes` come at `offset`, and the file ends after them; it is made at offset 0. Returns its
+  // size. kConflict: it is shorter than `offset`.
   virtual Result<uint64_t> Append(const std::string& name, uint64_t offset,
                                   std::string_view bytes) = 0;
   // A file, or a folder with everything in it; succeeds if there is none.
@@ -101,8 +103,8 @@ Result<BlobRef> PutText(JobFiles& files, Shelf shelf, std::string_view text);
 // Checkpoints as entries. `folder` is where the manifests are: manifests, or earlier/manifests.
 Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& folder,
                                           std::string_view id);
-// The newest that can be read and whose parts are there, as CheckpointStore::Newest. Shared ones are
-// looked for in `shared_dir`.
+// The newest that can be read and whose parts are there, as CheckpointStore::Newest. Shared ones
+// are looked for in `shared_dir`.
 Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::string& folder,
                                                 std::string_view before,
                                                 const std::string& shared_dir);

@@ -41,7 +41,8 @@ class JobFilesConformance : public ::testing::Test {
     CheckpointFile file{"model.pt", bytes.size(), 0644, 17, "", {}};
     const auto fd = FileOf(dir_, bytes);
     for (size_t i = 0; i < PartCount(bytes.size(), 1000); ++i) {
-      const auto part = files.Put(Shelf::kParts, fd.get(), i * 1000, PartSize(bytes.size(), 1000, i), {});
+      const auto part =
+          files.Put(Shelf::kParts, fd.get(), i * 1000, PartSize(bytes.size(), 1000, i), {});
       EXPECT_TRUE(part) << part.error().what;
       if (part) file.parts.push_back(part->sha256);
     }
@@ -121,7 +122,8 @@ TYPED_TEST_P(JobFilesConformance, PutGivesUpWhenItIsTold) {
   });
   ASSERT_FALSE(put);
   EXPECT_EQ(put.error().code, ErrorCode::kCancelled);
-  EXPECT_FALSE(this->files_->Has(Shelf::kParts, {{Sha256Hex(SomeBytes(3'000'000)), 3'000'000}})->front());
+  EXPECT_FALSE(
+      this->files_->Has(Shelf::kParts, {{Sha256Hex(SomeBytes(3'000'000)), 3'000'000}})->front());
 }
 
 TYPED_TEST_P(JobFilesConformance, WhatTheEarlierJobHasIsReadOnly) {
@@ -149,8 +151,9 @@ TYPED_TEST_P(JobFilesConformance, AnEntryIsReplacedAsAWhole) {
   EXPECT_EQ(this->Text("values"), "1 2\n");
   EXPECT_EQ(this->Text("capture/7/meta.json"), R"({"step": 7})");
   EXPECT_TRUE(this->Text("capture/large name & more") == SomeBytes(300'000));
-  EXPECT_EQ(this->files_->List("capture").value(),
-            (std::vector<JobEntry>{{"capture/7/meta.json", 11}, {"capture/large name & more", 300'000}}));
+  EXPECT_EQ(
+      this->files_->List("capture").value(),
+      (std::vector<JobEntry>{{"capture/7/meta.json", 11}, {"capture/large name & more", 300'000}}));
   EXPECT_EQ(ReadText(*this->files_, "values", 3).error().code, ErrorCode::kInvalid);
 }
 
@@ -190,18 +193,19 @@ TYPED_TEST_P(JobFilesConformance, NothingOutsideOfTheJobsEntriesCanBeReached) {
   ASSERT_TRUE(ReplaceFile(mine + "/manifests/fence", "1 0-0\n"));
   ASSERT_EQ(::symlink("../../../secret", (mine + "/events/link").c_str()), 0);
   ASSERT_EQ(::symlink("../../..", (mine + "/events/up").c_str()), 0);
-  for (const char* name :
-       {"", ".", "..", "/etc/passwd", "../../secret", "events/../../../secret", "events/link",
-        "events/up/secret", "secret", "parts/x", "put", "earlier/events/x", "earlier/../../secret",
-        "events/.part-x"}) {
+  for (const char* name : {"", ".", "..", "/etc/passwd", "../../secret", "events/../../../secret",
+                           "events/link", "events/up/secret", "secret", "parts/x", "put",
+                           "earlier/events/x", "earlier/../../secret", "events/.part-x"}) {
     EXPECT_FALSE(this->files_->Read(name)) << name;
     EXPECT_FALSE(ReplaceWith(*this->files_, JoinPath(name, "deep"), "x")) << name;
     EXPECT_FALSE(this->files_->Append(JoinPath(name, "deep"), 0, "x")) << name;
     EXPECT_FALSE(this->files_->List(name).value_or(std::vector<JobEntry>()).size() > 0) << name;
   }
-  for (const char* name : {"manifests/fence", "manifests/1-1.manifest", "put", "../earlier/values"}) {
+  for (const char* name :
+       {"manifests/fence", "manifests/1-1.manifest", "put", "../earlier/values"}) {
     EXPECT_EQ(ReplaceWith(*this->files_, name, "x").error().code,
-              name[0] == '.' ? ErrorCode::kInvalid : ErrorCode::kDenied) << name;
+              name[0] == '.' ? ErrorCode::kInvalid : ErrorCode::kDenied)
+        << name;
     EXPECT_FALSE(this->files_->Remove(name)) << name;
   }
   EXPECT_EQ(ReadFile(this->maker_.folders.root + "/secret").value(), "secret");
@@ -253,7 +257,8 @@ TYPED_TEST_P(JobFilesConformance, AnAttemptThatWasReplacedCommitsNothingMore) {
   const auto second = this->maker_.Open(2);
   ASSERT_TRUE(second->Tend({}));
   const auto first = this->maker_.Open(1);
-  EXPECT_EQ(first->Commit(this->Manifest(*first, SomeBytes(900), 20)).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(first->Commit(this->Manifest(*first, SomeBytes(900), 20)).error().code,
+            ErrorCode::kConflict);
   EXPECT_EQ(first->Tend({}).error().code, ErrorCode::kConflict);
   EXPECT_EQ(this->maker_.Open(2)->Commit(manifest)->id, "2-1");
 }
@@ -278,7 +283,8 @@ TYPED_TEST_P(JobFilesConformance, KeepsWhatIsToBeKept) {
   CheckpointCare drop;
   drop.needed = std::set<std::string>{begun.sha256};
   ASSERT_TRUE(this->files_->Tend(drop));
-  EXPECT_EQ(this->files_->Has(Shelf::kParts, {half, begun}).value(), (std::vector<bool>{false, true}));
+  EXPECT_EQ(this->files_->Has(Shelf::kParts, {half, begun}).value(),
+            (std::vector<bool>{false, true}));
   EXPECT_EQ(this->Checkpoints().size(), 2u);
 }
 
@@ -301,16 +307,13 @@ TYPED_TEST_P(JobFilesConformance, ManyThreadsMayUseItAtOnce) {
   EXPECT_EQ(this->Names("stacks").size(), 4u);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(JobFilesConformance, ABlobComesBackAsItWasPut, APieceOfAFileIsABlob,
-                            HasKnowsNameAndSize, ABlobThatIsNotThereIsNotFound,
-                            AFileThatBecameShorterIsNotStored, PutGivesUpWhenItIsTold,
-                            WhatTheEarlierJobHasIsReadOnly, AnEntryIsReplacedAsAWhole,
-                            AnAppendMayBeRepeatedAndLeavesNoGap,
-                            RemovesFilesAndFoldersAndMayBeRepeated,
-                            NothingOutsideOfTheJobsEntriesCanBeReached,
-                            ACheckpointIsCommittedOnceHoweverOftenItIsSaid,
-                            ACheckpointWithoutItsPartsIsRefusedAndPassedOver,
-                            AnAttemptThatWasReplacedCommitsNothingMore, KeepsWhatIsToBeKept,
-                            ManyThreadsMayUseItAtOnce);
+REGISTER_TYPED_TEST_SUITE_P(
+    JobFilesConformance, ABlobComesBackAsItWasPut, APieceOfAFileIsABlob, HasKnowsNameAndSize,
+    ABlobThatIsNotThereIsNotFound, AFileThatBecameShorterIsNotStored, PutGivesUpWhenItIsTold,
+    WhatTheEarlierJobHasIsReadOnly, AnEntryIsReplacedAsAWhole, AnAppendMayBeRepeatedAndLeavesNoGap,
+    RemovesFilesAndFoldersAndMayBeRepeated, NothingOutsideOfTheJobsEntriesCanBeReached,
+    ACheckpointIsCommittedOnceHoweverOftenItIsSaid,
+    ACheckpointWithoutItsPartsIsRefusedAndPassedOver, AnAttemptThatWasReplacedCommitsNothingMore,
+    KeepsWhatIsToBeKept, ManyThreadsMayUseItAtOnce);
 
 }  // namespace athanor

@@ -46,7 +46,8 @@ Result<uint64_t> Number(const Request& request, const char* name) {
   const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (text.empty() || failed != std::errc() || end != text.data() + text.size() ||
       value > wire::kMostBytes) {
-    return Fail(ErrorCode::kInvalid, std::string("'") + name + "' must be a number of bytes, up to " +
+    return Fail(ErrorCode::kInvalid, std::string("'") + name +
+                                         "' must be a number of bytes, up to " +
                                          std::to_string(wire::kMostBytes));
   }
   return value;
@@ -73,9 +74,12 @@ Result<Named> NamedIn(const Captures& captures) {
 
 Result<std::string> FolderOf(const JobFilesGrant& grant, Shelf shelf) {
   switch (shelf) {
-    case Shelf::kBlobs: return grant.files.blob_dir;
-    case Shelf::kParts: return JoinPath(grant.files.job_dir, job_dir::kParts);
-    case Shelf::kEarlierParts: break;
+    case Shelf::kBlobs:
+      return grant.files.blob_dir;
+    case Shelf::kParts:
+      return JoinPath(grant.files.job_dir, job_dir::kParts);
+    case Shelf::kEarlierParts:
+      break;
   }
   return Fail(ErrorCode::kDenied, "the checkpoints of another job are read only");
 }
@@ -213,8 +217,7 @@ void JobFilesService::Handle(std::string_view row, Request request, Captures cap
     if (!call->responder.answered()) call->responder.Send(std::move(*answer));
   });
   if (!taken) {
-    responder.Send(
-        ErrorResponse(Error{ErrorCode::kUnavailable, "the server is stopping"}));
+    responder.Send(ErrorResponse(Error{ErrorCode::kUnavailable, "the server is stopping"}));
   }
 }
 

@@ -4,10 +4,11 @@
 // jobs share, an agent can read and find those that its job names or that it stored itself; whether
 // another one exists is not to be learned here, because naming it in an output would give it away.
 //
-// A large body goes to disk as it comes. An upload that is cut off stays where it is for a day, and the
-// next call continues it.
+// A large body goes to disk as it comes. An upload that is cut off stays where it is for a day, and
+// the next call continues it.
 //
-// Threads: PolicyFor and Handle on the loop's; the work is done by `workers`, and answered from there.
+// Threads: PolicyFor and Handle on the loop's; the work is done by `workers`, and answered from
+// there.
 #pragma once
 
 #include <map>

@@ -135,9 +135,11 @@ TEST_F(RemoteFiles, WrongBytesAreNotStoredUnderAName) {
 // A cut connection that the server still believes in must not change bytes that have a name.
 TEST_F(RemoteFiles, AConnectionThatWasLeftBehindCannotChangeWhatIsStored) {
   const std::string bytes = SomeBytes(100'000);
-  const std::string target = "/agent/v1/files/uploads/parts/" + Sha256Hex(bytes) + "?bytes=100000&from=0";
+  const std::string target =
+      "/agent/v1/files/uploads/parts/" + Sha256Hex(bytes) + "?bytes=100000&from=0";
   auto behind = testing::RawClient::Tcp(Endpoint::Parse(server_.Plain().server)->port);
-  ASSERT_TRUE(behind.Send("PUT " + target + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n"
+  ASSERT_TRUE(behind.Send("PUT " + target +
+                          " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n"
                           "Content-Length: 100000\r\nExpect: 100-continue\r\n\r\n"));
   behind.ReadUntil("100 Continue\r\n\r\n");
   auto files = Open();

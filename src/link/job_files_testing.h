@@ -45,12 +45,12 @@ class FilesServer {
     grant_.files = std::move(files);
     grant_.job = "mine";
     for (const auto& row : JobFilesService::Rows()) {
-      EXPECT_TRUE(router_.Add({row.method, row.pattern, row.name,
-                               [this, name = row.name](Request request, Captures captures,
-                                                       Responder responder) {
-                                 service_->Handle(name, std::move(request), std::move(captures),
-                                                 grant_, std::move(responder));
-                               }}));
+      EXPECT_TRUE(router_.Add(
+          {row.method, row.pattern, row.name,
+           [this, name = row.name](Request request, Captures captures, Responder responder) {
+             service_->Handle(name, std::move(request), std::move(captures), grant_,
+                              std::move(responder));
+           }}));
     }
     Start(0);
   }
@@ -83,14 +83,15 @@ class FilesServer {
           }
           router_.Dispatch(std::move(request), responder);
         },
-        HttpServerOptions{}, [this](const Request& head) {
+        HttpServerOptions{},
+        [this](const Request& head) {
           const auto match = router_.Find(head.method, head.raw_path);
           if (!match.route) return BodyPolicy{};
           return service_->PolicyFor(match.route->name, match.captures, head, grant_);
         });
     server_->OnLoop([&] {
-      tls_port_ = server_->server().ListenTls("127.0.0.1", port, own_.cert_file, own_.key_file)
-                      .value();
+      tls_port_ =
+          server_->server().ListenTls("127.0.0.1", port, own_.cert_file, own_.key_file).value();
     });
   }
 
@@ -132,7 +133,10 @@ class FilesServer {
 class BreakingLine {
  public:
   BreakingLine(uint16_t port, size_t first, size_t more)
-      : to_(port), left_(first), more_(more), listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+      : to_(port),
+        left_(first),
+        more_(more),
+        listener_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in any{};
     any.sin_family = AF_INET;
     any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -161,7 +165,8 @@ class BreakingLine {
       address.sin_family = AF_INET;
       address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
       address.sin_port = htons(to_);
-      if (::connect(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) continue;
+      if (::connect(server.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0)
+        continue;
       const size_t budget = left_;
       left_ += more_;
       threads_.emplace_back([this, budget, a = std::move(caller), b = std::move(server)] {

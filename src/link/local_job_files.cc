@@ -65,12 +65,14 @@ Status CheckEntryName(const std::string& name, bool to_write) {
   if (earlier) rest.remove_prefix(kEarlier.size());
   const std::string_view top = rest.substr(0, rest.find('/'));
   // Hosts but the first have captures of their own: "capture.algo-2".
-  const bool own = !earlier && (std::find(kWritable.begin(), kWritable.end(), top) != kWritable.end() ||
-                                StartsWith(top, std::string(job_dir::kCapture) + "."));
+  const bool own =
+      !earlier && (std::find(kWritable.begin(), kWritable.end(), top) != kWritable.end() ||
+                   StartsWith(top, std::string(job_dir::kCapture) + "."));
   const bool known = own || (!to_write && top == job_dir::kManifests);
   if (known && !IsUnfinished(name)) return Ok();
-  return Fail(ErrorCode::kDenied, std::string("an agent may not ") + (to_write ? "write " : "read ") +
-                                      Printable(name) + " of its job");
+  return Fail(ErrorCode::kDenied, std::string("an agent may not ") +
+                                      (to_write ? "write " : "read ") + Printable(name) +
+                                      " of its job");
 }
 
 Result<std::unique_ptr<LocalJobFiles>> LocalJobFiles::Open(Options options) {
@@ -81,7 +83,8 @@ Result<std::unique_ptr<LocalJobFiles>> LocalJobFiles::Open(Options options) {
 
 Result<BlobStore> LocalJobFiles::StoreOf(Shelf shelf, bool to_write) const {
   switch (shelf) {
-    case Shelf::kBlobs: return blobs_;
+    case Shelf::kBlobs:
+      return blobs_;
     case Shelf::kParts: {
       const std::lock_guard lock(mutex_);
       if (!parts_) {
@@ -89,7 +92,8 @@ Result<BlobStore> LocalJobFiles::StoreOf(Shelf shelf, bool to_write) const {
       }
       return *parts_;
     }
-    case Shelf::kEarlierParts: break;
+    case Shelf::kEarlierParts:
+      break;
   }
   if (to_write || options_.earlier_dir.empty()) {
     return Fail(ErrorCode::kDenied, options_.earlier_dir.empty()
@@ -270,9 +274,8 @@ Status LocalJobFiles::Tend(const CheckpointCare& care) {
     ATHANOR_TRY([[maybe_unused]] const auto removed, store.ApplyKeep(*care.keep, care.value_of));
   }
   if (!care.needed) return Ok();
-  return store.DropUnnamedParts(options_.attempt, [&](const std::string& sha256) {
-    return care.needed->contains(sha256);
-  });
+  return store.DropUnnamedParts(
+      options_.attempt, [&](const std::string& sha256) { return care.needed->contains(sha256); });
 }
 
 }  // namespace athanor

@@ -1,6 +1,6 @@
-// JobFiles of an agent that has the server's folders in front of it, and what the server itself works
-// with for agents that do not. It takes every rule of record's stores as it is: blobs are files that
-// are opened in place, checkpoints are CheckpointStore's.
+// JobFiles of an agent that has the server's folders in front of it, and what the server itself
+// works with for agents that do not. It takes every rule of record's stores as it is: blobs are
+// files that are opened in place, checkpoints are CheckpointStore's.
 #pragma once
 
 #include <memory>

@@ -59,15 +59,24 @@ std::optional<Error> Refusal(const HttpReply& reply) {
   }
   switch (reply.status) {
     case 401:
-    case 403: error.code = ErrorCode::kDenied; break;
-    case 404: error.code = ErrorCode::kNotFound; break;
+    case 403:
+      error.code = ErrorCode::kDenied;
+      break;
+    case 404:
+      error.code = ErrorCode::kNotFound;
+      break;
     case 409:
-    case 410: error.code = ErrorCode::kConflict; break;
+    case 410:
+      error.code = ErrorCode::kConflict;
+      break;
     case 429:
     case 502:
     case 503:
-    case 504: return std::nullopt;
-    case 507: error.code = ErrorCode::kExhausted; break;
+    case 504:
+      return std::nullopt;
+    case 507:
+      error.code = ErrorCode::kExhausted;
+      break;
     default:
       if (!understood && reply.status >= 500) return std::nullopt;
       if (!understood) error.code = ErrorCode::kInvalid;
@@ -208,22 +217,23 @@ class RemoteJobFiles::Work {
   // Half of it to all of it, so that many agents do not come back at once.
   Millis Jittered(Millis pause) {
     const std::lock_guard lock(mutex_);
-    return Millis(std::uniform_int_distribution<int64_t>(pause.count() / 2, pause.count())(random_));
+    return Millis(
+        std::uniform_int_distribution<int64_t>(pause.count() / 2, pause.count())(random_));
   }
 
   bool Pause(Millis pause) const {
     if (options_.pause) return options_.pause(pause);
     pollfd polled{options_.cancel_fd, POLLIN, 0};
-    const int ready = ::poll(&polled, options_.cancel_fd >= 0 ? 1 : 0,
-                             static_cast<int>(pause.count()));
+    const int ready =
+        ::poll(&polled, options_.cancel_fd >= 0 ? 1 : 0, static_cast<int>(pause.count()));
     return ready <= 0;
   }
 
   const Options options_;
   const Endpoint endpoint_;
   std::mutex mutex_;
-  std::vector<std::unique_ptr<HttpClient>> idle_;        // GUARDED_BY(mutex_)
-  std::minstd_rand random_{std::random_device()()};      // GUARDED_BY(mutex_)
+  std::vector<std::unique_ptr<HttpClient>> idle_;    // GUARDED_BY(mutex_)
+  std::minstd_rand random_{std::random_device()()};  // GUARDED_BY(mutex_)
 };
 
 RemoteJobFiles::RemoteJobFiles(std::unique_ptr<Work> work) : work_(std::move(work)) {}
@@ -249,7 +259,8 @@ Result<std::vector<bool>> RemoteJobFiles::Has(Shelf shelf, const std::vector<Blo
     call.target = std::string(wire::kRoot) + "/has";
     call.headers.Add("Content-Type", "application/json");
     call.body = wire::Encode(wire::Question{
-        shelf, {blobs.begin() + static_cast<ptrdiff_t>(at), blobs.begin() + static_cast<ptrdiff_t>(end)}});
+        shelf,
+        {blobs.begin() + static_cast<ptrdiff_t>(at), blobs.begin() + static_cast<ptrdiff_t>(end)}});
     ATHANOR_TRY(const auto reply, work_->Ask(call));
     ATHANOR_TRY(const auto there, wire::DecodeThere(reply.body));
     if (there.size() != end - at) {

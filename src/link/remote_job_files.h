@@ -1,8 +1,8 @@
-// JobFiles of an agent on another machine: HTTP to the server's address for agents, with the token of
-// its attempt. Bytes are named by their sha256, so only what is missing travels; what was cut off goes on
-// where it stopped, in both directions. A server that does not answer is asked again, with growing
-// pauses, until it does or the caller is told to stop: silence is not an error here unless
-// `patience` makes it one.
+// JobFiles of an agent on another machine: HTTP to the server's address for agents, with the token
+// of its attempt. Bytes are named by their sha256, so only what is missing travels; what was cut
+// off goes on where it stopped, in both directions. A server that does not answer is asked again,
+// with growing pauses, until it does or the caller is told to stop: silence is not an error here
+// unless `patience` makes it one.
 //
 // A server that has another key than `pin` is kDenied and not asked again: the plan is of another
 // server, or the certificate was changed. Nothing was sent to it.

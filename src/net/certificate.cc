@@ -88,8 +88,10 @@ Result<std::string> MakeCertificateText(EVP_PKEY* key) {
       ASN1_TIME_set_string(X509_getm_notAfter(certificate), kNoEnd) == 1 &&
       X509_set_pubkey(certificate, key) == 1 &&
       X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
-                                 reinterpret_cast<const unsigned char*>("athanor"), -1, -1, 0) == 1 &&
-      X509_set_issuer_name(certificate, name) == 1 && X509_sign(certificate, key, EVP_sha256()) > 0 &&
+                                 reinterpret_cast<const unsigned char*>("athanor"), -1, -1,
+                                 0) == 1 &&
+      X509_set_issuer_name(certificate, name) == 1 &&
+      X509_sign(certificate, key, EVP_sha256()) > 0 &&
       PEM_write_bio_X509(bio.get(), certificate) == 1;
   if (!whole) return FailCrypto("make a certificate for agents");
   return TextOf(bio.get());
@@ -127,9 +129,10 @@ Result<OwnCertificate> OpenOwnCertificate(const std::string& folder) {
     error.code = ErrorCode::kCorrupt;
     error.what = own.key_file + " is damaged";
     error.why = "agents of other machines know this server by that key";
-    error.hint = "put back the one of a backup (server/agents.key), or have a new one made, after "
-                 "which agents of other machines that run now are not heard any more: mv " +
-                 ShellQuote(own.key_file) + " " + ShellQuote(own.key_file + ".damaged");
+    error.hint =
+        "put back the one of a backup (server/agents.key), or have a new one made, after "
+        "which agents of other machines that run now are not heard any more: mv " +
+        ShellQuote(own.key_file) + " " + ShellQuote(own.key_file + ".damaged");
     return Fail(std::move(error));
   }
   const auto kept = ReadFile(own.cert_file, kMostPem);

@@ -24,7 +24,8 @@ struct OwnCertificate {
 // key is damaged.
 Result<OwnCertificate> OpenOwnCertificate(const std::string& folder);
 
-// The sha256, in hex, of the public key of a certificate (its SubjectPublicKeyInfo, as in RFC 7469).
+// The sha256, in hex, of the public key of a certificate (its SubjectPublicKeyInfo, as in RFC
+// 7469).
 std::string PinOf(const x509_st* certificate);
 // The same of a PEM file. kInvalid: it has no certificate.
 Result<std::string> PinOfFile(const std::string& cert_file);

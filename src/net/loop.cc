@@ -19,16 +19,16 @@
 #include <vector>
 
 #include "base/exec/mutex.h"
-#include "base/io/fd.h"
 #include "base/exec/serving_thread.h"
+#include "base/io/fd.h"
 
 namespace athanor {
 namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr uint64_t kWake = 0;      // in place of a watch's number
-constexpr int kMostEvents = 64;    // taken at once
+constexpr uint64_t kWake = 0;                   // in place of a watch's number
+constexpr int kMostEvents = 64;                 // taken at once
 constexpr uint32_t kEnd = EPOLLERR | EPOLLHUP;  // reported even if it was not asked for
 
 // Where a signal is reported: an eventfd of the loop that asked for it last.
@@ -100,7 +100,7 @@ struct Loop::Impl {
 
   Mutex mutex;
   std::deque<Task> posted GUARDED_BY(mutex);
-  bool asleep GUARDED_BY(mutex) = false;      // it waits, and was not woken yet
+  bool asleep GUARDED_BY(mutex) = false;  // it waits, and was not woken yet
 
   // The loop's thread only.
   std::map<std::pair<Steady::time_point, TimerId>, Task> timers;

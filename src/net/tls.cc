@@ -24,9 +24,7 @@ struct FreeSsl {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
 };
 
-int FdOf(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
-}
+int FdOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
 // OpenSSL's own socket BIO uses write(2), which raises SIGPIPE when the peer is gone; ignoring that
 // signal for the process would be inherited by the jobs it starts.
@@ -48,9 +46,7 @@ int BioRead(BIO* bio, char* bytes, int size) {
   return static_cast<int>(got);
 }
 
-long BioControl(BIO*, int command, long, void*) {
-  return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
+long BioControl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
 BIO_METHOD* SocketBioMethod() {
   static BIO_METHOD* const method = [] {
@@ -192,7 +188,8 @@ constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt",
 
 void UseAuthorities(SSL_CTX* context) {
   SSL_CTX_set_default_verify_paths(context);  // SSL_CERT_FILE and SSL_CERT_DIR, or its own
-  if (std::getenv(X509_get_default_cert_file_env()) || std::getenv(X509_get_default_cert_dir_env())) {
+  if (std::getenv(X509_get_default_cert_file_env()) ||
+      std::getenv(X509_get_default_cert_dir_env())) {
     return;
   }
   if (::access(X509_get_default_cert_dir(), R_OK) == 0) return;
@@ -208,8 +205,8 @@ struct PinnedContext {
   std::string pin;
 };
 
-// Instead of everything that OpenSSL checks of a certificate. That the server has the private key to
-// it is checked by the handshake.
+// Instead of everything that OpenSSL checks of a certificate. That the server has the private key
+// to it is checked by the handshake.
 int HasPinnedKey(X509_STORE_CTX* store, void* pinned) {
   const X509* shown = X509_STORE_CTX_get0_cert(store);
   if (shown && PinOf(shown) == static_cast<const PinnedContext*>(pinned)->pin) return 1;
@@ -233,7 +230,8 @@ Result<std::unique_ptr<SSL_CTX, FreeContext>> NewClientContext() {
   std::unique_ptr<SSL_CTX, FreeContext> context(SSL_CTX_new(TLS_client_method()));
   if (!context) return FailTls("cannot set up TLS");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  if (SSL_CTX_set_cipher_list(context.get(), kClientCiphers) != 1) return FailTls("cannot set up TLS");
+  if (SSL_CTX_set_cipher_list(context.get(), kClientCiphers) != 1)
+    return FailTls("cannot set up TLS");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
@@ -267,7 +265,8 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), FreeContext());
   if (!context) return FailTls("cannot set up TLS");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  if (SSL_CTX_set_cipher_list(context.get(), kServerCiphers) != 1) return FailTls("cannot set up TLS");
+  if (SSL_CTX_set_cipher_list(context.get(), kServerCiphers) != 1)
+    return FailTls("cannot set up TLS");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
   // Released buffers make idle TLS connections small; partial writes keep one large body from

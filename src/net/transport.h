@@ -18,7 +18,7 @@ class Transport {
   enum class Io { kDone, kEof, kWantRead, kWantWrite, kError };
   struct Outcome {
     Io io = Io::kError;
-    size_t bytes = 0;  // with kDone: at least 1
+    size_t bytes = 0;      // with kDone: at least 1
     bool drained = false;  // of a Read: the socket has no more for now
   };
 

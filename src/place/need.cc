@@ -32,10 +32,12 @@ Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
   if (spec.cpu_millis != 0 || spec.memory_bytes != 0 || spec.gpus != 0) {
     return Fail(Error{ErrorCode::kInvalid, "a job names an instance type or amounts, not both",
                       "leave out cpus, memory and gpus, or leave out the type"}
-                    .Why(fmt::format("got type {} and amounts", spec.type)).Id("ATH-S0212"));
+                    .Why(fmt::format("got type {} and amounts", spec.type))
+                    .Id("ATH-S0212"));
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
-  if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false, false};
+  if (Fits(type, inventory))
+    return Need{type.cpu_millis, type.memory_bytes, type.gpus, false, false};
   if (simulate) {
     return Need{std::min(type.cpu_millis, inventory.cpu_millis),
                 std::min(type.memory_bytes, inventory.memory_bytes),

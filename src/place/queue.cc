@@ -123,9 +123,8 @@ class Planner {
     for (uint32_t device = 0; device < device_taken_.size(); ++device) {
       if (!device_taken_[device]) open.push_back(device);
     }
-    std::stable_sort(open.begin(), open.end(), [this](uint32_t a, uint32_t b) {
-      return seen_by_[a] < seen_by_[b];
-    });
+    std::stable_sort(open.begin(), open.end(),
+                     [this](uint32_t a, uint32_t b) { return seen_by_[a] < seen_by_[b]; });
     return open;
   }
 
@@ -222,8 +221,6 @@ class Planner {
 
 }  // namespace
 
-std::vector<Decision> Plan(const QueueView& view) {
-  return Planner(view).Run();
-}
+std::vector<Decision> Plan(const QueueView& view) { return Planner(view).Run(); }
 
 }  // namespace athanor

@@ -43,9 +43,7 @@ RunningJob Runs(uint8_t n, uint32_t cpu_millis, uint64_t gib = 0, std::vector<ui
   return job;
 }
 
-WallTime After(int64_t minutes) {
-  return WallTime{kNow.ms + minutes * 60'000};
-}
+WallTime After(int64_t minutes) { return WallTime{kNow.ms + minutes * 60'000}; }
 
 std::vector<int> Started(const QueueView& view) {
   std::vector<int> started;
@@ -278,8 +276,10 @@ TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
 // Planted bug: counting shared GPUs as held. Two scripts that asked for nothing would block the
 // GPUs for all others.
 TEST(Queue, AReservationDoesNotWaitForThoseWhoShareAndTakesWhatTheyUseLeast) {
-  QueueView view{{Waits(9, 100, 0, 1)}, {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
-                 Machine(2, 24, 3), kNow};
+  QueueView view{{Waits(9, 100, 0, 1)},
+                 {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
+                 Machine(2, 24, 3),
+                 kNow};
   EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{2}));
   view.waiting[0].need.gpus = 3;
   EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{0, 1, 2}));

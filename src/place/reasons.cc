@@ -15,7 +15,7 @@ constexpr size_t kAheadShown = 100;
 
 struct Shortage {
   CauseKind kind = CauseKind::kWaitingTurn;  // of the scarcest, if something is short
-  std::string text;  // "needs 4 CPUs; 1.5 of 2 free"
+  std::string text;                          // "needs 4 CPUs; 1.5 of 2 free"
 };
 
 std::string Of(std::string_view need, std::string free, std::string_view all) {
@@ -40,7 +40,8 @@ Shortage ShortageOf(const Need& need, const Room& free, const Inventory& all) {
         fmt::format("needs {}; {} of {} free", GpuText(need.gpus), free.gpus, all.gpus));
   }
   if (need.memory_bytes > free.memory_bytes) {
-    add(CauseKind::kWaitingMemory, MemoryOf(need.memory_bytes, free.memory_bytes, all.memory_bytes));
+    add(CauseKind::kWaitingMemory,
+        MemoryOf(need.memory_bytes, free.memory_bytes, all.memory_bytes));
   }
   if (need.cpu_millis > free.cpu_millis) {
     add(CauseKind::kWaitingCpus,

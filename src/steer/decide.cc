@@ -41,9 +41,7 @@ class Decider {
     out_.events.push_back(std::move(stored));
   }
 
-  void Do(EffectKind kind) {
-    out_.effects.push_back({0, kind, record().id, attempt().id});
-  }
+  void Do(EffectKind kind) { out_.effects.push_back({0, kind, record().id, attempt().id}); }
 
   Status Go(Step step, std::string_view name, const Cause& cause) {
     auto next = Next(record().state, step);
@@ -180,7 +178,8 @@ class Decider {
       return Go(Step::kFail, "launch_failed", e.cause);
     }
     ATHANOR_CHECK_OK(Go(Step::kInterrupt, "launch_failed", e.cause));
-    return Go(Step::kRequeue, "requeued", {"backoff", "could not be started: " + e.cause.text, "", ""});
+    return Go(Step::kRequeue, "requeued",
+              {"backoff", "could not be started: " + e.cause.text, "", ""});
   }
 
   Status On(const AgentUp& e) {
@@ -243,11 +242,11 @@ class Decider {
       if (e.grace >= record().stop->grace) return Ok();  // asked twice, done once
       // A caller that asked with a long grace may lose patience.
       record().stop->grace = e.grace;
-      Note("stop_hastened", {e.cause.kind,
-                             e.grace.count() == 0
-                                 ? "is ended at once, without the rest of its grace time"
+      Note("stop_hastened",
+           {e.cause.kind,
+            e.grace.count() == 0 ? "is ended at once, without the rest of its grace time"
                                  : "has only " + HumanDuration(e.grace) + " left to end",
-                             "", ""});
+            "", ""});
       Do(EffectKind::kStop);
       return Ok();
     }
@@ -292,13 +291,12 @@ class Decider {
     // Reported again after a lost reply: the same one.
     if (attempt().saved && attempt().saved->id == e.checkpoint.id) return Ok();
     attempt().saved = e.checkpoint;
-    Note("checkpoint",
-         {"checkpoint",
-          (e.checkpoint.step ? "step " + std::to_string(*e.checkpoint.step) + ", "
-                             : std::string()) +
-              HumanBytes(e.checkpoint.bytes) + " kept (" + HumanBytes(e.checkpoint.new_bytes) +
-              " new)",
-          "", ""});
+    Note("checkpoint", {"checkpoint",
+                        (e.checkpoint.step ? "step " + std::to_string(*e.checkpoint.step) + ", "
+                                           : std::string()) +
+                            HumanBytes(e.checkpoint.bytes) + " kept (" +
+                            HumanBytes(e.checkpoint.new_bytes) + " new)",
+                        "", ""});
     return Ok();
   }
 
@@ -324,13 +322,15 @@ class Decider {
     const std::string limit = HumanDuration(spot.max_wait);
     if (spot.fallback) {
       record().spot_fell_back = true;
-      Note("fell_back", {"max_wait", "waited and ran for " + limit +
-                                         ": goes on as an ordinary job, at its price", "", ""});
+      Note("fell_back",
+           {"max_wait",
+            "waited and ran for " + limit + ": goes on as an ordinary job, at its price", "", ""});
       return Ok();
     }
     return On(StopAsked{{"max_wait", "waiting and running took longer than max_wait, " + limit,
                          "raise resources.spot.max_wait, or set resources.spot.fallback", ""},
-                        "athanor", record().spec.limits.stop_grace});
+                        "athanor",
+                        record().spec.limits.stop_grace});
   }
 
   Status On(const Noted& e) {

@@ -183,9 +183,9 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
 
 void Engine::Forget(JobId job, std::function<void(Status)> done) {
   if (live_.contains(job)) {
-    return done(Fail(Error{ErrorCode::kConflict, "the job is not over",
-                           "ath stop " + job.ToString()}
-                         .Id("ATH-R0005")));
+    return done(
+        Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString()}.Id(
+            "ATH-R0005")));
   }
   auto known = parts_.jobs.Find(job);
   if (!known) return done(tl::unexpected(known.error()));

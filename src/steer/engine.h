@@ -18,8 +18,8 @@
 
 #include "base/exec/clock.h"
 #include "base/exec/executor.h"
-#include "base/log.h"
 #include "base/exec/pool.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "base/slabs.h"
 #include "job/event.h"
@@ -97,7 +97,9 @@ class Engine {
     JobId job;
     auto operator<=>(const Place&) const = default;
   };
-  static Place PlaceOf(const JobRecord& record) { return {-int64_t{record.spec.priority}, record.id}; }
+  static Place PlaceOf(const JobRecord& record) {
+    return {-int64_t{record.spec.priority}, record.id};
+  }
   // Puts a record of live_ where its state belongs: in the line, among those that hold room, or
   // nowhere.
   void File(JobRecord& record);
@@ -143,9 +145,9 @@ class Engine {
   Pending pending_;
   // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
   std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
-  std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
+  std::map<JobId, Millis> waits_until_;           // monotonic; of spot jobs with max_wait
   std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without reported ones
-  std::set<AttemptId> armed_;              // a deliberate interruption is scheduled for it
+  std::set<AttemptId> armed_;                     // a deliberate interruption is scheduled for it
   Millis plan_cost_{0};
   bool committing_ = false;
   std::optional<Millis> placing_at_;  // monotonic: a plan is set for then

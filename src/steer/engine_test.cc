@@ -33,18 +33,18 @@ class EngineTest : public testing::Test {
   }
 
   void Begin() {
-    engine_ = std::make_unique<Engine>(Engine::Parts{
-        executor_, executor_.clock(), *jobs_, pool_, pool_, backend_, log_, inventory_,
-        Catalogue::Builtin(), false,
-        [](const JobRecord& record) {
-          AttemptPlan plan;
-          plan.job = record.id;
-          plan.attempt = record.current()->id;
-          plan.spec = record.spec;
-          return LaunchPlan{{plan}};
-        },
-        [](const JobRecord&, const std::vector<StoredEvent>&) {},
-        [](const Error& error) { ADD_FAILURE() << error.what; }});
+    engine_ = std::make_unique<Engine>(
+        Engine::Parts{executor_, executor_.clock(), *jobs_, pool_, pool_, backend_, log_,
+                      inventory_, Catalogue::Builtin(), false,
+                      [](const JobRecord& record) {
+                        AttemptPlan plan;
+                        plan.job = record.id;
+                        plan.attempt = record.current()->id;
+                        plan.spec = record.spec;
+                        return LaunchPlan{{plan}};
+                      },
+                      [](const JobRecord&, const std::vector<StoredEvent>&) {},
+                      [](const Error& error) { ADD_FAILURE() << error.what; }});
     ASSERT_TRUE(engine_->Start().ok());
     executor_.RunFor(Millis(100));
   }
@@ -132,7 +132,8 @@ TEST_F(EngineTest, ALongLineMovesUpWhenRoomComes) {
   const JobId holds = Submit("holds", 4);
   for (int i = 0; i < 100; ++i) Submit("waits", 4);
   EXPECT_EQ(engine_->waiting_count(), 100u);
-  engine_->Apply(holds, HostLost{engine_->Live(holds)->current()->id, {"agent_lost", "gone", "", ""}});
+  engine_->Apply(holds,
+                 HostLost{engine_->Live(holds)->current()->id, {"agent_lost", "gone", "", ""}});
   executor_.RunFor(std::chrono::seconds(5));
   EXPECT_EQ(engine_->waiting_count(), 99u);
   EXPECT_EQ(Holders(), Names{"waits"});

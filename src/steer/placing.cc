@@ -39,8 +39,7 @@ void Engine::SchedulePlacing(Wanted wanted) {
 
 Millis Engine::PauseFor(Wanted wanted) const {
   if (live_.size() <= kLongQueue) return Millis(0);
-  return wanted == Wanted::kRoomCame ? kLongQueuePause
-                                     : std::max(kLongQueuePause, 20 * plan_cost_);
+  return wanted == Wanted::kRoomCame ? kLongQueuePause : std::max(kLongQueuePause, 20 * plan_cost_);
 }
 
 void Engine::PlaceAfter(Millis delay) {
@@ -59,7 +58,8 @@ Millis Engine::RestLeft(const JobRecord& record) {
   const auto end = NotBefore(record);
   if (!last || end <= last->ended) return Millis(0);
   const auto now = parts_.clock.Monotonic();
-  const auto left = std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
+  const auto left =
+      std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
   const auto [at, first] = rests_until_.try_emplace(last->id, now + Millis(left));
   return std::max(at->second - now, Millis(0));
 }
@@ -134,7 +134,8 @@ void Engine::PlaceWaiting() {
   // A new job would wait for the same thing as the last one of its kind.
   for (size_t i = decisions.size(); i-- > 0;) {
     const auto& wait = decisions[i].wait;
-    if (decisions[i].placement || wait.Is(CauseKind::kBackoff) || wait.Is(CauseKind::kNeverFits)) continue;
+    if (decisions[i].placement || wait.Is(CauseKind::kBackoff) || wait.Is(CauseKind::kNeverFits))
+      continue;
     const auto& job = view.waiting[i];
     waits_.try_emplace({job.need.cpu_millis, job.need.memory_bytes, job.need.gpus, job.priority},
                        wait);

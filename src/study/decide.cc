@@ -14,7 +14,8 @@ using EventKind = StudyEvent::Kind;
 
 constexpr size_t kLeastForConvergence = 20;
 
-StudyEvent Finish(StudyState as, std::string kind, std::string text, std::string hint, WallTime now) {
+StudyEvent Finish(StudyState as, std::string kind, std::string text, std::string hint,
+                  WallTime now) {
   StudyEvent event;
   event.kind = EventKind::kFinishing;
   event.at = now;
@@ -51,21 +52,21 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
   const auto failed = static_cast<int64_t>(record.Count(TrialState::kFailed));
   for (const auto& trial : record.trials) {
     if (trial.losses > kMostLosses) {
-      return Finish(StudyState::kFailed, "trial_lost",
-                    fmt::format("trial {} was lost {} times by the platform", trial.number,
-                                trial.losses),
-                    "ath why " + ShellQuote(trial.job), now);
+      return Finish(
+          StudyState::kFailed, "trial_lost",
+          fmt::format("trial {} was lost {} times by the platform", trial.number, trial.losses),
+          "ath why " + ShellQuote(trial.job), now);
     }
     // Once there is a value, failures are for the search to learn from.
     if (trial.value && trial.state != TrialState::kRunning) return std::nullopt;
   }
   if (failed < record.spec.max_failures) return std::nullopt;
-  const auto last = std::find_if(record.trials.rbegin(), record.trials.rend(), [](const auto& trial) {
-    return trial.state == TrialState::kFailed;
-  });
-  auto event = Finish(StudyState::kFailed, "all_failed",
-                      fmt::format("the first {} trials all failed", failed),
-                      "ath why " + ShellQuote(fmt::format("{}-{}", record.spec.name, last->number)), now);
+  const auto last =
+      std::find_if(record.trials.rbegin(), record.trials.rend(),
+                   [](const auto& trial) { return trial.state == TrialState::kFailed; });
+  auto event = Finish(
+      StudyState::kFailed, "all_failed", fmt::format("the first {} trials all failed", failed),
+      "ath why " + ShellQuote(fmt::format("{}-{}", record.spec.name, last->number)), now);
   event.cause.detail = last->cause.text;
   return event;
 }
@@ -85,10 +86,10 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool 
                   "", now);
   }
   if (spec.budget_micros > 0 && record.CostMicros() + spent >= spec.budget_micros) {
-    return Finish(StudyState::kCompleted, "budget_spent",
-                  fmt::format("the budget of {:.2f} is spent",
-                              static_cast<double>(spec.budget_micros) / 1e6),
-                  extend + "--money", now);
+    return Finish(
+        StudyState::kCompleted, "budget_spent",
+        fmt::format("the budget of {:.2f} is spent", static_cast<double>(spec.budget_micros) / 1e6),
+        extend + "--money", now);
   }
   if (spec.budget_time.count() > 0 && now.ms - record.created.ms >= spec.budget_time.count()) {
     return Finish(StudyState::kCompleted, "time_spent",
@@ -99,8 +100,8 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool 
                   fmt::format("{} trials in a row were no better", spec.no_improvement), "", now);
   }
   if (spec.converge && Converged(record)) {
-    return Finish(StudyState::kCompleted, "converged", "more trials are unlikely to find better", "",
-                  now);
+    return Finish(StudyState::kCompleted, "converged", "more trials are unlikely to find better",
+                  "", now);
   }
   const auto trials = static_cast<int64_t>(record.trials.size());
   if (record.Live() > 0 || promotable) return std::nullopt;
@@ -163,8 +164,8 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   }
   if (!record.exhausted) {
     const auto trials = static_cast<int64_t>(record.trials.size());
-    plan.ask = std::max<int64_t>(0, std::min(record.spec.parallel - live,
-                                             record.spec.max_trials - trials));
+    plan.ask = std::max<int64_t>(
+        0, std::min(record.spec.parallel - live, record.spec.max_trials - trials));
   }
   return plan;
 }
@@ -248,7 +249,8 @@ bool Converged(const StudyRecord& record) {
     return best;
   };
   auto sorted = values;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2), sorted.end());
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2),
+                   sorted.end());
   const double spread = std::fabs(sorted[sorted.size() / 2] - best_of(values.size()));
   return std::fabs(best_of(values.size()) - best_of(values.size() - tail)) <= 0.01 * spread;
 }

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/codec.h"
 #include "study/warm_start.h"
@@ -38,9 +38,9 @@ struct Studies::Open {
   StudyRecord record;
   std::unique_ptr<tune::Session> session;
   Referee referee;
-  std::set<int64_t> submitting;  // orders on their way
-  std::set<int64_t> stopping;    // told to stop
-  int64_t spent_micros = 0;      // by what runs
+  std::set<int64_t> submitting;    // orders on their way
+  std::set<int64_t> stopping;      // told to stop
+  int64_t spent_micros = 0;        // by what runs
   std::vector<std::string> lines;  // applied, and not stored yet
   uint64_t stored = 0;             // lines of the journal
 };
@@ -129,11 +129,11 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
 
 void Studies::Create(StudySpec spec, std::string key, std::string user,
                      std::function<void(Result<Created>)> done) {
-  const bool taken = OnWorker([this, spec = std::move(spec), key = std::move(key),
-                               user = std::move(user), done] {
-    auto created = DoCreate(spec, key, user);
-    OnLoop([created, done] { done(created); });
-  });
+  const bool taken =
+      OnWorker([this, spec = std::move(spec), key = std::move(key), user = std::move(user), done] {
+        auto created = DoCreate(spec, key, user);
+        OnLoop([created, done] { done(created); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
@@ -235,7 +235,8 @@ Result<Studies::Open*> Studies::ForChange(const std::string& reference, bool ove
   ATHANOR_TRY(const auto row, parts_.store.Resolve(reference));
   if (const auto open = open_.find(row.id); open != open_.end()) return open->second.get();
   if (!over_too) {
-    return Conflict("the study " + row.name + " is over: " + row.state, "ath tune show " + ShellQuote(row.name));
+    return Conflict("the study " + row.name + " is over: " + row.state,
+                    "ath tune show " + ShellQuote(row.name));
   }
   return OpenStudy(row);
 }
@@ -249,7 +250,8 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
         auto event = EventOf(StudyEvent::Kind::kFinishing, parts_.clock.Wall());
         event.finish = StudyState::kStopped;
         event.cause = {"user_stop", "stopped by " + who,
-                       "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N", ""};
+                       "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N",
+                       ""};
         ATHANOR_CHECK_OK(Record(*open, std::move(event)));
         Step(*open);
       }
@@ -261,47 +263,52 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
 }
 
 void Studies::Extend(std::string reference, Json changes, Shown done) {
-  const bool taken = OnWorker([this, reference = std::move(reference), changes = std::move(changes), done] {
-    auto extended = [&]() -> Result<StudyRecord> {
-      ATHANOR_TRY(auto* open, ForChange(reference, true));
-      const auto id = open->record.id;
-      StudySpec tried = open->record.spec;
-      ATHANOR_CHECK_OK(ChangeStudySpec(tried, changes));
-      if (open->record.state == StudyState::kFinishing) {
-        return Conflict("the study is just ending", "wait for its trials: ath tune show " + ShellQuote(tried.name));
-      }
-      auto event = EventOf(StudyEvent::Kind::kChanged, parts_.clock.Wall());
-      event.changes = DumpJson(changes);
-      ATHANOR_CHECK_OK(Record(*open, std::move(event)));
-      if (changes.contains("ranges")) ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
-      Step(*open);
-      return Find(id.ToString());
-    }();
-    OnLoop([extended, done] { done(extended); });
-  });
+  const bool taken =
+      OnWorker([this, reference = std::move(reference), changes = std::move(changes), done] {
+        auto extended = [&]() -> Result<StudyRecord> {
+          ATHANOR_TRY(auto* open, ForChange(reference, true));
+          const auto id = open->record.id;
+          StudySpec tried = open->record.spec;
+          ATHANOR_CHECK_OK(ChangeStudySpec(tried, changes));
+          if (open->record.state == StudyState::kFinishing) {
+            return Conflict("the study is just ending",
+                            "wait for its trials: ath tune show " + ShellQuote(tried.name));
+          }
+          auto event = EventOf(StudyEvent::Kind::kChanged, parts_.clock.Wall());
+          event.changes = DumpJson(changes);
+          ATHANOR_CHECK_OK(Record(*open, std::move(event)));
+          if (changes.contains("ranges"))
+            ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
+          Step(*open);
+          return Find(id.ToString());
+        }();
+        OnLoop([extended, done] { done(extended); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
 void Studies::Add(std::string reference, Json params, Shown done) {
-  const bool taken = OnWorker([this, reference = std::move(reference), params = std::move(params), done] {
-    auto added = [&]() -> Result<StudyRecord> {
-      ATHANOR_TRY(auto* open, ForChange(reference, false));
-      const auto id = open->record.id;
-      if (open->record.state != StudyState::kRunning) {
-        return Conflict("the study is just ending", "ath tune show " + ShellQuote(open->record.spec.name));
-      }
-      ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
-      auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
-                           static_cast<int64_t>(open->record.trials.size()) + 1);
-      event.search_id = search_id;
-      event.params = DumpJson(params);
-      event.own = true;
-      ATHANOR_CHECK_OK(Record(*open, std::move(event)));
-      Step(*open);
-      return Find(id.ToString());
-    }();
-    OnLoop([added, done] { done(added); });
-  });
+  const bool taken =
+      OnWorker([this, reference = std::move(reference), params = std::move(params), done] {
+        auto added = [&]() -> Result<StudyRecord> {
+          ATHANOR_TRY(auto* open, ForChange(reference, false));
+          const auto id = open->record.id;
+          if (open->record.state != StudyState::kRunning) {
+            return Conflict("the study is just ending",
+                            "ath tune show " + ShellQuote(open->record.spec.name));
+          }
+          ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
+          auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
+                               static_cast<int64_t>(open->record.trials.size()) + 1);
+          event.search_id = search_id;
+          event.params = DumpJson(params);
+          event.own = true;
+          ATHANOR_CHECK_OK(Record(*open, std::move(event)));
+          Step(*open);
+          return Find(id.ToString());
+        }();
+        OnLoop([added, done] { done(added); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
@@ -323,7 +330,8 @@ void Studies::Remove(std::string reference, Shown done) {
 
 Status Studies::Record(Open& open, StudyEvent event) {
   ATHANOR_CHECK_OK(Apply(open.record, event));
-  if (event.kind == StudyEvent::Kind::kEnded || event.kind == StudyEvent::Kind::kPromoted) open.referee.Replay(event);
+  if (event.kind == StudyEvent::Kind::kEnded || event.kind == StudyEvent::Kind::kPromoted)
+    open.referee.Replay(event);
   open.lines.push_back(WriteEvent(event));
   return Ok();
 }
@@ -348,11 +356,13 @@ void Studies::Step(Open& open) {
 }
 
 Status Studies::StepOnce(Open& open, bool& more) {
-  auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
+  auto plan =
+      Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
   // While its order is on its way, a trial cannot be dropped: its job will come, and is then
   // stopped like the others.
-  if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded && open.submitting.contains(plan.event->trial)) {
+  if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded &&
+      open.submitting.contains(plan.event->trial)) {
     more = false;
     plan.event.reset();
   }
@@ -429,7 +439,8 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
         event.cause = {"trial_refused",
                        fmt::format("trial {} was refused: {}", order.trial, job.error().what),
                        job.error().hint, job.error().why};
-        if (auto kept = Record(open, std::move(event)); !kept) return GiveUp(order.study, kept.error());
+        if (auto kept = Record(open, std::move(event)); !kept)
+          return GiveUp(order.study, kept.error());
       }
       return Step(open);
     }
@@ -525,8 +536,8 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   auto points = trial.promotions > 0 ? trial.curve : std::vector<tune::CurvePoint>();
   points.insert(points.end(), sight.points.begin(), sight.points.end());
   for (const auto& point : points) {
-    const bool better = !end.value || !open.record.spec.best_value ||
-                        !std::isfinite(*end.value) || Better(open.record.spec, point.value, *end.value);
+    const bool better = !end.value || !open.record.spec.best_value || !std::isfinite(*end.value) ||
+                        Better(open.record.spec, point.value, *end.value);
     if (!better) continue;
     end.value = point.value;
     end.step = point.step;
@@ -546,11 +557,14 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   auto failed = EventOf(StudyEvent::Kind::kFinishing, now);
   failed.finish = StudyState::kFailed;
   const auto& metric = open.record.spec.metric;
-  failed.cause = {"no_objective",
-                  fmt::format("trial {} ended without ever reporting the metric {}", event.trial, metric),
-                  "athanor.log(\"" + metric + "\", value)    in the script, or in the job file\n"
-                  "metrics: [{name: " + metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + ShellQuote(name),
-                  words.lines};
+  failed.cause = {
+      "no_objective",
+      fmt::format("trial {} ended without ever reporting the metric {}", event.trial, metric),
+      "athanor.log(\"" + metric +
+          "\", value)    in the script, or in the job file\n"
+          "metrics: [{name: " +
+          metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + ShellQuote(name),
+      words.lines};
   if (!words.metrics.empty()) {
     failed.cause.text += "; it reported " + Join(words.metrics, ", ");
     if (auto near = Nearest(metric, words.metrics)) {
@@ -563,7 +577,8 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
 // What could not be stored did not happen. The open study may be ahead of its journal, so it is
 // dropped, and read again from the journal a little later.
 void Studies::GiveUp(StudyId id, const Error& error) {
-  parts_.log.Log(LogLevel::kError, "a study waits", {{"study", id.ToString()}, {"why", error.what}});
+  parts_.log.Log(LogLevel::kError, "a study waits",
+                 {{"study", id.ToString()}, {"why", error.what}});
   open_.erase(id);
   OnLoop([this, id] {
     if (stopped_) return;

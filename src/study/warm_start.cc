@@ -47,7 +47,8 @@ Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
                       .Id("ATH-T0013"));
     }
     for (const auto& trial : parent.trials) {
-      const auto values = trial.state == TrialState::kDone && trial.value ? of(trial) : std::nullopt;
+      const auto values =
+          trial.state == TrialState::kDone && trial.value ? of(trial) : std::nullopt;
       if (!values) continue;
       StudyEvent event;
       event.kind = StudyEvent::Kind::kImported;

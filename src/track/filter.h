@@ -18,8 +18,18 @@ namespace athanor {
 enum class Searched { kRuns, kExperiments, kModels, kVersions, kLoggedModels };
 enum class FieldType { kMetric, kParam, kTag, kAttribute, kDataset };
 enum class Comparator {
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,
-  kLike, kILike, kIn, kNotIn, kIsNull, kIsNotNull,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kLike,
+  kILike,
+  kIn,
+  kNotIn,
+  kIsNull,
+  kIsNotNull,
 };
 
 struct Clause {

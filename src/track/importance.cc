@@ -9,10 +9,10 @@
 namespace athanor {
 namespace {
 
-constexpr double kBest = 0.1;      // the part of the runs that counts as best; also Optuna's
+constexpr double kBest = 0.1;  // the part of the runs that counts as best; also Optuna's
 constexpr size_t kLeastRuns = 4;
-constexpr size_t kCells = 50;      // of a numeric parameter's range; also Optuna's
-constexpr double kWide = 100;      // largest by smallest, from which logarithms are compared
+constexpr size_t kCells = 50;  // of a numeric parameter's range; also Optuna's
+constexpr double kWide = 100;  // largest by smallest, from which logarithms are compared
 
 std::optional<double> NumberOf(const std::string& text) {
   double value = 0;
@@ -54,7 +54,8 @@ Cells CellsOf(const std::vector<std::string>& values) {
     return cells;
   }
   std::map<std::string, size_t> known;
-  for (const auto& value : values) cells.of.push_back(known.emplace(value, known.size()).first->second);
+  for (const auto& value : values)
+    cells.of.push_back(known.emplace(value, known.size()).first->second);
   cells.count = known.size();
   return cells;
 }

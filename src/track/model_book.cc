@@ -26,10 +26,10 @@ Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
   return batch;
 }
 
-constexpr std::string_view kLogged = "m-";          // what ids of logged models begin with
+constexpr std::string_view kLogged = "m-";  // what ids of logged models begin with
 constexpr std::string_view kModels = "models:/";
-constexpr char kLast[] = "last";                    // note: RegisteredModel::last
-constexpr char kLocation[] = "location";            // note: ModelVersion::location
+constexpr char kLast[] = "last";          // note: RegisteredModel::last
+constexpr char kLocation[] = "location";  // note: ModelVersion::location
 constexpr char kVersionsTag[] = "mlflow.modelVersions";
 
 // The tag by which a logged model says which versions were made of it, one more; spaced as
@@ -115,8 +115,7 @@ Result<const RegisteredModel*> ModelBook::Find(const std::string& name) const {
   return model;
 }
 
-Result<const ModelVersion*> ModelBook::FindVersion(const std::string& name,
-                                                   int64_t version) const {
+Result<const ModelVersion*> ModelBook::FindVersion(const std::string& name, int64_t version) const {
   ATHANOR_TRY(const ModelVersion* found,
               const_cast<ModelBook*>(this)->ChangeVersion(name, version));
   return found;
@@ -151,8 +150,7 @@ Result<RunBatch> ModelBook::Add(const std::string& name, std::string description
   return batch;
 }
 
-Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& to,
-                                   int64_t now_ms) {
+Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& to, int64_t now_ms) {
   ATHANOR_CHECK_OK(Change(name));
   if (models_.contains(to)) {
     return Fail(ErrorCode::kConflict,
@@ -369,8 +367,7 @@ RunBatch ModelBook::AddLogged(LoggedModelRow row, const Tags& tags, const Tags& 
   return batch;
 }
 
-Result<RunBatch> ModelBook::SetLoggedStatus(const std::string& id, int64_t status,
-                                            int64_t now_ms) {
+Result<RunBatch> ModelBook::SetLoggedStatus(const std::string& id, int64_t status, int64_t now_ms) {
   ATHANOR_TRY(auto* model, ChangeLogged(id));
   model->row.status = status;
   model->row.updated_ms = now_ms;

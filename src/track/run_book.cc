@@ -25,12 +25,17 @@ RunStatus RunStatusOf(JobState state) {
     case JobState::kQueued:
     case JobState::kPlacing:
     case JobState::kPreparing:
-    case JobState::kInterrupted: return RunStatus::kScheduled;
+    case JobState::kInterrupted:
+      return RunStatus::kScheduled;
     case JobState::kRunning:
-    case JobState::kUploading: return RunStatus::kRunning;
-    case JobState::kCompleted: return RunStatus::kFinished;
-    case JobState::kFailed: return RunStatus::kFailed;
-    case JobState::kStopped: return RunStatus::kKilled;
+    case JobState::kUploading:
+      return RunStatus::kRunning;
+    case JobState::kCompleted:
+      return RunStatus::kFinished;
+    case JobState::kFailed:
+      return RunStatus::kFailed;
+    case JobState::kStopped:
+      return RunStatus::kKilled;
   }
   return RunStatus::kRunning;
 }
@@ -49,11 +54,16 @@ WallTime StartOf(const JobRecord& record) {
 
 std::string_view NameOf(RunStatus status) {
   switch (status) {
-    case RunStatus::kRunning: return "RUNNING";
-    case RunStatus::kScheduled: return "SCHEDULED";
-    case RunStatus::kFinished: return "FINISHED";
-    case RunStatus::kFailed: return "FAILED";
-    case RunStatus::kKilled: return "KILLED";
+    case RunStatus::kRunning:
+      return "RUNNING";
+    case RunStatus::kScheduled:
+      return "SCHEDULED";
+    case RunStatus::kFinished:
+      return "FINISHED";
+    case RunStatus::kFailed:
+      return "FAILED";
+    case RunStatus::kKilled:
+      return "KILLED";
   }
   return "RUNNING";
 }
@@ -223,7 +233,8 @@ Result<RunBatch> RunBook::TagExperiment(int64_t id, const std::string& key,
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("The experiment {} must be in the 'active' state. Current state is "
-                            "deleted.", id));
+                            "deleted.",
+                            id));
   }
   if (value) {
     experiment->tags[key] = *value;
@@ -274,7 +285,8 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("The experiment {} must be in the 'active' state. Current state is "
-                            "deleted.", made.experiment));
+                            "deleted.",
+                            made.experiment));
   }
   RunEntry& run = runs_[made.id];
   run.id = made.id;
@@ -328,7 +340,8 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("Changing param values is not allowed. Param with key='{}' was already "
                             "logged with value='{}' for run ID='{}'. Attempted logging new value "
-                            "'{}'.", key, old, id.value.ToHex(), value));
+                            "'{}'.",
+                            key, old, id.value.ToHex(), value));
   }
   RunBatch batch;
   for (const auto& [key, value] : params) SetParam(*run, key, value, batch);
@@ -358,8 +371,7 @@ Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
 }
 
 Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
-                                    std::vector<InputRow> inputs,
-                                    std::vector<ModelLinkRow> links) {
+                                    std::vector<InputRow> inputs, std::vector<ModelLinkRow> links) {
   const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   for (auto& dataset : datasets) dataset.experiment = run->experiment;
@@ -572,7 +584,8 @@ Result<JobId> RunBook::Resolve(std::string_view reference) const {
     if (digits.size() < RunIndex::kShortestPart || digits.size() > all_digits) return;
     const auto least = JobId::Parse(digits + std::string(all_digits - digits.size(), '0'));
     if (!least) return;
-    for (auto at = runs_.lower_bound(*least); at != runs_.end() && alike.size() <= kMostAlike; ++at) {
+    for (auto at = runs_.lower_bound(*least); at != runs_.end() && alike.size() <= kMostAlike;
+         ++at) {
       if (!StartsWith(text_of(at->first), digits)) break;
       if (!at->second.deleted && std::ranges::find(alike, at->first) == alike.end()) {
         alike.push_back(at->first);

@@ -17,9 +17,7 @@ uint64_t Mixed(uint64_t value) {
   return value ^ value >> 32;
 }
 
-uint64_t HashOfName(std::string_view name) {
-  return Mixed(std::hash<std::string_view>()(name));
-}
+uint64_t HashOfName(std::string_view name) { return Mixed(std::hash<std::string_view>()(name)); }
 
 // The last kShortestPart digits of an id are its last 20 bits.
 uint64_t HashOfTail(const Ulid& id) {

@@ -59,7 +59,8 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 
   void On(const LabelView& label) override {
     if (label.kind == LabelKind::kExperimentTag) {
-      const auto at = book_.experiments_.find(std::strtoll(std::string(label.owner).c_str(), nullptr, 10));
+      const auto at =
+          book_.experiments_.find(std::strtoll(std::string(label.owner).c_str(), nullptr, 10));
       if (at != book_.experiments_.end()) {
         at->second.tags[std::string(label.key)] = std::string(label.value);
       }

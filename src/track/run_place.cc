@@ -48,8 +48,8 @@ bool TakeValue(Taker& from, RunPlace::Value& value) {
   uint8_t rank = 0, is_text = 0;
   uint64_t number = 0, size = 0;
   std::string_view text;
-  if (!from.Take(rank) || rank > 2 || !from.Take(is_text) || !from.Take(number) || !from.Take(size) ||
-      !from.Take(text, size)) {
+  if (!from.Take(rank) || rank > 2 || !from.Take(is_text) || !from.Take(number) ||
+      !from.Take(size) || !from.Take(text, size)) {
     return false;
   }
   value.rank = static_cast<SortValue::Rank>(rank);

@@ -31,8 +31,7 @@ std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
   metrics.reserve(summaries.size());
   for (const auto& summary : summaries) {
     metrics.push_back({key_of(summary.name), summary.last, summary.last_step.value_or(0),
-                       summary.last_wall_ns / 1'000'000, summary.min, summary.max,
-                       summary.count});
+                       summary.last_wall_ns / 1'000'000, summary.min, summary.max, summary.count});
   }
   std::sort(metrics.begin(), metrics.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
@@ -101,7 +100,8 @@ std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>&
         ((flags & RunTable::kDeleted) != 0) != (view == ViewType::kDeleted)) {
       continue;
     }
-    if (experiments && std::ranges::find(*experiments, table_.experiments()[place]) == experiments->end()) {
+    if (experiments &&
+        std::ranges::find(*experiments, table_.experiments()[place]) == experiments->end()) {
       continue;
     }
     stale.push_back(table_.run(place).id);

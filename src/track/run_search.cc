@@ -124,8 +124,8 @@ class RunBook::Finder {
       const bool metric = query_.filter[i].type == FieldType::kMetric && filter_keys_[i];
       columns_.push_back(metric ? table.Column(*filter_keys_[i]) : std::span<const double>());
     }
-    const bool metric = !query_.order.empty() && query_.order[0].type == FieldType::kMetric &&
-                        order_keys_[0];
+    const bool metric =
+        !query_.order.empty() && query_.order[0].type == FieldType::kMetric && order_keys_[0];
     first_column_ = metric ? table.Column(*order_keys_[0]) : std::span<const double>();
     by_start_ = !query_.order.empty() && query_.order[0].type == FieldType::kAttribute &&
                 query_.order[0].key == "start_time";
@@ -193,7 +193,8 @@ class RunBook::Finder {
     for (; at_ < end; ++at_) {
       const size_t place = PlaceAt(at_);
       if ((flags[place] & looked_at) != wanted) continue;
-      if (one ? experiments[place] != only : experiments_ && !IsAskedFor(experiments[place])) continue;
+      if (one ? experiments[place] != only : experiments_ && !IsAskedFor(experiments[place]))
+        continue;
       ++matched;
       Hold({key_of(place), static_cast<uint32_t>(place)});
     }
@@ -331,7 +332,7 @@ class RunBook::Finder {
   size_t size_ = 0;  // of the table when it began: later runs are not looked at
   size_t at_ = 0;    // how many were looked at
   uint64_t moves_ = 0;
-  size_t behind_ = 0;           // runs that pass and are not on pages before
+  size_t behind_ = 0;            // runs that pass and are not on pages before
   uint64_t bound_ = UINT64_MAX;  // the highest key that may be on the page
   uint64_t after_key_ = 0;
   bool by_start_ = false;
@@ -349,17 +350,20 @@ class RunBook::Finder {
 bool RunBook::Passes(const RunEntry& run, const Clause& clause,
                      const std::optional<uint32_t>& key) const {
   switch (clause.type) {
-    case FieldType::kAttribute: return PassesAttribute(*this, run, clause);
-    case FieldType::kDataset: return PassesDataset(run, clause);
+    case FieldType::kAttribute:
+      return PassesAttribute(*this, run, clause);
+    case FieldType::kDataset:
+      return PassesDataset(run, clause);
     case FieldType::kMetric: {
       const RunMetric* metric = key ? FindMetric(run, *key) : nullptr;
       return metric != nullptr && athanor::Passes(clause, metric->last);
     }
     case FieldType::kParam:
-    case FieldType::kTag: break;
+    case FieldType::kTag:
+      break;
   }
-  const auto value = key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key)
-                         : std::nullopt;
+  const auto value =
+      key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key) : std::nullopt;
   // A run without the key passes only IS NULL.
   if (!value) return clause.comparator == Comparator::kIsNull;
   return athanor::Passes(clause, *value);

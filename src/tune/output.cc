@@ -75,7 +75,8 @@ std::vector<double> WarpOutputs(std::vector<double> values) {
     for (double v : bent) squares += (v - mean) * (v - mean);
     const double variance = squares / static_cast<double>(n);
     if (!(variance > 0) || !std::isfinite(variance)) continue;
-    const double likelihood = -0.5 * static_cast<double>(n) * Log(variance) + (lambda - 1) * jacobian;
+    const double likelihood =
+        -0.5 * static_cast<double>(n) * Log(variance) + (lambda - 1) * jacobian;
     if (likelihood > most) {
       most = likelihood;
       best = bent;

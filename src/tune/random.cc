@@ -38,9 +38,7 @@ double Random::Uniform() {
 }
 
 // By multiplication: uneven by at most one in 2^32 / n, and always one number drawn.
-uint32_t Random::Below(uint32_t n) {
-  return static_cast<uint32_t>((uint64_t{Next()} * n) >> 32);
-}
+uint32_t Random::Below(uint32_t n) { return static_cast<uint32_t>((uint64_t{Next()} * n) >> 32); }
 
 // Marsaglia's polar method. The second number of its pair is not kept, so that what comes next
 // depends on the counter alone.

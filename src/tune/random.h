@@ -16,7 +16,7 @@ class Random {
   Random(uint64_t seed, uint64_t k, uint32_t stream);
 
   uint32_t Next();
-  double Uniform();          // (0, 1), 52 bits
+  double Uniform();            // (0, 1), 52 bits
   uint32_t Below(uint32_t n);  // 0 .. n-1; n > 0
   double Normal();
 

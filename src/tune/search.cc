@@ -10,8 +10,8 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kKept = 8;         // points from which a round continues
-constexpr size_t kChildren = 10;    // mutants of each
+constexpr size_t kKept = 8;           // points from which a round continues
+constexpr size_t kChildren = 10;      // mutants of each
 constexpr size_t kAlternatives = 16;  // other choices a sweep tries
 
 struct Scored {
@@ -80,7 +80,8 @@ class MixedSearch {
     // About a third of the coordinates, of many dimensions too; in few, about two. One changes
     // surely, so that the mutant is no copy.
     const double chance = std::max(0.3, 2.0 / static_cast<double>(free_.size()));
-    const size_t surely = free_.empty() ? 0 : free_[random_.Below(static_cast<uint32_t>(free_.size()))];
+    const size_t surely =
+        free_.empty() ? 0 : free_[random_.Below(static_cast<uint32_t>(free_.size()))];
     for (size_t i : free_) {
       if (i != surely && random_.Uniform() > chance) continue;
       const auto& p = space_.parameters()[i];
@@ -175,7 +176,8 @@ class MixedSearch {
         if (count <= kAlternatives) {
           for (size_t c = 0; c < count; ++c) add(static_cast<double>(c));
         } else {
-          for (size_t c = 0; c < kAlternatives; ++c) add(random_.Below(static_cast<uint32_t>(count)));
+          for (size_t c = 0; c < kAlternatives; ++c)
+            add(random_.Below(static_cast<uint32_t>(count)));
         }
         continue;
       }
@@ -184,7 +186,8 @@ class MixedSearch {
       const auto now = std::get<int64_t>(*values[i]);
       for (int64_t jump : {-8, -3, -2, -1, 1, 2, 3, 8}) {
         auto moved = values;
-        moved[i] = std::clamp(now + jump, static_cast<int64_t>(p.low), static_cast<int64_t>(p.high));
+        moved[i] =
+            std::clamp(now + jump, static_cast<int64_t>(p.low), static_cast<int64_t>(p.high));
         add(space_.Encode(moved)[i]);
       }
     }

@@ -16,12 +16,12 @@
 namespace athanor::tune {
 
 struct SearchSize {
-  size_t global = 256;   // random points
-  size_t mutants = 24;   // of each good trial
+  size_t global = 256;  // random points
+  size_t mutants = 24;  // of each good trial
   size_t rounds = 5;
-  size_t ascents = 5;    // gradient ascents
+  size_t ascents = 5;       // gradient ascents
   size_t evaluations = 30;  // of one ascent
-  size_t sweeps = 3;     // over neighbours, at most
+  size_t sweeps = 3;        // over neighbours, at most
 };
 
 // Points in order of acquisition, best first. `good` are points worth varying.

@@ -79,7 +79,8 @@ uint32_t Bits(const Directions& v, uint32_t index) {
 // put the points on a few diagonals.
 int Holes(const Directions& a, const Directions& b) {
   uint64_t filled = 0;
-  for (uint32_t i = 0; i < 64; ++i) filled |= uint64_t{1} << ((Bits(a, i) >> 29) * 8 + (Bits(b, i) >> 29));
+  for (uint32_t i = 0; i < 64; ++i)
+    filled |= uint64_t{1} << ((Bits(a, i) >> 29) * 8 + (Bits(b, i) >> 29));
   return 64 - std::popcount(filled);
 }
 

@@ -11,7 +11,7 @@ namespace athanor::tune {
 namespace {
 
 constexpr double kWorst = std::numeric_limits<double>::infinity();
-constexpr int kPowers = 16;      // of the curve, from 0.1 to 3.1
+constexpr int kPowers = 16;  // of the curve, from 0.1 to 3.1
 constexpr int kBootstraps = 100;
 
 // a + b t^-c by least squares for the best c of the list: with c fixed, a and b are a line's, so no
@@ -131,9 +131,10 @@ Hyperband::Hyperband(const AshaOptions& options) {
     brackets_.emplace_back(narrowed);
     // Hyperband's n = ceil((s_max + 1) / (s + 1) eta^s), with s halvings ahead.
     const auto halvings = static_cast<double>(many - skipped);
-    shares_.push_back(static_cast<size_t>(
-        std::ceil((static_cast<double>(many) + 1) / (halvings + 1) *
-                      Pow(std::max(options.eta, 1.5), halvings) - 1e-9)));
+    shares_.push_back(
+        static_cast<size_t>(std::ceil((static_cast<double>(many) + 1) / (halvings + 1) *
+                                          Pow(std::max(options.eta, 1.5), halvings) -
+                                      1e-9)));
   }
 }
 

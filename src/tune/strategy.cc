@@ -14,10 +14,10 @@ struct NamedStrategy {
   std::string_view name;
 };
 constexpr NamedStrategy kRows[] = {{Strategy::kAutomatic, "auto"}, {Strategy::kRandom, "random"},
-                         {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
-                         {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
+                                   {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
+                                   {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
 
-constexpr size_t kStep = 5;             // trials of the same value
+constexpr size_t kStep = 5;            // trials of the same value
 constexpr uint64_t kListed = 100'000;  // spaces up to here are searched for what is left
 
 size_t FreeDimensions(const Space& space) {
@@ -92,17 +92,20 @@ Result<Suggestion> Ask(const Space& space, const Settings& settings, const Histo
       if (!GridSize(space)) {
         return Fail(Error{ErrorCode::kInvalid, "the grid is too large",
                           "fewer \"levels\", or another strategy"}
-                        .Why("more than 10^15 points").Id("ATH-T0003"));
+                        .Why("more than 10^15 points")
+                        .Id("ATH-T0003"));
       }
       auto values = GridValues(space, history);
       if (!values) {
         return Fail(Error{ErrorCode::kExhausted, "every point of the grid has been tried",
                           "more \"levels\", or another strategy"}
-                        .Why(fmt::format("{} points", *GridSize(space))).Id("ATH-T0004"));
+                        .Why(fmt::format("{} points", *GridSize(space)))
+                        .Id("ATH-T0004"));
       }
       return Suggestion{std::move(*values), false};
     }
-    case Strategy::kRandom: break;
+    case Strategy::kRandom:
+      break;
     case Strategy::kSobol:
       points.push_back(SobolPoint(space, settings.seed, history.asks()));
       break;

@@ -112,8 +112,7 @@ class Mixture {
 
 }  // namespace
 
-std::vector<Point> TpePoints(const Space& space, const Settings& settings,
-                             const History& history) {
+std::vector<Point> TpePoints(const Space& space, const Settings& settings, const History& history) {
   std::vector<const Trial*> done, others;
   for (size_t i : history.told()) {
     const auto& trial = history.trials()[i];

@@ -13,9 +13,7 @@ ThreadPool::ThreadPool(size_t threads) {
   for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
 }
 
-ThreadPool::~ThreadPool() {
-  Stop();
-}
+ThreadPool::~ThreadPool() { Stop(); }
 
 bool ThreadPool::Submit(Task task) {
   {

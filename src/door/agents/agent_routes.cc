@@ -21,8 +21,7 @@ std::vector<ReplyFrame> CommandsFor(const JobRecord& record) {
   if (record.stop) {
     frames.push_back(StopFrame{record.stop->cause, record.stop->grace.count()});
   } else if (attempt && attempt->interrupt) {
-    frames.push_back(
-        StopFrame{attempt->interrupt->cause, attempt->interrupt->grace.count(), true});
+    frames.push_back(StopFrame{attempt->interrupt->cause, attempt->interrupt->grace.count(), true});
   }
   return frames;
 }
@@ -140,9 +139,7 @@ class ReportTaker {
   }
   Happened On(PrepareFailedFrame& f) { return PrepareFailed{attempt_, f.cause}; }
   Happened On(EndedFrame& f) { return ScriptEnded{attempt_, f.exit, f.cause}; }
-  Happened On(UploadedFrame& f) {
-    return Uploaded{attempt_, f.outputs, f.failure, f.packages};
-  }
+  Happened On(UploadedFrame& f) { return Uploaded{attempt_, f.outputs, f.failure, f.packages}; }
   Happened On(ResumedFrame& f) { return Resumed{attempt_, f.checkpoint, f.step}; }
   Happened On(CheckpointFrame& f) { return CheckpointKept{attempt_, f.checkpoint, f.advice}; }
   Happened On(FiringFrame& f) { return RuleFired{attempt_, f.firing}; }

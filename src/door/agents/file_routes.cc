@@ -8,9 +8,7 @@ namespace athanor {
 namespace {
 
 // 410 tells the agent that its attempt is over.
-Response Over() {
-  return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"});
-}
+Response Over() { return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}); }
 
 }  // namespace
 

@@ -1,5 +1,5 @@
-// The files of agents that work on other machines: which of them a token may reach. What is done with
-// them is in link/job_files_service.h.
+// The files of agents that work on other machines: which of them a token may reach. What is done
+// with them is in link/job_files_service.h.
 #pragma once
 
 #include <optional>

@@ -177,9 +177,11 @@ Json UnreadView(const std::vector<UnreadParam>& unread) {
   if (unread.empty()) return nullptr;
   Json params = Json::array();
   for (const auto& param : unread) {
-    params.push_back({{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
+    params.push_back(
+        {{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
   }
-  return {{"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
+  return {
+      {"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
 }
 
 // Rules that could not fire, once it is known that they will not; null: there are none.
@@ -212,7 +214,8 @@ Json JobView(const DoorContext& context, const JobRecord& record, const LiveStat
     out["notes"] = std::move(notes);
   }
   out["command_line"] = CommandLine(record.spec);
-  if (Json unread = UnreadView(numbers.unread); !unread.is_null()) out["unread"] = std::move(unread);
+  if (Json unread = UnreadView(numbers.unread); !unread.is_null())
+    out["unread"] = std::move(unread);
   if (Json unseen = UnseenRulesView(record, numbers.metrics); !unseen.is_null()) {
     out["rules_without_metric"] = std::move(unseen);
   }

@@ -121,7 +121,8 @@ Result<Endpoint> Endpoint::Parse(std::string_view text) {
 std::string Endpoint::ToString() const {
   if (!unix_path.empty()) return "unix:" + unix_path;
   const bool v6 = host.find(':') != std::string::npos;
-  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" +
+         std::to_string(port);
 }
 
 struct HttpClient::Impl {
@@ -459,11 +460,7 @@ Result<HttpReply> HttpClient::PostJson(std::string target, std::string body) {
   return Do(call);
 }
 
-const Endpoint& HttpClient::endpoint() const {
-  return impl_->endpoint;
-}
-void HttpClient::Disconnect() {
-  impl_->Close();
-}
+const Endpoint& HttpClient::endpoint() const { return impl_->endpoint; }
+void HttpClient::Disconnect() { impl_->Close(); }
 
 }  // namespace athanor

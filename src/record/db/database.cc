@@ -124,14 +124,15 @@ class SqliteDatabase final : public Database {
 
   Result<std::unique_ptr<SqliteConnection>> Borrow() const {
     MutexLock lock(readers_mutex_);
-    returned_.wait(lock, [&]() REQUIRES(readers_mutex_) { return !idle_.empty() || readers_ < kMostReaders; });
+    returned_.wait(
+        lock, [&]() REQUIRES(readers_mutex_) { return !idle_.empty() || readers_ < kMostReaders; });
     if (!idle_.empty()) {
       auto reader = std::move(idle_.back());
       idle_.pop_back();
       return reader;
     }
-    auto reader = SqliteConnection::Open(path_, writer_ ? SqliteConnection::Role::kReader
-                                                        : SqliteConnection::Role::kLooker);
+    auto reader = SqliteConnection::Open(
+        path_, writer_ ? SqliteConnection::Role::kReader : SqliteConnection::Role::kLooker);
     if (reader) ++readers_;
     return reader;
   }
@@ -179,12 +180,12 @@ class SqliteDatabase final : public Database {
   mutable Mutex readers_mutex_;
   mutable CondVar returned_;
   mutable std::vector<std::unique_ptr<SqliteConnection>> idle_ GUARDED_BY(readers_mutex_);
-  mutable size_t readers_ GUARDED_BY(readers_mutex_) = 0;                                 
+  mutable size_t readers_ GUARDED_BY(readers_mutex_) = 0;
   Mutex log_mutex_;
   CondVar log_wanted_;
   bool log_is_long_ GUARDED_BY(log_mutex_) = false;
-  bool over_ GUARDED_BY(log_mutex_) = false;       
-  std::thread log_thread_ GUARDED_BY(writer_mutex_);    // started with the first long log
+  bool over_ GUARDED_BY(log_mutex_) = false;
+  std::thread log_thread_ GUARDED_BY(writer_mutex_);  // started with the first long log
 };
 
 // SQLite would make the file readable by all; its -wal and -shm take this one's mode.
@@ -222,9 +223,8 @@ Result<std::string> KeepCopy(const std::string& path, int64_t version, bool sums
   const std::string kept = fmt::format("{}.v{}", path, version);
   const std::string partial = kept + ".partial";
   ::unlink(partial.c_str());
-  auto copied = CopyDatabase(path, partial,
-                             sums ? SqliteConnection::Role::kCopier
-                                  : SqliteConnection::Role::kPlainCopier);
+  auto copied = CopyDatabase(
+      path, partial, sums ? SqliteConnection::Role::kCopier : SqliteConnection::Role::kPlainCopier);
   if (!copied.ok()) {
     Error error = copied.error();
     error.what = "no copy of the store could be kept, so it was not migrated: " + error.what;
@@ -334,9 +334,8 @@ Status MakeFresh(const std::string& path, std::span<const Migration> migrations)
   const Status filled = [&]() -> Status {
     ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"));
-    ATHANOR_CHECK_OK(maker->Transaction([&](Connection& inside) {
-      return TakeTo(inside, 0, migrations, true);
-    }));
+    ATHANOR_CHECK_OK(maker->Transaction(
+        [&](Connection& inside) { return TakeTo(inside, 0, migrations, true); }));
     // The change to a log writes the first page, and this commit syncs the file.
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA synchronous=FULL;"));
     return maker->UseLog();
@@ -367,8 +366,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
       AddTo(notice, "the pages of the store were given sums, by which damage is noticed" +
                         (migrated.empty() ? "; as it was before: " + path + ".plain" : ""));
     } else {
-      AddTo(notice, "damage of the store will not be noticed: its pages could not be given sums "
-                    "yet, which the next start tries again: " + given.error().what);
+      AddTo(notice,
+            "damage of the store will not be noticed: its pages could not be given sums "
+            "yet, which the next start tries again: " +
+                given.error().what);
     }
   }
   // A backup's copy of a file without checksums has them, but not the application id.

@@ -16,9 +16,7 @@
 namespace athanor {
 namespace {
 
-std::string Contents(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Contents(const std::string& path) { return ReadFile(path).value_or(""); }
 
 }  // namespace
 
@@ -33,7 +31,8 @@ struct FaultVfs::Parts {
   bool failed GUARDED_BY(mutex) = false;
   bool kill GUARDED_BY(mutex) = false;
   int changes GUARDED_BY(mutex) = 0;
-  std::map<std::string, std::string> synced GUARDED_BY(mutex);  // path -> bytes that remain after a power cut
+  std::map<std::string, std::string> synced
+      GUARDED_BY(mutex);  // path -> bytes that remain after a power cut
 
   int Change() {
     const MutexLock lock(mutex);
@@ -63,12 +62,8 @@ struct FaultFile {
   std::string* path;  // empty for temporary files
 };
 
-sqlite3_file* Real(sqlite3_file* file) {
-  return reinterpret_cast<FaultFile*>(file)->real;
-}
-FaultVfs::Parts& PartsOf(sqlite3_file* file) {
-  return *reinterpret_cast<FaultFile*>(file)->parts;
-}
+sqlite3_file* Real(sqlite3_file* file) { return reinterpret_cast<FaultFile*>(file)->real; }
+FaultVfs::Parts& PartsOf(sqlite3_file* file) { return *reinterpret_cast<FaultFile*>(file)->parts; }
 
 int Close(sqlite3_file* file) {
   const int result = Real(file)->pMethods->xClose(Real(file));
@@ -109,9 +104,7 @@ int Sync(sqlite3_file* file, int /*flags*/) {
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
   return Real(file)->pMethods->xFileSize(Real(file), size);
 }
-int Lock(sqlite3_file* file, int level) {
-  return Real(file)->pMethods->xLock(Real(file), level);
-}
+int Lock(sqlite3_file* file, int level) { return Real(file)->pMethods->xLock(Real(file), level); }
 int Unlock(sqlite3_file* file, int level) {
   return Real(file)->pMethods->xUnlock(Real(file), level);
 }
@@ -121,9 +114,7 @@ int CheckReservedLock(sqlite3_file* file, int* held) {
 int FileControl(sqlite3_file* file, int operation, void* argument) {
   return Real(file)->pMethods->xFileControl(Real(file), operation, argument);
 }
-int SectorSize(sqlite3_file* file) {
-  return Real(file)->pMethods->xSectorSize(Real(file));
-}
+int SectorSize(sqlite3_file* file) { return Real(file)->pMethods->xSectorSize(Real(file)); }
 int DeviceCharacteristics(sqlite3_file* file) {
   return Real(file)->pMethods->xDeviceCharacteristics(Real(file));
 }
@@ -133,9 +124,7 @@ int ShmMap(sqlite3_file* file, int region, int size, int extend, void volatile**
 int ShmLock(sqlite3_file* file, int offset, int count, int flags) {
   return Real(file)->pMethods->xShmLock(Real(file), offset, count, flags);
 }
-void ShmBarrier(sqlite3_file* file) {
-  Real(file)->pMethods->xShmBarrier(Real(file));
-}
+void ShmBarrier(sqlite3_file* file) { Real(file)->pMethods->xShmBarrier(Real(file)); }
 int ShmUnmap(sqlite3_file* file, int remove) {
   return Real(file)->pMethods->xShmUnmap(Real(file), remove);
 }

@@ -265,8 +265,6 @@ ALTER TABLE keys_by_job RENAME TO keys;
 
 }  // namespace
 
-std::span<const Migration> ServerMigrations() {
-  return kMigrations;
-}
+std::span<const Migration> ServerMigrations() { return kMigrations; }
 
 }  // namespace athanor

@@ -89,11 +89,10 @@ void BindColumns(Statement& statement, const std::string& id, const JobSummary& 
 // The job that was accepted under `key`; `created`: when the newest such may have been.
 Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key,
                                               int64_t created) {
-  ATHANOR_TRY(const auto* row,
-              NewestRow(connection, key, created,
-                        "SELECT job, spec_hash FROM jobs JOIN keys ON job = id "
-                        "WHERE jobs.created = ?2 AND key = ?1",
-                        "SELECT job, spec_hash FROM keys WHERE key = ?1"));
+  ATHANOR_TRY(const auto* row, NewestRow(connection, key, created,
+                                         "SELECT job, spec_hash FROM jobs JOIN keys ON job = id "
+                                         "WHERE jobs.created = ?2 AND key = ?1",
+                                         "SELECT job, spec_hash FROM keys WHERE key = ?1"));
   if (row == nullptr) return std::nullopt;
   ATHANOR_TRY(const JobId id, JobIdIn(*row, 0));
   return JobStore::KeyHit{id, std::string(row->Text(1))};
@@ -356,8 +355,11 @@ Status JobStore::Parts::ReadTimes(std::vector<JobStage>* stages) {
     // The store has them by time, which is the order of ids unless the clock was set back.
     bool in_order = true;
     for (const char* order : {"", " ORDER BY id"}) {
-      ATHANOR_TRY(auto* jobs, connection.Prepare(
-          std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") + order));
+      ATHANOR_TRY(
+          auto* jobs,
+          connection.Prepare(
+              std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") +
+              order));
       in_order = true;
       if (stages) stages->clear();
       for (std::string last;;) {
@@ -674,10 +676,11 @@ Result<uint64_t> JobStore::LastEventPosition() const {
 Result<JobStore::Counts> JobStore::Count() const {
   Counts counts;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
-                                   "UNION ALL "
-                                   "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
+    ATHANOR_TRY(
+        auto* statement,
+        connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
+                           "UNION ALL "
+                           "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
     ATHANOR_CHECK_OK(Collect(*statement, counts.by_state,
                              [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
                                ATHANOR_TRY(const JobState state, StateIn(row, 0));

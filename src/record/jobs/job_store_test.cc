@@ -341,10 +341,14 @@ TEST(JobSummary, SaysOnHowManyNodesAndWithHowManyProcesses) {
   EXPECT_EQ(type(2, 4, ""), "2x4");
   EXPECT_EQ(type(2, 4, "ml.m5.large"), "2x4 ml.m5.large");
   const std::pair<const char*, std::pair<const char*, const char*>> parts[] = {
-      {"", {"", ""}},           {"ml.m5.large", {"", "ml.m5.large"}},
-      {"2x4", {"2x4", ""}},     {"16x1 ml.m5.large", {"16x1", "ml.m5.large"}},
-      {"2xlarge", {"", "2xlarge"}}, {"2x", {"", "2x"}},
-      {"12", {"", "12"}},       {"2x4large", {"", "2x4large"}}};
+      {"", {"", ""}},
+      {"ml.m5.large", {"", "ml.m5.large"}},
+      {"2x4", {"2x4", ""}},
+      {"16x1 ml.m5.large", {"16x1", "ml.m5.large"}},
+      {"2xlarge", {"", "2xlarge"}},
+      {"2x", {"", "2x"}},
+      {"12", {"", "12"}},
+      {"2x4large", {"", "2x4large"}}};
   for (const auto& [text, expected] : parts) {
     EXPECT_EQ(PartsOfType(text).ranks, expected.first) << text;
     EXPECT_EQ(PartsOfType(text).type, expected.second) << text;

@@ -37,9 +37,7 @@ Result<std::string> RandomText(std::string_view letters, size_t size) {
   return text;
 }
 
-std::string SealName(std::string_view id) {
-  return "access key " + std::string(id);
-}
+std::string SealName(std::string_view id) { return "access key " + std::string(id); }
 
 Result<TokenInfo> InfoIn(const Statement& row) {
   const auto scope = ScopeNamed(row.Text(2));
@@ -58,8 +56,7 @@ Result<TokenInfo> InfoIn(const Statement& row) {
 
 tl::unexpected<Error> Unknown(std::string_view id) {
   return Fail(Error{ErrorCode::kNotFound,
-                    fmt::format("no access key '{}'", Printable(id.substr(0, 80))),
-                    "ath token ls"}
+                    fmt::format("no access key '{}'", Printable(id.substr(0, 80))), "ath token ls"}
                   .Id("ATH-K0005"));
 }
 
@@ -127,10 +124,15 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
   Key key;
   ATHANOR_TRY(key.secret, RandomText(kSecretLetters, kSecretSize));
   ATHANOR_TRY(const std::string tail, RandomText(kIdLetters, kIdSize - kPrefix.size()));
-  key.info = TokenInfo{std::string(kPrefix) + tail, std::move(note), scope, std::move(bound), now,
-                       expires, WallTime{}, false};
-  ATHANOR_TRY(const std::string sealed,
-              parts_->secrets.Seal(SealName(key.info.id), key.secret));
+  key.info = TokenInfo{std::string(kPrefix) + tail,
+                       std::move(note),
+                       scope,
+                       std::move(bound),
+                       now,
+                       expires,
+                       WallTime{},
+                       false};
+  ATHANOR_TRY(const std::string sealed, parts_->secrets.Seal(SealName(key.info.id), key.secret));
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("INSERT INTO access_keys (id, sealed, note, scope, bound, "

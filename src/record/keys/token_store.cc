@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/exec/mutex.h"
-#include "base/text/format.h"
-#include "base/io/hash.h"
 #include "base/ids.h"
+#include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/db/database.h"
 

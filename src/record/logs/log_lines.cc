@@ -9,9 +9,9 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;      // read at once
-constexpr uint64_t kEvery = 256;        // lines between two that are remembered
-constexpr size_t kMostCarried = 4096;   // of a line that is open, to look for errors in
+constexpr size_t kPiece = 1 << 20;     // read at once
+constexpr uint64_t kEvery = 256;       // lines between two that are remembered
+constexpr size_t kMostCarried = 4096;  // of a line that is open, to look for errors in
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -37,9 +37,9 @@ bool IsExceptionLine(std::string_view line) {
 }
 
 // Every line that LooksLikeError contains one of these; most chunks have none.
-constexpr std::string_view kSigns[] = {"Traceback", "rror",        "xception",          "ERROR",
-                                       "FATAL",     "CRITICAL",    "Segmentation fault",
-                                       "core dumped", "terminate called"};
+constexpr std::string_view kSigns[] = {
+    "Traceback",          "rror",        "xception",        "ERROR", "FATAL", "CRITICAL",
+    "Segmentation fault", "core dumped", "terminate called"};
 
 bool MayHaveError(std::string_view bytes) {
   return std::any_of(std::begin(kSigns), std::end(kSigns), [&](std::string_view sign) {
@@ -109,7 +109,8 @@ class LineCutter {
       bytes.remove_prefix(last + 1);
     }
     returned_ = bytes.back() == '\r';
-    const size_t room = LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
+    const size_t room =
+        LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
     carried_ += bytes.substr(0, room);
   }
 
@@ -152,12 +153,12 @@ struct LogLines::Index {
   LogPart part;
   Mutex mutex;  // guards what follows
   LogCursor cursor;
-  uint64_t ends = 0;         // line ends so far
-  bool open = false;         // bytes after the last of them
-  std::vector<Mark> marks;   // of lines 0, 256, 512...
+  uint64_t ends = 0;        // line ends so far
+  bool open = false;        // bytes after the last of them
+  std::vector<Mark> marks;  // of lines 0, 256, 512...
   std::optional<uint64_t> first_error;
-  std::string carried;       // beginning of the open line
-  uint32_t rank = 0;         // whose line that is
+  std::string carried;  // beginning of the open line
+  uint32_t rank = 0;    // whose line that is
 
   uint64_t lines() const { return ends + (open ? 1 : 0); }
   void Add(const LogEntry& entry, LogCursor at);
@@ -278,7 +279,8 @@ Result<LogLines::Page> LogLines::Read(JobId job, const LogPart& part, std::optio
   Page page;
   page.total = index->lines();
   page.first_error = index->first_error;
-  page.from = from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
+  page.from =
+      from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
   const uint64_t end = page.from + std::min<uint64_t>(count, page.total - page.from);
   ATHANOR_CHECK_OK(Lines(*index, page.from, end, page));
   return page;

@@ -129,9 +129,7 @@ tl::unexpected<Error> NoLog(JobId job) {
 
 }  // namespace
 
-std::string LogCursor::ToString() const {
-  return fmt::format("{}", entry);
-}
+std::string LogCursor::ToString() const { return fmt::format("{}", entry); }
 
 std::optional<LogCursor> LogCursor::Parse(std::string_view text) {
   LogCursor cursor;
@@ -464,8 +462,6 @@ Status LogStore::Remove(JobId job) {
   return RemoveTree(parts_->FolderOf(job));
 }
 
-void LogStore::Close(JobId job) {
-  parts_->jobs.Drop(job);
-}
+void LogStore::Close(JobId job) { parts_->jobs.Drop(job); }
 
 }  // namespace athanor

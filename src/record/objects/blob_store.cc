@@ -14,8 +14,8 @@
 
 #include "base/exec/clock.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
 
@@ -46,13 +46,9 @@ Status CheckName(std::string_view sha256) {
   return Fail(std::move(error));
 }
 
-int64_t MillisOf(const timespec& time) {
-  return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000;
-}
+int64_t MillisOf(const timespec& time) { return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000; }
 
-int64_t AgeMillis(const timespec& time) {
-  return SystemClock().Wall().ms - MillisOf(time);
-}
+int64_t AgeMillis(const timespec& time) { return SystemClock().Wall().ms - MillisOf(time); }
 
 void RemoveStale(const std::string& folder) {
   const auto names = ListDir(folder);

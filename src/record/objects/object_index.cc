@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "base/exec/mutex.h"
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
@@ -112,9 +112,7 @@ std::map<std::string, std::string> MapIn(const Json& json, const char* key) {
 
 }  // namespace
 
-std::span<const Migration> ObjectMigrations() {
-  return kMigrations;
-}
+std::span<const Migration> ObjectMigrations() { return kMigrations; }
 
 std::string ObjectFilePath(std::string_view dir, std::string_view file) {
   return std::string(dir) + "/data/" + std::string(file.substr(file.size() - 2)) + "/" +
@@ -235,10 +233,10 @@ Status ObjectIndex::LookAtUnsure() {
   std::vector<Named> torn;
   bool any = false;
   ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* rows, connection.Prepare(
-                                "SELECT u.bucket, u.key, u.file, o.etag FROM unsure u LEFT JOIN "
-                                "objects o ON o.bucket = u.bucket AND o.key = u.key "
-                                "AND o.content = u.file"));
+    ATHANOR_TRY(auto* rows,
+                connection.Prepare("SELECT u.bucket, u.key, u.file, o.etag FROM unsure u LEFT JOIN "
+                                   "objects o ON o.bucket = u.bucket AND o.key = u.key "
+                                   "AND o.content = u.file"));
     while (true) {
       ATHANOR_TRY(const bool row, rows->Step());
       if (!row) return Ok();
@@ -298,9 +296,7 @@ Status ObjectIndex::EmptyTrash() {
       [](Connection& connection) { return connection.Execute("DELETE FROM trash"); });
 }
 
-std::string ObjectIndex::NewId() const {
-  return NewUlid(clock_.Wall().ms).ToString();
-}
+std::string ObjectIndex::NewId() const { return NewUlid(clock_.Wall().ms).ToString(); }
 
 Status ObjectIndex::Read(const std::function<Status(Connection&)>& body) const {
   return database_->Read(body);
@@ -342,7 +338,8 @@ void ObjectIndex::LeadWhileAsked() {
     if (ending_) return;
     begun_ = 0;
     // The current leader takes these turns, too, or leaves them to those who wait.
-    if (!leading_ && !turns_.empty()) Lead(lock, [&]() REQUIRES(turns_mutex_) { return turns_.empty(); });
+    if (!leading_ && !turns_.empty())
+      Lead(lock, [&]() REQUIRES(turns_mutex_) { return turns_.empty(); });
   }
 }
 
@@ -534,8 +531,7 @@ Status ObjectIndex::Release(Connection& connection, std::string_view content) {
   return Ok();
 }
 
-Status ObjectIndex::Trash(Connection& connection, std::string_view content,
-                          std::string_view file) {
+Status ObjectIndex::Trash(Connection& connection, std::string_view content, std::string_view file) {
   ATHANOR_TRY(auto* trash, connection.Prepare("INSERT OR IGNORE INTO trash (file) VALUES (?1)"));
   trash->Bind(1, file);
   ATHANOR_CHECK_OK(trash->Step());

@@ -14,8 +14,8 @@
 
 #include "base/exec/clock.h"
 #include "base/exec/mutex.h"
-#include "base/io/fd.h"
 #include "base/exec/pool.h"
+#include "base/io/fd.h"
 #include "record/db/database.h"
 #include "record/objects/object_store.h"
 
@@ -69,8 +69,7 @@ class ObjectIndex {
   static Result<std::optional<ObjectRow>> FindRow(Connection& connection, int64_t bucket,
                                                   std::string_view key);
   // Writes the row and releases what it replaces.
-  Status PutRow(Connection& connection, int64_t bucket, std::string_view key,
-                const ObjectRow& row);
+  Status PutRow(Connection& connection, int64_t bucket, std::string_view key, const ObjectRow& row);
   // Removes the row, and releases what it names.
   Status DropRow(Connection& connection, int64_t bucket, std::string_view key,
                  std::string_view content);
@@ -132,7 +131,7 @@ class ObjectIndex {
   CondVar asked_;
   size_t begun_ GUARDED_BY(turns_mutex_) = 0;  // turns without a waiter yet
   bool ending_ GUARDED_BY(turns_mutex_) = false;
-  std::vector<Doomed> doomed_;    // of the batch; only its leader uses it
+  std::vector<Doomed> doomed_;  // of the batch; only its leader uses it
 
   mutable Mutex pins_mutex_;
   std::map<std::string, int> pins_ GUARDED_BY(pins_mutex_);
@@ -140,7 +139,7 @@ class ObjectIndex {
   std::vector<std::string> unlinked_ GUARDED_BY(pins_mutex_);  // leave `trash` with the next batch
   std::set<std::string> unsure_ GUARDED_BY(pins_mutex_);
   std::vector<std::string> sure_ GUARDED_BY(pins_mutex_);  // leave `unsure` with the next batch
-  std::thread leader_;                 // of the writes that were begun
+  std::thread leader_;                                     // of the writes that were begun
 };
 
 // Waits for its end when it is destroyed.

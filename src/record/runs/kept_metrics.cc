@@ -21,7 +21,7 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kMark = "ATHKEPT1";
-constexpr size_t kHead = 8;              // of a record: size, checksum
+constexpr size_t kHead = 8;  // of a record: size, checksum
 constexpr size_t kReadAtOnce = 1 << 20;
 constexpr uint64_t kMostWaste = 1 << 20;  // bytes that do not count and are not worth a word
 
@@ -141,7 +141,8 @@ class Front {
   // The next `size` bytes, which stay there; none: there are fewer.
   std::string_view Look(size_t size) {
     if (bytes_.size() - at_ < size) Fill(size);
-    return bytes_.size() - at_ < size ? std::string_view() : std::string_view(bytes_).substr(at_, size);
+    return bytes_.size() - at_ < size ? std::string_view()
+                                      : std::string_view(bytes_).substr(at_, size);
   }
   void Pass(size_t size) {
     at_ += size;

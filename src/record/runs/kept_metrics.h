@@ -64,7 +64,7 @@ class KeptMetrics {
   const std::string path_;
   const std::string series_;
   mutable Mutex mutex_;
-  UniqueFd file_ GUARDED_BY(mutex_);     // none: nothing is kept
+  UniqueFd file_ GUARDED_BY(mutex_);  // none: nothing is kept
   uint64_t length_ GUARDED_BY(mutex_) = 0;
   bool bloated_ GUARDED_BY(mutex_) = false;
   std::unordered_map<std::string, uint32_t> names_ GUARDED_BY(mutex_);  // numbers in the file
@@ -74,7 +74,7 @@ class KeptMetrics {
 class KeptRecords {
  public:
   explicit KeptRecords(KeptMetrics::Reader& reader) : reader_(reader) {}
-  bool Take(std::string_view payload);  // false: not a record; the reader was not called
+  bool Take(std::string_view payload);       // false: not a record; the reader was not called
   uint64_t waste() const { return waste_; }  // bytes of records that no longer count
   const std::unordered_map<std::string, uint32_t>& names() const { return names_; }
 

@@ -22,12 +22,8 @@ constexpr size_t kWindowBytes = 256 * 1024;
 enum class Kind : uint8_t { kHeader = 1, kName = 2, kBlock = 3 };
 
 // Differences near 0, of either sign, become small numbers (as in Protocol Buffers).
-uint64_t ZigZag(uint64_t difference) {
-  return (difference << 1) ^ (0 - (difference >> 63));
-}
-uint64_t UnZigZag(uint64_t coded) {
-  return (coded >> 1) ^ (0 - (coded & 1));
-}
+uint64_t ZigZag(uint64_t difference) { return (difference << 1) ^ (0 - (difference >> 63)); }
+uint64_t UnZigZag(uint64_t coded) { return (coded >> 1) ^ (0 - (coded & 1)); }
 
 constexpr size_t kMostVarint = 10;
 constexpr size_t kMostItem = 4 * kMostVarint + sizeof(double);

@@ -35,7 +35,7 @@ struct SeriesBlock {
   };
   std::vector<Item> items;  // 1 to kMaxBlockItems
   uint32_t host = 0;
-  uint64_t from = 0;        // the position of its frame in the file; set by ScanSeries
+  uint64_t from = 0;  // the position of its frame in the file; set by ScanSeries
   uint64_t to = 0;
 };
 

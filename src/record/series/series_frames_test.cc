@@ -68,8 +68,9 @@ TEST(SeriesFrames, AreStoredOnceHoweverTheyAreCutAndSentAgain) {
   PointBatch batch;
   batch.channel = kChannel;
   for (uint64_t seq = 1'990; seq < 2'010; ++seq) {
-    batch.items.push_back({seq, {NameOf(seq), static_cast<int64_t>(seq),
-                                 static_cast<int64_t>(seq * 1'000), static_cast<double>(seq) / 3}});
+    batch.items.push_back({seq,
+                           {NameOf(seq), static_cast<int64_t>(seq),
+                            static_cast<int64_t>(seq * 1'000), static_cast<double>(seq) / 3}});
   }
   EXPECT_EQ(store->Append(job, batch).value(), 9u);
   ExpectAll(*store, job, 2'010);

@@ -10,9 +10,7 @@ namespace athanor {
 namespace {
 
 // A total order, except for points of one rank that have the same time; those keep their order.
-auto OrderOf(const SeriesPoint& p) {
-  return std::tie(p.step, p.wall_ns, p.attempt, p.rank);
-}
+auto OrderOf(const SeriesPoint& p) { return std::tie(p.step, p.wall_ns, p.attempt, p.rank); }
 
 template <class Points, class Test>
 bool Any(const Points& points, Test test) {
@@ -170,7 +168,8 @@ void RunningSummary::Heed(const Resumes& before, const Resumes& now) {
   // A new resume may abandon points beyond its step. Whether there are any is seen from the last
   // point, which has the greatest step; which attempts they are of is not kept.
   for (const auto& [attempt, step] : now) {
-    if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step) s_.stale = true;
+    if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step)
+      s_.stale = true;
   }
 }
 
@@ -222,7 +221,8 @@ void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
   // one, lower its attempt's first step, or be of an attempt that abandons others or is abandoned.
   if (s_.attempt && point.attempt == *s_.attempt) {
     const auto last = s_.last_step.find(point.rank);
-    s_.stale = *point.step < s_.first_step || (last != s_.last_step.end() && *point.step <= last->second);
+    s_.stale =
+        *point.step < s_.first_step || (last != s_.last_step.end() && *point.step <= last->second);
   } else if (s_.attempt) {
     s_.stale = point.attempt < *s_.attempt || *point.step <= *s_.value.last_step;
   }

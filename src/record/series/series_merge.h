@@ -39,10 +39,10 @@ class RunningSummary {
     SeriesPoint last;
     bool stale = false;
     bool any = false;
-    bool logged = false;     // there is a point that was not guessed
+    bool logged = false;  // there is a point that was not guessed
     bool rank_zero = false;
-    bool zeros = false;      // there is a point at step 0
-    bool only_zero = true;   // and none at another step
+    bool zeros = false;     // there is a point at step 0
+    bool only_zero = true;  // and none at another step
     // Of the newest attempt that has steps:
     std::optional<uint32_t> attempt;
     int64_t first_step = 0;

@@ -158,8 +158,7 @@ void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t
 // appended meanwhile with the lock. If the job was dropped from memory in between (its epoch is
 // another), or somebody else was quicker, it looks again. Clang's analysis cannot follow that the
 // caller's lock is released and taken again; here and in KeepIndex.
-Status SeriesStore::Parts::Outline(JobId job, JobSeries& state,
-                                   Lock& lock) const UNCHECKED_LOCKS {
+Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) const UNCHECKED_LOCKS {
   while (!state.outlined) {
     JobSeries made;
     made.path = state.path;
@@ -191,8 +190,7 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state,
   return Ok();
 }
 
-void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state,
-                                   Lock& lock) const UNCHECKED_LOCKS {
+void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) const UNCHECKED_LOCKS {
   // None for a damaged file: the next opening would then not see the damage, nor report it.
   const bool thin = !state.outlined;
   if (!Outline(job, state, lock).ok() || !state.reported.empty() || state.length == 0) return;

@@ -45,7 +45,7 @@ struct SeriesStore::Parts {
   Status Outline(JobId job, JobSeries& state, Lock& lock) const;
   // Releases the lock while it writes. If an index cannot be stored, there is none.
   void KeepIndex(JobId job, JobSeries& state, Lock& lock) const;
-  void KeepIndexIfDue(JobId job);   // it has grown much
+  void KeepIndexIfDue(JobId job);                          // it has grown much
   void KeepIndexAtEnd(JobId job, JobSeries& state) const;  // it is put away
   void Trim();
   // Each Sync trims. If none comes for long, calls do it themselves, at twice the weight.

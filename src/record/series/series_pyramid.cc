@@ -201,8 +201,8 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
     const int64_t most = std::min(high, plan.highest.at(chunk.attempt));
     const bool stepless = !chunk.first.step;
     const bool stepped = chunk.first_step.has_value();
-    const bool none = (!stepped || *chunk.first_step > most || *chunk.last.step < low) &&
-                      (!stepless || ranged);
+    const bool none =
+        (!stepped || *chunk.first_step > most || *chunk.last.step < low) && (!stepless || ranged);
     if (none) continue;
     plan.points += chunk.count;
     // In order, so `first` has no step if any has none, and `last` has the greatest.

@@ -93,8 +93,7 @@ Status SeriesStore::Parts::Collect(JobId job, JobSeries& state, uint64_t length,
   return Ok();
 }
 
-Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
-                                                          const Resumes& resumes) const {
+Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job, const Resumes& resumes) const {
   parts_->TrimIfMuch();
   const auto lease = parts_->jobs.Take(job);
   JobSeries& state = *lease;

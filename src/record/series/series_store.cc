@@ -77,12 +77,13 @@ class Naming {
     Error error;
     error.code = ErrorCode::kInvalid;
     error.id = std::string(kTooManyNames);
-    error.what = refused_.size() == 1
-                     ? fmt::format("the metric '{}' was not stored", first)
-                     : fmt::format("the metrics '{}' and {} more were not stored", first,
-                                   refused_.size() - 1);
-    error.why = fmt::format("the run has {} metric names already, as many as a run can have; points "
-                            "of those names were stored", kMaxSeriesNames);
+    error.what = refused_.size() == 1 ? fmt::format("the metric '{}' was not stored", first)
+                                      : fmt::format("the metrics '{}' and {} more were not stored",
+                                                    first, refused_.size() - 1);
+    error.why = fmt::format(
+        "the run has {} metric names already, as many as a run can have; points "
+        "of those names were stored",
+        kMaxSeriesNames);
     error.hint = "use one name and count by step, instead of numbers in names";
     return Fail(std::move(error));
   }

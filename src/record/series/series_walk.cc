@@ -28,7 +28,7 @@ uint64_t Ordered(double value) {
 // By attempt, the greatest step that is not abandoned: below the first step of every later attempt,
 // and not beyond the step at which one resumed.
 std::map<uint32_t, std::optional<int64_t>> HighestWalked(const std::vector<SeriesChunk>& chunks,
-                                                        const Resumes& resumes) {
+                                                         const Resumes& resumes) {
   std::map<uint32_t, int64_t> first;
   std::map<uint32_t, std::optional<int64_t>> highest;
   for (const auto& chunk : chunks) {
@@ -75,13 +75,13 @@ std::optional<WalkPlace> WalkPlace::Parse(std::string_view text) {
   return place;
 }
 
-SeriesWalk::SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order,
-                       bool with_abandoned, const Resumes& resumes, OpenReader open)
+SeriesWalk::SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order, bool with_abandoned,
+                       const Resumes& resumes, OpenReader open)
     : order_(order), with_abandoned_(with_abandoned), open_(std::move(open)) {
   if (chunks.empty()) return;
   guessed_ = chunks.front().guessed;
-  only_rank_zero_ = std::any_of(chunks.begin(), chunks.end(),
-                                [](const auto& chunk) { return chunk.rank == 0; });
+  only_rank_zero_ =
+      std::any_of(chunks.begin(), chunks.end(), [](const auto& chunk) { return chunk.rank == 0; });
   std::vector<SeriesChunk> speaking;
   const std::vector<SeriesChunk>* speakers = &chunks;
   const auto silent = [this](const auto& chunk) { return only_rank_zero_ && chunk.rank != 0; };
@@ -108,7 +108,8 @@ SeriesWalk::Extent SeriesWalk::ExtentOf(const SeriesChunk& chunk) const {
   }
   const bool without = stepless_ || chunk.has_stepless;
   const bool with = !stepless_ && chunk.last_step;
-  extent.least = without ? Bound{false, 0, chunk.earliest.wall_ns} : Bound{true, *chunk.first_step, kLow};
+  extent.least =
+      without ? Bound{false, 0, chunk.earliest.wall_ns} : Bound{true, *chunk.first_step, kLow};
   extent.most = with ? Bound{true, *chunk.last_step, kHigh} : Bound{false, 0, chunk.latest.wall_ns};
   return extent;
 }
@@ -185,9 +186,9 @@ void SeriesWalk::Tidy(Entries& entries) const {
 std::optional<WalkPlace> SeriesWalk::Cut(Entries& entries, size_t most) const {
   if (entries.size() < most) return std::nullopt;
   const WalkPlace end = EndOf(entries[most - 1]);
-  const auto behind = std::partition_point(entries.begin() + static_cast<ptrdiff_t>(most),
-                                           entries.end(),
-                                           [&end](const Entry& entry) { return entry.place <= end; });
+  const auto behind =
+      std::partition_point(entries.begin() + static_cast<ptrdiff_t>(most), entries.end(),
+                           [&end](const Entry& entry) { return entry.place <= end; });
   entries.erase(behind, entries.end());
   return end;
 }

@@ -96,9 +96,9 @@ class SeriesWalk {
 
   WalkOrder order_;
   bool with_abandoned_;
-  bool guessed_ = false;       // what all of them are
+  bool guessed_ = false;  // what all of them are
   bool only_rank_zero_ = false;
-  bool stepless_ = false;      // step 0 is none
+  bool stepless_ = false;  // step 0 is none
   // By attempt, the greatest step that counts; nullopt: none.
   std::map<uint32_t, std::optional<int64_t>> highest_;
   std::vector<Extent> extents_;  // by `least`

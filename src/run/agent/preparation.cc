@@ -14,9 +14,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/json.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "feed/channel.h"
 #include "feed/object_channel.h"
@@ -30,11 +30,11 @@
 #include "net/http/http_client.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
+#include "run/agent/source.h"
 #include "run/checkpoint/restore.h"
 #include "run/contract/contract.h"
 #include "run/environment/environment.h"
 #include "run/isolate/links.h"
-#include "run/agent/source.h"
 #include "run/supervisor/supervisor_plan.h"
 
 namespace athanor {
@@ -211,7 +211,8 @@ class Preparer {
             HumanBytes(use.bytes));
       } else if (out_.isolation.mount) {
         ATHANOR_CHECK_OK(MakeDirs(to, 0755));
-        mounts_.push_back({channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
+        mounts_.push_back(
+            {channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
       } else if (::symlink(channel.from.c_str(), to.c_str()) != 0) {
         return FailErrno("link " + to, errno);
       }
@@ -337,8 +338,8 @@ class Preparer {
     if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
       limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
     }
-    out_.cgroup = PrepareAttemptCgroup(
-        CgroupDriver::Detect(), HostFolderName(p_.plan.attempt, p_.plan.host), limits);
+    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(),
+                                       HostFolderName(p_.plan.attempt, p_.plan.host), limits);
     if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
     for (const auto& why : out_.cgroup.off) p_.log.Log(LogLevel::kInfo, "cgroup", {{"off", why}});
     SummarizeOff(out_.cgroup, limits);
@@ -355,7 +356,8 @@ class Preparer {
     }
     if (python3.empty()) return;
     auto link = paths_.outside + "/.athanor/bin/python";
-    if (::symlink(python3.c_str(), link.c_str()) == 0) env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
+    if (::symlink(python3.c_str(), link.c_str()) == 0)
+      env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
   }
 
   Status GiveSecrets(std::map<std::string, std::string>& env) {
@@ -429,7 +431,8 @@ class Preparer {
   // `first`: that of the host's first rank.
   std::vector<std::string> EnvironmentOf(uint32_t local, std::map<std::string, std::string> first) {
     if (local > 0) {
-      for (auto& [name, value] : RankVariables(p_.plan, paths_, local)) first[name] = std::move(value);
+      for (auto& [name, value] : RankVariables(p_.plan, paths_, local))
+        first[name] = std::move(value);
     }
     std::vector<std::string> env;
     for (const auto& [name, value] : first) env.push_back(name + "=" + value);
@@ -493,7 +496,7 @@ class Preparer {
   ContractPaths paths_;
   CheckpointPlace place_;
   uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
-  std::string code_dir_;  // the path of the source outside
+  std::string code_dir_;       // the path of the source outside
   Prepared out_;
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;
@@ -557,8 +560,8 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
   std::vector<SecretValue> values;
   auto specs = plan.spec.secrets;
   const auto& index = plan.spec.environment.index_secret;
-  if (!index.empty() && std::none_of(specs.begin(), specs.end(),
-                                     [&](const auto& s) { return s.name == index; })) {
+  if (!index.empty() &&
+      std::none_of(specs.begin(), specs.end(), [&](const auto& s) { return s.name == index; })) {
     specs.push_back({index, "store", "", "none", false});
   }
   std::optional<Json> store;
@@ -603,7 +606,8 @@ std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
 Cause CauseOf(const std::string& kind, const Error& error) {
   std::string text = error.what;
   if (!error.why.empty()) text += ": " + error.why;
-  return {kind.empty() ? std::string(NameOf(CauseKind::kLaunchFailed)) : kind, text, error.hint, error.where};
+  return {kind.empty() ? std::string(NameOf(CauseKind::kLaunchFailed)) : kind, text, error.hint,
+          error.where};
 }
 
 Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,

@@ -20,12 +20,12 @@
 #include "link/plan.h"
 #include "link/spool.h"
 #include "link/wire.h"
-#include "run/checkpoint/checkpoint_sync.h"
-#include "run/ship/exit_gate.h"
 #include "run/agent/publish.h"
-#include "run/ship/shipper.h"
+#include "run/checkpoint/checkpoint_sync.h"
 #include "run/rules/watcher.h"
 #include "run/rules/webhook.h"
+#include "run/ship/exit_gate.h"
+#include "run/ship/shipper.h"
 
 namespace athanor {
 

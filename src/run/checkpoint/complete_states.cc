@@ -7,9 +7,7 @@
 namespace athanor {
 namespace {
 
-bool IsJournal(const std::string& name) {
-  return IsJournalName(BaseName(name));
-}
+bool IsJournal(const std::string& name) { return IsJournalName(BaseName(name)); }
 
 // The kernel stamps files by a clock that may be late by this much: a file that was made after a
 // moment may look older.
@@ -67,13 +65,12 @@ bool CompleteStates::Excused(const std::string& name, const Track& track, Millis
 }
 
 std::optional<Snapshot> CompleteStates::WholeState(Millis now, std::optional<WallTime> told,
-                                              const Snapshot& kept, const Writers& writers) {
+                                                   const Snapshot& kept, const Writers& writers) {
   Snapshot whole;
   std::vector<const std::pair<const std::string, Track>*> waiting;
   for (const auto& entry : tracks_) {
     const auto& [name, track] = entry;
-    const bool at_rest =
-        now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
+    const bool at_rest = now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
     if (at_rest) {
       whole.emplace(name, track.file);
     } else if (!Excused(name, track, now)) {

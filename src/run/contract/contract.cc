@@ -65,7 +65,7 @@ Sorted HyperParameters(const JobSpec& spec) {
 // The platform's parameters that the toolkit itself does not use.
 Sorted FrameworkParams(const AttemptPlan& plan) {
   static constexpr std::string_view kToolkits[] = {
-      "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
+      "sagemaker_program",  "sagemaker_submit_directory",    "sagemaker_region",
       "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
   Sorted all = Sorted::object();
   auto params = plan.platform_params;
@@ -82,8 +82,8 @@ Sorted FrameworkParams(const AttemptPlan& plan) {
 // What the script gets after its own name in argv.
 Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
   Sorted args = Sorted::array();
-  const auto script = std::find_if(
-      spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
+  const auto script =
+      std::find_if(spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
         return !spec.entry.empty() && (word == spec.entry || EndsWith(word, "/" + spec.entry));
       });
   if (spec.shell || script == spec.command.end()) return args;
@@ -91,7 +91,8 @@ Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
     return std::optional(paths.inside + "/input/data/" + std::string(name));
   });
   if (!command) return args;  // reported when the script is started
-  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
+  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size();
+       ++at) {
     args.push_back((*command)[at]);
   }
   return args;
@@ -120,9 +121,9 @@ Sorted ResourceConfig(const AttemptPlan& plan, const ContractPaths& paths) {
   config["current_instance_type"] = plan.instance_type;
   config["current_group_name"] = kGroup;
   config["hosts"] = Hosts(plan);
-  config["instance_groups"] = Sorted::array(
-      {{{"instance_group_name", kGroup}, {"instance_type", plan.instance_type},
-        {"hosts", Hosts(plan)}}});
+  config["instance_groups"] = Sorted::array({{{"instance_group_name", kGroup},
+                                              {"instance_type", plan.instance_type},
+                                              {"hosts", Hosts(plan)}}});
   config["network_interface_name"] = paths.meeting.interface;
   return config;
 }
@@ -322,9 +323,7 @@ uint32_t HostCount(const AttemptPlan& plan) {
   return std::max<uint32_t>(static_cast<uint32_t>(plan.peers.size()), plan.host + 1);
 }
 
-uint32_t RanksHere(const AttemptPlan& plan) {
-  return std::max(plan.spec.resources.processes, 1u);
-}
+uint32_t RanksHere(const AttemptPlan& plan) { return std::max(plan.spec.resources.processes, 1u); }
 
 std::vector<std::string> HostNames(const AttemptPlan& plan) {
   std::vector<std::string> names;
@@ -357,9 +356,10 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
   ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan, paths)));
   ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan)));
-  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
-  ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
-                         {{"LocalPath", paths.inside + "/output/tensorboard"}}));
+  ATHANOR_CHECK_OK(
+      write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
+  ATHANOR_CHECK_OK(
+      write("tensorboardoutputconfig.json", {{"LocalPath", paths.inside + "/output/tensorboard"}}));
   for (const auto& [name, text] : plan.config_files) {
     ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
   }

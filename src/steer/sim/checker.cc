@@ -12,7 +12,8 @@ void Checker::Durable(const JobRecord& record, const std::vector<StoredEvent>& e
     world_.Note("event " + told.name + " " + std::to_string(event.seq) + " " + event.name + " " +
                 std::string(NameOf(event.state)) + " " + event.cause.kind);
     if (event.seq != told.seq + 1) {
-      Break(told.name, "event " + std::to_string(event.seq) + " follows " + std::to_string(told.seq));
+      Break(told.name,
+            "event " + std::to_string(event.seq) + " follows " + std::to_string(told.seq));
     }
     if (IsTerminal(told.state)) Break(told.name, event.name + " happened after its end");
     told.seq = event.seq;
@@ -92,7 +93,8 @@ void Checker::Began(const HostAttempt& attempt) {
     }
   }
   for (const auto& other : cluster_.attempts()) {
-    if (other->plan.job != attempt.plan.job || other->plan.attempt == attempt.plan.attempt) continue;
+    if (other->plan.job != attempt.plan.job || other->plan.attempt == attempt.plan.attempt)
+      continue;
     if (other->occupies() && attempt.occupies()) {
       Break(name, "attempts " + std::to_string(other->plan.number) + " and " +
                       std::to_string(attempt.plan.number) + " live at once");

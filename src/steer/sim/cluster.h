@@ -25,10 +25,10 @@ namespace athanor::sim {
 // What the script of a job does, in every attempt.
 struct ScriptPlan {
   Millis work{30'000};
-  Millis checkpoint_every{0};  // 0: it saves nothing
+  Millis checkpoint_every{0};   // 0: it saves nothing
   std::vector<Cause> failures;  // how its first attempts end, when they get that far
-  std::optional<Firing> rule;  // fires half-way, with this action
-  Cause rule_stop;             // what the agent stops itself with then; kind empty: continues
+  std::optional<Firing> rule;   // fires half-way, with this action
+  Cause rule_stop;              // what the agent stops itself with then; kind empty: continues
   bool prepare_fails = false;
   bool ignores_notice = false;
   bool says_done = false;  // athanor.done() on a notice
@@ -41,8 +41,8 @@ struct HostAttempt {
   AttemptPlan plan;
   size_t host = 0;
   Script script = Script::kNone;
-  Millis first_agent{0};  // the held time counts from here
-  std::optional<Millis> left;  // its last agent left, was ended, or died with the host
+  Millis first_agent{0};                   // the held time counts from here
+  std::optional<Millis> left;              // its last agent left, was ended, or died with the host
   std::optional<int64_t> final_word_held;  // when its last report was first sent
   ExitInfo exit;
   Cause cause;
@@ -52,7 +52,7 @@ struct HostAttempt {
   int64_t saved_ms = -1;
   uint32_t saves = 0;
   std::optional<Cause> prepare_failed;  // stored before it is reported, perhaps twice
-  uint32_t script_life = 0;  // rises when the script's timers become void
+  uint32_t script_life = 0;             // rises when the script's timers become void
 
   bool agent = false;
   uint32_t agent_life = 0;

@@ -25,33 +25,33 @@ void SimServer::Start() {
   if (!database) return world_.Break("the store does not open: " + database.error().what);
   life->database = std::move(*database);
   life->jobs = std::make_unique<JobStore>(*life->database);
-  Engine::Parts parts{
-      life->executor,
-      world_.executor.clock(),
-      *life->jobs,
-      life->writer,
-      life->effects,
-      backend_,
-      log_,
-      options_.inventory,
-      Catalogue::Builtin(),
-      true,
-      [](const JobRecord& record) {
-        AttemptPlan plan;
-        plan.job = record.id;
-        plan.attempt = record.current()->id;
-        plan.number = record.current()->number;
-        plan.spec = record.spec;
-        plan.placement = record.current()->placement;
-        return LaunchPlan{{std::move(plan)}};
-      },
-      [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
-        watch_.durable(record, events);
-      },
-      [this](const Error& error) {
-        if (!disk_failing_) world_.Break("a commit failed: " + error.what + "; " + error.why);
-        world_.executor.Post([this] { Crash(); });
-      }};
+  Engine::Parts parts{life->executor,
+                      world_.executor.clock(),
+                      *life->jobs,
+                      life->writer,
+                      life->effects,
+                      backend_,
+                      log_,
+                      options_.inventory,
+                      Catalogue::Builtin(),
+                      true,
+                      [](const JobRecord& record) {
+                        AttemptPlan plan;
+                        plan.job = record.id;
+                        plan.attempt = record.current()->id;
+                        plan.number = record.current()->number;
+                        plan.spec = record.spec;
+                        plan.placement = record.current()->placement;
+                        return LaunchPlan{{std::move(plan)}};
+                      },
+                      [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+                        watch_.durable(record, events);
+                      },
+                      [this](const Error& error) {
+                        if (!disk_failing_)
+                          world_.Break("a commit failed: " + error.what + "; " + error.why);
+                        world_.executor.Post([this] { Crash(); });
+                      }};
   life->engine = std::make_unique<Engine>(std::move(parts));
   life_ = std::move(life);
   ++lives_;
@@ -124,7 +124,8 @@ std::optional<JobEvent> EventOf(AttemptId attempt, const ReportFrame& frame) {
   if (const auto* f = std::get_if<PrepareFailedFrame>(&frame)) {
     return PrepareFailed{attempt, f->cause};
   }
-  if (const auto* f = std::get_if<EndedFrame>(&frame)) return ScriptEnded{attempt, f->exit, f->cause};
+  if (const auto* f = std::get_if<EndedFrame>(&frame))
+    return ScriptEnded{attempt, f->exit, f->cause};
   if (const auto* f = std::get_if<UploadedFrame>(&frame)) {
     return Uploaded{attempt, f->outputs, f->failure, f->packages};
   }

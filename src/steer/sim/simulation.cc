@@ -34,15 +34,14 @@ class Simulation {
         inventory_(SomeInventory(world_.dice)),
         cluster_(world_, kHosts),
         checker_(world_, cluster_, inventory_),
-        server_(world_, cluster_.backend(), {dir, inventory_, seed % 32 == 3},
-                {[this](const JobRecord& record, const std::vector<StoredEvent>& events) {
-                   checker_.Durable(record, events);
-                   if (record.current()) cluster_.Nudge(record.current()->id);
-                 },
-                 [this](JobId, AttemptId attempt, int64_t held) {
-                   checker_.UsageTaken(attempt, held);
-                 },
-                 [this] { checker_.CameUp(); }}),
+        server_(
+            world_, cluster_.backend(), {dir, inventory_, seed % 32 == 3},
+            {[this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+               checker_.Durable(record, events);
+               if (record.current()) cluster_.Nudge(record.current()->id);
+             },
+             [this](JobId, AttemptId attempt, int64_t held) { checker_.UsageTaken(attempt, held); },
+             [this] { checker_.CameUp(); }}),
         users_(world_, cluster_, server_, checker_) {
     checker_.Use(server_);
     cluster_.Connect(server_, [this](const HostAttempt& attempt) { checker_.Began(attempt); });
@@ -71,7 +70,8 @@ class Simulation {
       }
     }
     if (world_.broken.empty()) checker_.AtTheEnd();
-    return {world_.broken, std::move(world_.trace), checker_.jobs(), cluster_.attempts().size(),
+    return {world_.broken,   std::move(world_.trace),
+            checker_.jobs(), cluster_.attempts().size(),
             server_.lives(), turns};
   }
 
@@ -109,8 +109,12 @@ class Simulation {
         later(dice.Between(500, 60'000), [this, host] { cluster_.Pause(host, false); });
         break;
       case 5:
-      case 6: cluster_.KillSomeAgent(); break;
-      case 7: dice.Percent(30) ? server_.FailDiskAndCrash() : server_.Crash(); break;
+      case 6:
+        cluster_.KillSomeAgent();
+        break;
+      case 7:
+        dice.Percent(30) ? server_.FailDiskAndCrash() : server_.Crash();
+        break;
       case 8:
         if (dice.Percent(30)) server_.StopInOrder();
         break;

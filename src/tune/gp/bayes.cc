@@ -221,11 +221,11 @@ class Bayes {
     gp.Predict(known, predicted);
     std::vector<size_t> order(known.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return predicted[a].mean < predicted[b].mean;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return predicted[a].mean < predicted[b].mean; });
     std::vector<Point> good;
-    for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i) good.push_back(Whole(known[order[i]]));
+    for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i)
+      good.push_back(Whole(known[order[i]]));
 
     // The best prediction at a trial, not the best value, which may be luck.
     Acquisition acquisition(gp, free_, predicted[order.front()].mean - turn_.margin);
@@ -237,7 +237,8 @@ class Bayes {
   Point Whole(const Point& free) const {
     Point out(space_.size(), 0.0);
     for (size_t i = 0; i < space_.size(); ++i) {
-      if (space_.parameters()[i].fixed() && space_.parameters()[i].kind != Kind::kConstant) out[i] = 0.5;
+      if (space_.parameters()[i].fixed() && space_.parameters()[i].kind != Kind::kConstant)
+        out[i] = 0.5;
     }
     for (size_t i = 0; i < free_.size(); ++i) out[free_[i]] = free[i];
     space_.Snap(out);
@@ -307,8 +308,8 @@ class Bayes {
 
 }  // namespace
 
-std::vector<Point> BayesPoints(const Space& space, const Settings& settings,
-                               const History& history, Memory& memory) {
+std::vector<Point> BayesPoints(const Space& space, const Settings& settings, const History& history,
+                               Memory& memory) {
   return Bayes(space, settings, history, memory).Points();
 }
 

@@ -61,9 +61,9 @@ void Factor::Invert() {
     for (size_t c = j; c < j + columns; ++c) {
       columns_[c * stride_ + c] = 1.0 / lower_[c * stride_ + c];
       for (size_t i = c + 1; i < std::min(j + 4, n_); ++i) {
-        columns_[c * stride_ + i] = -lanes_.dot(Row(lower_, i) + from, Row(columns_, c) + from,
-                                                Padded(i) - from) /
-                                    lower_[i * stride_ + i];
+        columns_[c * stride_ + i] =
+            -lanes_.dot(Row(lower_, i) + from, Row(columns_, c) + from, Padded(i) - from) /
+            lower_[i * stride_ + i];
       }
     }
     for (size_t i = j + 4; i < n_; ++i) {
@@ -94,7 +94,8 @@ void Factor::InverseOfK(double* out) const {
 }
 
 void Factor::Forward(const double* k, double* out) const {
-  for (size_t i = 0; i < n_; i += 4) lanes_.dot4(Row(inverse_, i), stride_, k, Padded(i + 4), out + i);
+  for (size_t i = 0; i < n_; i += 4)
+    lanes_.dot4(Row(inverse_, i), stride_, k, Padded(i + 4), out + i);
   std::fill(out + n_, out + stride_, 0.0);
 }
 

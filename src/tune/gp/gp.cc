@@ -208,9 +208,8 @@ bool Gp::BuildMatrix(const Parts& parts) {
     double* sum = sum_.data() + i * stride_;
     KernelRow(parts, at, i + 1, joint, h_.data() + i * stride_, additive);
     for (size_t j = 0; j <= i; ++j) {
-      const double mixed = parts.share > 0
-                               ? joint[j] + parts.share * (additive[j] - joint[j])
-                               : joint[j];
+      const double mixed =
+          parts.share > 0 ? joint[j] + parts.share * (additive[j] - joint[j]) : joint[j];
       sum[j] = parts.variance * mixed;
     }
     sum[i] += parts.noise;
@@ -264,8 +263,7 @@ void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
   }
   gradient[dimensions_] += -0.5 * by_variance;
   gradient[dimensions_ + 1] += -0.5 * by_noise * (parts.noise - kLeastNoise);
-  gradient[dimensions_ + 2] +=
-      -0.5 * by_share * parts.variance * parts.share * (1.0 - parts.share);
+  gradient[dimensions_ + 2] += -0.5 * by_share * parts.variance * parts.share * (1.0 - parts.share);
 
   const double additive_scale =
       parts.variance * parts.share * stretch_ * stretch_ / static_cast<double>(dimensions_);
@@ -283,8 +281,8 @@ void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
         }
       }
       const double r = std::sqrt(5.0 * apart) * stretch_;
-      by_length = -0.5 * apart *
-                  (joint + additive_scale * (5.0 / 3.0) * (1.0 + r) * Exp(-r) * additive);
+      by_length =
+          -0.5 * apart * (joint + additive_scale * (5.0 / 3.0) * (1.0 + r) * Exp(-r) * additive);
     } else {
       for (size_t i = 0; i < n_; ++i) {
         const double* pull = h_.data() + i * stride_;
@@ -362,11 +360,10 @@ Gp::Fitted Gp::Fit(const Theta& start, const FitOptions& options) {
   MinimiseOptions limits;
   limits.evaluations = options.evaluations;
   limits.tolerance = 1e-4;  // coarse, because each evaluation costs the cube of the points
-  auto found = Minimise(
-      [this](const Theta& theta, std::vector<double>& gradient) {
-        return Objective(theta, gradient);
-      },
-      start, box, limits);
+  auto found =
+      Minimise([this](const Theta& theta,
+                      std::vector<double>& gradient) { return Objective(theta, gradient); },
+               start, box, limits);
   return {std::move(found.x), found.value};
 }
 
@@ -383,8 +380,7 @@ void Gp::MixedRow(const Placed& at, double* k, double* h, double* additive) cons
   const size_t n = factor_.size();
   KernelRow(parts_, at, n, k, h, additive);
   for (size_t i = 0; i < n; ++i) {
-    k[i] = parts_.variance *
-           (parts_.share > 0 ? k[i] + parts_.share * (additive[i] - k[i]) : k[i]);
+    k[i] = parts_.variance * (parts_.share > 0 ? k[i] + parts_.share * (additive[i] - k[i]) : k[i]);
   }
   std::fill(k + n, k + Padded(n), 0.0);
 }
@@ -431,8 +427,8 @@ void Gp::PredictWithSlope(const Point& x, PredictionSlope& out) {
   const size_t n = factor_.size(), length = Padded(n);
   Placed at{std::vector<double>(dimensions_), std::vector<Place>(dimensions_)};
   const auto& z = at.z;
-  std::vector<double> bends(dimensions_), k(stride_, 0.0), h(stride_, 0.0),
-      additive(stride_, 0.0), forward(stride_, 0.0), back(stride_, 0.0);
+  std::vector<double> bends(dimensions_), k(stride_, 0.0), h(stride_, 0.0), additive(stride_, 0.0),
+      forward(stride_, 0.0), back(stride_, 0.0);
   PlacePoint(x, at, bends.data());
   MixedRow(at, k.data(), h.data(), additive.data());
   std::fill(h.begin() + static_cast<ptrdiff_t>(n), h.begin() + static_cast<ptrdiff_t>(length), 0.0);

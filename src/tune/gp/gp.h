@@ -112,12 +112,12 @@ class Gp {
   std::vector<size_t> numeric_;
   size_t dimensions_;
   bool smooth_ = false;  // as the last fit's options had it
-  double stretch_;  // of distances in the additive part
-  double reach_;    // the same times sqrt(5), as lanes want them
+  double stretch_;       // of distances in the additive part
+  double reach_;         // the same times sqrt(5), as lanes want them
   Factor factor_;
   size_t stride_;
-  size_t n_ = 0;  // observed
-  std::vector<double> x_, z_;  // by dimension: coordinates; placed
+  size_t n_ = 0;                           // observed
+  std::vector<double> x_, z_;              // by dimension: coordinates; placed
   std::vector<double> alone_, up_, down_;  // placed, for the additive part
   std::vector<double> y_, alpha_;
   std::vector<double> joint_, h_, additive_, sum_, inverse_;  // matrices of the fit
