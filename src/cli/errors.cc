@@ -44,6 +44,12 @@ constexpr Row kRows[] = {
      "link."},
     {"ATH-A0009", "no such page file",
      "The page in the browser belongs to another version of the server. Reload it."},
+    {"ATH-A0011", "no such host",
+     "An agent reported for a host that the attempt does not have. The attempt's hosts are counted "
+     "from algo-1."},
+    {"ATH-A0012", "another host's report",
+     "An agent reported for another host than its token is for, or for ranks that run on another "
+     "host. Nothing of the report was taken."},
     {"ATH-A0010", "inside a job",
      "A process inside a job called the server without a credential. It runs as the server's user "
      "but does not have that user's rights. It has its job's own token (MLFLOW_TRACKING_TOKEN, for "

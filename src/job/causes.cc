@@ -232,6 +232,11 @@ constexpr CauseRow kCauses[] = {
      "written: "
      "both were killed, or the machine was restarted.",
      true, 25},
+    {CauseKind::kHostMissing, "ATH-J0404", "a host of the job never came up",
+     "The job runs on several hosts at once. After the first of them was up, the others had five "
+     "minutes to come up, and the one that is named did not. What there was of the attempt was "
+     "ended, so that it holds no machines while it waits.",
+     true, 25},
     {CauseKind::kAgentSilent, "ATH-J0403", "the job's agent does not report",
      "The agent reports about once a second, and the server has not heard from it for half a "
      "minute: "
@@ -245,6 +250,10 @@ constexpr CauseRow kCauses[] = {
      "The script ended, but storing its model or output folder failed.", false, 26},
     {CauseKind::kNeverFits, "ATH-J0501", "asks for more than this machine has",
      "The job asks for more than the whole machine has, so waiting does not help.", false, 27},
+    {CauseKind::kWaitingBackend, "ATH-Q0007", "waits at its back end",
+     "The job was given to the back end that it is to run on, which has not started it yet. The "
+     "reason is the back end's own.",
+     false, 0},
     {CauseKind::kWaitingCpus, "ATH-Q0001", "waits for CPUs", "Other jobs use the CPUs it needs.",
      false, 0},
     {CauseKind::kWaitingMemory, "ATH-Q0002", "waits for memory",

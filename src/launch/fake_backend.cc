@@ -12,8 +12,8 @@ tl::unexpected<Error> Unanswered() {
 
 }  // namespace
 
-FakeBackend::FakeBackend(size_t machines, World world)
-    : world_(std::move(world)), machines_(machines) {}
+FakeBackend::FakeBackend(size_t machines, World world, std::string name)
+    : name_(std::move(name)), world_(std::move(world)), machines_(machines) {}
 
 void FakeBackend::SetFates(std::function<Fate(Call)> fates) { fates_ = std::move(fates); }
 

@@ -33,9 +33,9 @@ class FakeBackend final : public Backend {
   enum class Fate { kDone, kRefused, kRequestLost, kReplyLost };
   enum class Call { kLaunch, kPoll, kRelease };
 
-  explicit FakeBackend(size_t machines, World world = {});
+  explicit FakeBackend(size_t machines, World world = {}, std::string name = "fake");
 
-  std::string_view name() const override { return "fake"; }
+  std::string_view name() const override { return name_; }
   Result<std::string> Launch(const LaunchPlan& plan) override;
   std::vector<Result<std::vector<HostStatus>>> Poll(
       const std::vector<std::string>& handles) override;
@@ -74,6 +74,7 @@ class FakeBackend final : public Backend {
     return host.gone || machines_[host.machine].reachable;
   }
 
+  const std::string name_;
   World world_;
   std::function<Fate(Call)> fates_;  // set before the first call
   mutable std::mutex mutex_;

@@ -157,13 +157,17 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
     };
     for (int i = 0; i < 60; ++i) {
       JobEvent event;
+      const auto host = static_cast<uint32_t>(random() % 2);
       switch (random() % 16) {
         case 0:
           event = Submitted{};
           break;
-        case 1:
-          event = Placed{AttemptId::New(), {}};
+        case 1: {
+          Placed placed{AttemptId::New(), {}};
+          placed.hosts.resize(history % 3);
+          event = placed;
           break;
+        }
         case 2:
           event = Launched{some(), "h"};
           break;
@@ -171,25 +175,26 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
           event = LaunchFailed{some(), {"launch_failed", "", "", ""}, random() % 4 == 0};
           break;
         case 4:
-          event = AgentUp{some()};
+          event = AgentUp{some(), host};
           break;
         case 5:
-          event = PrepareFailed{some(), {"install_failed", "", "", ""}};
+          event = PrepareFailed{some(), {"install_failed", "", "", ""}, host};
           break;
         case 6:
-          event = ScriptStarted{some(), 0, {}};
+          event = ScriptStarted{some(), 0, {}, host};
           break;
         case 7:
           event = ScriptEnded{
               some(),
               {},
-              {random() % 2 ? CauseKind::kCompleted : CauseKind::kNonzeroExit, "", "", ""}};
+              {random() % 2 ? CauseKind::kCompleted : CauseKind::kNonzeroExit, "", "", ""},
+              host};
           break;
         case 8:
-          event = Uploaded{some(), {}, {}, {}};
+          event = Uploaded{some(), {}, {}, {}, host};
           break;
         case 9:
-          event = HostLost{some(), {"agent_lost", "", "", ""}};
+          event = HostLost{some(), {"agent_lost", "", "", ""}, host};
           break;
         case 11:
           event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)};

@@ -59,6 +59,7 @@ TEST_F(JobStoreTest, TheNewestValueOfARecordWins) {
   attempt.started = WallTime{record.created.ms + 10};
   attempt.held_ms = 4'000;
   record.attempts = {attempt};
+  AddMissingHosts(record);
   record.simulated = true;
   JobBatch batch;
   batch.records = {record};
