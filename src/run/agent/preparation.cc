@@ -14,9 +14,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/json.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "feed/channel.h"
 #include "feed/object_channel.h"
@@ -30,11 +30,11 @@
 #include "net/http/http_client.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
+#include "run/agent/source.h"
 #include "run/checkpoint/restore.h"
 #include "run/contract/contract.h"
 #include "run/environment/environment.h"
 #include "run/isolate/links.h"
-#include "run/agent/source.h"
 #include "run/supervisor/supervisor_plan.h"
 
 namespace athanor {
@@ -43,9 +43,10 @@ namespace {
 // The error's id carries the kind of cause; see Prepare(). A full disk is one whatever
 // it stopped.
 template <class T>
-T As(const char* kind, T result) {
+T As(CauseKind kind, T result) {
   if (!result) {
-    result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
+    const bool full = result.error().code == ErrorCode::kExhausted;
+    result.error().id = NameOf(full ? CauseKind::kDiskFull : kind);
   }
   return result;
 }
@@ -111,28 +112,28 @@ class Preparer {
   }
 
   Result<Prepared> Run() {
-    ATHANOR_CHECK_OK(As("source_failed", MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
     setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
     paths_.meeting = WhereRanksMeet();
     // A successor of an agent that died in the middle starts from nothing.
-    ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
-    ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
-    ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
-    ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
-    ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
-    ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
-    ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, RemoveTree(paths_.outside)));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, LayOutContract(p_.plan, paths_)));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, LayOutSource()));
+    ATHANOR_CHECK_OK(As(CauseKind::kDataFailed, ProvideData()));
+    ATHANOR_CHECK_OK(As(CauseKind::kRestoreFailed, RestoreState()));
+    ATHANOR_CHECK_OK(As(CauseKind::kRestoreFailed, HoldState()));
+    ATHANOR_CHECK_OK(As(CauseKind::kInstallFailed, BuildEnv()));
     for (uint32_t local = 0; local < RanksHere(p_.plan); ++local) {
       const auto spool = p_.ml / kOwnFolder / SpoolName(local);
       ATHANOR_CHECK_OK(
-          As("source_failed", p_.shipper.FollowSpool(FirstRank(p_.plan) + local, spool)));
+          As(CauseKind::kSourceFailed, p_.shipper.FollowSpool(FirstRank(p_.plan) + local, spool)));
     }
     SayIfRanksShareCpus();
     LimitSetUp();
-    ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
+    ATHANOR_CHECK_OK(As(CauseKind::kLaunchFailed, WritePlan()));
     return std::move(out_);
   }
 
@@ -210,7 +211,8 @@ class Preparer {
             HumanBytes(use.bytes));
       } else if (out_.isolation.mount) {
         ATHANOR_CHECK_OK(MakeDirs(to, 0755));
-        mounts_.push_back({channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
+        mounts_.push_back(
+            {channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
       } else if (::symlink(channel.from.c_str(), to.c_str()) != 0) {
         return FailErrno("link " + to, errno);
       }
@@ -277,7 +279,7 @@ class Preparer {
     if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
     return Fail(Error{ErrorCode::kDenied,
                       "the checkpoint folder " + place_.outside + " leads into the server's home",
-                      "name a folder elsewhere in checkpoints.dir", "", "", ""});
+                      "name a folder elsewhere in checkpoints.dir"});
   }
 
   // What other jobs left where this one puts its checkpoints.
@@ -336,8 +338,8 @@ class Preparer {
     if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
       limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
     }
-    out_.cgroup = PrepareAttemptCgroup(
-        CgroupDriver::Detect(), HostFolderName(p_.plan.attempt, p_.plan.host), limits);
+    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(),
+                                       HostFolderName(p_.plan.attempt, p_.plan.host), limits);
     if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
     for (const auto& why : out_.cgroup.off) p_.log.Log(LogLevel::kInfo, "cgroup", {{"off", why}});
     SummarizeOff(out_.cgroup, limits);
@@ -354,7 +356,8 @@ class Preparer {
     }
     if (python3.empty()) return;
     auto link = paths_.outside + "/.athanor/bin/python";
-    if (::symlink(python3.c_str(), link.c_str()) == 0) env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
+    if (::symlink(python3.c_str(), link.c_str()) == 0)
+      env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
   }
 
   Status GiveSecrets(std::map<std::string, std::string>& env) {
@@ -379,7 +382,7 @@ class Preparer {
   void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
     if (!HasOwnServer(p_.plan)) return;
     for (const char* name : kAwsInTheWay) env.erase(name);
-    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token);
+    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token, p_.plan.host);
     for (const auto& [name, value] : AwsVariables(p_.plan.url, p_.plan.aws_dir, key)) {
       env[name] = value;
       if (value != key.secret) plain[name] = value;
@@ -428,7 +431,8 @@ class Preparer {
   // `first`: that of the host's first rank.
   std::vector<std::string> EnvironmentOf(uint32_t local, std::map<std::string, std::string> first) {
     if (local > 0) {
-      for (auto& [name, value] : RankVariables(p_.plan, paths_, local)) first[name] = std::move(value);
+      for (auto& [name, value] : RankVariables(p_.plan, paths_, local))
+        first[name] = std::move(value);
     }
     std::vector<std::string> env;
     for (const auto& [name, value] : first) env.push_back(name + "=" + value);
@@ -492,7 +496,7 @@ class Preparer {
   ContractPaths paths_;
   CheckpointPlace place_;
   uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
-  std::string code_dir_;  // the path of the source outside
+  std::string code_dir_;       // the path of the source outside
   Prepared out_;
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;
@@ -556,8 +560,8 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
   std::vector<SecretValue> values;
   auto specs = plan.spec.secrets;
   const auto& index = plan.spec.environment.index_secret;
-  if (!index.empty() && std::none_of(specs.begin(), specs.end(),
-                                     [&](const auto& s) { return s.name == index; })) {
+  if (!index.empty() &&
+      std::none_of(specs.begin(), specs.end(), [&](const auto& s) { return s.name == index; })) {
     specs.push_back({index, "store", "", "none", false});
   }
   std::optional<Json> store;
@@ -593,7 +597,7 @@ std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
   const auto run = plan.spec.env.find("MLFLOW_TRACKING_TOKEN");
   if (run != plan.spec.env.end()) add("MLFLOW_TRACKING_TOKEN", run->second);
   if (HasOwnServer(plan)) {
-    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret);
+    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token, plan.host).secret);
   }
   add("ATHANOR_AGENT_TOKEN", plan.token);
   return tokens;
@@ -602,7 +606,8 @@ std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
 Cause CauseOf(const std::string& kind, const Error& error) {
   std::string text = error.what;
   if (!error.why.empty()) text += ": " + error.why;
-  return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
+  return {kind.empty() ? std::string(NameOf(CauseKind::kLaunchFailed)) : kind, text, error.hint,
+          error.where};
 }
 
 Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
