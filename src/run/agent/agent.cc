@@ -199,8 +199,8 @@ void Agent::ForwardInto(int64_t pid) {
   if (forwarded) return;
   const auto& error = forwarded.error();
   log_.Log(LogLevel::kError, "network", {{"why", error.what}});
-  shipper_->Send(NoteFrame{
-      {"network", "the script cannot reach this server: " + error.what, error.hint, error.why}});
+  shipper_->Send(NoteFrame{{"network_error", "the script cannot reach this server: " + error.what,
+                            error.hint, error.why}});
 }
 
 void Agent::StartShipping() {

@@ -79,7 +79,7 @@ std::string NameOfFallen(const Ending& ending) {
 }  // namespace
 
 bool LostAnotherRank(const Cause& cause) {
-  return cause.kind == "worker_died" || cause.kind == "network_error";
+  return cause.Is(CauseKind::kWorkerDied) || cause.Is(CauseKind::kNetworkError);
 }
 
 uint32_t FirstFallen(const std::optional<ExitRecord>& record) {
