@@ -17,8 +17,9 @@
 #include "base/io/fd.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "cli/screen/footer.h"
 #include "cli/lost_server.h"
+#include "cli/screen/footer.h"
+#include "cli/screen/rank_lines.h"
 #include "cli/screen/reading.h"
 #include "job/causes.h"
 #include "job/record.h"
@@ -52,7 +53,10 @@ class InterruptFd {
 class Follower {
  public:
   Follower(Client& client, const AttachOptions& options)
-      : client_(client), options_(options), footer_(DetectTerminal(), options.footer && !options.json) {}
+      : client_(client),
+        options_(options),
+        footer_(DetectTerminal(), options.footer && !options.json),
+        lines_(DetectTerminal(), options.tags, options.split, options.filter) {}
 
   Result<std::optional<Json>> Run() {
     InterruptFd interrupt;
@@ -77,10 +81,13 @@ class Follower {
       auto reply = client_.Do(std::move(call));
       if (end_) break;
       if (!interrupt.Take()) {
-        if (reply && options_.once) return std::optional<Json>();
-        const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                        "the server keeps closing the connection"}
-                                : reply.error();
+        if (reply && options_.once) {
+          PrintRest();
+          return std::optional<Json>();
+        }
+        const Error why =
+            reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+                  : reply.error();
         footer_.Clear();
         const auto again = lost.Wait(why, interrupt.fd());
         if (again) continue;
@@ -93,6 +100,7 @@ class Follower {
       interrupted_ = true;
       AskToStop();
     }
+    PrintRest();
     footer_.Clear();
     return std::move(end_);
   }
@@ -125,7 +133,11 @@ class Follower {
     } else if (event.event == "log") {
       Log(*data);
     } else {
-      if (event.event == "state" && !options_.quiet) SayStart(*data);
+      if (event.event == "state") {
+        several_ = !options_.one_rank && Number(*data, "processes") > 0 &&
+                   (!options_.one_host || Number(*data, "processes") > 1);
+        if (!options_.quiet) SayStart(*data);
+      }
       footer_.On(event.event, *data);
     }
     if (event.event == "end") end_ = std::move(*data);
@@ -139,7 +151,8 @@ class Follower {
       if (const auto gpus = AutoGpusText(data); !gpus.empty()) lines += "  gpus    " + gpus + "\n";
     }
     if (!std::exchange(limits_said_, limits_said_ || data.contains("off"))) {
-      if (const auto limits = LimitsText(data); !limits.empty()) lines += "  limits  " + limits + "\n";
+      if (const auto limits = LimitsText(data); !limits.empty())
+        lines += "  limits  " + limits + "\n";
     }
     footer_.Print(lines, stderr);
   }
@@ -151,14 +164,30 @@ class Follower {
 
   void Log(const Json& data) {
     std::string bytes = Bytes(data);
-    if (options_.filter) bytes = options_.filter(bytes);
-    bool error = options_.split && data.value("stream", "") == "stderr";
+    const bool error = options_.split && data.value("stream", "") == "stderr";
+    if (several_) {
+      bytes = lines_.Take(data, bytes);
+      if (options_.once) bytes = order_.Add(Text(data, "time"), std::move(bytes));
+    } else if (options_.filter) {
+      bytes = options_.filter(bytes);
+    }
     footer_.Print(bytes, error ? stderr : stdout);
+  }
+
+  // What several ranks printed and is not on the screen yet.
+  void PrintRest() {
+    footer_.Print(order_.Finish(), stdout);
+    for (const auto& [error, text] : lines_.Finish()) {
+      footer_.Print(text, options_.split && error ? stderr : stdout);
+    }
   }
 
   Client& client_;
   AttachOptions options_;
   Footer footer_;
+  RankLines lines_;    // of several ranks
+  LinesByTime order_;  // of what is read once
+  bool several_ = false;
   std::string last_id_;
   std::optional<Json> end_;
   bool interrupted_ = false;

@@ -10,8 +10,8 @@
 
 #include "base/io/archive.h"
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "base/text/text.h"
 #include "cli/fetch.h"
 #include "cli/screen/reading.h"
 #include "job/record.h"
@@ -21,7 +21,12 @@ namespace {
 
 constexpr int kMostLinks = 40;
 
-std::string ArchiveOf(const std::string& top) { return top + ".tar.gz"; }
+constexpr std::string_view kArchive = ".tar.gz";
+
+// Of the first host "files"; of the second "algo-2/files".
+bool IsListing(const std::string& output) {
+  return output == Output::kFiles || EndsWith(output, std::string("/") + Output::kFiles);
+}
 
 bool IsOrLiesIn(std::string_view path, std::string_view folder) {
   return folder.empty() || path == folder ||
@@ -40,28 +45,33 @@ Result<JobFiles> JobFiles::Open(Client& client, const std::string& job) {
     files.source_ = Text(record["spec"]["source"], "bundle");
   }
   for (const auto& output : record.value("outputs", Json::array())) {
-    if (Text(output, "name") != Output::kFiles) {
-      files.archives_.push_back(Text(output, "name"));
+    const auto name = Text(output, "name");
+    if (!IsListing(name)) {
+      files.archives_.push_back(
+          name.substr(0, name.size() - (EndsWith(name, kArchive) ? kArchive.size() : 0)));
       continue;
     }
-    files.left_out_ = DumpJson(output.value("left_out", Json::object()));
     ATHANOR_TRY(const auto text, client.GetText("/api/v1/blobs/" + Text(output, "blob")));
-    ATHANOR_TRY(files.left_, ReadManifest(text));
+    ATHANOR_TRY(auto left, ReadManifest(text));
+    if (name == Output::kFiles) {
+      files.left_out_ = DumpJson(output.value("left_out", Json::object()));
+    } else {
+      for (auto& entry : left.entries) entry.path = name + "/" + entry.path;
+    }
+    auto& all = files.left_.entries;
+    std::move(left.entries.begin(), left.entries.end(), std::back_inserter(all));
+    std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   }
   return files;
 }
 
 Json JobFiles::left_out() const { return ParseJson(left_out_).value_or(Json::object()); }
 
-bool JobFiles::HasArchive(const std::string& top) const {
-  return std::find(archives_.begin(), archives_.end(), ArchiveOf(top)) != archives_.end();
-}
-
 // Through the one extraction path.
 Status JobFiles::FetchArchive(const std::string& top, const std::string& tree) const {
   ATHANOR_TRY(auto file, UnnamedFile(DirName(tree)));
   HttpCall call;
-  call.target = "/api/v1/jobs/" + id_ + "/outputs/" + ArchiveOf(top);
+  call.target = "/api/v1/jobs/" + id_ + "/outputs/" + UrlEncode(top + std::string(kArchive));
   call.body_to_fd = file.get();
   ATHANOR_TRY([[maybe_unused]] auto reply, client_->Do(std::move(call)));
   ::lseek(file.get(), 0, SEEK_SET);
@@ -75,9 +85,10 @@ Status JobFiles::FetchArchive(const std::string& top, const std::string& tree) c
 
 std::string JobFiles::Resolved(std::string path) const {
   for (int links = 0; links < kMostLinks; ++links) {
-    const auto link = std::find_if(left_.entries.begin(), left_.entries.end(), [&](const auto& entry) {
-      return entry.kind == BundleEntry::Kind::kLink && IsOrLiesIn(path, entry.path);
-    });
+    const auto link =
+        std::find_if(left_.entries.begin(), left_.entries.end(), [&](const auto& entry) {
+          return entry.kind == BundleEntry::Kind::kLink && IsOrLiesIn(path, entry.path);
+        });
     if (link == left_.entries.end()) return path;
     const auto folder = std::filesystem::path(link->path).parent_path();
     path = ((folder / link->target).string() + path.substr(link->path.size()));
@@ -103,13 +114,18 @@ Result<bool> JobFiles::FetchLeft(const std::string& path, const std::string& tre
 }
 
 Error JobFiles::Missing(const std::string& path) const {
-  Error error{ErrorCode::kNotFound, name_ + " has no \"" + Printable(path) + "\"",
-              "ath cp " + ShellQuote(name_ + ":"), "", "ATH-C0022", ""};
+  Error error{ErrorCode::kNotFound,
+              name_ + " has no \"" + Printable(path) + "\"",
+              "ath cp " + ShellQuote(name_ + ":"),
+              "",
+              "ATH-C0022",
+              ""};
   std::vector<std::string> tops;
-  for (const auto& archive : archives_) tops.push_back(archive.substr(0, archive.find('.')) + "/");
+  for (const auto& archive : archives_) tops.push_back(archive + "/");
   for (const auto& entry : left_.entries) {
     const size_t slash = entry.path.find('/');
-    const auto top = Printable(entry.path.substr(0, slash == std::string::npos ? slash : slash + 1));
+    const auto top =
+        Printable(entry.path.substr(0, slash == std::string::npos ? slash : slash + 1));
     if (std::find(tops.begin(), tops.end(), top) == tops.end()) tops.push_back(top);
   }
   const bool more = tops.size() > 8;
@@ -151,8 +167,8 @@ Result<std::string> JobFiles::Fetch(const std::string& path, const std::string& 
   const auto inside = Resolved(path);
   ATHANOR_TRY(const bool found, FetchLeft(inside, tree));
   // All of it, or what is in the folder: an archive is fetched as a whole.
-  for (const char* name : {"model", "output"}) {
-    if ((path.empty() || top == name) && HasArchive(name)) {
+  for (const auto& name : archives_) {
+    if (IsOrLiesIn(path, name) || IsOrLiesIn(name, path)) {
       ATHANOR_CHECK_OK(FetchArchive(name, tree));
     }
   }
@@ -179,7 +195,7 @@ Result<std::vector<JobFiles::File>> JobFiles::List(const std::string& path) cons
   ATHANOR_TRY(const auto kept, client_->Get(base + "/outputs"));
   for (const auto& output : kept.value("outputs", Json::array())) {
     const auto name = Text(output, "name");
-    if (name == Output::kFiles) continue;
+    if (IsListing(name)) continue;
     const auto top = name.substr(0, name.find('.')) + "/";
     for (const auto& member : output.value("members", Json::array())) {
       take(top + Text(member, "name"), static_cast<uint64_t>(Number(member, "bytes")));
@@ -190,7 +206,8 @@ Result<std::vector<JobFiles::File>> JobFiles::List(const std::string& path) cons
     take(by_name ? std::string(Output::kFiles) + "/" + entry.path : entry.path, entry.size);
   }
   if (files.empty()) return Fail(Missing(path));
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.path < b.path; });
   return files;
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "cli/client.h"
 #include "job/manifest.h"
 
@@ -38,7 +38,6 @@ class JobFiles {
  private:
   explicit JobFiles(Client& client) : client_(&client) {}
 
-  bool HasArchive(const std::string& top) const;
   Status FetchArchive(const std::string& top, const std::string& tree) const;
   // A path of the working folder without the links in it.
   std::string Resolved(std::string path) const;
@@ -50,10 +49,10 @@ class JobFiles {
   std::string id_;
   std::string name_;
   std::string state_;
-  std::string source_;  // the source's listing
-  std::vector<std::string> archives_;
-  BundleManifest left_;
-  std::string left_out_;  // as text
+  std::string source_;                 // the source's listing
+  std::vector<std::string> archives_;  // "model", "algo-2/output"
+  BundleManifest left_;                // those of other hosts as "algo-2/files/..."
+  std::string left_out_;               // as text
 };
 
 }  // namespace athanor

@@ -70,8 +70,7 @@ std::string PreviewText(const Json& rows, uint64_t matched) {
 Result<bool> IsConfirmed(const std::string& preview, const std::string& question,
                          const std::string& command) {
   if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
-    return Fail(Error{ErrorCode::kInvalid,
-                      question + " This needs --yes when no one can be asked",
+    return Fail(Error{ErrorCode::kInvalid, question + " This needs --yes when no one can be asked",
                       command + " --yes\n" + command + " --dry-run"}
                     .Id("ATH-C0016"));
   }

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "serve/service_unit.h"
 

@@ -11,6 +11,7 @@
 #include "door/mlflow/mlflow.h"
 #include "door/native/route_table.h"
 #include "door/page/session.h"
+#include "link/job_files_service.h"
 
 namespace athanor {
 namespace {
@@ -21,6 +22,7 @@ const std::vector<Permission>& Table() {
   static const auto table = [] {
     std::vector<Permission> rows;
     for (const auto& row : NativeRoutes()) rows.push_back({row.name, row.need});
+    for (const auto& row : JobFilesService::Rows()) rows.push_back({row.name, Access::kAgent});
     for (const auto& [route, need] : mlflow) rows.push_back({route, need});
     return rows;
   }();
@@ -48,35 +50,24 @@ tl::unexpected<Error> Refuse(std::string what, std::string hint, std::string id)
 
 bool Enough(Scope held, Access need) {
   switch (need) {
-    case Access::kPublic: return true;
-    case Access::kRead: return Covers(held, Scope::kRead);
-    case Access::kSubmit: return Covers(held, Scope::kSubmit);
-    case Access::kAdmin: return Covers(held, Scope::kAdmin);
+    case Access::kPublic:
+      return true;
+    case Access::kRead:
+      return Covers(held, Scope::kRead);
+    case Access::kSubmit:
+      return Covers(held, Scope::kSubmit);
+    case Access::kAdmin:
+      return Covers(held, Scope::kAdmin);
     case Access::kAgent:
-    case Access::kNobody: return false;
+    case Access::kNobody:
+      return false;
   }
   return false;
 }
 
-// The attempt that a token of the form PREFIX_ATTEMPT_SIGNATURE was made for, by `make`.
-std::optional<AttemptId> AttemptOf(const DoorContext& context, std::string_view token,
-                                   std::string_view prefix,
-                                   std::string (*make)(const std::string&, AttemptId)) {
-  auto parts = StartsWith(token, prefix) ? Split(token.substr(prefix.size()), '_')
-                                         : std::vector<std::string>();
-  auto attempt = parts.size() == 2 ? AttemptId::Parse(parts[0]) : std::nullopt;
-  if (!attempt) return std::nullopt;
-  auto right = make(context.ingest_key, *attempt);
-  if (right.size() != token.size() ||
-      CRYPTO_memcmp(right.data(), token.data(), right.size()) != 0) {
-    return std::nullopt;
-  }
-  return attempt;
-}
-
 Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token) {
-  if (auto attempt = AttemptOf(context, token, "athjob_", IngestToken)) {
-    return Caller{"agent", std::nullopt, *attempt};
+  if (const auto agent = ReadIngestToken(context.ingest_key, token)) {
+    return Caller{"agent", std::nullopt, agent->attempt, agent->host};
   }
   return Refuse("not an agent's token", "", "ATH-A0001");
 }
@@ -84,11 +75,11 @@ Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token
 // A script in a job logs with a token of its attempt, good as long as that lives, and for
 // nothing but MLflow's calls.
 Result<Caller> AuthorizeScript(const DoorContext& context, std::string_view token) {
-  const auto attempt = AttemptOf(context, token, "athrun_", RunToken);
+  const auto attempt = ReadRunToken(context.ingest_key, token);
   const auto job = attempt ? JobNowIn(context, *attempt) : std::nullopt;
   if (!job) return Refuse("this job's token is void: its attempt is over", "", "ATH-A0002");
   const auto* live = context.engine.Live(*job);
-  return Caller{live ? live->user : "job", Scope::kSubmit, *attempt};
+  return Caller{live ? live->user : "job", Scope::kSubmit, *attempt, 0};
 }
 
 bool IsMlflow(std::string_view route) {
@@ -134,9 +125,7 @@ bool HasOwnersUid(const DoorContext& context, const Peer& peer) {
 
 // Jobs have the server's uid, so this uid says little; but root on a server of another user is not
 // a job.
-bool MayBeJob(const DoorContext& context, const Peer& peer) {
-  return peer.uid == context.info.uid;
-}
+bool MayBeJob(const DoorContext& context, const Peer& peer) { return peer.uid == context.info.uid; }
 
 std::string HostName(std::string_view host) {
   if (StartsWith(host, "[")) return std::string(host.substr(0, host.find(']') + 1));
@@ -153,10 +142,12 @@ bool AsksWhoCalls(const DoorContext& context, const Request& head, std::string_v
   switch (AccessOf(route)) {
     case Access::kRead:
     case Access::kSubmit:
-    case Access::kAdmin: return !SessionOf(context, head);
+    case Access::kAdmin:
+      return !SessionOf(context, head);
     case Access::kPublic:
     case Access::kAgent:
-    case Access::kNobody: break;
+    case Access::kNobody:
+      break;
   }
   return false;
 }
@@ -177,8 +168,8 @@ Status CheckOrigin(const DoorContext& context, const Request& request) {
                   "use " + context.info.url, "ATH-A0003");
   }
   auto origin = request.headers.Get("Origin");
-  if (!origin.empty() && origin != std::string(request.peer.tls ? "https://" : "http://") +
-                                       std::string(host)) {
+  if (!origin.empty() &&
+      origin != std::string(request.peer.tls ? "https://" : "http://") + std::string(host)) {
     return Refuse("pages of another origin may not call this server", "", "ATH-A0004");
   }
   return Ok();
@@ -206,20 +197,23 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
       if (error.code == ErrorCode::kDenied) error.id = "ATH-A0002";
       return Fail(std::move(error));
     }
-    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt};
+    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt,
+              0};
   } else if (auto user = SessionOf(context, request)) {
-    caller = {user->user, user->scope, std::nullopt};
+    caller = {user->user, user->scope, std::nullopt, 0};
   } else if (HasOwnersUid(context, request.peer) &&
              (!MayBeJob(context, request.peer) || request.peer.acts_for_uid == true)) {
-    caller = {context.info.user, Scope::kAdmin, std::nullopt};
+    caller = {context.info.user, Scope::kAdmin, std::nullopt, 0};
   } else if (HasOwnersUid(context, request.peer)) {
     return Refuse("what runs inside a job may not act for the user it runs as",
                   "use the job's own token: MLFLOW_TRACKING_TOKEN, or the AWS_ variables; for more "
                   "give it ATHANOR_TOKEN as a secret: ath token create --scope submit",
                   "ATH-A0010");
   } else {
-    return Refuse("this server does not know you", "ask its owner for `ath token create`, then "
-                  "export ATHANOR_TOKEN=...", "ATH-A0002");
+    return Refuse("this server does not know you",
+                  "ask its owner for `ath token create`, then "
+                  "export ATHANOR_TOKEN=...",
+                  "ATH-A0002");
   }
   if (!Enough(*caller.scope, need)) {
     return Refuse("a token of scope " + std::string(NameOf(*caller.scope)) + " may not do this",
@@ -229,7 +223,8 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
   if (changes && LooksLikeBrowser(request) && token.empty()) {
     auto csrf = request.headers.Get("X-Athanor-Csrf");
     auto right = CsrfToken(context);
-    if (csrf.size() != right.size() || CRYPTO_memcmp(csrf.data(), right.data(), right.size()) != 0) {
+    if (csrf.size() != right.size() ||
+        CRYPTO_memcmp(csrf.data(), right.data(), right.size()) != 0) {
       return Refuse("a page must send X-Athanor-Csrf to change anything", "GET /api/v1/session",
                     "ATH-A0007");
     }

@@ -6,11 +6,12 @@
 #include <utility>
 
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "base/text/text.h"
+#include "door/agents/file_routes.h"
+#include "door/mlflow/mlflow.h"
 #include "door/native/disk_routes.h"
 #include "door/native/route_table.h"
-#include "door/mlflow/mlflow.h"
 #include "door/page/page_doors.h"
 #include "net/http/content_coding.h"
 
@@ -50,8 +51,8 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
   constexpr size_t kSmall = 32 << 10;
   auto wishes = WishesOf(request);
   if (!wishes.any()) return;
-  responder.SetFinish([&context, wishes = std::move(wishes)](
-                          Response response, std::function<void(Response)> send) {
+  responder.SetFinish([&context, wishes = std::move(wishes)](Response response,
+                                                             std::function<void(Response)> send) {
     if (!Fits(wishes, response)) return send(std::move(response));
     if (response.body.size() <= kSmall || !context.loop.InLoopThread()) {
       Fit(wishes, response);
@@ -89,11 +90,12 @@ DoorRoute Native(std::string_view name, std::function<void(Call)> handler) {
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
-                    RunRoutes, ImportRoutes, SweepRoutes, DiskRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
-                    SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
-                    QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
-                    MlflowRoutes}) {
+  for (auto make : {JobRoutes,       StopRoutes,  SurviveRoutes, CaptureRoutes,   StreamRoutes,
+                    FileRoutes,      DiffRoutes,  RunRoutes,     ImportRoutes,    SweepRoutes,
+                    DiskRoutes,      AdminRoutes, AgentRoutes,   AgentFileRoutes, ObjectRoutes,
+                    SageMakerRoutes, StudyRoutes, LiveRoutes,    LogRoutes,       PageRoutes,
+                    SourceRoutes,    QueueRoutes, NameRoutes,    RunChangeRoutes, RunFileRoutes,
+                    MediaRoutes,     MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}, route.file_names};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
@@ -129,11 +131,17 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     return policy;
   }
   const std::string& name = match.route->name;
+  if (IsAgentFileRoute(name)) return AgentFilePolicy(context, match, head, *caller);
   if (const auto* row = FindNativeRoute(name)) {
     switch (row->limit) {
-      case BodyLimit::kUsual: break;
-      case BodyLimit::kSpec: policy.max_bytes = kMostSpec; break;
-      case BodyLimit::kReport: policy.max_bytes = kMostReport; break;
+      case BodyLimit::kUsual:
+        break;
+      case BodyLimit::kSpec:
+        policy.max_bytes = kMostSpec;
+        break;
+      case BodyLimit::kReport:
+        policy.max_bytes = kMostReport;
+        break;
       case BodyLimit::kBlob:
         policy.max_bytes = kMostBlob;
         SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));

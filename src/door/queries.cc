@@ -1,8 +1,8 @@
 #include "door/queries.h"
 
-#include <iterator>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <iterator>
 
 #include <algorithm>
 #include <charconv>
@@ -106,8 +106,8 @@ void SendUserBytes(const Call& call, const std::string& type, bool shown, Result
 
 std::optional<std::string> RasterTypeOf(std::string_view path) {
   static constexpr std::pair<std::string_view, const char*> kTypes[] = {
-      {".png", "image/png"},  {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"},
-      {".gif", "image/gif"},  {".webp", "image/webp"}, {".bmp", "image/bmp"}};
+      {".png", "image/png"}, {".jpg", "image/jpeg"},  {".jpeg", "image/jpeg"},
+      {".gif", "image/gif"}, {".webp", "image/webp"}, {".bmp", "image/bmp"}};
   const std::string lower = ToLower(path);
   for (const auto& [end, type] : kTypes) {
     if (EndsWith(lower, end)) return type;
@@ -117,8 +117,7 @@ std::optional<std::string> RasterTypeOf(std::string_view path) {
 
 void Append(RunBatch& all, RunBatch more) {
   const auto add = [](auto& to, auto& from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()),
-              std::make_move_iterator(from.end()));
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   add(all.experiments, more.experiments);
   add(all.runs, more.runs);

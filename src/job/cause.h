@@ -10,7 +10,8 @@
 namespace athanor {
 
 struct Cause {
-  std::string kind;  // its name; one that this version does not know may come from a store or a peer
+  std::string
+      kind;  // its name; one that this version does not know may come from a store or a peer
   std::string text;
   std::string hint;    // what to type next
   std::string detail;  // evidence: last frames, the requirement that failed; may be many lines

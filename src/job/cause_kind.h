@@ -60,9 +60,11 @@ enum class CauseKind : uint8_t {
   kSecretMissing,
   kLaunchFailed,
   kAgentLost,
+  kHostMissing,
   kAgentSilent,
   kUploadFailed,
   kNeverFits,
+  kWaitingBackend,
   kWaitingCpus,
   kWaitingMemory,
   kWaitingGpus,
@@ -81,6 +83,8 @@ enum class CauseKind : uint8_t {
   kStudyOver,
   kTrialRefused,
   kJobRemoved,
+  kWaitingBackend,
+  kNetwork,
 };
 
 struct CauseName {
@@ -138,9 +142,11 @@ inline constexpr CauseName kCauseNames[] = {
     {CauseKind::kSecretMissing, "secret_missing"},
     {CauseKind::kLaunchFailed, "launch_failed"},
     {CauseKind::kAgentLost, "agent_lost"},
+    {CauseKind::kHostMissing, "host_missing"},
     {CauseKind::kAgentSilent, "agent_silent"},
     {CauseKind::kUploadFailed, "upload_failed"},
     {CauseKind::kNeverFits, "never_fits"},
+    {CauseKind::kWaitingBackend, "waiting_backend"},
     {CauseKind::kWaitingCpus, "waiting_cpus"},
     {CauseKind::kWaitingMemory, "waiting_memory"},
     {CauseKind::kWaitingGpus, "waiting_gpus"},
@@ -159,6 +165,8 @@ inline constexpr CauseName kCauseNames[] = {
     {CauseKind::kStudyOver, "study_over"},
     {CauseKind::kTrialRefused, "trial_refused"},
     {CauseKind::kJobRemoved, "job_removed"},
+    {CauseKind::kWaitingBackend, "waiting_backend"},
+    {CauseKind::kNetwork, "network"},
 };
 
 constexpr std::string_view NameOf(CauseKind kind) {
@@ -169,7 +177,8 @@ constexpr std::string_view NameOf(CauseKind kind) {
 class KnownCause {
  public:
   constexpr KnownCause(CauseKind kind) : kind_(kind) {}  // NOLINT(google-explicit-constructor)
-  consteval KnownCause(const char* name) : kind_(Named(name)) {}  // NOLINT(google-explicit-constructor)
+  consteval KnownCause(const char* name)
+      : kind_(Named(name)) {}  // NOLINT(google-explicit-constructor)
 
   constexpr CauseKind kind() const { return kind_; }
   constexpr std::string_view name() const { return NameOf(kind_); }
@@ -177,7 +186,8 @@ class KnownCause {
  private:
   static consteval CauseKind Named(std::string_view name) {
     for (size_t i = 0; i < std::size(kCauseNames); ++i) {
-      if (static_cast<size_t>(kCauseNames[i].kind) != i) throw "the names are not in the order of the kinds";
+      if (static_cast<size_t>(kCauseNames[i].kind) != i)
+        throw "the names are not in the order of the kinds";
       if (kCauseNames[i].name == name) return kCauseNames[i].kind;
     }
     throw "no such kind of cause: give it a row in job/cause_kind.h and job/causes.cc";

@@ -117,8 +117,7 @@ Status CheckTaken(const RuleSpec& spec, const RuleRow& row) {
     if (!set || row.Takes(name)) continue;
     std::vector<std::string> takes;
     for (const RuleParam& param : row.params) takes.emplace_back(param.name);
-    return Refuse(fmt::format("the rule {} takes no {}", row.kind, name),
-                  "it would be ignored",
+    return Refuse(fmt::format("the rule {} takes no {}", row.kind, name), "it would be ignored",
                   fmt::format("remove {}; {} takes {}", name, row.kind, Join(takes, ", ")));
   }
   return Ok();

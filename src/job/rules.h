@@ -22,10 +22,10 @@ struct RuleParam {
 };
 
 struct RuleRow {
-  std::string_view kind;     // "plateau"
-  std::string_view title;    // "fires when ..."
-  std::string_view explain;  // a paragraph: when exactly, and when it has recovered
-  std::string_view advice;   // a sentence a person can act on
+  std::string_view kind;              // "plateau"
+  std::string_view title;             // "fires when ..."
+  std::string_view explain;           // a paragraph: when exactly, and when it has recovered
+  std::string_view advice;            // a sentence a person can act on
   std::span<const RuleParam> params;  // besides name, metric, action and url, which all have
 
   bool Takes(std::string_view param) const;

@@ -127,8 +127,9 @@ TEST(RulesWithoutMetric, NamesWhatWasLoggedInstead) {
   EXPECT_EQ(RulesWithoutMetric({rule}, {}), Texts{"rule nan on 'los': no metric was logged"});
   EXPECT_EQ(RulesWithoutMetric({rule}, {"los"}), Texts());
   rule.metric = "val/*";
-  EXPECT_EQ(RulesWithoutMetric({rule}, {"train/loss"}),
-            Texts{"rule nan on 'val/*': no metric that was logged has such a name; there is train/loss"});
+  EXPECT_EQ(
+      RulesWithoutMetric({rule}, {"train/loss"}),
+      Texts{"rule nan on 'val/*': no metric that was logged has such a name; there is train/loss"});
   EXPECT_EQ(RulesWithoutMetric({rule}, {"val/loss"}), Texts());
 }
 

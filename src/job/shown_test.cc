@@ -32,10 +32,27 @@ TEST(Shown, ASilentAgentIsUnknownAndNotFine) {
   EXPECT_EQ("Failed", ShownState(Job(JobState::kFailed, 90'000), kNow));
   const Cause cause = ShownCause(Job(JobState::kRunning, 90'000), kNow);
   EXPECT_EQ("agent_silent", cause.kind);
-  EXPECT_NE(std::string::npos, cause.text.find("no word from its agent for 1 m 30 s")) << cause.text;
+  EXPECT_NE(std::string::npos, cause.text.find("no word from its agent for 1 m 30 s"))
+      << cause.text;
   EXPECT_NE(std::string::npos, cause.hint.find("ath logs -f 'my job'")) << cause.hint;
   EXPECT_NE(std::string::npos, cause.hint.find("pkill")) << cause.hint;
   EXPECT_EQ(kNow.ms - 90'000, SilentSince(Job(JobState::kRunning, 90'000), kNow)->ms);
+}
+
+TEST(Shown, OfAGangTheHostThatIsSilentTheLongestIsNamed) {
+  auto record = Job(JobState::kRunning);
+  auto& hosts = record.current()->hosts;
+  hosts.resize(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    hosts[i].name = HostNameOf(i);
+    hosts[i].last_seen = {kNow.ms - 45'000 * i};
+  }
+  hosts[2].over = kNow;  // nothing more is expected of it
+  EXPECT_EQ("Unknown", ShownState(record, kNow));
+  const auto text = ShownCause(record, kNow).text;
+  EXPECT_NE(std::string::npos, text.find("no word from the agent of algo-2 for 45 s")) << text;
+  hosts[1].over = kNow;
+  EXPECT_EQ("Running", ShownState(record, kNow));
 }
 
 TEST(Shown, AStopIsShownUntilTheJobIsOver) {

@@ -27,7 +27,8 @@ Cause UnreadNote(const JobSpec& spec, const std::vector<std::string>& names, boo
           UnreadMark(sure) + "\n" + Join(names, "\n")};
 }
 
-std::vector<UnreadParam> UnreadParams(const JobRecord& record, const std::vector<StoredEvent>& last) {
+std::vector<UnreadParam> UnreadParams(const JobRecord& record,
+                                      const std::vector<StoredEvent>& last) {
   uint32_t attempt = 0;
   for (const auto& each : record.attempts) {
     if (each.exit) attempt = each.number;
@@ -57,8 +58,9 @@ std::string UnreadMark(bool sure) {
 }
 
 std::string UnreadHint(const std::vector<UnreadParam>& params) {
-  return params.size() == 1 ? "ath run -P passes it as --" + params.front().name
-                            : "ath run -P passes them as flags: --" + params.front().name + " VALUE";
+  return params.size() == 1
+             ? "ath run -P passes it as --" + params.front().name
+             : "ath run -P passes them as flags: --" + params.front().name + " VALUE";
 }
 
 }  // namespace athanor

@@ -58,7 +58,8 @@ const CheckpointInfo* LastCheckpoint(const JobRecord& record) {
 uint32_t FruitlessLosses(const JobRecord& record) {
   uint32_t losses = 0;
   for (auto at = record.attempts.rbegin(); at != record.attempts.rend(); ++at) {
-    if (at->saved || at->spot || at->cause.Is(CauseKind::kPreempted) || !IsInfrastructure(at->cause)) {
+    if (at->saved || at->spot || at->cause.Is(CauseKind::kPreempted) ||
+        !IsInfrastructure(at->cause)) {
       break;
     }
     ++losses;

@@ -28,7 +28,8 @@ JobRecord Running(JobRecord record = {}) {
 JobRecord Ended(JobRecord record, ExitInfo exit, KnownCause kind, int64_t held_ms = 10'000) {
   auto attempt = record.current()->id;
   record.current()->held_ms = held_ms;
-  record = Apply(record, ScriptEnded{attempt, std::move(exit), {kind, std::string(kind.name()), "", ""}});
+  record = Apply(record,
+                 ScriptEnded{attempt, std::move(exit), {kind, std::string(kind.name()), "", ""}});
   return Apply(record, Uploaded{attempt, {}, {}, {}}, 5'000);
 }
 
@@ -41,9 +42,7 @@ ExitInfo AfterNotice(int32_t code, int64_t saved_ms = -1, bool done = false) {
   return exit;
 }
 
-InterruptAsked Taken() {
-  return {{"preempted", "taken away", "", ""}, "ann", Millis(120'000)};
-}
+InterruptAsked Taken() { return {{"preempted", "taken away", "", ""}, "ann", Millis(120'000)}; }
 
 CheckpointKept Kept(const JobRecord& record, const char* id, int64_t held_ms) {
   CheckpointInfo info;
@@ -56,7 +55,8 @@ CheckpointKept Kept(const JobRecord& record, const char* id, int64_t held_ms) {
 TEST(Survive, AnInterruptedAttemptIsFollowedByAnotherAndTheScriptsOwnCodeDoesNotMatter) {
   for (int code : {0, 1, 143}) {
     auto record = Apply(Running(), Taken());
-    record = Ended(record, AfterNotice(code, 800), code == 0 ? CauseKind::kCompleted : CauseKind::kNonzeroExit);
+    record = Ended(record, AfterNotice(code, 800),
+                   code == 0 ? CauseKind::kCompleted : CauseKind::kNonzeroExit);
     EXPECT_EQ(record.state, JobState::kQueued) << code;
     EXPECT_EQ(record.attempts.back().cause.kind, "preempted") << code;
     EXPECT_NE(record.attempts.back().cause.text.find("saved in"), std::string::npos);
@@ -207,8 +207,9 @@ TEST(Survive, NothingIsAddedToAHistoryAfterItsEnd) {
   const auto attempt = record.current()->id;
   record = Ended(record, ExitInfo{0}, "completed");
   ASSERT_EQ(record.state, JobState::kCompleted);
-  for (const JobEvent& event : {JobEvent(Noted{attempt, {"log_capped", "cut", "", ""}}),
-                                JobEvent(WaitedTooLong{}), JobEvent(Uploaded{attempt, {}, {}, {}})}) {
+  for (const JobEvent& event :
+       {JobEvent(Noted{attempt, {"log_capped", "cut", "", ""}}), JobEvent(WaitedTooLong{}),
+        JobEvent(Uploaded{attempt, {}, {}, {}})}) {
     auto decision = Decide(record, event, {9'000});
     ASSERT_FALSE(decision) << NameOf(event);
     EXPECT_EQ(decision.error().code, ErrorCode::kConflict);

@@ -46,7 +46,8 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended);
 
 // Whether the best has stopped getting better: the last third of the trials (ten at least) moved it
-// by less than a hundredth of the distance between it and the median. Not before 20 values.
+// by no more than a hundredth of the distance between it and the median. Not before 20 values. Our
+// rule; the median makes it independent of the unit and of a few very bad trials.
 bool Converged(const StudyRecord& record);
 
 // Decides early stops from reports in the order of the journal; the same reports give the same

@@ -32,6 +32,8 @@ constexpr FlagRow kFlags[] = {
     {"--cpus", "resources.cpus", FlagForm::kValue},
     {"--memory", "resources.memory", FlagForm::kValue},
     {"--gpus", "resources.gpus", FlagForm::kValue},
+    {"--nodes", "resources.nodes", FlagForm::kValue},
+    {"--processes", "resources.processes", FlagForm::kValue},
     {"--max-time", "limits.max_runtime", FlagForm::kValue},
     {"--priority", "priority", FlagForm::kValue},
     {"--spot", "resources.spot.use", FlagForm::kValue},
@@ -136,6 +138,7 @@ bool HasSingleValue(KeyType type) {
   switch (type) {
     case KeyType::kText:
     case KeyType::kCount:
+    case KeyType::kCountOrRange:
     case KeyType::kInteger:
     case KeyType::kNumber:
     case KeyType::kSigned:
@@ -193,7 +196,8 @@ Result<Json> TuneSection(std::string_view text, const std::string& file) {
   return Json();
 }
 
-std::string PlaceInTuneSection(std::string_view text, const std::string& file, std::string_view key) {
+std::string PlaceInTuneSection(std::string_view text, const std::string& file,
+                               std::string_view key) {
   const auto root = ParseYaml(text, file);
   if (!root) return file;
   for (const auto& entry : root->entries) {

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text/text.h"
@@ -98,8 +98,9 @@ TEST(JobFile, ReadsEveryKey) {
 }
 
 TEST(JobFile, ArgsPutsTheParametersAtTheEndOfTheCommand) {
-  for (const char* text : {"args: flags\nrun: python train.py\n", "run: python train.py\nargs: flags\n",
-                           "run: python train.py ${args}\nargs: flags\n"}) {
+  for (const char* text :
+       {"args: flags\nrun: python train.py\n", "run: python train.py\nargs: flags\n",
+        "run: python train.py ${args}\nargs: flags\n"}) {
     const auto spec = ParseJobFile(text, "job.yaml");
     ASSERT_TRUE(spec.has_value()) << text;
     EXPECT_EQ(spec->command, std::vector<std::string>{"python train.py ${args}"}) << text;
@@ -135,8 +136,7 @@ TEST(JobFile, OutputsArePatternsAMapAllOrNone) {
             (OutputSpec{true, Texts{"*.pt", "runs/**"}, 1ull << 30}));
   EXPECT_EQ(Parsed("run: a\noutputs: {limit: 5GB, files: [a]}\n").outputs,
             (OutputSpec{true, Texts{"a"}, 5'000'000'000}));
-  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 10MB}\n").outputs,
-            (OutputSpec{true, {}, 10'000'000}));
+  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 10MB}\n").outputs, (OutputSpec{true, {}, 10'000'000}));
 }
 
 struct Bad {
@@ -155,13 +155,33 @@ constexpr Bad kBad[] = {
     {"run: x\nmemory: 8GB\n", "job.yaml:2:1", "ATH-S0105", "belongs elsewhere: resources.memory"},
     {"run: x\nzzzzzzzz: 1\n", "job.yaml:2:1", "ATH-S0105", "known here: name, experiment, run"},
     {"run: x\n'data.*.from': 1\n", "job.yaml:2:1", "ATH-S0105", "unknown key"},
-    {"run: x\nresources: {nodes: 2}\n", "job.yaml:2:13", "ATH-S0108", "not available yet"},
+    {"run: x\nenvironment: {lock: a}\n", "job.yaml:2:15", "ATH-S0108", "not available yet"},
+    {"run: x\nnodes: 2\n", "job.yaml:2:1", "ATH-S0105", "belongs elsewhere: resources.nodes"},
+    {"resources: {nodes: 0}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: -1}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1000000}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: two}\n", "job.yaml:1:20", "ATH-S0106", "write it like  nodes: 2"},
+    {"resources: {nodes: 1.5}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: '2'}\n", "job.yaml:1:20", "ATH-S0106", "a whole number"},
+    {"resources: {nodes: [1, 2]}\n", "job.yaml:1:20", "ATH-S0106", "got a list"},
+    {"resources: {nodes: 4..1}\n", "job.yaml:1:20", "ATH-S0107", "nodes: 1..4"},
+    {"resources: {nodes: 0..4}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1..1000000}\n", "job.yaml:1:20", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {nodes: 1..}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: 1..2..3}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {nodes: 1...4}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
+    {"resources: {processes: 0}\n", "job.yaml:1:24", "ATH-S0107", "use 1 to 1024"},
+    {"resources: {processes: 1..4}\n", "job.yaml:1:24", "ATH-S0106", "a whole number"},
+    {"resources: {nodes: 1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107",
+     "at most 8192 ranks"},
+    {"resources: {nodes: 1..1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107", "9216 ranks"},
     {"run: x\nprofile: {}\n", "job.yaml:2:1", "ATH-S0108", "'profile' is not available yet"},
     {"run: x\noutputs: some\n", "job.yaml:2:10", "ATH-S0106", "all or none"},
     {"run: x\noutputs: {max: 1GB}\n", "job.yaml:2:11", "ATH-S0105", "'outputs' has no such key"},
     {"run: x\noutputs: {limit: lots}\n", "job.yaml:2:18", "ATH-S0107", "outputs.limit"},
     {"run: x\nrules: [nam]\n", "job.yaml:2:9", "ATH-S0107", "nan"},
-    {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107", "20s±10s"},
+    {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107",
+     "20s±10s"},
     {"run: x\nretry: {on: ['exit:x']}\n", "job.yaml:2:8", "ATH-S0107", "exit:75"},
     {"run: x\nretry: {on: ['log:(']}\n", "job.yaml:2:8", "ATH-S0107", "RE2"},
     {"run: x\nlimits: {hang: {action: explode}}\n", "job.yaml:2:25", "ATH-S0107", "note"},
@@ -319,6 +339,27 @@ TEST(JobFile, NoGpusIsNotTheSameAsNothingAsked) {
   EXPECT_FALSE(spec.resources.no_gpus);
 }
 
+TEST(JobFile, NodesAreACountOrARange) {
+  const auto nodes = [](const std::string& value) {
+    return Parsed("run: x\nresources: {nodes: " + value + "}\n").resources;
+  };
+  EXPECT_EQ(nodes("3").nodes, 3u);
+  EXPECT_EQ(nodes("3").nodes_most, 0u);
+  for (const char* range : {"1..4", "'1..4'", "1 .. 4"}) {
+    EXPECT_EQ(nodes(range).nodes, 1u) << range;
+    EXPECT_EQ(nodes(range).nodes_most, 4u) << range;
+  }
+  EXPECT_EQ(nodes("2..2"), nodes("2"));
+  EXPECT_EQ(nodes("1024").nodes, kMostNodes);
+  JobSpec spec = Parsed("run: x\nresources: {nodes: 1..4, processes: 8}\n");
+  EXPECT_EQ(spec.resources.processes, 8u);
+  ASSERT_TRUE(ApplyFlag(spec, "--nodes", "2").ok());
+  ASSERT_TRUE(ApplyFlag(spec, "--processes", "4").ok());
+  EXPECT_EQ(spec, Parsed("run: x\nresources: {nodes: 2, processes: 4}\n"));
+  ASSERT_TRUE(ApplyFlag(spec, "--nodes", "2..3").ok());
+  EXPECT_EQ(spec.resources.nodes_most, 3u);
+}
+
 TEST(JobFile, AFlagReplacesWhatTheFileSaid) {
   JobSpec spec = Parsed("run: x\nparams: {lr: 0.1, b: 2}\ndata: {train: /a}\n");
   ASSERT_TRUE(ApplyFlag(spec, "-p", "lr=1e-3").ok());
@@ -333,10 +374,15 @@ TEST(JobFile, ARefusedFlagChangesNothingAndNamesItself) {
   JobSpec spec = Parsed("run: x\n");
   const JobSpec before = spec;
   const std::pair<const char*, const char*> bad[] = {
-      {"-p", "lr"},        {"-p", "=1"},        {"--memory", "16"},   {"--cpus", "many"},
-      {"--gpus", "-1"},    {"--max-time", "x"}, {"-i", "train"},      {"-i", "train=/d:pipe"},
-      {"--metric", "a=b"}, {"-s", "a-b"},       {"--name", "-x"},     {"-e", "CA_REPOSITORY_ARN=x"},
-      {"--nmae", "x"},     {"rules", "x"},      {"data.*.from", "x"}, {"params", "x"}};
+      {"-p", "lr"},         {"-p", "=1"},
+      {"--memory", "16"},   {"--cpus", "many"},
+      {"--gpus", "-1"},     {"--nodes", "4..1"},
+      {"--processes", "0"}, {"--max-time", "x"},
+      {"-i", "train"},      {"-i", "train=/d:pipe"},
+      {"--metric", "a=b"},  {"-s", "a-b"},
+      {"--name", "-x"},     {"-e", "CA_REPOSITORY_ARN=x"},
+      {"--nmae", "x"},      {"rules", "x"},
+      {"data.*.from", "x"}, {"params", "x"}};
   for (const auto& [flag, value] : bad) {
     const Status status = ApplyFlag(spec, flag, value);
     ASSERT_FALSE(status.ok()) << flag << " " << value;
@@ -361,6 +407,11 @@ TEST(CheckSpec, RefusesWhatNoMachineCouldRun) {
       {"ATH-S0108", [](JobSpec& s) { s.data[0].mode = "pipe"; }},
       {"ATH-S0113", [](JobSpec& s) { s.env["CA_REPOSITORY_ARN"] = "x"; }},
       {"ATH-S0107", [](JobSpec& s) { s.priority = 1001; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 0; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 1'000'000; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = 4, s.resources.nodes_most = 1; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.processes = 0; }},
+      {"ATH-S0107", [](JobSpec& s) { s.resources.nodes = s.resources.processes = 1024; }},
       {"ATH-S0107", [](JobSpec& s) { s.limits.stop_grace = hours{100}; }},
       {"ATH-S0107", [](JobSpec& s) { s.retry.on = {"user_stop"}; }},
       {"ATH-S0109", [](JobSpec& s) { s.experiment = "a\x1b[31mb"; }},
@@ -417,9 +468,11 @@ TEST(JobSchema, EveryExampleOfTheTableIsAccepted) {
     if (path == "rules[].url") text = "[{rule: nan, action: webhook, url: '" + text + "'}]";
     if (path == "rules[].rule") text = "[{rule: " + text + "}]";
     if (StartsWith(path, "rules[]") && text[0] != '[') {
-      static const std::map<std::string_view, std::string_view> kKinds = {
-          {"value", "above"}, {"window", "plateau"}, {"min_delta", "plateau"},
-          {"goal", "plateau"}, {"after", "no_progress"}};
+      static const std::map<std::string_view, std::string_view> kKinds = {{"value", "above"},
+                                                                          {"window", "plateau"},
+                                                                          {"min_delta", "plateau"},
+                                                                          {"goal", "plateau"},
+                                                                          {"after", "no_progress"}};
       const auto kind = kKinds.find(path.substr(8));
       text = "[{rule: " + std::string(kind == kKinds.end() ? "nan" : kind->second) + ", " +
              path.substr(8) + ": " + text + "}]";
@@ -464,8 +517,9 @@ TEST(TuneSection, SaysWhereAKeyStands) {
   EXPECT_EQ(place("missing"), "j.yaml:2:1");
   EXPECT_EQ(place(""), "j.yaml:2:1");
   EXPECT_EQ(PlaceInTuneSection("run: x\n", "j.yaml", "metric"), "j.yaml");
-  EXPECT_EQ(PlaceInTuneSection("tune: {space: [{name: a}, {name: b, low: 1}]}", "j.yaml", "space.b.low"),
-            "j.yaml:1:37");
+  EXPECT_EQ(
+      PlaceInTuneSection("tune: {space: [{name: a}, {name: b, low: 1}]}", "j.yaml", "space.b.low"),
+      "j.yaml:1:37");
 }
 
 TEST(JobReference, NamesEveryKey) {

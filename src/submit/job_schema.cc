@@ -17,9 +17,7 @@ Json Either(Json first, Json second) {
 }
 
 // Plain numbers are texts too (python: 3.11), so editors must not complain.
-Json TextSchema() {
-  return {{"type", Json::array({"string", "number", "boolean"})}};
-}
+Json TextSchema() { return {{"type", Json::array({"string", "number", "boolean"})}}; }
 
 Json TypeSchema(const KeyRow& row) {
   switch (row.type) {
@@ -31,6 +29,9 @@ Json TypeSchema(const KeyRow& row) {
       const Json count = {{"type", "integer"}, {"minimum", 0}};
       return row.choices.empty() ? count : Either(count, {{"enum", Split(row.choices, '|')}});
     }
+    case KeyType::kCountOrRange:
+      return Either({{"type", "integer"}, {"minimum", 1}},
+                    {{"type", "string"}, {"pattern", "^[0-9]+ *[.][.] *[0-9]+$"}});
     case KeyType::kInteger:
       return {{"type", "integer"}};
     case KeyType::kNumber:
@@ -88,6 +89,8 @@ std::string_view TypeName(const KeyRow& row) {
       return "text";
     case KeyType::kCount:
       return "count";
+    case KeyType::kCountOrRange:
+      return "count, or range";
     case KeyType::kInteger:
       return "whole number";
     case KeyType::kNumber:
@@ -149,9 +152,8 @@ std::string JobFileReference() {
       later += fmt::format("{}`{}`", later.empty() ? "" : ", ", row.path);
       continue;
     }
-    page += fmt::format("| `{}` | {} | {} | `{}` |\n", row.path,
-                        HoldsText(row),
-                        row.doc, ReplaceAll(std::string(row.example), "|", "\\|"));
+    page += fmt::format("| `{}` | {} | {} | `{}` |\n", row.path, HoldsText(row), row.doc,
+                        ReplaceAll(std::string(row.example), "|", "\\|"));
   }
   return page + "\nKnown but not available yet, and refused as such: " + later + ".\n";
 }

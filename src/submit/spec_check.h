@@ -31,6 +31,10 @@ Status CheckPriority(int64_t priority);
 // A name that a POSIX shell accepts for a variable.
 bool IsVariableName(std::string_view name);
 
+inline constexpr uint32_t kMostNodes = 1024;
+inline constexpr uint32_t kMostProcesses = 1024;  // of a node
+inline constexpr uint32_t kMostRanks = 8192;      // of all nodes
+
 inline constexpr int64_t kPriorityLimit = 1000;  // either way
 
 }  // namespace athanor

@@ -34,7 +34,8 @@ Facts Source(const RunFacts& run) {
   for (const auto& entry : run.source->entries) {
     switch (entry.kind) {
       case BundleEntry::Kind::kFile:
-        facts[entry.path] = fmt::format("{} ({})", entry.sha256.substr(0, 8), HumanBytes(entry.size));
+        facts[entry.path] =
+            fmt::format("{} ({})", entry.sha256.substr(0, 8), HumanBytes(entry.size));
         break;
       case BundleEntry::Kind::kLink:
         facts[entry.path] = "-> " + entry.target;
@@ -78,6 +79,10 @@ Facts Hardware(const RunFacts& run) {
   Facts facts;
   const auto& resources = run.record.spec.resources;
   facts["type"] = resources.type;
+  facts["nodes"] = resources.nodes_most == 0
+                       ? std::to_string(resources.nodes)
+                       : fmt::format("{}..{}", resources.nodes, resources.nodes_most);
+  facts["processes"] = std::to_string(resources.processes);
   if (const auto* attempt = run.record.current()) {
     facts["cpus"] = fmt::format("{}", attempt->placement.cpu_millis / 1000.0);
     if (attempt->placement.memory_bytes > 0) {
@@ -110,9 +115,9 @@ std::vector<DiffRow> Differences(const std::vector<RunFacts>& runs) {
     Facts (*facts)(const RunFacts&);
   };
   static constexpr Section kSections[] = {
-      {"outcome", Outcome},   {"params", Params},           {"command", Command},
-      {"source", Source},     {"packages", Packages},       {"environment", Environment},
-      {"data", Data},         {"hardware", Hardware},       {"metrics", Metrics}};
+      {"outcome", Outcome}, {"params", Params},     {"command", Command},
+      {"source", Source},   {"packages", Packages}, {"environment", Environment},
+      {"data", Data},       {"hardware", Hardware}, {"metrics", Metrics}};
   std::vector<DiffRow> rows;
   for (const auto& section : kSections) {
     std::vector<Facts> all;

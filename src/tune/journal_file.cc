@@ -32,7 +32,8 @@ Result<std::unique_ptr<JournalFile>> JournalFile::Open(const std::string& path) 
   if (::flock(file->fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     return Fail(Error{ErrorCode::kConflict, Printable(path) + " is in use",
                       "end the other search, or take another file"}
-                    .Why("another process writes this journal").Id("ATH-T0007"));
+                    .Why("another process writes this journal")
+                    .Id("ATH-T0007"));
   }
   ATHANOR_TRY(auto bytes, ReadWhole(file->fd_.get(), path));
   auto text = ReadJournal(bytes);

@@ -53,7 +53,8 @@ Result<Json> StdioProtocol::Handle(const Json& request) {
     return BadRequest("no such op: " + (op.empty() ? "(none)" : Printable(op)), hint);
   }
   if (!session_ || resumed_) {
-    return BadRequest("there is no search yet", "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
+    return BadRequest("there is no search yet",
+                      "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
   }
   if (op == "ask") {
     ATHANOR_TRY(auto asked, session_->Ask());
@@ -68,13 +69,12 @@ Result<Json> StdioProtocol::Handle(const Json& request) {
   }
   const auto best = session_->Best();
   if (!best) {
-    return Fail(Error{ErrorCode::kNotFound, "no trial is done yet",
-                      "tell one with a finite value first"}
-                    .Id("ATH-T0006"));
+    return Fail(
+        Error{ErrorCode::kNotFound, "no trial is done yet", "tell one with a finite value first"}
+            .Id("ATH-T0006"));
   }
-  return Json{{"id", best->id},
-              {"params", session_->space().ToJson(best->values)},
-              {"value", best->value}};
+  return Json{
+      {"id", best->id}, {"params", session_->space().ToJson(best->values)}, {"value", best->value}};
 }
 
 Result<Json> StdioProtocol::Init(const Json& request) {
@@ -100,7 +100,8 @@ Result<Json> StdioProtocol::Init(const Json& request) {
         old.settings.strategy != options.settings.strategy || old.maximize != options.maximize) {
       return Fail(Error{ErrorCode::kConflict, "the journal is of another search",
                         "give the space, seed and settings it was made with, or another file"}
-                      .Why("space, seed, strategy or goal differ").Id("ATH-T0006"));
+                      .Why("space, seed, strategy or goal differ")
+                      .Id("ATH-T0006"));
     }
     resumed_ = false;
     Json running = Json::array();

@@ -196,8 +196,11 @@ def check_several_processes_are_refused_by_name(world):
     refused("ValidationException", world.sm.create_training_job, "mpi",
             **world.request("mpi", hyper=mpi))
     two = {"InstanceType": TYPE, "InstanceCount": 2, "VolumeSizeInGB": 30}
-    refused("ValidationException", world.sm.create_training_job, "nstanceCount",
-            **world.request("two", ResourceConfig=two))
+    groups = {"VolumeSizeInGB": 30, "InstanceGroups": [
+        {"InstanceGroupName": "a", "InstanceType": TYPE, "InstanceCount": 1},
+        {"InstanceGroupName": "b", "InstanceType": "ml.m5.24xlarge", "InstanceCount": 1}]}
+    refused("ValidationException", world.sm.create_training_job, "nstanceGroups",
+            **world.request("two", ResourceConfig=groups))
     refused("ValidationException", world.sm.create_training_job,
             **world.request("torchrun", ResourceConfig=two,
                             hyper={"sagemaker_torch_distributed_enabled": "true",

@@ -312,6 +312,49 @@ class Looking(Golden):
                  env={"ATH_ASCII": "1", "NO_COLOR": "1"})
 
 
+class Gangs(Golden):
+    """Jobs of several hosts and ranks."""
+
+    def setUp(self):
+        if hasattr(type(self), "made"):
+            return
+        type(self).made = True
+        self.server.script("rank.py", """
+            import os, sys
+            rank = int(os.environ["RANK"])
+            print("rank %d of %s" % (rank, os.environ["WORLD_SIZE"]), flush=True)
+            if rank == 1 and len(sys.argv) > 1:
+                raise SystemExit(7)
+            if len(sys.argv) > 1:
+                import time
+                while True: time.sleep(0.02)
+        """)
+        self.done("gang", "python3", "rank.py",
+                  flags=["--nodes", "2", "--processes", "2", "--cpus", "0.1"])
+        self.done("falls", "python3", "rank.py", "now", flags=["--nodes", "2", "--cpus", "0.1"],
+                  state="Failed")
+
+    def test_looking(self):
+        self.screen("gang_show", "show", "gang")
+        self.screen("gang_why", "why", "falls")
+        self.screen("gang_ps", "ps")
+        self.screen("gang_logs_rank", "logs", "gang", "--rank", "2")
+        self.screen("gang_logs_host", "logs", "falls", "--host", "algo-2")
+        self.screen("gang_no_host", "logs", "gang", "--host", "algo-3", status=3)
+        self.tty("tty_gang_show", "show", "gang")
+        self.tty("tty_gang_why", "why", "falls")
+
+    def test_each_line_says_its_rank(self):
+        lines = self.server.ath("logs", "gang", check=0).stdout.splitlines()
+        self.assertEqual(sorted(lines), ["[%d] rank %d of 4" % (i, i) for i in range(4)])
+        lines = self.server.ath("logs", "gang", "--no-prefix", "-f", check=0).stdout.splitlines()
+        self.assertEqual(sorted(lines), ["rank %d of 4" % i for i in range(4)])
+        lines = self.server.ath("logs", "gang", "--host", "2", check=0).stdout.splitlines()
+        self.assertEqual(sorted(lines), ["[2] rank 2 of 4", "[3] rank 3 of 4"])
+        out = self.server.ath("logs", "gang", "--grep", "^rank 3", check=0).stdout
+        self.assertEqual(out, "[3] rank 3 of 4\n")
+
+
 class Ending(Golden):
     """`ath run` on a terminal: the footer comes and goes with time, its last lines do not."""
 
@@ -365,6 +408,9 @@ class Errors(Golden):
                 ("duplicate_key", "run: 'true'\nname: a\nname: b\n", 2),
                 ("wrong_kind", "run: 'true'\nresources: {cpus: many}\n", 2),
                 ("not_yet", "run: 'true'\nextends: other.yaml\n", 2),
+                ("nodes", "run: 'true'\nresources: {nodes: 4..1}\n", 2),
+                ("nodes_words", "run: 'true'\nresources:\n  nodes: two\n", 2),
+                ("processes", "run: 'true'\nresources:\n  processes: 0\n", 2),
                 ("no_run", "name: x\n", 2),
                 ("tab", "run: 'true'\n\tname: x\n", 2),
                 ("no_folder", "run: 'true'\nsource: {dir: ./absent}\n", 2),

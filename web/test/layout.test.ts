@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { jobText, placeIn } from '../src/lib/jobfile';
+import { rankCount, ranksText } from '../src/lib/ranks';
 import { forget, formatLayout, move, parseLayout, place, resize, type Layout } from '../src/lib/layout';
 import { parsePoints, putIn, stepsUnder, xOf } from '../src/lib/points';
 
@@ -65,4 +66,18 @@ test('a place that the server names is found in the text', () => {
   assert.deepEqual(placeIn('run: x\n  cpu: 2\n', 'job.yaml:2:3'), { line: 2, column: 3, from: 9, to: 15 });
   assert.equal(placeIn('x', 'job.yaml:7:1'), undefined);
   assert.equal(placeIn('x', 'job.yaml'), undefined);
+});
+
+test('nodes and processes stay in the text of a job and are said in words', () => {
+  const text = jobText({ command: ['a'], resources: { cpu_millis: 500, nodes: 2, processes: 4 } });
+  assert.match(text, /resources:\n  cpus: 0.5\n  nodes: 2\n  processes: 4\n/);
+  assert.match(jobText({ resources: { type: 'ml.m5.large', nodes: 1, nodes_most: 4, processes: 1 } }), /type: ml.m5.large\n  nodes: 1..4\n$/);
+  assert.doesNotMatch(jobText({ resources: { nodes: 1, nodes_most: 0, processes: 1 } }), /resources/);
+  assert.equal(ranksText({ nodes: 2, processes: 4 }), '2 nodes with 4 processes each');
+  assert.equal(ranksText({ processes: 4 }), '4 processes');
+  assert.equal(ranksText({ nodes: 1, nodes_most: 4 }), '1..4 nodes');
+  assert.equal(ranksText({ nodes: 1, nodes_most: 0, processes: 1 }), '');
+  assert.equal(ranksText(), '');
+  assert.equal(rankCount({ nodes: 2, processes: 4 }), 8);
+  assert.equal(rankCount(), 1);
 });

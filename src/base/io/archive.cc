@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <set>
 
+#include "base/exec/serving_thread.h"
 #include "base/io/archive_stream.h"
 #include "base/io/files.h"
-#include "base/exec/serving_thread.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -168,10 +168,7 @@ class Packer {
  public:
   Packer(int dir_fd, TarWriter& writer, std::vector<std::string>* left_out,
          std::vector<TarMember>* members)
-      : dir_fd_(dir_fd),
-        writer_(writer),
-        left_out_(left_out),
-        members_(members) {}
+      : dir_fd_(dir_fd), writer_(writer), left_out_(left_out), members_(members) {}
 
   Status Add(const std::string& name) {
     auto added = AddMember(name);

@@ -16,8 +16,8 @@ namespace athanor {
 struct PreflightFacts {
   // How the short run went. `failure` is empty unless it failed before it was interrupted.
   std::optional<Cause> failure;
-  bool completed = false;       // it ended within the budget
-  std::optional<int64_t> steps; // the newest step seen
+  bool completed = false;            // it ended within the budget
+  std::optional<int64_t> steps;      // the newest step seen
   std::vector<std::string> metrics;  // names with at least one point
 
   std::optional<CheckpointInfo> saved;  // the newest kept
@@ -36,7 +36,8 @@ struct PreflightFacts {
   std::vector<std::pair<int64_t, int64_t>> progress;
   int64_t total = 0;     // steps, as the script says; 0: unknown
   int64_t setup_ms = 0;  // before the script started
-  PriceTag price;        // of the real run
+  PriceTag price;        // of a node of the real run
+  uint32_t nodes = 1;    // of the real run; the short one is on one
   std::string job;       // name of the short run, for hints
 };
 

@@ -107,6 +107,18 @@ TEST(Estimate, TakesSetUpOnceAndStepsAtTheirSpeed) {
   EXPECT_EQ(estimate.low_micros, 103'000);
 }
 
+TEST(Estimate, EachNodeCosts) {
+  auto facts = Well();
+  facts.total = 1'000;
+  facts.price.micros_per_hour = 3'600'000;
+  facts.progress = {{0, 0}, {1'000, 10}};
+  const auto one = EstimateRun(facts);
+  facts.nodes = 4;
+  const auto four = EstimateRun(facts);
+  EXPECT_EQ(four.low_ms, one.low_ms);
+  EXPECT_EQ(four.low_micros, 4 * one.low_micros);
+}
+
 TEST(Estimate, ASampleMakesARange) {
   auto facts = Well();
   facts.total = 100;
@@ -139,7 +151,8 @@ TEST(Sample, TakesFromEveryFolderInTurnAndCutsNone) {
   EXPECT_EQ(sample->files, 5u);
   EXPECT_EQ(sample->all_files, 7u);
   EXPECT_DOUBLE_EQ(sample->fraction(), 5.0 / 7.0);
-  for (const char* name : {"to/top", "to/a/1", "to/b/1", "to/c/d/1"}) EXPECT_TRUE(Exists(dir / name));
+  for (const char* name : {"to/top", "to/a/1", "to/b/1", "to/c/d/1"})
+    EXPECT_TRUE(Exists(dir / name));
   EXPECT_FALSE(Exists(dir / "to/a/3"));
   // The byte limit is passed by one file, not met by half of one.
   auto small = TakeSample(dir / "from", dir / "small", {64, 15});

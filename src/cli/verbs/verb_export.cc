@@ -38,8 +38,8 @@ class EventFolder {
   explicit EventFolder(std::string dir) : dir_(std::move(dir)) {}
 
   Status Add(const ExportedPoint& point) {
-    const auto sub = point.abandoned ? "abandoned/attempt-" + std::to_string(point.attempt)
-                                     : std::string();
+    const auto sub =
+        point.abandoned ? "abandoned/attempt-" + std::to_string(point.attempt) : std::string();
     ATHANOR_TRY(auto* const writer, WriterOf(sub, point.time_ms));
     // TensorBoard has no points without a step: they are counted.
     const int64_t step = point.step ? *point.step : counted_[sub + "/" + point.name]++;
@@ -82,8 +82,8 @@ class EventFolder {
     auto known = writers_.find(sub);
     if (known == writers_.end()) {
       first_ = static_cast<double>(time_ms) / 1000;
-      ATHANOR_TRY(auto made, EventWriter::Create(sub.empty() ? dir_ : JoinPath(dir_, sub), first_,
-                                                 "athanor"));
+      ATHANOR_TRY(auto made,
+                  EventWriter::Create(sub.empty() ? dir_ : JoinPath(dir_, sub), first_, "athanor"));
       known = writers_.emplace(sub, std::move(made)).first;
     }
     return &known->second;

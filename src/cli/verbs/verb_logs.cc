@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
 #include <re2/re2.h>
+#include <nlohmann/json.hpp>
 
 #include "base/exec/clock.h"
 #include "base/text/format.h"
@@ -14,6 +14,7 @@
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
+#include "door/native/log_part.h"
 #include "net/http/sse.h"
 
 namespace athanor {
@@ -62,6 +63,7 @@ Result<std::string> LogQuery(const LogOptions& options) {
   std::string query = "phase=" + options.phase;
   if (!options.tail.empty()) query += "&tail=" + UrlEncode(options.tail);
   if (!options.rank.empty()) query += "&rank=" + UrlEncode(options.rank);
+  if (!options.host.empty()) query += "&host=" + UrlEncode(options.host);
   if (!options.since.empty()) {
     ATHANOR_TRY(auto span, ParseDuration(options.since));
     const auto since = std::max<int64_t>(SystemClock().Wall().ms - span.count(), 0);
@@ -70,57 +72,74 @@ Result<std::string> LogQuery(const LogOptions& options) {
   return query;
 }
 
+// By the stream of the job, which says whose each line is.
+int ByLines(const Common& common, const LogOptions& options, Client& client,
+            const std::string& query, LineFilter& filter) {
+  AttachOptions attach;
+  attach.job = UrlEncode(options.job);
+  attach.name = options.job;
+  attach.quiet = common.quiet;
+  attach.query = query;
+  attach.json = common.json;
+  attach.split = false;
+  attach.footer = false;
+  attach.stop_on_interrupt = false;
+  attach.once = !options.follow;
+  attach.one_rank = !options.rank.empty();
+  attach.one_host = !options.host.empty();
+  attach.tags = !options.no_prefix;
+  if (!options.grep.empty()) {
+    attach.filter = [&filter](std::string_view bytes) { return filter.Take(bytes); };
+  }
+  auto end = Attach(client, attach);
+  if (!end) return Refuse(end.error(), common.json);
+  auto rest = filter.Finish();
+  if (common.json && !rest.empty()) {
+    PrintJson({{"event", "log"}, {"text", rest}});
+  } else {
+    Print(rest);
+  }
+  return 0;
+}
+
 }  // namespace
 
 int LogsVerb(const Common& common, const LogOptions& options) {
   LineFilter filter(options.grep);
   if (!filter.ok()) {
-    Error error{ErrorCode::kInvalid, "--grep is not a regular expression", "quote it: --grep 'loss=.*'",
-                filter.problem(), "ATH-C0012", ""};
+    Error error{ErrorCode::kInvalid,
+                "--grep is not a regular expression",
+                "quote it: --grep 'loss=.*'",
+                filter.problem(),
+                "ATH-C0012",
+                ""};
     return Refuse(error, common.json);
   }
   auto query = LogQuery(options);
   if (!query) return Refuse(query.error(), common.json);
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  auto ref = UrlEncode(options.job);
-  if (options.follow || common.json) {
-    AttachOptions attach;
-    attach.job = ref;
-    attach.name = options.job;
-    attach.quiet = common.quiet;
-    attach.query = *query;
-    attach.json = common.json;
-    attach.split = false;
-    attach.footer = false;
-    attach.stop_on_interrupt = false;
-    attach.once = !options.follow;
-    if (!options.grep.empty()) {
-      attach.filter = [&filter](std::string_view bytes) { return filter.Take(bytes); };
-    }
-    auto end = Attach(*client, attach);
-    if (!end) return Refuse(end.error(), common.json);
-    auto rest = filter.Finish();
-    if (common.json && !rest.empty()) {
-      PrintJson({{"event", "log"}, {"text", rest}});
-    } else {
-      Print(rest);
-    }
-    return 0;
-  }
+  if (options.follow || common.json) return ByLines(common, options, *client, *query, filter);
   HttpCall call;
-  call.target = "/api/v1/jobs/" + ref + "/logs?" + *query;
+  call.target = "/api/v1/jobs/" + UrlEncode(options.job) + "/logs?" + *query;
   bool any = false;
+  bool several = false;
+  call.on_head = [&](const HttpReply& head) { several = !head.headers.Get(kSeveralRanks).empty(); };
   call.on_body = [&](std::string_view bytes) {
+    if (several) return false;
     any = true;
     Print(filter.Take(bytes));
     return !std::ferror(stdout);
   };
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
+  if (several) return ByLines(common, options, *client, *query, filter);
   Print(filter.Finish());
   std::fflush(stdout);
-  if (!any) PrintHint("nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all", common.quiet);
+  if (!any)
+    PrintHint(
+        "nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all",
+        common.quiet);
   return 0;
 }
 

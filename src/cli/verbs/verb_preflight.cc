@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/exec/clock.h"
+#include "base/ids.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/ids.h"
 #include "base/text/text.h"
 #include "cli/fetch.h"
-#include "cli/screen/output.h"
 #include "cli/preflight.h"
+#include "cli/screen/output.h"
 #include "cli/screen/preflight_report.h"
 #include "cli/screen/reading.h"
 #include "job/codec.h"
@@ -26,10 +26,10 @@ namespace athanor {
 namespace {
 
 constexpr Millis kPoll{100};
-constexpr Millis kShortest{3'000};     // of the first attempt: below this, the speed is unknown
-constexpr Millis kAfterResume{10'000}; // at most, once the script runs again
+constexpr Millis kShortest{3'000};      // of the first attempt: below this, the speed is unknown
+constexpr Millis kAfterResume{10'000};  // at most, once the script runs again
 constexpr Millis kGrace{20'000};
-constexpr size_t kReadings = 4;        // of progress, to continue early
+constexpr size_t kReadings = 4;  // of progress, to continue early
 
 std::atomic<bool> interrupted{false};
 
@@ -98,13 +98,14 @@ class Preflight {
   SystemClock clock_;
   Millis budget_{30'000};
   PreflightFacts facts_;
-  std::string job_;                 // id of what runs now
+  std::string job_;                // id of what runs now
   std::vector<std::string> jobs_;  // all that were made
 };
 
 // What the real machine has, and what it costs.
 Status Preflight::Limits(Json& machine) {
   const auto& resources = prepared_.spec.resources;
+  facts_.nodes = resources.nodes;
   ATHANOR_TRY(auto server, client_.Get("/api/v1/server"));
   machine = server["machine"];
   if (!resources.type.empty()) {
@@ -138,6 +139,9 @@ Result<JobSpec> Preflight::Derive(const std::string& data_dir) {
         std::min<uint32_t>(type.gpus, static_cast<uint32_t>(Number(machine, "gpus")));
     spec.resources.no_gpus = spec.resources.gpus == 0;
   }
+  // One node shows what the others would; this machine may not have room for all of them.
+  spec.resources.nodes = 1;
+  spec.resources.nodes_most = 0;
   spec.resources.spot = {};
   spec.retry = {};
   // Ends by itself should this program be killed.
@@ -221,7 +225,8 @@ Status Preflight::Watch() {
       }
     }
     if (ran >= budget_) return true;
-    const bool speed = facts_.total > 0 ? facts_.progress.size() >= kReadings : ran >= 2 * kShortest;
+    const bool speed =
+        facts_.total > 0 ? facts_.progress.size() >= kReadings : ran >= 2 * kShortest;
     return ran >= kShortest && attempt->saved && seen.view.contains("metrics") && speed;
   };
   ATHANOR_TRY(auto seen, Until(enough));
@@ -237,8 +242,8 @@ Status Preflight::Watch() {
 Status Preflight::GoOn() {
   Say("interrupting it, to see it resume");
   ATHANOR_TRY([[maybe_unused]] auto reply,
-              client_.Post("/api/v1/jobs/" + job_ + "/interrupt?grace_ms=" +
-                           std::to_string(kGrace.count())));
+              client_.Post("/api/v1/jobs/" + job_ +
+                           "/interrupt?grace_ms=" + std::to_string(kGrace.count())));
   std::optional<Millis> started;
   auto enough = [&](const Seen& seen) {
     const auto* attempt = seen.attempt(2);
@@ -263,8 +268,8 @@ Status Preflight::GoOn() {
 // It ended: a job that continues from it loads what it stored.
 Status Preflight::GoOnAsNewJob() {
   Say("going on from its last checkpoint, to see it load");
-  ATHANOR_TRY(auto reply, client_.Post("/api/v1/jobs/" + job_ + "/resume?key=" +
-                                       NewUlid().ToString()));
+  ATHANOR_TRY(auto reply,
+              client_.Post("/api/v1/jobs/" + job_ + "/resume?key=" + NewUlid().ToString()));
   job_ = Text(reply, "id");
   jobs_.push_back(job_);
   std::optional<Millis> started;
@@ -293,22 +298,27 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
   if (common_.json) {
     Json rows = Json::array();
     for (const auto& check : checks) {
-      Json row = {{"name", check.name}, {"verdict", std::string(NameOf(check.verdict))},
+      Json row = {{"name", check.name},
+                  {"verdict", std::string(NameOf(check.verdict))},
                   {"text", check.text}};
       if (!check.hint.empty()) row["hint"] = check.hint;
       rows.push_back(std::move(row));
     }
-    Json out = {{"preflight", passed ? "passed" : "failed"}, {"job", jobs_.front()},
-                {"name", facts_.job}, {"checks", std::move(rows)}};
+    Json out = {{"preflight", passed ? "passed" : "failed"},
+                {"job", jobs_.front()},
+                {"name", facts_.job},
+                {"checks", std::move(rows)}};
     if (facts_.failure) {
       out["estimate"] = {{"why_not", "it did not run"}};
     } else if (estimate.why_not.empty()) {
       out["estimate"] = {{"steps_per_second", estimate.steps_per_second},
                          {"steps", facts_.total},
-                         {"low_ms", estimate.low_ms}, {"high_ms", estimate.high_ms},
+                         {"low_ms", estimate.low_ms},
+                         {"high_ms", estimate.high_ms},
                          {"low_cost_micros", estimate.low_micros},
                          {"high_cost_micros", estimate.high_micros},
-                         {"micros_per_hour", facts_.price.micros_per_hour},
+                         {"micros_per_hour", facts_.price.micros_per_hour * facts_.nodes},
+                         {"nodes", facts_.nodes},
                          {"currency", facts_.price.currency}};
     } else {
       out["estimate"] = {{"why_not", estimate.why_not}};
@@ -342,10 +352,14 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
                   .c_str(),
               static_cast<long long>(facts_.total), estimate.steps_per_second,
               estimate.high_ms > estimate.low_ms ? "; more if they are counted by the data" : "");
-  std::printf("  %-10s        about %s at %s an hour (%s)\n", "cost",
+  const std::string nodes =
+      facts_.nodes > 1 ? fmt::format(" for each of {} nodes", facts_.nodes) : "";
+  std::printf("  %-10s        about %s at %s an hour%s (%s)\n", "cost",
               range(HumanMoney(estimate.low_micros, price.currency),
-                    HumanMoney(estimate.high_micros, price.currency)).c_str(),
-              HumanMoney(price.micros_per_hour, price.currency).c_str(), price.source.c_str());
+                    HumanMoney(estimate.high_micros, price.currency))
+                  .c_str(),
+              HumanMoney(price.micros_per_hour, price.currency).c_str(), nodes.c_str(),
+              price.source.c_str());
 }
 
 Result<PreflightOutcome> Preflight::Run() {
@@ -357,12 +371,12 @@ Result<PreflightOutcome> Preflight::Run() {
   if (scratch.path().empty()) return FailErrno("make a temporary folder", errno);
   PreparedJob derived = prepared_;
   ATHANOR_TRY(derived.spec, Derive(scratch.path()));
-  ATHANOR_TRY(auto submitted,
-              SubmitJob(client_, derived, NewUlid().ToString(), common_.home));
+  ATHANOR_TRY(auto submitted, SubmitJob(client_, derived, NewUlid().ToString(), common_.home));
   job_ = submitted.id;
   jobs_.push_back(job_);
   facts_.job = submitted.name;
-  Say(submitted.name + " runs for at most " + HumanDuration(budget_) + " on this machine");
+  Say(submitted.name + " runs for at most " + HumanDuration(budget_) + " on this machine" +
+      (facts_.nodes > 1 ? fmt::format(", as one of its {} nodes", facts_.nodes) : ""));
   auto watched = Watch();
   if (watched && !facts_.failure) {
     watched = facts_.completed ? (facts_.saved ? GoOnAsNewJob() : Ok()) : GoOn();
@@ -404,7 +418,7 @@ Result<bool> WantsPreflight(const Home& home, const JobSpec& spec) {
   ATHANOR_TRY(auto catalogue, LoadCatalogue(home.root + "/types.csv"));
   auto type = catalogue.Find(spec.resources.type);
   if (!type) return false;  // refused by the server, with its message
-  return PriceOfType(*type, spec.resources.spot.use).micros_per_hour >
+  return PriceOfType(*type, spec.resources.spot.use).micros_per_hour * spec.resources.nodes >
          settings.preflight_above_micros;
 }
 

@@ -11,6 +11,7 @@
 #include "cli/client.h"
 #include "cli/lost_server.h"
 #include "cli/metrics_follow.h"
+#include "cli/screen/hosts.h"
 #include "cli/screen/output.h"
 #include "cli/screen/plot.h"
 #include "cli/screen/reading.h"
@@ -35,7 +36,8 @@ std::string GpusText(const Json& placement) {
 std::string AskedLimits(const Json& spec) {
   std::vector<std::string> limits;
   const auto add_span = [&](const Json& from, const char* key, const char* name) {
-    if (Number(from, key) > 0) limits.push_back(name + (" " + HumanDuration(Millis(Number(from, key)))));
+    if (Number(from, key) > 0)
+      limits.push_back(name + (" " + HumanDuration(Millis(Number(from, key)))));
   };
   const auto given = spec.value("limits", Json::object());
   add_span(given, "max_runtime_ms", "max_runtime");
@@ -52,12 +54,14 @@ std::string AskedLimits(const Json& spec) {
 
 std::string ResourcesText(const Json& r) {
   std::string asked = Text(r, "type");
-  if (Number(r, "cpu_millis") > 0) asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
+  if (Number(r, "cpu_millis") > 0)
+    asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
   if (Number(r, "memory_bytes") > 0) {
     asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
   }
   if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
   if (r.value("spot", Json::object()).value("use", false)) asked += " spot";
+  if (const auto ranks = RanksOf(r); !ranks.empty()) asked += (asked.empty() ? "" : ", ") + ranks;
   return std::string(Trim(asked));
 }
 
@@ -87,21 +91,23 @@ void ShowAsked(Client& client, const Json& job) {
   const auto& spec = job["spec"];
   std::vector<std::string> tags;
   const auto given_tags = spec.value("tags", Json::object());
-  for (const auto& [key, value] : given_tags.items()) tags.push_back(key + "=" + value.get<std::string>());
+  for (const auto& [key, value] : given_tags.items())
+    tags.push_back(key + "=" + value.get<std::string>());
   Field("tags", Printable(Join(tags, "  ")));
   std::vector<std::string> names;
   const auto given_env = spec.value("env", Json::object());
   for (const auto& [key, value] : given_env.items()) names.push_back(key);
   Field("env", Printable(Join(names, "  ")));
   names.clear();
-  for (const auto& secret : spec.value("secrets", Json::array())) names.push_back(Text(secret, "name"));
+  for (const auto& secret : spec.value("secrets", Json::array()))
+    names.push_back(Text(secret, "name"));
   Field("secrets", Printable(Join(names, "  ")));
   Field("resources", ResourcesText(spec.value("resources", Json::object())));
   Field("limits", AskedLimits(spec));
   Field("environment", EnvironmentText(client, job));
 }
 
-void ShowAttempts(const Json& job) {
+void ShowAttempts(const Json& job, const Terminal& terminal) {
   for (const auto& attempt : job.value("attempts", Json::array())) {
     std::string line = fmt::format("#{}", Number(attempt, "number"));
     if (auto started = TimeOf(attempt, "started")) line += "  started " + Local(started);
@@ -126,6 +132,7 @@ void ShowAttempts(const Json& job) {
     if (attempt.contains("cause") && Text(attempt["cause"], "kind") == "preempted") {
       Field("  ended", Text(attempt["cause"], "text"));
     }
+    std::fputs(HostsTable(job, attempt, terminal).c_str(), stdout);
     if (attempt.contains("placement")) Field("  gpus", GpusText(attempt["placement"]));
     Field("  limits", LimitsText(attempt));
     for (const auto& off : attempt.value("off", Json::array())) {
@@ -141,14 +148,15 @@ std::string AdviceText(const Json& advice) {
   if (every <= 0) return "";
   const auto save = Number(advice, "save_ms");
   const auto mtbf = Number(advice, "mtbf_ms");
-  std::string text = "every " + HumanDuration(Millis(every)) + ": a save takes " +
-                     HumanDuration(Millis(save));
+  std::string text =
+      "every " + HumanDuration(Millis(every)) + ": a save takes " + HumanDuration(Millis(save));
   if (mtbf > 0) {
     // Saving once an interval, and redoing half of one at each loss.
     const double cost = static_cast<double>(save) / static_cast<double>(every) +
                         static_cast<double>(every) / 2 / static_cast<double>(mtbf);
-    text += fmt::format(", an interruption is expected every {} ({}); expected cost {:.1f} % of the time",
-                        HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
+    text += fmt::format(
+        ", an interruption is expected every {} ({}); expected cost {:.1f} % of the time",
+        HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
   }
   return text;
 }
@@ -157,9 +165,10 @@ void ShowSurvival(const Json& job) {
   if (job.contains("spot")) {
     const auto& spot = job["spot"];
     auto span = [&](const char* key) { return HumanDuration(Millis(Number(spot, key))); };
-    std::string line = fmt::format("{} restart{}, held {}, training {}, lost {}",
-                                   Number(spot, "restarts"), Number(spot, "restarts") == 1 ? "" : "s",
-                                   span("held_ms"), span("training_ms"), span("lost_ms"));
+    std::string line =
+        fmt::format("{} restart{}, held {}, training {}, lost {}", Number(spot, "restarts"),
+                    Number(spot, "restarts") == 1 ? "" : "s", span("held_ms"), span("training_ms"),
+                    span("lost_ms"));
     if (Number(spot, "on_demand_micros") > 0) {
       line += fmt::format(", saved {} of {} ({:.0f} %)", HumanMoney(Number(spot, "saved_micros")),
                           HumanMoney(Number(spot, "on_demand_micros")),
@@ -207,6 +216,9 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   for (const auto& note : spec.value("notes", Json::array())) {
     Field("note", Printable(note.get<std::string>()));
   }
+  for (const auto& note : body->value("notes", Json::array())) {
+    Field("note", Printable(note.get<std::string>()));
+  }
   Field("command", Printable(Text(*body, "command_line")));
   Field("experiment", Text(spec, "experiment"));
   if (spec.contains("params")) {
@@ -239,13 +251,13 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   if (TimeOf(*body, "started") != 0) Field("started", Local(TimeOf(*body, "started")));
   if (TimeOf(*body, "ended") != 0) Field("ended", Local(TimeOf(*body, "ended")));
   Field("took", Took(*body));
-  ShowAttempts(*body);
+  ShowAttempts(*body, terminal);
   ShowSurvival(*body);
   for (const auto& metric : body->value("metrics", Json::array())) {
-    Field("metric", fmt::format("{}  last {}  min {}  max {}  ({} points)",
-                                Printable(Text(metric, "name")), NumberText(metric["last"]),
-                                NumberText(metric["min"]), NumberText(metric["max"]),
-                                Number(metric, "count")));
+    Field("metric",
+          fmt::format("{}  last {}  min {}  max {}  ({} points)", Printable(Text(metric, "name")),
+                      NumberText(metric["last"]), NumberText(metric["min"]),
+                      NumberText(metric["max"]), Number(metric, "count")));
   }
   for (const auto& line : UnmatchedMetrics(*body)) Field("metric", line);
   for (const auto& output : body->value("outputs", Json::array())) {
@@ -262,9 +274,11 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
       Field("left out", line);
     }
   }
-  Field("cost", HumanMoney(Number(*body, "cost_micros")) + "  (" +
-                    Text((*body)["price"], "source") + ")");
-  PrintHint("ath logs " + ShellQuote(Text(*body, "name")) + " · ath why " + ShellQuote(Text(*body, "name")), common.quiet);
+  Field("cost",
+        HumanMoney(Number(*body, "cost_micros")) + "  (" + Text((*body)["price"], "source") + ")");
+  PrintHint("ath logs " + ShellQuote(Text(*body, "name")) + " · ath why " +
+                ShellQuote(Text(*body, "name")),
+            common.quiet);
   return 0;
 }
 
@@ -275,18 +289,23 @@ int WhyVerb(const Common& common, const std::string& job) {
   if (!body) return Refuse(body.error(), common.json);
   Json cause = body->value("cause", Json::object());
   if (common.json) {
-    Json out = {{"id", Text(*body, "id")}, {"name", Text(*body, "name")},
-                {"state", Text(*body, "state")}, {"shown_state", Text(*body, "shown_state")},
+    Json out = {{"id", Text(*body, "id")},
+                {"name", Text(*body, "name")},
+                {"state", Text(*body, "state")},
+                {"shown_state", Text(*body, "shown_state")},
                 {"cause", cause}};
     if (body->contains("last_seen")) out["last_seen"] = (*body)["last_seen"];
+    if (auto order = FallOrderOf(*body); !order.empty()) {
+      out["fell"] = (*body)["attempts"].back()["fell"];
+      out["fall_order"] = std::move(order);
+    }
     std::printf("%s\n", DumpJson(out).c_str());
     return 0;
   }
   auto terminal = DetectTerminal();
   auto state = Text(*body, "shown_state");
   const auto attempts = body->value("attempts", Json::array());
-  std::string head = Printable(Text(*body, "name")) + " " +
-                     Paint(terminal, InkOf(state), state);
+  std::string head = Printable(Text(*body, "name")) + " " + Paint(terminal, InkOf(state), state);
   if (TimeOf(*body, "started") != 0) head += " after " + Took(*body);
   if (attempts.size() > 1) head += fmt::format(" on attempt {}", attempts.size());
   std::printf("%s\n", head.c_str());
@@ -302,6 +321,7 @@ int WhyVerb(const Common& common, const std::string& job) {
     print("what", state == "Running" ? "it is running" : "nothing has gone wrong so far");
   }
   print("what", Text(cause, "text"));
+  print("order", Join(FallOrderOf(*body), "\n"));
   if (state == "Unknown") print("since", Local(TimeOf(*body, "last_seen")));
   if (Text(cause, "detail") != Text(cause, "text")) print("where", Text(cause, "detail"));
   for (const auto& output : body->value("outputs", Json::array())) {
@@ -404,7 +424,8 @@ int MetricsVerb(const Common& common, const MetricsOptions& options) {
                std::to_string(Number(metric, "count")), TrendOf(metric, terminal)});
   }
   std::vector<std::string> unmatched;
-  if (auto record = client->Get("/api/v1/jobs/" + UrlEncode(job))) unmatched = UnmatchedMetrics(*record);
+  if (auto record = client->Get("/api/v1/jobs/" + UrlEncode(job)))
+    unmatched = UnmatchedMetrics(*record);
   if (table.empty()) {
     std::puts("no metrics");
     for (const auto& line : unmatched) std::printf("%s\n", line.c_str());
@@ -434,7 +455,9 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
                                     id.substr(id.size() - 6), Text(event, "name"),
                                     Text(event, "state"), Printable(Text(cause, "text")));
       const Terminal terminal = DetectTerminal();
-      std::printf("%s\n", (terminal.out_tty ? Shortened(line, terminal.columns, terminal.ascii) : line).c_str());
+      std::printf(
+          "%s\n",
+          (terminal.out_tty ? Shortened(line, terminal.columns, terminal.ascii) : line).c_str());
     }
     std::fflush(stdout);
   };
@@ -471,9 +494,9 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     };
     auto reply = client->Do(std::move(call));
     if (reply && !follow) return 0;
-    const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                    "the server keeps closing the connection"}
-                            : reply.error();
+    const Error why =
+        reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+              : reply.error();
     if (!follow) return Refuse(why, common.json);
     if (auto again = lost.Wait(why); !again) return Refuse(again.error(), common.json);
   }

@@ -72,8 +72,8 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
   batch.channel = kMlflowChannel;
   batch.attempt = AttemptFor(mlflow, run, call);
   for (auto& point : points) batch.items.push_back({0, std::move(point)});
-  const auto place = call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader))
-                                         : std::nullopt;
+  const auto place =
+      call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader)) : std::nullopt;
   if (place) {
     batch.channel = place->channel;
     for (size_t i = 0; i < batch.items.size(); ++i) batch.items[i].seq = SeqOfPoint(*place, i);
@@ -106,8 +106,9 @@ Status AddNote(const Mlflow& mlflow, const Json& metric, const Point& point, Job
   if (digest.find('\n') != std::string::npos) {
     return InvalidValue("dataset_digest", digest, "It has a line break.");
   }
-  notes.push_back({id, {point.name, run.value.ToHex(), text("dataset_name"), digest, point.value,
-                        point.wall_ns / 1'000'000, point.step.value_or(0)}});
+  notes.push_back({id,
+                   {point.name, run.value.ToHex(), text("dataset_name"), digest, point.value,
+                    point.wall_ns / 1'000'000, point.step.value_or(0)}});
   return Ok();
 }
 
@@ -162,7 +163,8 @@ Status CheckCount(std::string_view what, size_t count, size_t most) {
   if (count <= most) return Ok();
   return InvalidParameter(fmt::format(
       "A batch logging request can contain at most {} {}. Got {} {}. Please split up {} across "
-      "multiple requests and try again.", most, what, count, what, what));
+      "multiple requests and try again.",
+      most, what, count, what, what));
 }
 
 // Of a batch, what was read already.
@@ -246,8 +248,6 @@ constexpr MlflowCall kMetricCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> MetricCalls() {
-  return kMetricCalls;
-}
+std::span<const MlflowCall> MetricCalls() { return kMetricCalls; }
 
 }  // namespace athanor

@@ -47,7 +47,8 @@ void Put(DoorContext& context, const Call& call) {
           std::string buffer(1 << 20, '\0');
           off_t offset = 0;
           for (;;) {
-            ssize_t n = ::pread(call.request.body_file->get(), buffer.data(), buffer.size(), offset);
+            ssize_t n =
+                ::pread(call.request.body_file->get(), buffer.data(), buffer.size(), offset);
             if (n < 0) return FailErrno("read an upload", errno);
             if (n == 0) return Ok();
             offset += n;
@@ -115,8 +116,8 @@ Json MembersView(const DoorContext& context, const Output& output, const std::st
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto members_dir =
-      JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
+  const auto members_dir = JoinPath(
+      JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
   // An output of an older version has no list of what is in it yet.
   OnDisk(context, call, [&context, call, outputs = record->outputs, members_dir] {
     Json out = Json::object();
@@ -160,9 +161,12 @@ void SendLeftFile(DoorContext& context, const Call& call) {
     const auto& path = call.captures["path"];
     for (const auto& output : record.outputs) {
       if (!output.is_listing()) continue;
+      // Of another host than the first: "algo-2/files/PATH".
+      const std::string prefix = output.name == Output::kFiles ? "" : output.name + "/";
+      if (!StartsWith(path, prefix)) continue;
       const auto listing = ListingOf(context, output);
       if (!listing) return call.Refuse(listing.error());
-      const auto* entry = listing->Find(path);
+      const auto* entry = listing->Find(path.substr(prefix.size()));
       if (entry == nullptr || entry->kind != BundleEntry::Kind::kFile) continue;
       return SendUserBytes(call, "application/octet-stream", false,
                            context.blobs.Read(entry->sha256), BaseName(path));
@@ -180,9 +184,9 @@ void ExecInfo(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
-    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running",
-                             "ath ps"}
-                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall()))).Id("ATH-R0004"));
+    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps"}
+                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall())))
+                           .Id("ATH-R0004"));
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();
@@ -203,9 +207,9 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
   };
   return {
       Native("blobs.missing",
-       [&context](const Call& call) {
-         OnReader(context, call, [&context, call] { Missing(context, call); });
-       }),
+             [&context](const Call& call) {
+               OnReader(context, call, [&context, call] { Missing(context, call); });
+             }),
       Native("blobs.put", bind(Put)),
       Native("blobs.get", bind(Get)),
       Native("jobs.outputs", bind(Outputs)),

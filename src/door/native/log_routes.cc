@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "base/text/json_writer.h"
-#include "base/text/text.h"
+#include "door/native/log_part.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
 #include "record/logs/log_lines.h"
@@ -20,51 +20,54 @@ constexpr uint64_t kUsualMatches = 200;
 constexpr uint64_t kMostMatches = 10'000;
 constexpr size_t kMostPattern = 1000;
 
-Result<LogPart> PartOf(const Request& request) {
-  LogPart part;
-  const auto phase = request.Query("phase").value_or("run");
-  part.setup = phase == "setup" || phase == "all";
-  part.run = phase == "run" || phase == "all";
-  if (!part.setup && !part.run) {
-    return Fail(Error{ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all"}
-                    .Why("got '" + Printable(phase.substr(0, 80)) + "'").Id("ATH-R0014"));
-  }
-  ATHANOR_TRY(const auto rank, WholeNumber(request, "rank"));
-  if (rank) part.rank = static_cast<uint32_t>(std::min<uint64_t>(*rank, UINT32_MAX));
-  return part;
+Result<LogPart> PartOf(const Request& request, const JobRecord& record) {
+  ATHANOR_TRY(const auto part, LogPartIn(request, record));
+  if (part.setup || part.run) return part;
+  return Fail(
+      Error{ErrorCode::kInvalid, "a log without lines was asked for", "phase=run, setup or all"}
+          .Why("got phase 'none'")
+          .Id("ATH-R0014"));
 }
 
 void Lines(DoorContext& context, const std::shared_ptr<LogLines>& lines, const Call& call) {
   const auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto part = PartOf(call.request);
+  const auto part = PartOf(call.request, *record);
   if (!part) return call.Refuse(part.error());
   const auto from = WholeNumber(call.request, "from");
   if (!from) return call.Refuse(from.error());
   const auto count = WholeNumber(call.request, "count");
   if (!count) return call.Refuse(count.error());
-  OnReader(context, call, [call, lines, job = record->id, part = *part, from = *from,
-                           count = std::min(count->value_or(kUsualLines), kMostLines)] {
-    const auto page = lines->Read(job, part, from, count);
-    if (!page) return call.Refuse(page.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Int("from", static_cast<int64_t>(page->from));
-    json.Int("total", static_cast<int64_t>(page->total));
-    json.Key("first_error");
-    if (page->first_error) {
-      json.Int(static_cast<int64_t>(*page->first_error));
-    } else {
-      json.Raw("null");
-    }
-    json.Key("lines");
-    json.BeginArray();
-    for (const auto& line : page->lines) json.Text(line);
-    json.EndArray();
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  const bool several = HasSeveralRanks(*part, *record);
+  OnReader(context, call,
+           [call, lines, several, job = record->id, part = *part, from = *from,
+            count = std::min(count->value_or(kUsualLines), kMostLines)] {
+             const auto page = lines->Read(job, part, from, count);
+             if (!page) return call.Refuse(page.error());
+             std::string body;
+             JsonWriter json(body);
+             json.BeginObject();
+             json.Int("from", static_cast<int64_t>(page->from));
+             json.Int("total", static_cast<int64_t>(page->total));
+             json.Key("first_error");
+             if (page->first_error) {
+               json.Int(static_cast<int64_t>(*page->first_error));
+             } else {
+               json.Raw("null");
+             }
+             json.Key("lines");
+             json.BeginArray();
+             for (const auto& line : page->lines) json.Text(line);
+             json.EndArray();
+             if (several) {
+               json.Key("ranks");
+               json.BeginArray();
+               for (const uint32_t rank : page->ranks) json.Int(rank);
+               json.EndArray();
+             }
+             json.EndObject();
+             call.Json(200, std::move(body));
+           });
 }
 
 // Letters match in both cases unless the text has a capital.
@@ -80,14 +83,14 @@ Result<std::shared_ptr<RE2>> PatternOf(const Request& request) {
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(8 << 20);
-  options.set_case_sensitive(std::any_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isupper(c) != 0;
-  }));
+  options.set_case_sensitive(
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c) != 0; }));
   auto pattern = std::make_shared<RE2>(regex ? text : RE2::QuoteMeta(text), options);
   if (!pattern->ok()) {
     return Fail(Error{ErrorCode::kInvalid, "this is no regular expression",
                       "search for the text itself: regex=0"}
-                    .Why(pattern->error()).Id("ATH-R0014"));
+                    .Why(pattern->error())
+                    .Id("ATH-R0014"));
   }
   return pattern;
 }
@@ -95,37 +98,40 @@ Result<std::shared_ptr<RE2>> PatternOf(const Request& request) {
 void Search(DoorContext& context, const std::shared_ptr<LogLines>& lines, const Call& call) {
   const auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto part = PartOf(call.request);
+  const auto part = PartOf(call.request, *record);
   if (!part) return call.Refuse(part.error());
   const auto pattern = PatternOf(call.request);
   if (!pattern) return call.Refuse(pattern.error());
   const auto limit = WholeNumber(call.request, "limit");
   if (!limit) return call.Refuse(limit.error());
-  OnReader(context, call, [call, lines, job = record->id, part = *part, pattern = *pattern,
-                           limit = std::min(limit->value_or(kUsualMatches), kMostMatches)] {
-    const auto found = lines->Search(
-        job, part,
-        [&](std::string_view line) {
-          return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
-        },
-        limit);
-    if (!found) return call.Refuse(found.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Int("total", static_cast<int64_t>(found->total));
-    json.Key("matches");
-    json.BeginArray();
-    for (const auto& match : found->matches) {
-      json.BeginObject();
-      json.Int("line", static_cast<int64_t>(match.line));
-      json.Text("text", match.text);
-      json.EndObject();
-    }
-    json.EndArray();
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  const bool several = HasSeveralRanks(*part, *record);
+  OnReader(context, call,
+           [call, lines, several, job = record->id, part = *part, pattern = *pattern,
+            limit = std::min(limit->value_or(kUsualMatches), kMostMatches)] {
+             const auto found = lines->Search(
+                 job, part,
+                 [&](std::string_view line) {
+                   return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
+                 },
+                 limit);
+             if (!found) return call.Refuse(found.error());
+             std::string body;
+             JsonWriter json(body);
+             json.BeginObject();
+             json.Int("total", static_cast<int64_t>(found->total));
+             json.Key("matches");
+             json.BeginArray();
+             for (const auto& match : found->matches) {
+               json.BeginObject();
+               json.Int("line", static_cast<int64_t>(match.line));
+               json.Text("text", match.text);
+               if (several) json.Int("rank", match.rank);
+               json.EndObject();
+             }
+             json.EndArray();
+             json.EndObject();
+             call.Json(200, std::move(body));
+           });
 }
 
 }  // namespace

@@ -8,8 +8,8 @@
 #include "door/page/page_doors.h"
 #include "door/queries.h"
 #include "track/importance.h"
-#include "track/run_names.h"
 #include "track/own_filter.h"
+#include "track/run_names.h"
 
 namespace athanor {
 namespace {
@@ -27,7 +27,8 @@ Result<NameQuery> NameQueryOf(const DoorContext& context, const Request& request
     query.of = KeyKind::kTag;
   } else if (kind != "metric") {
     return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag"}
-                    .Why("got '" + Printable(kind.substr(0, 80)) + "'").Id("ATH-R0031"));
+                    .Why("got '" + Printable(kind.substr(0, 80)) + "'")
+                    .Id("ATH-R0031"));
   }
   query.contains = request.Query("contains").value_or("");
   ATHANOR_TRY(const auto limit, WholeNumber(request, "limit"));
@@ -180,9 +181,8 @@ Compared TableOf(const RunBook& book, const std::vector<JobId>& runs, const std:
   Compared table;
   std::map<uint32_t, size_t> columns;
   book.Look(runs, [&](const RunEntry& run) {
-    const auto at = std::find_if(run.metrics.begin(), run.metrics.end(), [&](const RunMetric& m) {
-      return book.KeyName(m.key) == metric;
-    });
+    const auto at = std::find_if(run.metrics.begin(), run.metrics.end(),
+                                 [&](const RunMetric& m) { return book.KeyName(m.key) == metric; });
     if (at == run.metrics.end()) return;
     const size_t row = table.losses.size();
     table.losses.push_back(maximize ? -at->last : at->last);

@@ -25,11 +25,11 @@ struct NativeRoute {
   BodyLimit limit = BodyLimit::kUsual;
   // For the document; no summary: it is not in it.
   const char* summary = "";
-  const char* query = "";    // "limit:integer tail:string"; empty: none
-  const char* body = "";     // schema of the request, "bytes", or empty
-  const char* reply = "";    // schema of a 2xx reply, "bytes", "events", "ndjson", "html" or "text"
+  const char* query = "";  // "limit:integer tail:string"; empty: none
+  const char* body = "";   // schema of the request, "bytes", or empty
+  const char* reply = "";  // schema of a 2xx reply, "bytes", "events", "ndjson", "html" or "text"
   int status = 200;
-  bool file_names = false;   // see Route
+  bool file_names = false;  // see Route
 };
 
 std::span<const NativeRoute> NativeRoutes();

@@ -93,12 +93,12 @@ Result<RunBatch> Make(RunBook& book, JobId run, const Change& change) {
 void Keep(DoorContext& context, const Call& call, JobId run, Result<RunBatch> batch,
           std::string body) {
   if (!batch) return call.Refuse(AsNative(batch.error()));
-  context.run_writer.Write(std::move(*batch), [&context, call, run, body = std::move(body)](
-                                                  const Status& status) {
-    if (!status) return call.Refuse(status.error());
-    context.hub.Tell(run, News::kPoints);
-    call.Json(200, body);
-  });
+  context.run_writer.Write(std::move(*batch),
+                           [&context, call, run, body = std::move(body)](const Status& status) {
+                             if (!status) return call.Refuse(status.error());
+                             context.hub.Tell(run, News::kPoints);
+                             call.Json(200, body);
+                           });
 }
 
 void Patch(DoorContext& context, const Call& call) {

@@ -10,9 +10,11 @@
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/native/hosts_view.h"
+#include "door/native/log_part.h"
 #include "door/native/piece_feed.h"
-#include "door/queries.h"
 #include "door/native/views.h"
+#include "door/queries.h"
 #include "job/codec.h"
 #include "job/shown.h"
 #include "net/http/sse.h"
@@ -22,18 +24,6 @@ namespace {
 
 constexpr size_t kPiece = 256 << 10;
 constexpr Millis kMetricsPause{250};
-
-struct LogFilter {
-  std::optional<uint32_t> rank;
-  bool setup = true;
-  bool run = true;
-
-  bool Passes(const LogEntry& entry) const {
-    bool is_setup = entry.stream == LogStream::kSetup;
-    if (is_setup ? !setup : !run) return false;
-    return !rank || is_setup || entry.rank == *rank;
-  }
-};
 
 // A whole number from 0 up; nothing when it is not given.
 Result<std::optional<int64_t>> NumberOf(const Request& request, const char* name) {
@@ -48,16 +38,6 @@ Result<std::optional<int64_t>> NumberOf(const Request& request, const char* name
                     .Id("ATH-R0014"));
   }
   return std::optional(number);
-}
-
-Result<LogFilter> FilterOf(const Request& request) {
-  LogFilter filter;
-  auto phase = request.Query("phase").value_or("run");
-  filter.setup = phase == "setup" || phase == "all";
-  filter.run = phase == "run" || phase == "all";
-  ATHANOR_TRY(const auto rank, NumberOf(request, "rank"));
-  if (rank) filter.rank = static_cast<uint32_t>(std::min<int64_t>(*rank, UINT32_MAX));
-  return filter;
 }
 
 // Where a reader begins, and how much of what comes then it does not want.
@@ -77,14 +57,15 @@ struct LogStart {
 };
 
 // Lines after `cursor` that pass; one that is still open counts, too.
-uint64_t CountLines(const DoorContext& context, JobId job, LogFilter filter, LogCursor cursor) {
+uint64_t CountLines(const DoorContext& context, JobId job, const LogPart& filter,
+                    LogCursor cursor) {
   uint64_t lines = 0;
   bool open = false;
   for (;;) {
     auto entries = context.logs.Read(job, cursor, kPiece);
     if (!entries || entries->empty()) return lines + (open ? 1 : 0);
     for (const auto& entry : *entries) {
-      if (!filter.Passes(entry) || entry.bytes.empty()) continue;
+      if (!filter.Has(entry) || entry.bytes.empty()) continue;
       lines += static_cast<uint64_t>(std::count(entry.bytes.begin(), entry.bytes.end(), '\n'));
       open = entry.bytes.back() != '\n';
     }
@@ -92,7 +73,8 @@ uint64_t CountLines(const DoorContext& context, JobId job, LogFilter filter, Log
 }
 
 // The store counts the lines of all streams in whole chunks; here they are the reader's.
-Result<LogStart> TailOf(const DoorContext& context, JobId job, LogFilter filter, uint64_t wanted) {
+Result<LogStart> TailOf(const DoorContext& context, JobId job, const LogPart& filter,
+                        uint64_t wanted) {
   for (uint64_t ask = wanted;; ask *= 4) {
     ATHANOR_TRY(auto cursor, context.logs.Tail(job, ask));
     auto lines = CountLines(context, job, filter, cursor);
@@ -103,7 +85,7 @@ Result<LogStart> TailOf(const DoorContext& context, JobId job, LogFilter filter,
 }
 
 // A job that has printed nothing yet is read from its beginning.
-Result<LogStart> StartOf(const DoorContext& context, JobId job, LogFilter filter,
+Result<LogStart> StartOf(const DoorContext& context, JobId job, const LogPart& filter,
                          const Request& request) {
   std::string last(request.headers.Get("Last-Event-ID"));
   if (last.empty()) last = request.Query("cursor").value_or("");
@@ -125,7 +107,7 @@ Result<LogStart> StartOf(const DoorContext& context, JobId job, LogFilter filter
 // Sends the bytes there are now.
 class LogDownload final : public PieceFeed {
  public:
-  LogDownload(DoorContext& context, JobId job, LogFilter filter, LogStart start, Stream stream)
+  LogDownload(DoorContext& context, JobId job, const LogPart& filter, LogStart start, Stream stream)
       : PieceFeed(context, std::move(stream)), job_(job), filter_(filter), start_(start) {}
 
  private:
@@ -134,38 +116,51 @@ class LogDownload final : public PieceFeed {
     if (!entries || entries->empty()) return std::nullopt;
     std::string bytes;
     for (const auto& entry : *entries) {
-      if (filter_.Passes(entry)) bytes += start_.Skip(entry.bytes);
+      if (filter_.Has(entry)) bytes += start_.Skip(entry.bytes);
     }
     return bytes;
   }
   void Dry() override { stream().Close(); }
 
   const JobId job_;
-  const LogFilter filter_;
+  const LogPart filter_;
   LogStart start_;  // the reader's
+};
+
+// What is read of which log, and from where.
+struct LogReading {
+  JobId job;
+  LogPart part;
+  bool several = false;  // lines of several ranks
+  LogStart start;
 };
 
 // Finds the start on a reader's thread, and continues with `begin` on the loop's thread.
 void WithStart(DoorContext& context, const Call& call,
-               std::function<void(JobId, LogFilter, LogStart)> begin) {
+               std::function<void(const LogReading&)> begin) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  auto filter = FilterOf(call.request);
-  if (!filter) return call.Refuse(filter.error());
-  OnReader(context, call, [&context, call, job = record->id, filter = *filter,
-                           begin = std::move(begin)] {
-    auto start = StartOf(context, job, filter, call.request);
-    if (!start) return call.Refuse(start.error());
-    context.loop.Post([begin, job, filter, start = *start] { begin(job, filter, start); });
-  });
+  auto part = LogPartIn(call.request, *record);
+  if (!part) return call.Refuse(part.error());
+  LogReading reading{record->id, *part, HasSeveralRanks(*part, *record), {}};
+  OnReader(context, call,
+           [&context, call, reading = std::move(reading), begin = std::move(begin)]() mutable {
+             auto start = StartOf(context, reading.job, reading.part, call.request);
+             if (!start) return call.Refuse(start.error());
+             reading.start = *start;
+             context.loop.Post([begin, reading] { begin(reading); });
+           });
 }
 
 void Logs(DoorContext& context, const Call& call) {
-  WithStart(context, call, [&context, call](JobId job, LogFilter filter, LogStart start) {
+  WithStart(context, call, [&context, call](const LogReading& reading) {
     Response head;
     head.headers.Add("Content-Type", "application/octet-stream");
     head.headers.Add("X-Content-Type-Options", "nosniff");
-    std::make_shared<LogDownload>(context, job, filter, start, call.responder.BeginStream(head))
+    // For who wants to know whose line each is: the stream of the job says it.
+    if (reading.several) head.headers.Add(std::string(kSeveralRanks), "several");
+    std::make_shared<LogDownload>(context, reading.job, reading.part, reading.start,
+                                  call.responder.BeginStream(head))
         ->Go();
   });
 }
@@ -187,7 +182,7 @@ void AddStart(const Attempt& attempt, Json& data) {
 // One job, live: its log, states, numbers; ends when the job is over and all was sent.
 class JobStream final : public PieceFeed {
  public:
-  JobStream(DoorContext& context, JobId job, LogFilter filter, LogStart start, bool follow,
+  JobStream(DoorContext& context, JobId job, const LogPart& filter, LogStart start, bool follow,
             Stream stream)
       : PieceFeed(context, std::move(stream)),
         job_(job),
@@ -197,6 +192,7 @@ class JobStream final : public PieceFeed {
 
   void Start() {
     auto self = Self();
+    if (const auto record = FindJob(context(), job_.ToString())) gang_ = IsGang(*record);
     listener_ = context().hub.Listen(job_, [self](JobId, News news) { self->On(news); });
     stream().OnClosed([self] {
       self->context().hub.Forget(self->listener_);
@@ -233,12 +229,13 @@ class JobStream final : public PieceFeed {
     if (!entries || entries->empty()) return std::nullopt;
     std::string frames;
     for (const auto& entry : *entries) {
-      if (!filter_.Passes(entry)) continue;
+      if (!filter_.Has(entry)) continue;
       auto bytes = start_.Skip(entry.bytes);
       if (bytes.empty()) continue;
       Json data = Json::object();
       data["stream"] = std::string(NameOf(entry.stream));
       data["rank"] = entry.rank;
+      if (gang_) data["host"] = HostNameOf(entry.host);
       data["attempt"] = entry.attempt;
       data["time"] = Rfc3339({entry.wall_ms});
       if (IsUtf8(bytes)) {
@@ -262,6 +259,10 @@ class JobStream final : public PieceFeed {
     if (!record) return;
     Json data = AcceptedView(context(), *record);
     data["cause"] = ToJson(ShownCause(*record, context().clock.Wall()));
+    if (gang_) {
+      data["nodes"] = record->spec.resources.nodes;
+      data["processes"] = record->spec.resources.processes;
+    }
     if (const auto* attempt = record->current()) AddStart(*attempt, data);
     Event("state", data);
   }
@@ -301,15 +302,16 @@ class JobStream final : public PieceFeed {
   void SendNumbers(const JobRecord& record, bool end, std::function<void()> then) {
     std::optional<LiveStats> stats;
     if (const auto* known = context().hub.FindStats(job_)) stats = *known;
-    const bool taken = context().readers.Submit([self = Self(), record, end, stats = std::move(stats),
-                                                 then = std::move(then)] {
+    const bool taken = context().readers.Submit([self = Self(), record, end,
+                                                 stats = std::move(stats), then = std::move(then)] {
       const auto numbers = ReadNumbers(self->context(), record);
       std::string frames;
       if (!numbers.metrics.empty()) {
         frames += FrameOf("metrics", Json{{"metrics", MetricsView(numbers.metrics)}});
       }
       if (end) {
-        frames += FrameOf("end", JobView(self->context(), record, stats ? &*stats : nullptr, numbers));
+        frames +=
+            FrameOf("end", JobView(self->context(), record, stats ? &*stats : nullptr, numbers));
       }
       self->context().loop.Post([self, then, frames = std::move(frames)] {
         if (!frames.empty()) self->stream().Write(frames);
@@ -331,9 +333,10 @@ class JobStream final : public PieceFeed {
   }
 
   const JobId job_;
-  const LogFilter filter_;
+  const LogPart filter_;
   LogStart start_;  // the reader's
   const bool follow_;
+  bool gang_ = false;  // set before the first piece is read
   Hub::Id listener_ = 0;
   Executor::TimerId timer_ = 0;
   bool timer_set_ = false;
@@ -350,9 +353,9 @@ Response SseHead() {
 }
 
 void FollowJob(DoorContext& context, const Call& call) {
-  WithStart(context, call, [&context, call](JobId job, LogFilter filter, LogStart start) {
+  WithStart(context, call, [&context, call](const LogReading& reading) {
     const bool follow = call.request.Query("follow").value_or("true") == "true";
-    std::make_shared<JobStream>(context, job, filter, start, follow,
+    std::make_shared<JobStream>(context, reading.job, reading.part, reading.start, follow,
                                 call.responder.BeginStream(SseHead()))
         ->Start();
   });

@@ -8,12 +8,14 @@
 #include "base/text/format.h"
 #include "base/text/json_writer.h"
 #include "door/hub.h"
+#include "door/native/hosts_view.h"
 #include "job/causes.h"
 #include "job/codec.h"
 #include "job/command.h"
 #include "job/rules.h"
 #include "job/shown.h"
 #include "record/jobs/job_summary.h"
+#include "submit/notes.h"
 
 namespace athanor {
 namespace {
@@ -59,9 +61,14 @@ void AppendRow(std::string& out, const JobSummary& job, std::string_view shown,
     AppendJsonText(out, cause_text);
     out += '}';
   }
-  if (!job.type.empty()) {
+  const auto [ranks, type] = PartsOfType(job.type);
+  if (!type.empty()) {
     out += ",\"type\":";
-    AppendJsonText(out, job.type);
+    AppendJsonText(out, type);
+  }
+  if (!ranks.empty()) {
+    out += ",\"ranks\":";
+    AppendJsonText(out, ranks);
   }
   out += ",\"command\":";
   AppendJsonText(out, job.command);
@@ -91,6 +98,23 @@ Json SpotView(const JobRecord& record) {
           {"restarts", record.attempts.empty() ? 0 : record.attempts.size() - 1},
           {"saved_micros", CostMicros(ordinary) - CostMicros(record)},
           {"on_demand_micros", CostMicros(ordinary)}};
+}
+
+// The hosts as the record has them, and how each is; and who fell first.
+void AddHosts(const JobRecord& record, WallTime now, Json& out) {
+  if (!out.contains("attempts")) return;
+  const bool gang = IsGang(record);
+  for (size_t i = 0; i < record.attempts.size(); ++i) {
+    const auto& attempt = record.attempts[i];
+    Json& view = out["attempts"][i];
+    for (size_t host = 0; host < attempt.hosts.size(); ++host) {
+      Json& shown = view["hosts"][host];
+      shown["state"] = std::string(HostState(attempt, attempt.hosts[host], now));
+      if (gang) shown["rank_text"] = HostRanks(record.spec, attempt, static_cast<uint32_t>(host));
+    }
+    if (!gang) continue;
+    if (auto order = FallOrder(attempt); !order.empty()) view["fall_order"] = std::move(order);
+  }
 }
 
 // Rfc3339 for many times that are near each other: within a second only the fraction differs.
@@ -153,9 +177,11 @@ Json UnreadView(const std::vector<UnreadParam>& unread) {
   if (unread.empty()) return nullptr;
   Json params = Json::array();
   for (const auto& param : unread) {
-    params.push_back({{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
+    params.push_back(
+        {{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
   }
-  return {{"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
+  return {
+      {"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
 }
 
 // Rules that could not fire, once it is known that they will not; null: there are none.
@@ -183,8 +209,13 @@ Json JobView(const DoorContext& context, const JobRecord& record, const LiveStat
   }
   const Cause cause = ShownCause(record, now);
   if (cause != record.cause) out["cause"] = ToJson(cause);
+  AddHosts(record, now, out);
+  if (auto notes = NotesAbout(record.spec.resources, context.inventory); !notes.empty()) {
+    out["notes"] = std::move(notes);
+  }
   out["command_line"] = CommandLine(record.spec);
-  if (Json unread = UnreadView(numbers.unread); !unread.is_null()) out["unread"] = std::move(unread);
+  if (Json unread = UnreadView(numbers.unread); !unread.is_null())
+    out["unread"] = std::move(unread);
   if (Json unseen = UnseenRulesView(record, numbers.metrics); !unseen.is_null()) {
     out["rules_without_metric"] = std::move(unseen);
   }

@@ -69,8 +69,8 @@ Result<PagePack> PagePack::Parse(std::string_view pack) {
 
 const PagePack& PagePack::Embedded() {
   static const PagePack pack = [] {
-    auto parsed = Parse({athanor_page_begin,
-                         static_cast<size_t>(athanor_page_end - athanor_page_begin)});
+    auto parsed =
+        Parse({athanor_page_begin, static_cast<size_t>(athanor_page_end - athanor_page_begin)});
     return parsed ? std::move(*parsed) : PagePack();
   }();
   return pack;

@@ -13,8 +13,9 @@ class TrainingRequestTest : public ::testing::Test {
     return {{"TrainingJobName", "job-1"},
             {"RoleArn", "arn:aws:iam::000000000000:role/any"},
             {"AlgorithmSpecification",
-             {{"TrainingImage", "763104351884.dkr.ecr.us-west-2.amazonaws.com/"
-                                "pytorch-training:1.13.1-cpu-py39"},
+             {{"TrainingImage",
+               "763104351884.dkr.ecr.us-west-2.amazonaws.com/"
+               "pytorch-training:1.13.1-cpu-py39"},
               {"TrainingInputMode", "File"}}},
             {"OutputDataConfig", {{"S3OutputPath", "s3://b/out/"}}},
             {"ResourceConfig",
@@ -69,7 +70,8 @@ TEST_F(TrainingRequestTest, LimitsAreTheServices) {
 TEST_F(TrainingRequestTest, WhatIsNotDoneYetIsRefusedOrSaid) {
   auto body = Body();
   body["ResourceConfig"]["InstanceCount"] = 2;
-  EXPECT_NE(Refused(body).find("several hosts"), std::string::npos);
+  body["HyperParameters"]["sagemaker_torch_distributed_enabled"] = "true";
+  EXPECT_NE(Refused(body).find("torch_distributed with InstanceCount 2"), std::string::npos);
   body = Body();
   body["HyperParameters"]["sagemaker_mpi_enabled"] = "true";
   body["HyperParameters"]["sagemaker_mpi_num_of_processes_per_host"] = "2";
@@ -81,13 +83,47 @@ TEST_F(TrainingRequestTest, WhatIsNotDoneYetIsRefusedOrSaid) {
   body["InputDataConfig"] = {
       {{"ChannelName", "train"},
        {"InputMode", "FastFile"},
-       {"DataSource",
-        {{"S3DataSource", {{"S3DataType", "S3Prefix"}, {"S3Uri", "s3://b/d"}}}}}}};
+       {"DataSource", {{"S3DataSource", {{"S3DataType", "S3Prefix"}, {"S3Uri", "s3://b/d"}}}}}}};
   auto read = Read(body);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->spec.notes.size(), 2u);  // the first is about the image's Python
   EXPECT_NE(read->spec.notes[1].find("FastFile is not available yet"), std::string::npos);
   EXPECT_EQ(read->spec.data[0].from, "s3://b/d");
+}
+
+TEST_F(TrainingRequestTest, InstancesAreTheNodesOfTheJob) {
+  auto body = Body();
+  EXPECT_EQ(Read(body)->spec.resources.nodes, 1u);
+  body["ResourceConfig"]["InstanceCount"] = 3;
+  auto read = Read(body);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->spec.resources.nodes, 3u);
+  EXPECT_EQ(read->spec.resources.type, "ml.m5.large");
+  body["ResourceConfig"]["InstanceCount"] = 1'000'000;
+  EXPECT_NE(Refused(body).find("at most 1024"), std::string::npos);
+  body["ResourceConfig"] = {
+      {"VolumeSizeInGB", 30},
+      {"InstanceGroups",
+       {{{"InstanceGroupName", "a"}, {"InstanceType", "ml.m5.large"}, {"InstanceCount", 1}},
+        {{"InstanceGroupName", "b"}, {"InstanceType", "ml.m5.large"}, {"InstanceCount", 2}}}}};
+  read = Read(body);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->spec.resources.nodes, 3u);
+  body["ResourceConfig"]["InstanceGroups"][1]["InstanceType"] = "ml.m5.xlarge";
+  EXPECT_NE(Refused(body).find("different instance types"), std::string::npos);
+}
+
+TEST_F(TrainingRequestTest, ShardsOfAChannelAreRefusedOnSeveralInstances) {
+  auto body = Body();
+  body["InputDataConfig"] = {{{"ChannelName", "train"},
+                              {"DataSource",
+                               {{"S3DataSource",
+                                 {{"S3DataType", "S3Prefix"},
+                                  {"S3Uri", "s3://b/d"},
+                                  {"S3DataDistributionType", "ShardedByS3Key"}}}}}}};
+  EXPECT_TRUE(Read(body));  // one instance has all of them anyway
+  body["ResourceConfig"]["InstanceCount"] = 2;
+  EXPECT_NE(Refused(body).find("ShardedByS3Key"), std::string::npos);
 }
 
 TEST_F(TrainingRequestTest, SpotNeedsAWaitThatCoversTheRun) {

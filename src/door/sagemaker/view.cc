@@ -72,9 +72,8 @@ Json Transitions(const Shown& shown) {
       if (last["Status"] == status && last["StatusMessage"] == phase->message) continue;
       last["EndTime"] = Seconds(event.at);
     }
-    list.push_back({{"Status", status},
-                    {"StartTime", Seconds(event.at)},
-                    {"StatusMessage", phase->message}});
+    list.push_back(
+        {{"Status", status}, {"StartTime", Seconds(event.at)}, {"StatusMessage", phase->message}});
   }
   if (!list.empty() && IsTerminal(shown.record.state)) {
     list.back()["EndTime"] = Seconds(shown.record.ended);
@@ -108,7 +107,7 @@ Json RequestOf(const JobRecord& record) {
   request["OutputDataConfig"] = {{"S3OutputPath", spec.output_to}};
   request["ResourceConfig"] = {
       {"InstanceType", spec.resources.type.empty() ? "local" : spec.resources.type},
-      {"InstanceCount", 1}};
+      {"InstanceCount", spec.resources.nodes}};
   request["StoppingCondition"] = Json::object();
   if (spec.limits.max_runtime.count() > 0) {
     request["StoppingCondition"]["MaxRuntimeInSeconds"] = spec.limits.max_runtime.count() / 1000;
@@ -119,7 +118,7 @@ Json RequestOf(const JobRecord& record) {
 }
 
 // Clients index these without asking whether they are there.
-void AddDefaults(Json& view) {
+void AddDefaults(Json& view, uint32_t nodes) {
   auto put = [](Json& in, const char* key, Json value) {
     if (!in.contains(key)) in[key] = std::move(value);
   };
@@ -128,7 +127,7 @@ void AddDefaults(Json& view) {
   }
   put(view["OutputDataConfig"], "KmsKeyId", "");
   put(view["ResourceConfig"], "VolumeSizeInGB", 1);
-  put(view["ResourceConfig"], "InstanceCount", 1);
+  put(view["ResourceConfig"], "InstanceCount", nodes);
   put(view["StoppingCondition"], "MaxRuntimeInSeconds", 86'400);
   for (const char* flag : {"EnableNetworkIsolation", "EnableInterContainerTrafficEncryption",
                            "EnableManagedSpotTraining"}) {
@@ -177,9 +176,12 @@ void AddTimes(Json& view, const JobRecord& record) {
   const int64_t training = std::max<int64_t>((trained_ms + 999) / 1000, 1);
   int64_t billable = training;
   if (record.price.micros_per_hour > 0) {
+    // Of one instance, as the service counts: clients multiply it by InstanceCount.
+    const double paid = static_cast<double>(CostMicros(record)) /
+                        static_cast<double>(std::max(record.spec.resources.nodes, 1u));
     billable = std::max<int64_t>(
-        static_cast<int64_t>(std::llround(static_cast<double>(CostMicros(record)) * 3600 /
-                                          static_cast<double>(record.price.micros_per_hour))),
+        static_cast<int64_t>(
+            std::llround(paid * 3600 / static_cast<double>(record.price.micros_per_hour))),
         1);
   }
   view["TrainingTimeInSeconds"] = training;
@@ -210,8 +212,7 @@ void AddResults(Json& view, const Shown& shown) {
     view["ModelArtifacts"] = {{"S3ModelArtifacts", ""}};
   }
   if (auto reason = FailureReason(record); !reason.empty()) view["FailureReason"] = reason;
-  if (view["ResourceConfig"].value("KeepAlivePeriodInSeconds", 0) > 0 &&
-      IsTerminal(record.state)) {
+  if (view["ResourceConfig"].value("KeepAlivePeriodInSeconds", 0) > 0 && IsTerminal(record.state)) {
     view["WarmPoolStatus"] = {{"Status", "Terminated"},
                               {"ResourceRetainedBillableTimeInSeconds", 0}};
   }
@@ -258,7 +259,8 @@ std::string SecondaryStatusOf(const JobRecord& record) {
   if (record.stop && !IsTerminal(record.state)) return "Stopping";
   switch (record.state) {
     case JobState::kQueued:
-      return record.cause.Is(CauseKind::kQueued) || record.cause.kind.empty() ? "Starting" : "Pending";
+      return record.cause.Is(CauseKind::kQueued) || record.cause.kind.empty() ? "Starting"
+                                                                              : "Pending";
     case JobState::kPlacing:
       return "Starting";
     case JobState::kPreparing:
@@ -328,7 +330,7 @@ Json DescribeView(const Shown& shown) {
   view["TrainingJobStatus"] = StatusOf(record);
   view["SecondaryStatus"] = SecondaryStatusOf(record);
   view["SecondaryStatusTransitions"] = Transitions(shown);
-  AddDefaults(view);
+  AddDefaults(view, shown.record.spec.resources.nodes);
   AddRules(view, shown);
   AddTimes(view, record);
   AddResults(view, shown);

@@ -29,13 +29,14 @@ const std::map<int, std::string> kPinned = {
     {4, "a8061f93fc43a03eee949f0d176facd64cd68ec3c8ad42f7cd2ffd646403eb23"},
     {5, "0f2648539c0bf416030a5dff6cc4ee2039afdd1ba65d3832a2e914210314ae24"},
     {6, "f0b2899f5198e4226b61fc87426be789505b6386858c0c10ef7b24a52ebcd5c8"},
+    {7, "a364ae8d02a589107ad98caded330d39518aadf50b79bcd5db0e5469f3754579"},
 };
 
 int Newest() { return ServerMigrations().back().version; }
 
 void MakeStoreOf(int version, const std::string& path) {
-  const auto sql = ReadFile(std::string(ATHANOR_SCHEMA_VERSIONS) + "/v" + std::to_string(version) +
-                            ".sql");
+  const auto sql =
+      ReadFile(std::string(ATHANOR_SCHEMA_VERSIONS) + "/v" + std::to_string(version) + ".sql");
   ASSERT_TRUE(sql) << "a schema version without a store in db/versions: " << version;
   sqlite3* handle = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
@@ -79,6 +80,16 @@ void ExpectTheJobs(Database& database) {
   const auto live = jobs.Live();
   ASSERT_TRUE(live) << live.error().what;
   EXPECT_EQ(live->size(), 2u);
+  // It ran when there were no hosts yet.
+  for (const auto& attempt : record->attempts) {
+    ASSERT_EQ(attempt.hosts.size(), 1u);
+    EXPECT_EQ(attempt.hosts[0].placement, attempt.placement);
+    EXPECT_EQ(attempt.hosts[0].over, attempt.ended);
+    EXPECT_EQ(attempt.hosts[0].exit, attempt.exit);
+  }
+  auto twin = SubmitOf(SampleJob(7));
+  twin.records.front().key = "first";
+  EXPECT_EQ(jobs.Commit(twin).error().code, ErrorCode::kConflict) << "the key has a job";
   const auto outbox = jobs.Outbox();
   ASSERT_TRUE(outbox) << outbox.error().what;
   EXPECT_EQ(outbox->size(), 1u);
@@ -95,8 +106,8 @@ TEST(SchemaVersions, AReleasedMigrationIsNeverEdited) {
   for (const Migration& migration : ServerMigrations()) {
     EXPECT_EQ(migration.version, expected++);
     const auto pinned = kPinned.find(migration.version);
-    ASSERT_NE(pinned, kPinned.end()) << "pin version " << migration.version << " as "
-                                     << Sha256Hex(migration.sql);
+    ASSERT_NE(pinned, kPinned.end())
+        << "pin version " << migration.version << " as " << Sha256Hex(migration.sql);
     EXPECT_EQ(Sha256Hex(migration.sql), pinned->second) << "version " << migration.version;
   }
 }
@@ -158,8 +169,9 @@ TEST(SchemaVersions, ANewerStoreIsRefusedAlsoToLookAt) {
   auto older = Database::OpenToLook(dir / "a.db", ServerMigrations().first(1));
   ASSERT_FALSE(older);
   EXPECT_EQ(older.error().code, ErrorCode::kConflict);
-  EXPECT_NE(older.error().why.find(
-                "version " + std::to_string(Newest()) + ", this program knows 1"), std::string::npos)
+  EXPECT_NE(
+      older.error().why.find("version " + std::to_string(Newest()) + ", this program knows 1"),
+      std::string::npos)
       << older.error().why;
   EXPECT_FALSE(older.error().hint.empty());
 }

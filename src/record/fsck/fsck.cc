@@ -21,8 +21,8 @@ size_t FsckReport::left() const {
 
 Finding& Checker::Add(std::string part, std::string what, std::string why, std::string hint,
                       std::string where) {
-  report_.findings.push_back({std::move(part), std::move(what), std::move(why), std::move(hint),
-                              std::move(where), false});
+  report_.findings.push_back(
+      {std::move(part), std::move(what), std::move(why), std::move(hint), std::move(where), false});
   return report_.findings.back();
 }
 

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/codec.h"
@@ -87,33 +86,32 @@ void BindColumns(Statement& statement, const std::string& id, const JobSummary& 
   statement.Bind(10, int64_t{job.simulated});
 }
 
-// The job that was accepted under `key`; `created`: when the newest such may have been.
-Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key,
-                                              int64_t created) {
-  ATHANOR_TRY(const auto* row,
-              NewestRow(connection, key, created,
-                        "SELECT job, spec_hash FROM jobs JOIN keys ON job = id "
-                        "WHERE jobs.created = ?2 AND key = ?1",
-                        "SELECT job, spec_hash FROM keys WHERE key = ?1"));
-  if (row == nullptr) return std::nullopt;
+// The job that was accepted under `key`.
+Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key) {
+  ATHANOR_TRY(auto* row, connection.Prepare("SELECT job, spec_hash FROM keys WHERE key = ?1"));
+  row->Bind(1, key);
+  ATHANOR_TRY(const bool known, row->Step());
+  if (!known) return std::nullopt;
   ATHANOR_TRY(const JobId id, JobIdIn(*row, 0));
   return JobStore::KeyHit{id, std::string(row->Text(1))};
 }
 
-Status InsertKey(Connection& connection, const std::string& id, const JobRecord& record,
-                 const NewestTimes& times) {
-  if (const auto created = times.Find(NewestTimes::Of::kKey, record.key)) {
-    ATHANOR_TRY(const auto taken, KeyIn(connection, record.key, *created));
-    if (taken) return Fail(ErrorCode::kConflict, "this key was given to another job");
-  }
+// That the key is new is checked by the index, in the same transaction.
+Status InsertKey(Connection& connection, const std::string& id, const JobRecord& record) {
   ATHANOR_TRY(auto* key, connection.Prepare("INSERT INTO keys (key, job, spec_hash, created) "
                                             "VALUES (?1, ?2, ?3, ?4)"));
   key->Bind(1, record.key);
   key->Bind(2, id);
   key->Bind(3, record.spec_hash);
   key->Bind(4, record.created.ms);
-  ATHANOR_CHECK_OK(key->Step());
-  return Ok();
+  auto inserted = key->Step();
+  if (inserted) return Ok();
+  Error error = std::move(inserted).error();
+  if (error.code == ErrorCode::kConflict) {
+    error.why = std::move(error.what);
+    error.what = "this key was given to another job";
+  }
+  return Fail(std::move(error));
 }
 
 Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record,
@@ -135,7 +133,7 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   const std::string same = SameRunHash(record.spec);
   job->Bind(17, same);
   ATHANOR_CHECK_OK(job->Step());
-  if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record, times));
+  if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record));
   // Before the commit: who looks a job up after it must find them.
   times.Add(NewestTimes::Of::kName, summary.name, summary.created.ms);
   times.Add(NewestTimes::Of::kRun, same, summary.created.ms);
@@ -322,8 +320,8 @@ struct JobStore::Parts {
   }
   // False if nothing should wait any longer.
   bool Pause() {
-    std::unique_lock lock(mutex);
-    return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
+    MutexLock lock(mutex);
+    return !wake.wait_for(lock, kLookForRoom, [this]() REQUIRES(mutex) { return given_up; });
   }
 
   // Reads the content of the store into `times`; the first call does. Once; and if asked, also the
@@ -337,28 +335,31 @@ struct JobStore::Parts {
 
   Database& database;
   NewestTimes times;
-  std::mutex reading;
-  bool times_read = false;  // under reading
+  Mutex reading;
+  bool times_read GUARDED_BY(reading) = false;
   std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
   std::function<void(bool)> told;
   std::atomic<bool> waiting = false;
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool given_up = false;  // under mutex
+  Mutex mutex;
+  CondVar wake;
+  bool given_up GUARDED_BY(mutex) = false;
 };
 
 JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
 Status JobStore::Parts::ReadTimes(std::vector<JobStage>* stages) {
-  const std::lock_guard lock(reading);
+  const MutexLock lock(reading);
   if (times_read && stages == nullptr) return Ok();
-  ATHANOR_CHECK_OK(database.Read([&](Connection& connection) -> Status {
+  ATHANOR_CHECK_OK(database.Read([&](Connection& connection) REQUIRES(reading) -> Status {
     // The store has them by time, which is the order of ids unless the clock was set back.
     bool in_order = true;
     for (const char* order : {"", " ORDER BY id"}) {
-      ATHANOR_TRY(auto* jobs, connection.Prepare(
-          std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") + order));
+      ATHANOR_TRY(
+          auto* jobs,
+          connection.Prepare(
+              std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") +
+              order));
       in_order = true;
       if (stages) stages->clear();
       for (std::string last;;) {
@@ -446,7 +447,7 @@ uint64_t JobStore::waits_for_bytes() const {
 
 void JobStore::GiveUpWaiting() {
   {
-    const std::lock_guard lock(parts_->mutex);
+    const MutexLock lock(parts_->mutex);
     parts_->given_up = true;
   }
   parts_->wake.notify_all();
@@ -496,10 +497,11 @@ Status JobStore::ForEach(const std::function<Status(const JobRecord&)>& visit) c
 
 Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {
   std::optional<KeyHit> hit;
+  // Most keys are new, which is known without a look at the store.
   ATHANOR_TRY(const auto created, parts_->When(NewestTimes::Of::kKey, key));
   if (!created) return hit;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(hit, KeyIn(connection, key, *created));
+    ATHANOR_TRY(hit, KeyIn(connection, key));
     return Ok();
   }));
   return hit;
@@ -675,10 +677,11 @@ Result<uint64_t> JobStore::LastEventPosition() const {
 Result<JobStore::Counts> JobStore::Count() const {
   Counts counts;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
-                                   "UNION ALL "
-                                   "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
+    ATHANOR_TRY(
+        auto* statement,
+        connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
+                           "UNION ALL "
+                           "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
     ATHANOR_CHECK_OK(Collect(*statement, counts.by_state,
                              [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
                                ATHANOR_TRY(const JobState state, StateIn(row, 0));

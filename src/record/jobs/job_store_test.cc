@@ -1,4 +1,5 @@
 #include "record/jobs/job_store.h"
+#include "record/jobs/job_summary.h"
 
 #include <gtest/gtest.h>
 
@@ -58,6 +59,7 @@ TEST_F(JobStoreTest, TheNewestValueOfARecordWins) {
   attempt.started = WallTime{record.created.ms + 10};
   attempt.held_ms = 4'000;
   record.attempts = {attempt};
+  AddMissingHosts(record);
   record.simulated = true;
   JobBatch batch;
   batch.records = {record};
@@ -326,6 +328,32 @@ TEST_F(JobStoreTest, AListIsFilteredAndNewestFirst) {
   query = {};
   query.user = "x' OR '1'='1";
   EXPECT_EQ(Names(query), Strings{});
+}
+
+TEST(JobSummary, SaysOnHowManyNodesAndWithHowManyProcesses) {
+  const auto type = [](uint32_t nodes, uint32_t processes, const char* name) {
+    JobRecord record;
+    record.spec.resources.nodes = nodes;
+    record.spec.resources.processes = processes;
+    record.spec.resources.type = name;
+    return SummaryOf(record).type;
+  };
+  EXPECT_EQ(type(1, 1, "ml.m5.large"), "ml.m5.large");
+  EXPECT_EQ(type(2, 4, ""), "2x4");
+  EXPECT_EQ(type(2, 4, "ml.m5.large"), "2x4 ml.m5.large");
+  const std::pair<const char*, std::pair<const char*, const char*>> parts[] = {
+      {"", {"", ""}},
+      {"ml.m5.large", {"", "ml.m5.large"}},
+      {"2x4", {"2x4", ""}},
+      {"16x1 ml.m5.large", {"16x1", "ml.m5.large"}},
+      {"2xlarge", {"", "2xlarge"}},
+      {"2x", {"", "2x"}},
+      {"12", {"", "12"}},
+      {"2x4large", {"", "2x4large"}}};
+  for (const auto& [text, expected] : parts) {
+    EXPECT_EQ(PartsOfType(text).ranks, expected.first) << text;
+    EXPECT_EQ(PartsOfType(text).type, expected.second) << text;
+  }
 }
 
 TEST_F(JobStoreTest, PagesMeetWithoutGapOrDoubleAlsoAtOneMillisecond) {

@@ -88,9 +88,9 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   ATHANOR_TRY(const bool row, statement->Step());
   if (row) return Parsed(std::string(statement->Text(0)));
   if (failed) {
-    return Missing(reference, "ath ps -a",
-                   back == 0 ? "no job has failed"
-                             : fmt::format("fewer than {} jobs have failed", back + 1));
+    return Missing(
+        reference, "ath ps -a",
+        back == 0 ? "no job has failed" : fmt::format("fewer than {} jobs have failed", back + 1));
   }
   return Missing(reference, back > 0 ? "ath ps -a" : "ath run -- python train.py");
 }
@@ -169,8 +169,8 @@ Result<const Statement*> NewestRow(Connection& connection, std::string_view text
 Result<JobId> ResolveReference(Connection& connection, std::string_view reference,
                                std::optional<int64_t> named) {
   if (reference.empty()) {
-    return Fail(Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a"}
-                    .Id("ATH-R0003"));
+    return Fail(
+        Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a"}.Id("ATH-R0003"));
   }
   if (reference.front() == '@') return ResolveAt(connection, reference);
 

@@ -37,9 +37,7 @@ using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
-unsigned char* Bytes(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
+unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
 tl::unexpected<Error> CipherFailed() {
   return Fail(ErrorCode::kBug, "the cipher library refused to work");
@@ -100,9 +98,9 @@ Status CheckName(std::string_view name) {
   bool good = !name.empty() && name.size() <= kLongestName && letter(name[0]);
   for (const char c : name) good = good && (letter(c) || (c >= '0' && c <= '9'));
   if (good) return Ok();
-  return Fail(Error{ErrorCode::kInvalid,
-                    fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
-                    "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN"}
+  return Fail(Error{
+      ErrorCode::kInvalid, fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
+      "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN"}
                   .Id("ATH-K0001"));
 }
 

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <utility>
 
-#include "base/text/format.h"
-#include "base/io/hash.h"
+#include "base/exec/mutex.h"
 #include "base/ids.h"
+#include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/db/database.h"
 
@@ -98,13 +98,13 @@ bool Covers(Scope held, Scope needed) {
 
 struct TokenStore::Parts {
   Database& database;
-  std::mutex mutex;
-  // Id -> when its use was last written; under mutex.
-  std::map<std::string, int64_t, std::less<>> noted;
+  Mutex mutex;
+  // Id -> when its use was last written.
+  std::map<std::string, int64_t, std::less<>> noted GUARDED_BY(mutex);
 
   // Whether this use should be written; also at most once per minute if writing fails.
   bool ShouldNote(const TokenInfo& info, WallTime now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;
     if (std::abs(now.ms - last) < kMinuteMs) return false;
     last = now.ms;
@@ -128,14 +128,8 @@ Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, W
                     .Id("ATH-K0006"));
   }
   NewToken made;
-  made.info = TokenInfo{RandomHex(kIdBytes),
-                        std::move(note),
-                        scope,
-                        "",
-                        now,
-                        expires,
-                        WallTime{},
-                        false};
+  made.info =
+      TokenInfo{RandomHex(kIdBytes), std::move(note), scope, "", now, expires, WallTime{}, false};
   const std::string secret = RandomHex(kSecretBytes);
   made.text = fmt::format("{}{}_{}", kPrefix, made.info.id, secret);
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {

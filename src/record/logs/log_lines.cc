@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/exec/mutex.h"
 #include "base/text/text.h"
 
 namespace athanor {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;      // read at once
-constexpr uint64_t kEvery = 256;        // lines between two that are remembered
-constexpr size_t kMostCarried = 4096;   // of a line that is open, to look for errors in
+constexpr size_t kPiece = 1 << 20;     // read at once
+constexpr uint64_t kEvery = 256;       // lines between two that are remembered
+constexpr size_t kMostCarried = 4096;  // of a line that is open, to look for errors in
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -36,9 +37,9 @@ bool IsExceptionLine(std::string_view line) {
 }
 
 // Every line that LooksLikeError contains one of these; most chunks have none.
-constexpr std::string_view kSigns[] = {"Traceback", "rror",        "xception",          "ERROR",
-                                       "FATAL",     "CRITICAL",    "Segmentation fault",
-                                       "core dumped", "terminate called"};
+constexpr std::string_view kSigns[] = {
+    "Traceback",          "rror",        "xception",        "ERROR", "FATAL", "CRITICAL",
+    "Segmentation fault", "core dumped", "terminate called"};
 
 bool MayHaveError(std::string_view bytes) {
   return std::any_of(std::begin(kSigns), std::end(kSigns), [&](std::string_view sign) {
@@ -87,8 +88,12 @@ class LineCutter {
     }
     return true;
   }
-  void Finish() {
-    if (open_) each_(Shown(carried_));
+  // The line that is open ends here.
+  bool Finish() {
+    const bool go_on = !open_ || each_(Shown(carried_));
+    carried_.clear();
+    returned_ = open_ = false;
+    return go_on;
   }
 
  private:
@@ -104,7 +109,8 @@ class LineCutter {
       bytes.remove_prefix(last + 1);
     }
     returned_ = bytes.back() == '\r';
-    const size_t room = LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
+    const size_t room =
+        LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
     carried_ += bytes.substr(0, room);
   }
 
@@ -124,6 +130,7 @@ std::string Cut(std::string_view line) {
 }  // namespace
 
 bool LogPart::Has(const LogEntry& entry) const {
+  if (host && entry.host != *host) return false;
   if (entry.stream == LogStream::kSetup) return setup;
   return run && (!rank || entry.rank == *rank);
 }
@@ -144,13 +151,14 @@ struct LogLines::Index {
 
   JobId job;
   LogPart part;
-  std::mutex mutex;  // guards what follows
+  Mutex mutex;  // guards what follows
   LogCursor cursor;
-  uint64_t ends = 0;         // line ends so far
-  bool open = false;         // bytes after the last of them
-  std::vector<Mark> marks;   // of lines 0, 256, 512...
+  uint64_t ends = 0;        // line ends so far
+  bool open = false;        // bytes after the last of them
+  std::vector<Mark> marks;  // of lines 0, 256, 512...
   std::optional<uint64_t> first_error;
-  std::string carried;       // beginning of the open line
+  std::string carried;  // beginning of the open line
+  uint32_t rank = 0;    // whose line that is
 
   uint64_t lines() const { return ends + (open ? 1 : 0); }
   void Add(const LogEntry& entry, LogCursor at);
@@ -180,6 +188,12 @@ void LogLines::Index::LookForError(std::string_view bytes, uint64_t line) {
 void LogLines::Index::Add(const LogEntry& entry, LogCursor at) {
   const std::string_view bytes = entry.bytes;
   if (bytes.empty()) return;
+  if (open && entry.rank != rank) {
+    ++ends;
+    open = false;
+    carried.clear();
+  }
+  rank = entry.rank;
   if (!first_error) LookForError(bytes, ends);
   size_t begin = 0;
   while (begin < bytes.size()) {
@@ -198,7 +212,7 @@ LogLines::LogLines(const LogStore& logs, size_t kept) : logs_(logs), kept_(kept)
 LogLines::~LogLines() = default;
 
 std::shared_ptr<LogLines::Index> LogLines::IndexOf(JobId job, const LogPart& part) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto at = std::find_if(used_.begin(), used_.end(), [&](const auto& index) {
     return index->job == job && index->part == part;
   });
@@ -228,22 +242,27 @@ Status LogLines::Extend(Index& index) const {
   }
 }
 
-Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end,
-                       std::vector<std::string>& lines) const {
+Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end, Page& page) const {
   if (from >= end || from / kEvery >= index.marks.size()) return Ok();
   const auto& mark = index.marks[from / kEvery];
   uint64_t number = from / kEvery * kEvery;
+  uint32_t rank = 0;  // of what the cutter has
   LineCutter cutter([&](std::string_view line) {
-    if (number >= from) lines.push_back(Cut(line));
+    if (number >= from) {
+      page.lines.push_back(Cut(line));
+      page.ranks.push_back(rank);
+    }
     return ++number < end;
   });
   size_t skip = mark.offset;
   for (LogCursor cursor = mark.cursor;;) {
     ATHANOR_TRY(const auto entries, logs_.Read(index.job, cursor, kPiece));
     for (const auto& entry : entries) {
-      if (!index.part.Has(entry)) continue;
+      if (entry.bytes.empty() || !index.part.Has(entry)) continue;
       const auto bytes = std::string_view(entry.bytes).substr(std::min(skip, entry.bytes.size()));
       skip = 0;
+      if (entry.rank != rank && !cutter.Finish()) return Ok();
+      rank = entry.rank;
       if (!cutter.Feed(bytes)) return Ok();
     }
     if (entries.empty()) break;
@@ -255,14 +274,15 @@ Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end,
 Result<LogLines::Page> LogLines::Read(JobId job, const LogPart& part, std::optional<uint64_t> from,
                                       size_t count) {
   const auto index = IndexOf(job, part);
-  const std::lock_guard lock(index->mutex);
+  const MutexLock lock(index->mutex);
   ATHANOR_CHECK_OK(Extend(*index));
   Page page;
   page.total = index->lines();
   page.first_error = index->first_error;
-  page.from = from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
+  page.from =
+      from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
   const uint64_t end = page.from + std::min<uint64_t>(count, page.total - page.from);
-  ATHANOR_CHECK_OK(Lines(*index, page.from, end, page.lines));
+  ATHANOR_CHECK_OK(Lines(*index, page.from, end, page));
   return page;
 }
 
@@ -271,9 +291,10 @@ Result<LogLines::Matches> LogLines::Search(JobId job, const LogPart& part,
                                            size_t limit) {
   Matches found;
   uint64_t number = 0;
+  uint32_t rank = 0;  // of what the cutter has
   LineCutter cutter([&](std::string_view line) {
     if (matches(line)) {
-      if (found.matches.size() < limit) found.matches.push_back({number, Cut(line)});
+      if (found.matches.size() < limit) found.matches.push_back({number, Cut(line), rank});
       ++found.total;
     }
     ++number;
@@ -285,7 +306,10 @@ Result<LogLines::Matches> LogLines::Search(JobId job, const LogPart& part,
     if (!entries) return tl::unexpected(entries.error());
     if (entries->empty()) break;
     for (const auto& entry : *entries) {
-      if (part.Has(entry)) cutter.Feed(entry.bytes);
+      if (entry.bytes.empty() || !part.Has(entry)) continue;
+      if (entry.rank != rank) cutter.Finish();
+      rank = entry.rank;
+      cutter.Feed(entry.bytes);
     }
   }
   cutter.Finish();

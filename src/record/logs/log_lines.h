@@ -1,6 +1,7 @@
 // LogLines reads a job's log by line number: the lines of what `ath logs` prints, in the order of
 // arrival, from 0. It remembers where lines begin (every 256th), so that any page of a million
-// lines is read from a few chunks. What was added to the log is indexed at the next request. Kept
+// lines is read from a few chunks. A line that one rank has not ended yet ends where another rank's
+// begins. What was added to the log is indexed at the next request. Kept
 // for the few logs that were read last.
 //
 // Threads: safe from any; two calls for the same log take turns.
@@ -10,12 +11,12 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/logs/log_store.h"
 
 namespace athanor {
@@ -24,7 +25,8 @@ namespace athanor {
 struct LogPart {
   bool setup = false;
   bool run = true;
-  std::optional<uint32_t> rank;  // of the script; the setup has none
+  std::optional<uint32_t> rank = {};  // of the script; the setup has none
+  std::optional<uint32_t> host = {};
 
   bool Has(const LogEntry& entry) const;
   bool operator==(const LogPart&) const = default;
@@ -33,14 +35,16 @@ struct LogPart {
 class LogLines {
  public:
   struct Page {
-    uint64_t from = 0;   // number of the first
-    uint64_t total = 0;  // a line that is still open counts
+    uint64_t from = 0;               // number of the first
+    uint64_t total = 0;              // a line that is still open counts
     std::vector<std::string> lines;  // as a terminal shows them, without ends, cut at kMostLine
+    std::vector<uint32_t> ranks;     // of each of them; of the setup's, the first of the host
     std::optional<uint64_t> first_error;
   };
   struct Match {
     uint64_t line = 0;
     std::string text;
+    uint32_t rank = 0;
   };
   struct Matches {
     std::vector<Match> matches;  // the first ones
@@ -61,13 +65,13 @@ class LogLines {
   struct Index;
   std::shared_ptr<Index> IndexOf(JobId job, const LogPart& part);
   Status Extend(Index& index) const;
-  Status Lines(const Index& index, uint64_t from, uint64_t end,
-               std::vector<std::string>& lines) const;
+  Status Lines(const Index& index, uint64_t from, uint64_t end, Page& page) const;
 
   const LogStore& logs_;
   const size_t kept_;
-  std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Index>> used_;  // newest first; shared with readers at work
+  Mutex mutex_;
+  std::list<std::shared_ptr<Index>> used_
+      GUARDED_BY(mutex_);  // newest first; shared with readers at work
 };
 
 // Whether a line shows an error: the head of a traceback, the last line of an exception, ERROR of a

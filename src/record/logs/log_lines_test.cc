@@ -53,6 +53,44 @@ TEST(LogLines, AnyPageOfALongLogIsTheLinesOfThatNumber) {
   EXPECT_TRUE(beyond.lines.empty());
 }
 
+TEST(LogLines, RanksDoNotContinueEachOthersLines) {
+  Fixture f;
+  f.Add(kOut, "zero one\nzero tw");
+  f.Add(kSecond, "one one\none two\n");
+  f.Add(kOut, "o\n");
+  const auto all = f.lines.Read(f.job, {}, 0, 10).value();
+  EXPECT_EQ(all.lines, (Lines{"zero one", "zero tw", "one one", "one two", "o"}));
+  EXPECT_EQ(all.ranks, (std::vector<uint32_t>{0, 0, 1, 1, 0}));
+  EXPECT_EQ(all.total, 5u);
+  EXPECT_EQ(f.lines.Read(f.job, {}, 3, 1).value().lines, Lines{"one two"});
+  LogPart second;
+  second.rank = 1;
+  EXPECT_EQ(f.Read(0, 10, second), (Lines{"one one", "one two"}));
+  const auto found =
+      f.lines
+          .Search(
+              f.job, {},
+              [](std::string_view line) { return line.find("two") != std::string_view::npos; }, 10)
+          .value();
+  ASSERT_EQ(found.matches.size(), 1u);
+  EXPECT_EQ(found.matches[0].line, 3u);
+  EXPECT_EQ(found.matches[0].rank, 1u);
+}
+
+TEST(LogLines, AHostHasItsOwnSetUpAndItsOwnRanks) {
+  Fixture f;
+  f.Add(kSetup, "here\n");
+  f.Add({1, 1, 2, LogStream::kSetup}, "there\n");
+  f.Add(kOut, "first\n");
+  f.Add({1, 1, 2, LogStream::kStdout}, "third\n");
+  LogPart part;
+  part.setup = true;
+  part.host = 1;
+  EXPECT_EQ(f.Read(0, 10, part), (Lines{"there", "third"}));
+  part.host = 0;
+  EXPECT_EQ(f.Read(0, 10, part), (Lines{"here", "first"}));
+}
+
 TEST(LogLines, WhatTheLogGainsIsThereAtTheNextReading) {
   Fixture f;
   f.Add(kOut, "one\ntw");
@@ -116,8 +154,8 @@ TEST(LogLines, ALineThatLooksLikeAnErrorIsOne) {
                            "terminate called after throwing"}) {
     EXPECT_TRUE(LooksLikeError(line)) << line;
   }
-  for (const char* line : {"error=0.1", "validation error: 0.3", "ERRORS_SEEN 0", "no Error here",
-                           "Errors: 0", ""}) {
+  for (const char* line :
+       {"error=0.1", "validation error: 0.3", "ERRORS_SEEN 0", "no Error here", "Errors: 0", ""}) {
     EXPECT_FALSE(LooksLikeError(line)) << line;
   }
 }
@@ -127,7 +165,8 @@ TEST(LogLines, ASearchCountsAllAndShowsTheFirst) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "hit\n" : "miss\n";
   f.Add(kOut, text + "hit");
-  const auto found = f.lines.Search(f.job, {}, [](std::string_view s) { return s == "hit"; }, 2);
+  const auto found = f.lines.Search(
+      f.job, {}, [](std::string_view s) { return s == "hit"; }, 2);
   EXPECT_EQ(found->total, 101u);
   ASSERT_EQ(found->matches.size(), 2u);
   EXPECT_EQ(found->matches[1].line, 3u);

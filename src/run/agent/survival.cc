@@ -13,11 +13,13 @@
 #include "base/text/format.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "link/attempt_dir.h"
 #include "link/job_dir.h"
 #include "run/checkpoint/interval.h"
 #include "run/contract/contract.h"
-#include "run/supervisor/process_tree.h"
 #include "run/hang/stacks.h"
+#include "run/supervisor/process_tree.h"
+#include "run/supervisor/supervisor_status.h"
 
 namespace athanor {
 namespace {
@@ -51,9 +53,9 @@ void Survival::Tell(const Firing& firing) {
       Webhooks::Options options;
       options.allow_private = options_.plan.webhooks_private;
       options.failed = [this](const std::string& host, const Error& error) {
-        shipper_->Send(NoteFrame{{"webhook", "the webhook to " + host + " was not delivered: " +
-                                                 error.what,
-                                  error.hint, error.why}});
+        shipper_->Send(
+            NoteFrame{{"webhook", "the webhook to " + host + " was not delivered: " + error.what,
+                       error.hint, error.why}});
       };
       webhooks_ = std::make_unique<Webhooks>(std::move(options));
     });
@@ -65,7 +67,8 @@ void Survival::Tell(const Firing& firing) {
 
 void Survival::FinishWebhooks() {
   if (webhooks_ && !webhooks_->Finish(kWebhookPatience)) {
-    shipper_->Send(NoteFrame{{"webhook", "a webhook was still under way when the job ended", "", ""}});
+    shipper_->Send(
+        NoteFrame{{"webhook", "a webhook was still under way when the job ended", "", ""}});
   }
 }
 
@@ -89,6 +92,8 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   if (plan.spec.checkpoints.every.count() > 0) {
     shipper.AdviseCheckpoints(plan.spec.checkpoints.every);
   }
+  // A job has one series of checkpoints, which its first host stores.
+  if (plan.host > 0) return;
   CheckpointSyncOptions sync;
   sync.dir = checkpoint_dir;
   sync.start_step = resumed_step;
@@ -147,9 +152,9 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   shipper_->Send(CheckpointFrame{checkpoint, advice});
   if (!publisher_) return;
   if (auto status = publisher_->Publish(checkpoint.id); !status) {
-    shipper_->Send(NoteFrame{{"checkpoint", "checkpoint " + checkpoint.id + " was not put to " +
-                                                plan.spec.checkpoints.uri + ": " +
-                                                status.error().what,
+    shipper_->Send(NoteFrame{{"checkpoint",
+                              "checkpoint " + checkpoint.id + " was not put to " +
+                                  plan.spec.checkpoints.uri + ": " + status.error().what,
                               status.error().hint, status.error().why}});
   }
 }
@@ -197,17 +202,34 @@ void Survival::Noticed(const StopFrame& stop) {
   }
 }
 
+// Of the ranks that still run, by their number on this host; empty if it is not known.
+std::map<uint32_t, int> Survival::MainProcesses() const {
+  std::map<uint32_t, int> pids;
+  const auto text = ReadFile(JoinPath(options_.plan.dir, attempt_dir::kStarted));
+  const auto started = text ? ParseStarted(*text) : Fail(text.error());
+  if (!started) return pids;
+  for (uint32_t local = 0; local < started->ranks.size(); ++local) {
+    ProcessInfo info;
+    const auto pid = static_cast<int>(started->ranks[local].outer_pid);
+    if (pid > 0 && ReadProcess("/proc", pid, &info) && info.ppid == supervisor_pid_) {
+      pids[local] = pid;
+    }
+  }
+  return pids;
+}
+
 std::string Survival::Stacks() const {
   const auto own = (options_.ml / kOwnFolder).Open();
   if (!own) return own.error().what + "\n";
-  const auto file = fmt::format("/proc/self/fd/{}/{}", own->get(), StacksName(0));
   const auto all = ListProcesses();
   std::vector<RankProcesses> ranks;
-  // One rank so far: the supervisor's only child is its main process.
-  for (const auto& process : all) {
-    if (process.ppid != supervisor_pid_) continue;
-    ranks.push_back(ProcessesOfRank(all, Rank{0}, process.pid, file));
-    break;
+  const auto add = [&](uint32_t local, int pid) {
+    const auto file = fmt::format("/proc/self/fd/{}/{}", own->get(), StacksName(local));
+    ranks.push_back(ProcessesOfRank(all, Rank{FirstRank(options_.plan) + local}, pid, file));
+  };
+  for (const auto& [local, pid] : MainProcesses()) add(local, pid);
+  for (auto at = all.begin(); ranks.empty() && at != all.end(); ++at) {
+    if (at->ppid == supervisor_pid_) add(0, at->pid);
   }
   const auto stacks = TakeStacks(ranks, kStacksLimit);
   std::string text;
@@ -218,7 +240,8 @@ std::string Survival::Stacks() const {
 
 void Survival::Hung(const Hang& hang) {
   const auto& plan = options_.plan;
-  Cause cause{"hung", hang.Text(), "ath logs " + ShellQuote(plan.spec.name) + " --tail 20", Stacks()};
+  Cause cause{"hung", hang.Text(), "ath logs " + ShellQuote(plan.spec.name) + " --tail 20",
+              Stacks()};
   shipper_->AskForCapture();
   const auto& action = plan.spec.limits.hang_action;
   if (action == "note") {
@@ -233,9 +256,9 @@ void Survival::KeepLast(bool clean) {
   shipper_->CatchUp(kLastNotes);  // a save that was reported just before the end
   auto kept = sync_->FinalSync(clean);
   if (!kept) {
-    shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +
-                                                kept.error().what,
-                              kept.error().hint, kept.error().why}});
+    shipper_->Send(
+        NoteFrame{{"checkpoint", "the last checkpoint was not kept: " + kept.error().what,
+                   kept.error().hint, kept.error().why}});
   }
 }
 
@@ -250,7 +273,8 @@ bool Survival::KeepCapture() {
   const auto own = (options_.ml / kOwnFolder).Open();
   struct stat info {};
   if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  if (options_.plan.host > 0) to += "." + HostName(options_.plan);
   (void)RemoveTree(to).ok();
   // If someone reads a link later, they get what it leads to.
   if (!S_ISDIR(info.st_mode) || ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) != 0) {
@@ -260,8 +284,8 @@ bool Survival::KeepCapture() {
   // A step exists when its meta.json does, which is written last.
   const auto names = ListDir(to);
   return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
-    return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
-  });
+           return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
+         });
 }
 
 }  // namespace athanor

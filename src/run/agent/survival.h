@@ -20,12 +20,12 @@
 #include "link/plan.h"
 #include "link/spool.h"
 #include "link/wire.h"
-#include "run/checkpoint/checkpoint_sync.h"
-#include "run/ship/exit_gate.h"
 #include "run/agent/publish.h"
-#include "run/ship/shipper.h"
+#include "run/checkpoint/checkpoint_sync.h"
 #include "run/rules/watcher.h"
 #include "run/rules/webhook.h"
+#include "run/ship/exit_gate.h"
+#include "run/ship/shipper.h"
 
 namespace athanor {
 
@@ -72,6 +72,7 @@ class Survival {
   void Hung(const Hang& hang);
   void Tell(const Firing& firing);
   std::string Stacks() const;
+  std::map<uint32_t, int> MainProcesses() const;
 
   Options options_;
   ExitGate gate_;  // set by HookInto

@@ -19,10 +19,11 @@ PointBatch Read(const std::string& call, std::string body) {
 }
 
 TEST(LoggedPoints, AMetricIsReadInEveryFormThatTheServerReads) {
-  for (const char* body : {
-           R"({"run_id":"RUN","key":"loss","value":0.5,"timestamp":17,"step":3})",
-           R"({"run_uuid":"RUN","key":"los\u0073","value":"0.5","timestamp":"17","step":"3","more":1})",
-       }) {
+  for (
+      const char* body : {
+          R"({"run_id":"RUN","key":"loss","value":0.5,"timestamp":17,"step":3})",
+          R"({"run_uuid":"RUN","key":"los\u0073","value":"0.5","timestamp":"17","step":"3","more":1})",
+      }) {
     const auto batch = Read("log-metric", body);
     ASSERT_EQ(batch.items.size(), 1u) << body;
     const auto& point = batch.items[0].point;
@@ -33,7 +34,8 @@ TEST(LoggedPoints, AMetricIsReadInEveryFormThatTheServerReads) {
     EXPECT_EQ(batch.channel, kChannel);
     EXPECT_EQ(batch.items[0].seq, SeqOfPoint({kChannel, 9, {}}, 0));
   }
-  const auto nan = Read("log-metric", R"({"run_id":"RUN","key":"loss","value":"NaN","timestamp":1})");
+  const auto nan =
+      Read("log-metric", R"({"run_id":"RUN","key":"loss","value":"NaN","timestamp":1})");
   ASSERT_EQ(nan.items.size(), 1u);
   EXPECT_TRUE(std::isnan(nan.items[0].point.value));
 }
@@ -50,9 +52,11 @@ TEST(LoggedPoints, EachPointOfABatchHasItsOwnNumberAlsoBehindOneThatCannotBeRead
 
 TEST(LoggedPoints, OtherCallsAndOtherRunsHaveNone) {
   const std::string other = JobId::New().value.ToHex();
-  EXPECT_TRUE(Read("log-metric", R"({"run_id":")" + other + R"(","key":"a","value":1,"timestamp":1})")
-                  .items.empty());
-  EXPECT_TRUE(Read("log-batch", R"({"run_id":"RUN","params":[{"key":"a","value":"1"}]})").items.empty());
+  EXPECT_TRUE(
+      Read("log-metric", R"({"run_id":")" + other + R"(","key":"a","value":1,"timestamp":1})")
+          .items.empty());
+  EXPECT_TRUE(
+      Read("log-batch", R"({"run_id":"RUN","params":[{"key":"a","value":"1"}]})").items.empty());
   EXPECT_TRUE(Read("log-parameter", R"({"run_id":"RUN","key":"a","value":"1"})").items.empty());
   EXPECT_TRUE(Read("log-metric", "{").items.empty());
 }

@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text/json.h"
 #include "base/io/test_dir.h"
+#include "base/text/json.h"
 #include "base/text/text.h"
 #include "job/causes.h"
 #include "link/kept_call.h"
@@ -26,8 +26,8 @@ namespace {
 constexpr char kRun[] = "0123456789abcdef0123456789abcdef";
 
 std::string MetricBody(int step) {
-  return "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"m\",\"value\":1,\"timestamp\":1,\"step\":" +
-         std::to_string(step) + "}";
+  return "{\"run_id\":\"" + std::string(kRun) +
+         "\",\"key\":\"m\",\"value\":1,\"timestamp\":1,\"step\":" + std::to_string(step) + "}";
 }
 const std::string kParamBody =
     "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"p\",\"value\":\"1\"}";
@@ -388,13 +388,14 @@ TEST_F(MlflowProxyTest, GivingUpEndsTheWait) {
 TEST(MlflowCallKinds, WhatIsNotPlainlyWholeIsAsked) {
   constexpr std::string_view kMetric = "/api/2.0/mlflow/runs/log-metric";
   EXPECT_EQ(KindOf("POST", kMetric, MetricBody(1)), CallKind::kLog);
-  for (const char* body : {"", "{", "[]", "{\"run_id\":\"\"}", "{\"run_id\":\"a\",\"key\":\"k\"}"}) {
+  for (const char* body :
+       {"", "{", "[]", "{\"run_id\":\"\"}", "{\"run_id\":\"a\",\"key\":\"k\"}"}) {
     EXPECT_EQ(KindOf("POST", kMetric, body), CallKind::kAsk) << body;
   }
   EXPECT_EQ(KindOf("GET", kMetric, MetricBody(1)), CallKind::kAsk);
-  EXPECT_EQ(KindOf("POST", "/ajax-api/2.0/mlflow/runs/log-batch",
-                   "{\"run_id\":\"a\",\"params\":[]}"),
-            CallKind::kTell);
+  EXPECT_EQ(
+      KindOf("POST", "/ajax-api/2.0/mlflow/runs/log-batch", "{\"run_id\":\"a\",\"params\":[]}"),
+      CallKind::kTell);
   EXPECT_EQ(KindOf("POST", "/api/2.0/mlflow/runs/create", "{\"run_id\":\"a\"}"), CallKind::kAsk);
   EXPECT_EQ(KindOf("GET", "/api/2.0/mlflowx", ""), CallKind::kRefused);
   EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kPage);

@@ -14,7 +14,8 @@ Cause CauseOfFiring(const Firing& firing, const std::string& job, CauseKind kind
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
   if (!firing.threshold.empty()) text += " (expected " + firing.threshold + ")";
-  return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric), firing.advice};
+  return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric),
+          firing.advice};
 }
 
 // Who logged a point, the best first: what a script does on purpose is believed before what is read
@@ -23,10 +24,14 @@ enum Source : int { kScript, kMlflow, kEventFile, kGuess };
 
 Source SourceOf(uint32_t channel) {
   switch (channel & kGuessChannel) {
-    case kGuessChannel: return kGuess;
-    case kRegexChannel: return kScript;
-    case kEventChannel: return kEventFile;
-    default: return channel == ChannelOfSpool(channel) ? kMlflow : kScript;
+    case kGuessChannel:
+      return kGuess;
+    case kRegexChannel:
+      return kScript;
+    case kEventChannel:
+      return kEventFile;
+    default:
+      return channel == ChannelOfSpool(channel) ? kMlflow : kScript;
   }
 }
 
@@ -123,7 +128,8 @@ std::optional<double> Watcher::ValueAt(int64_t step) const {
 // Acts at once, then reports.
 void Watcher::Act(const std::vector<Firing>& firings) {
   for (const auto& firing : firings) {
-    if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleStop));
+    if (firing.action == "stop")
+      actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleStop));
     if (firing.action == "retry") {
       actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleRetry));
     }

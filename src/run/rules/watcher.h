@@ -29,9 +29,9 @@ namespace athanor {
 class Watcher {
  public:
   struct Actions {
-    std::function<void(const Firing&)> fired;   // report it
-    std::function<void(const Cause&)> stop;     // end the script, with its grace
-    std::function<void(const Hang&)> hung;      // take stacks, then as limits.hang_action says
+    std::function<void(const Firing&)> fired;  // report it
+    std::function<void(const Cause&)> stop;    // end the script, with its grace
+    std::function<void(const Hang&)> hung;     // take stacks, then as limits.hang_action says
   };
   Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions);
 
@@ -54,14 +54,14 @@ class Watcher {
   const Clock& clock_;
   Actions actions_;
   mutable std::mutex mutex_;
-  std::optional<RuleSet> rules_;  // GUARDED_BY(mutex_)
-  HangWatch hang_;                // GUARDED_BY(mutex_)
-  Millis held_up_{0};             // GUARDED_BY(mutex_): time that does not count
+  std::optional<RuleSet> rules_;         // GUARDED_BY(mutex_)
+  HangWatch hang_;                       // GUARDED_BY(mutex_)
+  Millis held_up_{0};                    // GUARDED_BY(mutex_): time that does not count
   std::optional<Millis> held_up_since_;  // GUARDED_BY(mutex_): not added to it yet
-  uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
-  uint64_t points_ = 0;           // GUARDED_BY(mutex_)
-  std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
-  std::map<int64_t, double> values_;  // GUARDED_BY(mutex_): of keep.metric by step
+  uint64_t bytes_ = 0;                   // GUARDED_BY(mutex_)
+  uint64_t points_ = 0;                  // GUARDED_BY(mutex_)
+  std::optional<int64_t> step_;          // GUARDED_BY(mutex_)
+  std::map<int64_t, double> values_;     // GUARDED_BY(mutex_): of keep.metric by step
   struct Name {
     int source = 0;      // the best that logged it; a lower one is better
     bool began = false;  // MLflow logged it at step 0

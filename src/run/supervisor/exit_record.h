@@ -33,7 +33,8 @@ struct RankExit {
   int64_t max_rss_kb = 0;  // largest of them
   RankStart start;
   StreamEnd out;
-  StreamEnd err;  // all zero when both streams go to one file
+  StreamEnd err;      // all zero when both streams go to one file
+  int64_t ended = 0;  // 1: the first of the ranks to end, 2: the second...; 0: not known
 
   bool operator==(const RankExit&) const = default;
 };
@@ -53,6 +54,7 @@ struct CgroupEnd {
 struct ExitRecord {
   std::vector<RankExit> ranks;
   int64_t first_failed_rank = -1;  // the first to end with a code other than 0
+  bool fell_by_itself = false;     // before any stop was asked of the supervisor
   CgroupEnd cgroup;
   int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
   int64_t orphans = 0;
@@ -63,8 +65,8 @@ struct ExitRecord {
   bool leftovers_killed = false;  // processes outlived the last rank and the linger time
   int64_t oom_pid = 0;            // the watch killed it last, by the pid that the script sees
   std::string oom_name;
-  std::string setup_error;        // why no rank was started; empty: they were
-  std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk
+  std::string setup_error;  // why no rank was started; empty: they were
+  std::string setup_code;   // name of its ErrorCode: "exhausted" is a full disk
   int64_t start_wall_ms = 0;
   int64_t end_wall_ms = 0;
   int64_t start_boottime_ms = 0;

@@ -1,5 +1,7 @@
 #include "steer/sim/users.h"
 
+#include <algorithm>
+
 #include "job/codec.h"
 
 namespace athanor::sim {
@@ -43,6 +45,7 @@ JobSpec Users::SomeSpec(size_t number) {
     spec.resources.memory_bytes = dice.Below(4) * kGiB;
     spec.resources.gpus = dice.Percent(30) ? 1 + static_cast<uint32_t>(dice.Below(2)) : 0;
   }
+  if (dice.Percent(25)) SomeGang(spec);
   if (dice.Percent(40)) SomeSpot(spec, script);
   if (dice.Percent(50)) {
     spec.retry.max = static_cast<uint32_t>(dice.Below(4));
@@ -53,6 +56,15 @@ JobSpec Users::SomeSpec(size_t number) {
   if (dice.Percent(10)) spec.limits.lost_after = dice.Between(12'000, 60'000);
   SomeScript(spec, script);
   return spec;
+}
+
+void Users::SomeGang(JobSpec& spec) {
+  auto& resources = spec.resources;
+  resources.nodes = 2 + static_cast<uint32_t>(world_.dice.Below(3));
+  resources.processes = 1 + static_cast<uint32_t>(world_.dice.Below(2));
+  // Small enough that all of it fits the smallest cluster.
+  resources.cpu_millis = std::min(resources.cpu_millis, 3'000u);
+  resources.gpus = std::min(resources.gpus, 2u / resources.nodes);
 }
 
 void Users::SomeSpot(JobSpec& spec, ScriptPlan& script) {
@@ -77,8 +89,12 @@ void Users::SomeSpot(JobSpec& spec, ScriptPlan& script) {
 void Users::SomeScript(JobSpec& spec, ScriptPlan& script) {
   auto& dice = world_.dice;
   switch (dice.Below(12)) {
-    case 0: script.prepare_fails = true; break;
-    case 1: script.failures = {{"nonzero_exit", "status 1", "", ""}}; break;
+    case 0:
+      script.prepare_fails = true;
+      break;
+    case 1:
+      script.failures = {{"nonzero_exit", "status 1", "", ""}};
+      break;
     case 2:
       script.failures.assign(1 + dice.Below(4), {"python_exception", "ValueError", "", ""});
       break;
@@ -95,10 +111,12 @@ void Users::SomeScript(JobSpec& spec, ScriptPlan& script) {
       const char* actions[] = {"mark", "stop", "retry"};
       const auto* action = actions[dice.Below(3)];
       script.rule = Firing{"nan", "nan", "loss", 7, "nan", "", action, "", {}};
-      if (*action != 'm') script.rule_stop = {"rule_" + std::string(action), "a rule fired", "", ""};
+      if (*action != 'm')
+        script.rule_stop = {"rule_" + std::string(action), "a rule fired", "", ""};
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -132,9 +150,8 @@ void Users::Submit(size_t number) {
         }
         checker_.Acknowledged(wanted_[number].key, reply->id);
         if (world_.Loses()) return;
-        world_.executor.After(world_.Delay(), [this, number, id = reply->id] {
-          Answered(number, id);
-        });
+        world_.executor.After(world_.Delay(),
+                              [this, number, id = reply->id] { Answered(number, id); });
       });
     });
   }
@@ -149,9 +166,8 @@ void Users::Answered(size_t number, JobId id) {
   auto& dice = world_.dice;
   if (dice.Percent(10)) TryAnotherSpec(number);
   for (int i = dice.Percent(35) ? 1 + static_cast<int>(dice.Below(3)) : 0; i > 0; --i) {
-    world_.executor.After(dice.Between(0, 90'000), [this, number, id] {
-      Meddle(id, wanted_[number].spec);
-    });
+    world_.executor.After(dice.Between(0, 90'000),
+                          [this, number, id] { Meddle(id, wanted_[number].spec); });
   }
 }
 
@@ -167,12 +183,16 @@ void Users::TryAnotherSpec(size_t number) {
 void Users::Meddle(JobId id, const JobSpec& spec) {
   if (world_.dice.Percent(30)) {
     world_.Note("user stops " + spec.name);
-    server_.Ask(id, StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann",
-                              world_.dice.Between(0, 10'000)}, {});
+    server_.Ask(
+        id,
+        StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann", world_.dice.Between(0, 10'000)},
+        {});
   } else {
     world_.Note("user interrupts " + spec.name);
-    server_.Ask(id, InterruptAsked{{"preempted", "taken away", "", ""}, "ann",
-                                   world_.dice.Between(0, 10'000)}, {});
+    server_.Ask(
+        id,
+        InterruptAsked{{"preempted", "taken away", "", ""}, "ann", world_.dice.Between(0, 10'000)},
+        {});
   }
 }
 

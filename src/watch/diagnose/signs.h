@@ -12,8 +12,8 @@ namespace athanor {
 
 struct SignFound {
   CauseKind kind;
-  std::string what;       // before the program's own message; may be empty
-  std::string hint;       // "{job}" stands for the job's name
+  std::string what;  // before the program's own message; may be empty
+  std::string hint;  // "{job}" stands for the job's name
 };
 
 // An exception: the last part of its type ("OSError") and its message, all lines.

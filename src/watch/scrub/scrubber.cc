@@ -29,7 +29,9 @@ Result<std::shared_ptr<const SecretPatterns>> SecretPatterns::Make(
                                     Printable(secret.name)),
                         fmt::format("ath secret set {}   # with at least {} bytes",
                                     ShellQuote(secret.name), kMinValue)}
-                      .Why(fmt::format("it has {} bytes", value.size())).Id({}).Where({}));
+                      .Why(fmt::format("it has {} bytes", value.size()))
+                      .Id({})
+                      .Where({}));
     }
     const uint32_t marker = static_cast<uint32_t>(made->markers_.size());
     made->markers_.push_back(fmt::format("***{}***", Printable(secret.name)));

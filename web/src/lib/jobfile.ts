@@ -7,7 +7,7 @@ export interface Like {
   shell?: boolean;
   params?: { name: string; value: string; kind?: string }[];
   env?: Record<string, string>;
-  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean };
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean; nodes?: number; nodes_most?: number; processes?: number };
 }
 
 export const kTemplate = `run: python3 train.py --lr \${lr}
@@ -31,12 +31,17 @@ export function jobText(job: Like): string {
   if (command.length) lines.push(`run: ${job.shell ? JSON.stringify(command[0]) : `[${command.map((word) => JSON.stringify(word)).join(', ')}]`}`);
   map('params', (job.params ?? []).map((one) => [one.name, value(one)]));
   map('env', Object.entries(job.env ?? {}).map(([key, text]) => [key, quoted(text)]));
-  const { type, cpu_millis: cpus, memory_bytes: memory, gpus, no_gpus: none } = job.resources ?? {};
-  map('resources', type ? [['type', quoted(type)]] : [
-    ...(cpus ? [['cpus', String(cpus / 1000)] as [string, string]] : []),
-    ...(memory ? [['memory', `${memory}B`] as [string, string]] : []),
-    ...(gpus || none ? [['gpus', String(gpus ?? 0)] as [string, string]] : []),
-  ]);
+  const { type, cpu_millis: cpus, memory_bytes: memory, gpus, no_gpus: none, nodes = 1, nodes_most: most, processes = 1 } = job.resources ?? {};
+  const rows: [string, string | false][] = [
+    ...(type ? [['type', quoted(type)] as [string, string]] : [
+      ['cpus', !!cpus && String(cpus / 1000)] as [string, string | false],
+      ['memory', !!memory && `${memory}B`] as [string, string | false],
+      ['gpus', (!!gpus || !!none) && String(gpus ?? 0)] as [string, string | false],
+    ]),
+    ['nodes', !!most ? `${nodes}..${most}` : nodes > 1 && String(nodes)],
+    ['processes', processes > 1 && String(processes)],
+  ];
+  map('resources', rows.filter((row): row is [string, string] => row[1] !== false));
   return `${lines.join('\n')}\n`;
 }
 

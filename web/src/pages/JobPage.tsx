@@ -68,6 +68,8 @@ export function JobPage({ id, tab }: { id: string; tab: string }) {
     if (news.kind === 'reload') again();
     else if (news.kind === 'run' && news.run.run === (job?.id ?? run?.id) && tab === 'overview') again();
     if (news.kind !== 'job' || !job || news.job.id !== job.id) return;
+    // Hosts are in the job itself.
+    if (news.usage && (job.attempts?.[job.attempts.length - 1]?.hosts?.length ?? 0) > 1) again();
     if (news.usage) setUsage([...usage, news.usage].slice(-kUsageKept));
     if (news.progress) setProgress(news.progress);
     const changed = news.job.state !== job.state || news.job.attempts !== (job.attempts?.length ?? 0) ||

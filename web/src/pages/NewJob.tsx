@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 
 import { jobText, kTemplate, placeIn } from '../lib/jobfile';
 import { plural } from '../lib/format';
+import { ranksText } from '../lib/ranks';
 import { Failure } from '../parts/Box';
 import { api, ApiError } from '../state/api';
 import { jobs } from '../state/jobs';
@@ -51,7 +52,7 @@ function Verdict({ checked, show }: { checked: Checked | undefined; show: () => 
     <dl class="facts" aria-label="What it would be">
       <dt>Command</dt><dd class="mono">{spec!.command?.join(' ')}</dd>
       <dt>Parameters</dt><dd class="mono">{spec!.params?.map((one) => `${one.name}=${one.value}`).join(' ') || '–'}</dd>
-      <dt>Needs</dt><dd>{resources.type ?? plural((resources.cpu_millis ?? 0) / 1000 || 1, 'CPU')}{resources.gpus ? `, ${plural(resources.gpus, 'GPU')}` : ''}</dd>
+      <dt>Needs</dt><dd>{resources.type ?? plural((resources.cpu_millis ?? 0) / 1000 || 1, 'CPU')}{resources.gpus ? `, ${plural(resources.gpus, 'GPU')}` : ''}{ranksText(resources) ? ` on each of ${ranksText(resources)}` : ''}</dd>
       <dt>Files</dt><dd>{source.bundle ? plural(source.files ?? 0, 'file') : 'none'}</dd>
     </dl>
   );

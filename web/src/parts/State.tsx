@@ -3,6 +3,7 @@
 const kTone: Record<string, string> = {
   Running: 'run', RUNNING: 'run', Preparing: 'run', Placing: 'run', Uploading: 'run',
   Completed: 'good', FINISHED: 'good', Failed: 'bad', FAILED: 'bad',
+  Starting: 'run', Lost: 'bad',
   Interrupted: 'warn', Interrupting: 'warn', Stopping: 'warn', Unknown: 'warn',
 };
 const kShape: Record<string, string> = {

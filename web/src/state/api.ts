@@ -153,11 +153,11 @@ export const api = {
   sourceFile: (job: string, path: string) => getText(`jobs/${part(job)}/source/${parts(path)}`),
   environment: (job: string, signal?: AbortSignal) =>
     get<Record<string, unknown>>(`jobs/${part(job)}/environment`, {}, signal),
-  logLines: (job: string, query: { phase?: string; rank?: string; from: number; count: number }, signal?: AbortSignal) =>
+  logLines: (job: string, query: { phase?: string; rank?: string; host?: string; from: number; count: number }, signal?: AbortSignal) =>
     get<t.LogLines>(`jobs/${part(job)}/log/lines`, query, signal),
-  logSearch: (job: string, query: { q: string; regex: number; limit: number; phase?: string; rank?: string }, signal?: AbortSignal) =>
+  logSearch: (job: string, query: { q: string; regex: number; limit: number; phase?: string; rank?: string; host?: string }, signal?: AbortSignal) =>
     get<{ matches: { line: number; text: string }[]; total: number }>(`jobs/${part(job)}/log/search`, query, signal),
-  logText: (job: string, query: { phase?: string; rank?: string; tail?: number }, signal?: AbortSignal) =>
+  logText: (job: string, query: { phase?: string; rank?: string; host?: string; tail?: number }, signal?: AbortSignal) =>
     getText(`jobs/${part(job)}/logs`, query, signal),
 
   runs: (query: RunsQuery, signal?: AbortSignal) =>

@@ -1,5 +1,8 @@
 // What the server's API answers (see /api/v1/openapi.json): only the members the page reads.
 
+import type { Attempt } from './attempt_types';
+
+export type { Attempt, Checkpoint, Host } from './attempt_types';
 export type { Study, Trial } from './study_types';
 
 export interface Cause {
@@ -50,45 +53,13 @@ export interface Spec {
   inherited?: Record<string, string>;
   source?: { dir?: string; files?: number; bytes?: number; git_commit?: string; git_branch?: string; git_diff?: string; bundle?: string };
   environment?: Record<string, unknown>;
-  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean; spot?: { use?: boolean } };
+  resources?: { type?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number; no_gpus?: boolean; nodes?: number; nodes_most?: number; processes?: number; spot?: { use?: boolean } };
   limits?: Record<string, unknown>;
   data?: { name: string; from: string; mode?: string }[];
   tags?: Record<string, string>;
   notes?: string[];
   priority?: number;
   [other: string]: unknown;
-}
-
-export interface Checkpoint {
-  id: string;
-  attempt: number;
-  step?: number;
-  files: number;
-  bytes: number;
-  new_bytes?: number;
-  at?: string;
-}
-
-export interface Attempt {
-  id: string;
-  number: number;
-  placed?: string;
-  prepared?: string;
-  started?: string;
-  exited?: string;
-  ended?: string;
-  held_ms?: number;
-  setup_ms?: number;
-  lost_ms?: number;
-  exit?: { code?: number; signal?: number; oom_killed?: boolean; memory_peak?: number; memory_limit?: number; cpu_ms?: number };
-  cause?: Cause;
-  placement?: { backend?: string; cpu_millis?: number; memory_bytes?: number; gpus?: number[]; simulated?: boolean };
-  spot?: boolean;
-  type?: string;
-  resumed_from?: string;
-  resumed_step?: number;
-  saved?: Checkpoint;
-  off?: string[];
 }
 
 export interface Firing {
@@ -155,6 +126,7 @@ export interface Job {
   usage?: { cpu_percent: number; memory_bytes: number; memory_peak: number };
   progress?: { done: number; total: number };
   log_bytes?: number;
+  notes?: string[]; // what should be known of what was asked
   spot?: { held_ms: number; training_ms: number; lost_ms: number; restarts: number; saved_micros: number; on_demand_micros: number };
 }
 
@@ -280,6 +252,7 @@ export interface LogLines {
   from: number;
   total: number;
   lines: string[];
+  ranks?: number[]; // of each line, if they are of several
   first_error?: number | null;
 }
 

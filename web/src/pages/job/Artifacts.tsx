@@ -8,16 +8,20 @@ import { WORKING_FILES, type ArtifactEntry, type Job, type Output } from '../../
 import { useLoaded } from '../../state/use';
 import { FileView } from './FileView';
 
+// Of the first host `files`, of the second `algo-2/files`.
+const isListing = (name: string) => name === WORKING_FILES || name.endsWith(`/${WORKING_FILES}`);
+
 /** Archives list their files by name; those of the working folder can be had one by one. */
 function Members({ job, output }: { job: Job; output: Output }) {
   if (!output.members?.length) return null;
+  const below = output.name === WORKING_FILES ? '' : `${output.name}/`;
   return (
-    <details open={output.name === WORKING_FILES && output.members.length <= 20}>
+    <details open={isListing(output.name) && output.members.length <= 20}>
       <summary class="dim">{plural(output.members.length, 'file')}</summary>
       {output.members.map((m) => (
         <div key={m.name} class="mono">
-          {output.name === WORKING_FILES && !m.link
-            ? <a href={address(`jobs/${part(job.id)}/outputs/${WORKING_FILES}/${m.name.split('/').map(part).join('/')}`)}
+          {isListing(output.name) && !m.link
+            ? <a href={address(`jobs/${part(job.id)}/outputs/${WORKING_FILES}/${(below + m.name).split('/').map(part).join('/')}`)}
                 download={m.name.split('/').pop()}>{m.name}</a>
             : m.link ? `${m.name} → ${m.link}` : m.name} <span class="dim">{bytes(m.bytes)}</span>
         </div>
@@ -38,7 +42,7 @@ function Outputs({ job }: { job: Job }) {
             {outputs.data.map((one) => (
               <tr key={one.name}>
                 <td>
-                  <strong>{one.name === WORKING_FILES ? 'Working folder' : one.name}</strong>
+                  <strong>{isListing(one.name) ? one.name.replace(/files$/, 'Working folder').replace('/', ': ') : one.name}</strong>
                   <Members job={job} output={one} />
                   {one.left_out?.largest?.map((file) => (
                     <div key={file.name} class="dim">Not kept: <span class="mono">{file.name}</span> {bytes(file.bytes)}: {file.why}</div>
@@ -46,7 +50,7 @@ function Outputs({ job }: { job: Job }) {
                 </td>
                 <td class="right">{bytes(one.bytes)}</td>
                 <td class="right">
-                  {one.name === WORKING_FILES ? null
+                  {isListing(one.name) ? null
                     : <a href={address(`jobs/${part(job.id)}/outputs/${part(one.name)}`)} download={one.name}>Download</a>}
                 </td>
               </tr>

@@ -23,10 +23,11 @@ function Marked({ text, find }: { text: string; find?: RegExp }) {
 
 const kLongest = 4000; // characters drawn of one line, before the user asks for the rest
 
-export function LogLine({ index, top, text, link, on, error, find }: {
+export function LogLine({ index, top, text, rank, link, on, error, find }: {
   index: number;
   top: number;
   text: string | undefined;
+  rank?: number;
   link: string;
   on: boolean;
   error: boolean;
@@ -39,6 +40,7 @@ export function LogLine({ index, top, text, link, on, error, find }: {
     <div class={`log-line ${on ? 'on' : ''} ${error ? 'error' : ''} ${text === undefined ? 'pending' : ''}`}
       style={{ transform: `translateY(${top}px)` }}>
       <a href={link} aria-label={`Link to line ${index + 1}`}>{index + 1}</a>
+      {rank === undefined ? null : <i class={`rank r${rank % 4}`} title={`Rank ${rank}`}>{rank}</i>}
       <span>
         {text === undefined ? '…' : ansi(text, cut ? kLongest : undefined).map((span, i) => (
           <span key={i} class={`${span.bold ? 'b ' : ''}${span.dim ? 'd ' : ''}${span.italic ? 'i ' : ''}${span.underline ? 'u' : ''}`}

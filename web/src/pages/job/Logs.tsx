@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 
 import { plain } from '../../lib/ansi';
 import { count, plural, px } from '../../lib/format';
+import { hostName, rankCount } from '../../lib/ranks';
 import { Empty, Failure, Loading } from '../../parts/Box';
 import { Icon } from '../../parts/Icon';
 import { useVirtual } from '../../parts/virtual';
@@ -27,12 +28,32 @@ function pattern(q: string, regex: boolean): RegExp | undefined {
   }
 }
 
+const kMostListed = 256; // beyond, the hosts alone
+
+// All of it, or one host's, or one rank's.
+function RankPicker({ job, rank, host }: { job: Job; rank?: string; host?: string }) {
+  const { processes = 1 } = job.spec.resources ?? {};
+  const ranks = rankCount(job.spec.resources);
+  const hosts = Array.from({ length: ranks / processes }, (_, i) => hostName(i));
+  const all = Array.from({ length: ranks <= kMostListed ? ranks : 0 }, (_, i) => String(i));
+  const choose = (value: string) =>
+    setQuery({ rank: all.includes(value) ? value : undefined, host: hosts.includes(value) ? value : undefined, line: undefined });
+  return (
+    <select aria-label="Rank" value={rank ?? host ?? ''} onChange={(e) => choose(e.currentTarget.value)}>
+      <option value="">All ranks</option>
+      {hosts.length > 1 ? <optgroup label="Host">{hosts.map((one) => <option key={one} value={one}>{one}</option>)}</optgroup> : null}
+      {all.length ? <optgroup label="Rank">{all.map((one) => <option key={one} value={one}>Rank {one}</option>)}</optgroup> : null}
+    </select>
+  );
+}
+
 export function Logs({ job }: { job: Job }) {
   const { path, query } = route.value;
   const phase = query.phase ?? 'run';
-  const rank = query.rank ?? '';
+  const { rank, host } = query;
+  const ranks = rankCount(job.spec.resources);
   const live = !isOver(job.state);
-  const log = useLog(job.id, phase, rank, live);
+  const log = useLog(job.id, { phase, rank, host }, live);
   const view = useRef<HTMLDivElement>(null);
   const rows = useVirtual(() => view.current, log.total, kRow, 20);
   const [follow, setFollow] = useState(!query.line);
@@ -69,7 +90,7 @@ export function Logs({ job }: { job: Job }) {
       current = false;
       clearTimeout(timer);
     };
-  }, [q, regex, phase, rank, job.id, isOver(job.state)]);
+  }, [q, regex, phase, rank, host, job.id, isOver(job.state)]);
 
   const goTo = (line: number) => {
     setFollow(false);
@@ -104,13 +125,12 @@ export function Logs({ job }: { job: Job }) {
           <option value="setup">Setup</option>
           <option value="all">All</option>
         </select>
-        <input type="number" min="0" placeholder="rank" aria-label="Rank" value={rank} style={{ width: '76px' }}
-          onInput={(e) => setQuery({ rank: e.currentTarget.value || undefined, line: undefined })} />
+        {ranks > 1 ? <RankPicker job={job} rank={rank} host={host} /> : null}
         <button class="button" disabled={log.firstError === undefined} onClick={() => goTo(log.firstError!)}>First error</button>
         <button class={`button ${follow ? 'on' : ''}`} aria-pressed={follow} onClick={() => setFollow(!follow)}>
           <Icon name="down" /> {live ? 'Follow' : 'End'}
         </button>
-        <a class="button" href={address(`jobs/${part(job.id)}/logs`, { phase: 'all' })} download={`${job.name}.log`}>
+        <a class="button" href={address(`jobs/${part(job.id)}/logs`, { phase: 'all', rank, host })} download={`${job.name}.log`}>
           <Icon name="download" /> Download
         </a>
       </div>
@@ -121,7 +141,7 @@ export function Logs({ job }: { job: Job }) {
           style={{ display: log.total ? 'block' : 'none' }}>
           <div class="log-body" style={{ height: px(rows.total) }}>
             {rows.items.map((item) => (
-              <LogLine key={item.index} index={item.index} top={item.start} text={log.line(item.index)}
+              <LogLine key={item.index} index={item.index} top={item.start} text={log.line(item.index)} rank={log.rank(item.index)}
                 link={href(path, { ...query, line: String(item.index + 1) })} on={item.index === chosen}
                 error={item.index === log.firstError} find={find} />
             ))}

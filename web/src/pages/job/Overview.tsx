@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact';
 
 import { bytes, duration, money, number, plural } from '../../lib/format';
+import { ranksText } from '../../lib/ranks';
 import { Hint } from '../../parts/Command';
 import { toneOf } from '../../parts/State';
 import { Span, Time, Took } from '../../parts/Time';
@@ -10,6 +11,7 @@ import { href } from '../../state/router';
 import { WORKING_FILES, type Attempt, type Job, type JobEvent, type Run } from '../../state/types';
 import { useLoaded } from '../../state/use';
 import { Checkpoints } from './Checkpoints';
+import { Hosts } from './Hosts';
 import { Labels } from './Labels';
 import { Note } from './Note';
 
@@ -17,11 +19,13 @@ function Why({ job }: { job: Job }) {
   const { cause } = job;
   if (!cause?.text || job.state === 'Completed' || (job.state === 'Running' && !job.cause?.hint)) return null;
   const bad = job.state === 'Failed';
+  const order = job.attempts?.[job.attempts.length - 1]?.fall_order;
   return (
     <div class={`note ${bad ? 'bad' : job.state === 'Stopped' ? 'plain' : ''}`}>
       <div class="grow">
         <strong>{cause.title ?? cause.text}</strong>
         {cause.title && cause.title !== cause.text ? <div>{cause.text}</div> : null}
+        {order?.map((step) => <div key={step}>{step}</div>)}
         {cause.detail ? <pre style={{ marginTop: '6px' }}>{cause.detail}</pre> : null}
         <div class="row wrap" style={{ marginTop: '8px' }}>
           {cause.hint ? <Hint text={cause.hint} /> : null}
@@ -150,7 +154,7 @@ function Facts({ job }: { job: Job }) {
   const r = spec.resources ?? {};
   const asked = [
     r.type, r.cpu_millis ? plural(r.cpu_millis / 1000, 'CPU') : '', r.memory_bytes ? bytes(r.memory_bytes) : '',
-    r.gpus ? plural(r.gpus, 'GPU') : '', r.spot?.use ? 'spot' : '',
+    r.gpus ? plural(r.gpus, 'GPU') : '', r.spot?.use ? 'spot' : '', ranksText(r),
   ].filter(Boolean).join(', ');
   return (
     <section class="card">
@@ -174,7 +178,7 @@ function Facts({ job }: { job: Job }) {
         {job.same_as ? <><dt>Same as</dt><dd><a href={href(['job', job.same_as])}>{job.same_as}</a></dd></> : null}
         {job.simulated ? <><dt>Simulated</dt><dd>its type is larger than this machine</dd></> : null}
       </dl>
-      {spec.notes?.map((note) => <p key={note} class="dim" style={{ marginTop: '8px' }}>{note}</p>)}
+      {[...(job.notes ?? []), ...(spec.notes ?? [])].map((note) => <p key={note} class="dim" style={{ marginTop: '8px' }}>{note}</p>)}
     </section>
   );
 }
@@ -189,6 +193,7 @@ export function Overview({ job, run }: { job: Job; run?: Run }) {
           <Numbers job={job} />
           {run ? <Note run={run} /> : null}
           <Attempts job={job} />
+          <Hosts job={job} />
           <Checkpoints job={job} />
           <Timeline job={job} />
         </div>

@@ -1,5 +1,5 @@
 // The charts of one run: what the script logged, or what the machine measured.
-import { useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useState } from 'preact/hooks';
 
 import { ChartGrid } from '../../charts/ChartGrid';
 import { bytes, number } from '../../lib/format';
@@ -9,7 +9,8 @@ import { Spark } from '../../parts/Spark';
 import { api } from '../../state/api';
 import type { Usage } from '../../state/live';
 import { colours } from '../../state/prefs';
-import type { Job, MetricSummary } from '../../state/types';
+import { route, setQuery } from '../../state/router';
+import type { Host, Job, MetricSummary } from '../../state/types';
 import { dark, useLoaded, useNews, useThrottled } from '../../state/use';
 
 export const isSystem = (name: string) => /^(system|sys)[/.]/.test(name);
@@ -27,12 +28,36 @@ function Measured({ usage }: { usage: Usage[] }) {
   );
 }
 
-function Used({ job, usage: seen }: { job: Job; usage: Usage[] }) {
-  const exit = job.attempts?.[job.attempts.length - 1]?.exit;
-  const { usage } = job;
+const kUsageKept = 300;
+
+// What one host used while the page was open; the record of the job has what it uses now.
+function useHostUsage(host: Host | undefined, key: string): Usage[] {
+  const [seen, setSeen] = useState<{ key: string; list: Usage[] }>({ key, list: [] });
+  const { usage } = host ?? {};
+  useEffect(() => {
+    if (usage) setSeen((old) => ({ key, list: [...(old.key === key ? old.list : []), usage].slice(-kUsageKept) }));
+  }, [key, usage]);
+  return seen.key === key ? seen.list : [];
+}
+
+function Used({ job, usage: all }: { job: Job; usage: Usage[] }) {
+  const attempt = job.attempts?.[job.attempts.length - 1];
+  const hosts = attempt?.hosts ?? [];
+  const several = hosts.length > 1;
+  const host = several ? hosts.find((one) => one.name === route.value.query.host) ?? hosts[0] : undefined;
+  const ofHost = useHostUsage(host, `${job.id} ${attempt?.number} ${host?.name}`);
+  const { exit } = host ?? attempt ?? {};
+  const usage = host ? (host.state === 'Running' ? host.usage : undefined) : job.usage;
+  const seen = host ? ofHost : all;
   return (
     <section class="card" style={{ marginBottom: '16px' }}>
-      <header><h2>Use</h2></header>
+      <header><h2>Use</h2>
+        {several ? (
+          <select aria-label="Host" value={host!.name} onChange={(e) => setQuery({ host: e.currentTarget.value })}>
+            {hosts.map((one) => <option key={one.name} value={one.name}>{one.name}</option>)}
+          </select>
+        ) : null}
+      </header>
       <dl class="facts">
         {usage ? <><dt>CPU now</dt><dd>{number(usage.cpu_percent)} %</dd><dt>Memory now</dt><dd>{bytes(usage.memory_bytes)}</dd></> : null}
         <dt>Memory peak</dt>

@@ -24,11 +24,12 @@ export interface LogSource {
   error?: Error;
   loaded: boolean;
   line: (index: number) => string | undefined; // asks for what it does not have
+  rank: (index: number) => number | undefined; // whose that line is, if there are several
   search: (q: string, regex: boolean) => Promise<Matches>;
 }
 
 interface Held {
-  blocks: Map<number, string[]>;
+  blocks: Map<number, { lines: string[]; ranks?: number[] }>;
   asked: Set<number>;
   total: number;
   firstError?: number;
@@ -39,16 +40,22 @@ interface Held {
 
 const fresh = (): Held => ({ blocks: new Map(), asked: new Set(), total: 0, loaded: false });
 
-export function useLog(job: string, phase: string, rank: string, live: boolean): LogSource {
+export interface LogPart {
+  phase: string;
+  rank?: string;
+  host?: string;
+}
+
+export function useLog(job: string, part: LogPart, live: boolean): LogSource {
   const [, redraw] = useReducer((n: number) => n + 1, 0);
   const held = useRef(fresh());
-  const key = `${job} ${phase} ${rank}`;
+  const key = `${job} ${part.phase} ${part.rank} ${part.host}`;
   const current = useRef(key);
   if (current.current !== key) {
     current.current = key;
     held.current = fresh();
   }
-  const query = { phase, rank: rank || undefined };
+  const query = part;
 
   const load = useCallback(async (block: number) => {
     const mine = held.current;
@@ -84,25 +91,21 @@ export function useLog(job: string, phase: string, rank: string, live: boolean):
     line: (index) => {
       if (now.whole) return now.whole[index];
       const block = Math.floor(index / kBlock);
-      const line = now.blocks.get(block)?.[index - block * kBlock];
+      const line = now.blocks.get(block)?.lines[index - block * kBlock];
       if (line === undefined && index < now.total) queueMicrotask(() => void load(block));
       return line;
     },
+    rank: (index) => now.blocks.get(Math.floor(index / kBlock))?.ranks?.[index % kBlock],
     search: (q, regex) =>
       now.whole ? Promise.resolve(searchIn(now.whole, q, regex))
         : api.logSearch(job, { ...query, q, regex: regex ? 1 : 0, limit: 1000 }),
   };
 }
 
-interface LogQuery {
-  phase: string;
-  rank?: string;
-}
-
-async function loadBlock(mine: Held, job: string, query: LogQuery, block: number): Promise<void> {
+async function loadBlock(mine: Held, job: string, query: LogPart, block: number): Promise<void> {
   try {
     const reply = await api.logLines(job, { ...query, from: block * kBlock, count: kBlock });
-    mine.blocks.set(block, reply.lines);
+    mine.blocks.set(block, reply);
     mine.total = reply.total;
     mine.firstError = reply.first_error ?? undefined;
     // The oldest blocks go: a million lines are not kept in a tab.
@@ -113,7 +116,7 @@ async function loadBlock(mine: Held, job: string, query: LogQuery, block: number
   }
 }
 
-async function loadWhole(mine: Held, job: string, query: LogQuery): Promise<void> {
+async function loadWhole(mine: Held, job: string, query: LogPart): Promise<void> {
   const lines = (await api.logText(job, { ...query, tail: kWholeTail })).split('\n');
   if (lines[lines.length - 1] === '') lines.pop();
   mine.whole = lines;

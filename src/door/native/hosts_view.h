@@ -1,0 +1,36 @@
+// What a person sees of the hosts and ranks of an attempt: how each host is, and who fell first.
+// Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/exec/clock.h"
+#include "job/record.h"
+
+namespace athanor {
+
+//   Starting   its agent has not come up yet
+//   Preparing  the agent is up, and the ranks have not started
+//   Running    its ranks run
+//   Uploading  its ranks are over, and what they left is being stored
+//   Ended      nothing more is expected of it
+//   Lost       it was lost while its ranks ran: how they ended is not known
+//   Unknown    its agent has not been heard of for a while (job/shown.h)
+std::string_view HostState(const Attempt& attempt, const Host& host, WallTime now);
+
+// Whether there is more than one host or rank, so that people must be told which.
+bool IsGang(const JobRecord& record);
+
+// The ranks of a host in order, and how those ended that did:
+//   "2 signal 15, 3 exit 1 (fell first)", "0 to 7"
+std::string HostRanks(const JobSpec& spec, const Attempt& attempt, uint32_t host);
+
+// How the ranks of an attempt ended, one sentence for each step, the first fall first:
+//   rank 3 on algo-2 fell first: exit 1
+//   then ranks 0 and 1 on algo-1 were stopped by signal 15
+// Empty if nothing fell.
+std::vector<std::string> FallOrder(const Attempt& attempt);
+
+}  // namespace athanor
