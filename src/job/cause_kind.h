@@ -83,8 +83,6 @@ enum class CauseKind : uint8_t {
   kStudyOver,
   kTrialRefused,
   kJobRemoved,
-  kWaitingBackend,
-  kNetwork,
 };
 
 struct CauseName {
@@ -165,8 +163,6 @@ inline constexpr CauseName kCauseNames[] = {
     {CauseKind::kStudyOver, "study_over"},
     {CauseKind::kTrialRefused, "trial_refused"},
     {CauseKind::kJobRemoved, "job_removed"},
-    {CauseKind::kWaitingBackend, "waiting_backend"},
-    {CauseKind::kNetwork, "network"},
 };
 
 constexpr std::string_view NameOf(CauseKind kind) {
