@@ -9,123 +9,20 @@
 #include "base/io/hash.h"
 #include "base/text/text.h"
 #include "door/mlflow/mlflow.h"
+#include "door/native/route_table.h"
 #include "door/page/session.h"
+#include "link/job_files_service.h"
 
 namespace athanor {
 namespace {
-
-constexpr Permission kPermissions[] = {
-    {"health", Access::kPublic},
-    {"prometheus", Access::kRead},
-    {"openapi", Access::kPublic},
-    {"page.index", Access::kPublic},
-    {"page.file", Access::kPublic},
-    {"page.enter", Access::kPublic},
-    {"session", Access::kRead},
-    {"session.link", Access::kRead},
-    {"session.end", Access::kRead},
-    {"server.show", Access::kRead},
-    {"server.stop", Access::kAdmin},
-    {"server.backup", Access::kAdmin},
-    {"server.gc", Access::kAdmin},
-    {"server.storage", Access::kRead},
-    {"server.disk", Access::kRead},
-    {"jobs.submit", Access::kSubmit},
-    {"jobs.text", Access::kSubmit},
-    {"sagemaker.create", Access::kSubmit},
-    {"sagemaker.show", Access::kRead},
-    {"jobs.list", Access::kRead},
-    {"jobs.show", Access::kRead},
-    {"jobs.events", Access::kRead},
-    {"jobs.logs", Access::kRead},
-    {"jobs.stream", Access::kRead},
-    {"jobs.metrics", Access::kRead},
-    {"jobs.points", Access::kRead},
-    {"jobs.stop", Access::kSubmit},
-    {"jobs.stop_many", Access::kSubmit},
-    {"jobs.interrupt", Access::kSubmit},
-    {"jobs.checkpoints", Access::kRead},
-    {"jobs.resume", Access::kSubmit},
-    {"jobs.capture", Access::kRead},
-    {"jobs.captured", Access::kRead},
-    {"jobs.retry", Access::kSubmit},
-    {"jobs.remove", Access::kSubmit},
-    {"jobs.remove_many", Access::kSubmit},
-    {"jobs.outputs", Access::kRead},
-    {"jobs.file", Access::kRead},
-    {"jobs.leftfile", Access::kRead},
-    {"jobs.exec", Access::kAdmin},
-    {"jobs.diff", Access::kRead},
-    {"runs.list", Access::kRead},
-    {"runs.show", Access::kRead},
-    {"runs.points", Access::kRead},
-    {"runs.create", Access::kSubmit},
-    {"runs.add", Access::kSubmit},
-    {"runs.finish", Access::kSubmit},
-    {"objects.list", Access::kRead},
-    {"objects.get", Access::kRead},
-    {"studies.create", Access::kSubmit},
-    {"studies.list", Access::kRead},
-    {"studies.show", Access::kRead},
-    {"studies.remove", Access::kSubmit},
-    {"studies.stop", Access::kSubmit},
-    {"studies.extend", Access::kSubmit},
-    {"studies.add", Access::kSubmit},
-    {"events.stream", Access::kRead},
-    {"live.stream", Access::kRead},
-    {"jobs.lines", Access::kRead},
-    {"jobs.search", Access::kRead},
-    {"jobs.source", Access::kRead},
-    {"jobs.sourcefile", Access::kRead},
-    {"jobs.environment", Access::kRead},
-    {"queue.show", Access::kRead},
-    {"names.list", Access::kRead},
-    {"experiments.list", Access::kRead},
-    {"models.list", Access::kRead},
-    {"runs.importance", Access::kRead},
-    {"runs.change", Access::kSubmit},
-    {"runs.delete", Access::kSubmit},
-    {"runs.restore", Access::kSubmit},
-    {"runs.artifacts", Access::kRead},
-    {"runs.artifact", Access::kRead},
-    {"runs.media", Access::kRead},
-    {"runs.mediaitems", Access::kRead},
-    {"runs.mediabytes", Access::kRead},
-    {"blobs.missing", Access::kSubmit},
-    {"blobs.put", Access::kSubmit},
-    {"blobs.get", Access::kRead},
-    {"types.list", Access::kRead},
-    {"secrets.list", Access::kSubmit},
-    {"secrets.set", Access::kAdmin},
-    {"secrets.remove", Access::kAdmin},
-    {"tokens.list", Access::kAdmin},
-    {"tokens.create", Access::kAdmin},
-    {"tokens.revoke", Access::kAdmin},
-    {"agent.report", Access::kAgent},
-    {"agent.commands", Access::kAgent},
-    {"agent.secrets", Access::kAgent},
-    {"agent.objects", Access::kAgent},
-    {"agent.object", Access::kAgent},
-    {"agent.put", Access::kAgent},
-    {"agent.files.has", Access::kAgent},
-    {"agent.files.blob", Access::kAgent},
-    {"agent.files.received", Access::kAgent},
-    {"agent.files.upload", Access::kAgent},
-    {"agent.files.list", Access::kAgent},
-    {"agent.files.read", Access::kAgent},
-    {"agent.files.replace", Access::kAgent},
-    {"agent.files.append", Access::kAgent},
-    {"agent.files.remove", Access::kAgent},
-    {"agent.files.steps", Access::kAgent},
-    {"agent.files.commit", Access::kAgent},
-    {"agent.files.care", Access::kAgent},
-};
 
 // All doors' rows, in one table.
 const std::vector<Permission>& Table() {
   static const auto mlflow = MlflowPermissions();
   static const auto table = [] {
-    std::vector<Permission> rows(std::begin(kPermissions), std::end(kPermissions));
+    std::vector<Permission> rows;
+    for (const auto& row : NativeRoutes()) rows.push_back({row.name, row.need});
+    for (const auto& row : JobFilesService::Rows()) rows.push_back({row.name, Access::kAgent});
     for (const auto& [route, need] : mlflow) rows.push_back({route, need});
     return rows;
   }();

@@ -1,6 +1,9 @@
 #include "door/doors.h"
 
 #include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/io/files.h"
 #include "base/io/unnamed_file.h"
@@ -8,6 +11,7 @@
 #include "door/agents/file_routes.h"
 #include "door/mlflow/mlflow.h"
 #include "door/native/disk_routes.h"
+#include "door/native/route_table.h"
 #include "door/page/page_doors.h"
 #include "net/http/content_coding.h"
 
@@ -63,7 +67,26 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
   });
 }
 
+// A row without a handler would answer 404 while the document promises it.
+Status CheckAllMade(const Router& router) {
+  std::set<std::string_view> made;
+  for (const auto* route : router.routes()) made.insert(route->name);
+  for (const auto& row : NativeRoutes()) {
+    if (!made.contains(row.name)) {
+      return Fail(ErrorCode::kBug, std::string("no handler for the route ") + row.name);
+    }
+  }
+  return Ok();
+}
+
 }  // namespace
+
+DoorRoute Native(std::string_view name, std::function<void(Call)> handler) {
+  const auto* row = FindNativeRoute(name);
+  // Without a row there is no pattern, and the router refuses it.
+  if (row == nullptr) return {"", "", std::string(name), std::move(handler)};
+  return {row->method, row->path, row->name, std::move(handler), row->file_names};
+}
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
@@ -88,6 +111,7 @@ Result<Router> MakeRouter(DoorContext& context) {
       ATHANOR_CHECK_OK(router.Add(std::move(guarded)));
     }
   }
+  ATHANOR_CHECK_OK(CheckAllMade(router));
   return router;
 }
 
@@ -106,22 +130,29 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.refuse = Denied(caller.error());
     return policy;
   }
-  if (IsAgentFileRoute(match.route->name)) return AgentFilePolicy(context, match, head, *caller);
-  if (match.route->name == "blobs.put" || match.route->name == "agent.put") {
-    policy.max_bytes = kMostBlob;
-    SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));
-  } else if (EndsWith(match.route->name, "mlflow.artifacts.put")) {
+  const std::string& name = match.route->name;
+  if (IsAgentFileRoute(name)) return AgentFilePolicy(context, match, head, *caller);
+  if (const auto* row = FindNativeRoute(name)) {
+    switch (row->limit) {
+      case BodyLimit::kUsual:
+        break;
+      case BodyLimit::kSpec:
+        policy.max_bytes = kMostSpec;
+        break;
+      case BodyLimit::kReport:
+        policy.max_bytes = kMostReport;
+        break;
+      case BodyLimit::kBlob:
+        policy.max_bytes = kMostBlob;
+        SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));
+        break;
+    }
+  } else if (EndsWith(name, "mlflow.artifacts.put")) {
     policy.max_bytes = kMostBlob;
     (void)MakeDirs(context.artifacts).ok();  // if it is not there, no file can be made in it
     SpoolTo(policy, context.artifacts);
-  } else if (StartsWith(match.route->name, "mlflow.") ||
-             StartsWith(match.route->name, "ajax.mlflow.")) {
+  } else if (StartsWith(name, "mlflow.") || StartsWith(name, "ajax.mlflow.")) {
     policy.max_bytes = kMostCall;
-  } else if (match.route->name == "agent.report" || match.route->name == "runs.add") {
-    policy.max_bytes = kMostReport;
-  } else if (match.route->name == "jobs.submit" || match.route->name == "studies.create" ||
-             match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
-    policy.max_bytes = kMostSpec;
   }
   return policy;
 }

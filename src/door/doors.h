@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "door/access.h"
@@ -31,6 +32,9 @@ struct DoorRoute {
   std::function<void(Call)> handler;
   bool file_names = false;  // see Route
 };
+
+// The row of that name in native/route_table.h, with its handler.
+DoorRoute Native(std::string_view name, std::function<void(Call)> handler);
 
 // All routes of all doors, each behind CheckOrigin and Authorize.
 Result<Router> MakeRouter(DoorContext& context);

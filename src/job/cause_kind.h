@@ -83,6 +83,7 @@ enum class CauseKind : uint8_t {
   kStudyOver,
   kTrialRefused,
   kJobRemoved,
+  kNetwork,
 };
 
 struct CauseName {
@@ -163,6 +164,7 @@ inline constexpr CauseName kCauseNames[] = {
     {CauseKind::kStudyOver, "study_over"},
     {CauseKind::kTrialRefused, "trial_refused"},
     {CauseKind::kJobRemoved, "job_removed"},
+    {CauseKind::kNetwork, "network"},
 };
 
 constexpr std::string_view NameOf(CauseKind kind) {

@@ -307,6 +307,10 @@ constexpr CauseRow kCauses[] = {
      "The job was deleted before the tuning job had looked at its result. The trial counts as "
      "lost.",
      false, 0},
+    {CauseKind::kNetwork, "ATH-J0232", "the script cannot reach the server",
+     "The host of the job has a network of its own, and the way from there to this server could not "
+     "be made. The script runs, but calls to the server's address fail.",
+     false, 0},
 };
 
 // The row of a kind is at its number.

@@ -73,7 +73,8 @@ class Decider {
                         "the attempt has " + std::to_string(hosts.size()) +
                             (hosts.size() == 1 ? " host" : " hosts") + ", and no " +
                             HostNameOf(host),
-                        "ath show " + ShellQuote(record().spec.name), "", "ATH-A0011", ""});
+                        "ath show " + ShellQuote(record().spec.name)}
+                      .Id("ATH-A0011"));
     }
     auto& known = hosts[host];
     if (known.up.ms == 0 && known.over.ms != 0) {

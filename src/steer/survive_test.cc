@@ -55,7 +55,8 @@ CheckpointKept Kept(const JobRecord& record, const char* id, int64_t held_ms) {
 TEST(Survive, AnInterruptedAttemptIsFollowedByAnotherAndTheScriptsOwnCodeDoesNotMatter) {
   for (int code : {0, 1, 143}) {
     auto record = Apply(Running(), Taken());
-    record = Ended(record, AfterNotice(code, 800), code == 0 ? "completed" : "nonzero_exit");
+    record = Ended(record, AfterNotice(code, 800),
+                   code == 0 ? CauseKind::kCompleted : CauseKind::kNonzeroExit);
     EXPECT_EQ(record.state, JobState::kQueued) << code;
     EXPECT_EQ(record.attempts.back().cause.kind, "preempted") << code;
     EXPECT_NE(record.attempts.back().cause.text.find("saved in"), std::string::npos);

@@ -166,13 +166,9 @@ class Extractor {
 
 class Packer {
  public:
-  Packer(int dir_fd, TarWriter& writer, std::vector<std::string>* left_out, bool may_vanish,
+  Packer(int dir_fd, TarWriter& writer, std::vector<std::string>* left_out,
          std::vector<TarMember>* members)
-      : dir_fd_(dir_fd),
-        writer_(writer),
-        left_out_(left_out),
-        may_vanish_(may_vanish),
-        members_(members) {}
+      : dir_fd_(dir_fd), writer_(writer), left_out_(left_out), members_(members) {}
 
   Status Add(const std::string& name) {
     auto added = AddMember(name);
@@ -182,7 +178,7 @@ class Packer {
       return Ok();
     }
     // Only the lookup of a member can return this, and it comes before the header is written.
-    if (may_vanish_ && added.error().code == ErrorCode::kNotFound) return Ok();
+    if (added.error().code == ErrorCode::kNotFound) return Ok();
     if (StartsWith(added.error().what, "archive")) return added;
     return InMember(name, std::move(added).error());
   }
@@ -251,18 +247,17 @@ class Packer {
   int dir_fd_;
   TarWriter& writer_;
   std::vector<std::string>* left_out_;
-  bool may_vanish_;
   std::vector<TarMember>* members_;
   uint64_t bytes_ = 0;
 };
 
 Result<uint64_t> Pack(int dir_fd, std::vector<std::string> names, int out_fd,
-                      Compression compression, std::vector<std::string>* left_out, bool may_vanish,
+                      Compression compression, std::vector<std::string>* left_out,
                       std::vector<TarMember>* members) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   ATHANOR_TRY(auto writer, TarWriter::Open(out_fd, compression));
-  Packer packer(dir_fd, *writer, left_out, may_vanish, members);
+  Packer packer(dir_fd, *writer, left_out, members);
   for (const auto& name : names) ATHANOR_CHECK_OK(packer.Add(name));
   ATHANOR_CHECK_OK(writer->Close());
   return packer.bytes();
@@ -313,11 +308,6 @@ bool LinkStaysBeneath(std::string_view name, std::string_view target) {
   return true;
 }
 
-Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int out_fd,
-                         Compression compression, std::vector<std::string>* left_out) {
-  return Pack(dir_fd, names, out_fd, compression, left_out, false, nullptr);
-}
-
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
                           std::vector<std::string>* left_out, std::vector<TarMember>* members) {
   ATHANOR_TRY(const UniqueFd dir_fd, OpenDir(dir));
@@ -327,7 +317,7 @@ Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compre
 Result<uint64_t> PackTree(int dir_fd, int out_fd, Compression compression,
                           std::vector<std::string>* left_out, std::vector<TarMember>* members) {
   ATHANOR_TRY(auto names, NamesBelow(dir_fd));
-  return Pack(dir_fd, std::move(names), out_fd, compression, left_out, true, members);
+  return Pack(dir_fd, std::move(names), out_fd, compression, left_out, members);
 }
 
 Status ExtractTar(int in_fd, int dir_fd, const ExtractLimits& limits) {

@@ -29,15 +29,12 @@ struct TarMember {
   std::string target;  // of a link
 };
 
-// Writes a tar of these names beneath `dir_fd`: regular files, folders (without their content) and
-// symbolic links that stay beneath. The same content gives the same bytes: members sorted, owner 0,
-// times to the second. Returns the bytes of all files. Anything else (sockets, devices, links that
-// lead outside) is refused, or skipped and listed in `left_out` if that is given. kConflict: a file
-// shrank in the meantime.
-Result<uint64_t> PackTar(int dir_fd, const std::vector<std::string>& names, int out_fd,
-                         Compression compression, std::vector<std::string>* left_out = nullptr);
-// The same for everything below `dir`. Links are not followed, and what is removed in the meantime
-// is left out. `members`, if given, gets what ListTar would return.
+// Writes a tar of everything below `dir`: regular files, folders and symbolic links that stay
+// beneath. The same content gives the same bytes: members sorted, owner 0, times to the second.
+// Returns the bytes of all files. Anything else (sockets, devices, links that lead outside) is
+// refused, or skipped and listed in `left_out` if that is given. kConflict: a file shrank in the
+// meantime. Links are not followed, and what is removed in the meantime is left out. `members`, if
+// given, gets what ListTar would return.
 Result<uint64_t> PackTree(const std::string& dir, int out_fd, Compression compression,
                           std::vector<std::string>* left_out = nullptr,
                           std::vector<TarMember>* members = nullptr);

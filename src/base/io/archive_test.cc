@@ -173,22 +173,6 @@ INSTANTIATE_TEST_SUITE_P(All, PackAndExtract,
                          testing::Values(Compression::kNone, Compression::kGzip,
                                          Compression::kZstd));
 
-TEST(PackTar, TakesOnlyTheNamesAskedFor) {
-  const TestDir dir;
-  ASSERT_TRUE(MakeDirs(dir / "d").ok());
-  for (const char* name : {"a", "b", "d/c"}) ASSERT_TRUE(ReplaceFile(dir / name, name).ok());
-  const auto root = OpenDir(dir.path());
-  const UniqueFd tar = MemoryFile();
-  EXPECT_EQ(PackTar(root->get(), {"d/c", "a", "a"}, tar.get(), Compression::kNone), 4u);
-  const auto members = ListTar(MemoryFile(BytesOf(tar)).get());
-  ASSERT_EQ(members->size(), 2u);
-  EXPECT_EQ((*members)[0].name, "a");
-  EXPECT_EQ((*members)[1].name, "d/c");
-  EXPECT_EQ(PackTar(root->get(), {"none"}, tar.get(), Compression::kNone).error().code,
-            ErrorCode::kNotFound);
-  EXPECT_FALSE(PackTar(root->get(), {"../x"}, tar.get(), Compression::kNone));
-}
-
 TEST(PackTree, RefusesWhatCannotTravelOrListsIt) {
   const TestDir dir;
   ASSERT_TRUE(ReplaceFile(dir / "good", "1").ok());

@@ -59,8 +59,9 @@ Status AddSecrets(const std::string& dir, size_t local, const Json& names, RankP
 }
 
 tl::unexpected<Error> NoSuchPlace(const std::string& job, const std::string& what) {
-  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job),
-                    "", "ATH-R0004", ""});
+  return Fail(
+      Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job)}.Id(
+          "ATH-R0004"));
 }
 
 // Where a rank is: the host, and its number there. Every host has as many.

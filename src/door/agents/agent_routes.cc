@@ -154,12 +154,9 @@ void Secrets(DoorContext& context, const Call& call) {
 
 std::vector<DoorRoute> AgentRoutes(DoorContext& context) {
   return {
-      {"POST", "/agent/v1/report", "agent.report",
-       [&context](const Call& call) { Report(context, call); }},
-      {"GET", "/agent/v1/commands", "agent.commands",
-       [&context](const Call& call) { Commands(context, call); }},
-      {"GET", "/agent/v1/secrets", "agent.secrets",
-       [&context](const Call& call) { Secrets(context, call); }},
+      Native("agent.report", [&context](const Call& call) { Report(context, call); }),
+      Native("agent.commands", [&context](const Call& call) { Commands(context, call); }),
+      Native("agent.secrets", [&context](const Call& call) { Secrets(context, call); }),
   };
 }
 

@@ -207,10 +207,6 @@ void AwsFront::OnAction(std::string service, Handler handler) {
   actions_[std::move(service)] = std::move(handler);
 }
 
-void AwsFront::OnRest(std::string service, Handler handler) {
-  rests_[std::move(service)] = std::move(handler);
-}
-
 AwsFront::Protocol AwsFront::ProtocolOf(const Request& head) {
   if (head.headers.Has("X-Amz-Target")) return Protocol::kJson;
   if (head.raw_path == "/" && ((head.method == "POST" && IsForm(head)) || head.Query("Action"))) {
@@ -408,8 +404,6 @@ void AwsFront::HandleQuery(AwsCall call) const {
 
 void AwsFront::HandleRest(AwsCall call) const {
   call.operation = call.request.method + " " + call.request.raw_path;
-  const auto handler = rests_.find(call.identity.claim.service);
-  if (handler != rests_.end()) return handler->second(std::move(call));
   call.RefuseJson({404, "UnknownOperationException",
                    "no operation " + Printable(call.operation.substr(0, 100)) + " of service " +
                        Printable(call.identity.claim.service.substr(0, 40)) + " here"});

@@ -94,8 +94,6 @@ class AwsFront {
   void OnTarget(std::string prefix, Handler handler);
   // `service`: as the signature names it, "sts".
   void OnAction(std::string service, Handler handler);
-  // A REST service other than S3, by the name that it signs with.
-  void OnRest(std::string service, Handler handler);
 
   bool Takes(const Request& head) const;
   BodyPolicy PolicyFor(const Request& head);
@@ -116,7 +114,6 @@ class AwsFront {
   std::unique_ptr<S3Door> s3_;
   std::map<std::string, Handler, std::less<>> targets_;
   std::map<std::string, Handler, std::less<>> actions_;
-  std::map<std::string, Handler, std::less<>> rests_;
 };
 
 std::string NewAwsRequestId();

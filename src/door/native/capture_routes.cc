@@ -142,8 +142,8 @@ std::vector<DoorRoute> CaptureRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"GET", "/api/v1/jobs/{job}/capture", "jobs.capture", bind(Captured)},
-      {"GET", "/api/v1/jobs/{job}/capture/{file...}", "jobs.captured", bind(CapturedFile)},
+      Native("jobs.capture", bind(Captured)),
+      Native("jobs.captured", bind(CapturedFile)),
   };
 }
 

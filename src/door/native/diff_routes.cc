@@ -73,8 +73,7 @@ void Diff(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> DiffRoutes(DoorContext& context) {
-  return {
-      {"GET", "/api/v1/diff", "jobs.diff", [&context](const Call& call) { Diff(context, call); }}};
+  return {Native("jobs.diff", [&context](const Call& call) { Diff(context, call); })};
 }
 
 }  // namespace athanor

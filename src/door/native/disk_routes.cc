@@ -101,10 +101,8 @@ void RemoveMany(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> DiskRoutes(DoorContext& context) {
-  return {{"GET", "/api/v1/server/disk", "server.disk",
-           [&context](const Call& call) { Disk(context, call); }},
-          {"POST", "/api/v1/remove", "jobs.remove_many",
-           [&context](const Call& call) { RemoveMany(context, call); }}};
+  return {Native("server.disk", [&context](const Call& call) { Disk(context, call); }),
+          Native("jobs.remove_many", [&context](const Call& call) { RemoveMany(context, call); })};
 }
 
 }  // namespace athanor

@@ -206,16 +206,16 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"POST", "/api/v1/blobs/missing", "blobs.missing",
-       [&context](const Call& call) {
-         OnReader(context, call, [&context, call] { Missing(context, call); });
-       }},
-      {"PUT", "/api/v1/blobs/{sha256}", "blobs.put", bind(Put)},
-      {"GET", "/api/v1/blobs/{sha256}", "blobs.get", bind(Get)},
-      {"GET", "/api/v1/jobs/{job}/outputs", "jobs.outputs", bind(Outputs)},
-      {"GET", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", bind(OutputFile)},
-      {"GET", "/api/v1/jobs/{job}/outputs/files/{path...}", "jobs.leftfile", bind(SendLeftFile)},
-      {"GET", "/api/v1/jobs/{job}/exec", "jobs.exec", bind(ExecInfo)},
+      Native("blobs.missing",
+             [&context](const Call& call) {
+               OnReader(context, call, [&context, call] { Missing(context, call); });
+             }),
+      Native("blobs.put", bind(Put)),
+      Native("blobs.get", bind(Get)),
+      Native("jobs.outputs", bind(Outputs)),
+      Native("jobs.file", bind(OutputFile)),
+      Native("jobs.leftfile", bind(SendLeftFile)),
+      Native("jobs.exec", bind(ExecInfo)),
   };
 }
 

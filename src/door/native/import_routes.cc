@@ -137,9 +137,9 @@ std::vector<DoorRoute> ImportRoutes(DoorContext& context) {
     };
   };
   return {
-      {"POST", "/api/v1/runs", "runs.create", bind(Make)},
-      {"POST", "/api/v1/runs/{run}/points", "runs.add", bind(AddPoints)},
-      {"POST", "/api/v1/runs/{run}/finish", "runs.finish", bind(Finish)},
+      Native("runs.create", bind(Make)),
+      Native("runs.add", bind(AddPoints)),
+      Native("runs.finish", bind(Finish)),
   };
 }
 

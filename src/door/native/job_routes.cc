@@ -303,16 +303,16 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
     };
   };
   return {
-      {"POST", "/api/v1/jobs", "jobs.submit", bind(Submit)},
-      {"POST", "/api/v1/jobfile", "jobs.text", bind(SubmitText)},
-      {"GET", "/api/v1/jobs", "jobs.list", bind(ListJobs)},
-      {"GET", "/api/v1/jobs/{job}", "jobs.show", bind(Show)},
-      {"DELETE", "/api/v1/jobs/{job}", "jobs.remove", bind(Remove)},
-      {"GET", "/api/v1/jobs/{job}/events", "jobs.events", bind(Events)},
-      {"POST", "/api/v1/jobs/{job}/stop", "jobs.stop", bind(Stop)},
-      {"POST", "/api/v1/jobs/{job}/retry", "jobs.retry", bind(Retry)},
-      {"GET", "/api/v1/jobs/{job}/metrics", "jobs.metrics", on_reader(Metrics)},
-      {"GET", "/api/v1/jobs/{job}/metrics/{name...}", "jobs.points", on_reader(Points)},
+      Native("jobs.submit", bind(Submit)),
+      Native("jobs.text", bind(SubmitText)),
+      Native("jobs.list", bind(ListJobs)),
+      Native("jobs.show", bind(Show)),
+      Native("jobs.remove", bind(Remove)),
+      Native("jobs.events", bind(Events)),
+      Native("jobs.stop", bind(Stop)),
+      Native("jobs.retry", bind(Retry)),
+      Native("jobs.metrics", on_reader(Metrics)),
+      Native("jobs.points", on_reader(Points)),
   };
 }
 

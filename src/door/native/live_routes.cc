@@ -255,15 +255,15 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
 std::vector<DoorRoute> LiveRoutes(DoorContext& context) {
   auto feed = std::make_shared<LiveFeed>(context);  // belongs to its route; timers only look
   feed->Start();
-  return {{"GET", "/api/v1/live", "live.stream", [feed](const Call& call) {
-             Response head;
-             head.headers.Add("Content-Type", "text/event-stream");
-             head.headers.Add("Cache-Control", "no-store");
-             head.headers.Add("X-Accel-Buffering", "no");
-             std::string last(call.request.headers.Get("Last-Event-ID"));
-             if (last.empty()) last = call.request.Query("after").value_or("");
-             feed->Join(call.responder.BeginStream(head), last);
-           }}};
+  return {Native("live.stream", [feed](const Call& call) {
+    Response head;
+    head.headers.Add("Content-Type", "text/event-stream");
+    head.headers.Add("Cache-Control", "no-store");
+    head.headers.Add("X-Accel-Buffering", "no");
+    std::string last(call.request.headers.Get("Last-Event-ID"));
+    if (last.empty()) last = call.request.Query("after").value_or("");
+    feed->Join(call.responder.BeginStream(head), last);
+  })};
 }
 
 }  // namespace athanor

@@ -139,10 +139,8 @@ void Search(DoorContext& context, const std::shared_ptr<LogLines>& lines, const 
 std::vector<DoorRoute> LogRoutes(DoorContext& context) {
   auto lines = std::make_shared<LogLines>(context.logs);  // shared by both routes
   return {
-      {"GET", "/api/v1/jobs/{job}/log/lines", "jobs.lines",
-       [&context, lines](const Call& call) { Lines(context, lines, call); }},
-      {"GET", "/api/v1/jobs/{job}/log/search", "jobs.search",
-       [&context, lines](const Call& call) { Search(context, lines, call); }},
+      Native("jobs.lines", [&context, lines](const Call& call) { Lines(context, lines, call); }),
+      Native("jobs.search", [&context, lines](const Call& call) { Search(context, lines, call); }),
   };
 }
 

@@ -300,9 +300,9 @@ std::vector<DoorRoute> MediaRoutes(DoorContext& context) {
     return [&context, book, handler](const Call& call) { handler(context, book, call); };
   };
   return {
-      {"GET", "/api/v1/runs/{run}/media", "runs.media", bind(ListMedia)},
-      {"GET", "/api/v1/runs/{run}/media/{kind}/{name...}", "runs.mediaitems", bind(Items)},
-      {"GET", "/api/v1/runs/{run}/mediabytes/{key}", "runs.mediabytes", bind(Bytes)},
+      Native("runs.media", bind(ListMedia)),
+      Native("runs.mediaitems", bind(Items)),
+      Native("runs.mediabytes", bind(Bytes)),
   };
 }
 

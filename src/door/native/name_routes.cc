@@ -242,10 +242,10 @@ std::vector<DoorRoute> NameRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"GET", "/api/v1/names", "names.list", bind(Names)},
-      {"GET", "/api/v1/experiments", "experiments.list", bind(Experiments)},
-      {"GET", "/api/v1/models", "models.list", bind(Models)},
-      {"GET", "/api/v1/importance", "runs.importance", bind(Importance)},
+      Native("names.list", bind(Names)),
+      Native("experiments.list", bind(Experiments)),
+      Native("models.list", bind(Models)),
+      Native("runs.importance", bind(Importance)),
   };
 }
 

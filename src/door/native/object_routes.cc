@@ -144,16 +144,11 @@ void Put(DoorContext& context, const Call& call) {
 
 std::vector<DoorRoute> ObjectRoutes(DoorContext& context) {
   return {
-      {"GET", "/agent/v1/objects", "agent.objects",
-       [&context](const Call& call) { ListStoredObjects(context, call); }},
-      {"GET", "/agent/v1/object", "agent.object",
-       [&context](const Call& call) { Get(context, call); }},
-      {"PUT", "/agent/v1/object", "agent.put",
-       [&context](const Call& call) { Put(context, call); }},
-      {"GET", "/api/v1/objects", "objects.list",
-       [&context](const Call& call) { ListStoredObjects(context, call); }},
-      {"GET", "/api/v1/object", "objects.get",
-       [&context](const Call& call) { Get(context, call); }},
+      Native("agent.objects", [&context](const Call& call) { ListStoredObjects(context, call); }),
+      Native("agent.object", [&context](const Call& call) { Get(context, call); }),
+      Native("agent.put", [&context](const Call& call) { Put(context, call); }),
+      Native("objects.list", [&context](const Call& call) { ListStoredObjects(context, call); }),
+      Native("objects.get", [&context](const Call& call) { Get(context, call); }),
   };
 }
 

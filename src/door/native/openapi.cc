@@ -7,211 +7,10 @@
 
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "door/native/route_table.h"
 
 namespace athanor {
 namespace {
-
-struct Operation {
-  const char* method;
-  const char* path;
-  const char* name;  // Route::name
-  const char* summary;
-  const char* query;  // "limit:integer tail:string"; empty: none
-  const char* body;   // schema of the request, "bytes", or empty
-  const char* reply;  // schema of a 2xx reply, "bytes", "events", "ndjson", "html" or "text"
-  int status = 200;
-};
-
-constexpr Operation kOperations[] = {
-    {"get", "/healthz", "health", "Is the server up", "", "", "Health"},
-    {"get", "/metrics", "prometheus", "Figures for Prometheus", "", "", "text"},
-    {"get", "/api/v1/openapi.json", "openapi", "This document", "", "", "Any"},
-    {"get", "/api/v1/session", "session", "Who am I, and the token a page must send back", "", "",
-     "Session"},
-    {"post", "/api/v1/session/link", "session.link",
-     "A link that makes a browser the caller, once and soon", "", "", "PageLink", 201},
-    {"delete", "/api/v1/session", "session.end", "Take a browser's session away", "", "", "Any"},
-    {"get", "/", "page.index", "The page", "", "", "html"},
-    {"get", "/ui/{path}", "page.file", "A file of the page", "", "", "bytes"},
-    {"get", "/ui/enter/{key}", "page.enter",
-     "Use a link: sets the session's cookie and leads to the page", "", "", "html", 303},
-    {"get", "/api/v1/server", "server.show", "Version, machine, counts", "", "", "Server"},
-    {"get", "/api/v1/server/storage", "server.storage",
-     "What takes how much of the disk, counted a while ago where there is much to count", "", "",
-     "Storage"},
-    {"get", "/api/v1/server/disk", "server.disk",
-     "What takes how much of the disk, job by job and by what they share; counted now. "
-     "`only=jobs`: without what belongs to no job",
-     "only:string", "", "Disk"},
-    {"post", "/api/v1/server/stop", "server.stop", "Stop the server; jobs go on", "", "",
-     "Stopping"},
-    {"post", "/api/v1/server/backup", "server.backup",
-     "Copy all the server keeps to a path of its machine", "", "BackupTarget", "Backup"},
-    {"post", "/api/v1/gc", "server.gc",
-     "Remove runs that were in the trash for long, blobs that no job refers to, and caches that "
-     "were not used for long",
-     "older:string dry_run:string", "", "Swept"},
-    {"post", "/api/v1/sagemaker/training-jobs", "sagemaker.create",
-     "Submit a CreateTrainingJob request", "", "Any", "MadeTrainingJob", 201},
-    {"get", "/api/v1/jobs/{job}/sagemaker", "sagemaker.show",
-     "A job as DescribeTrainingJob shows it", "", "", "Any"},
-    {"post", "/api/v1/jobs", "jobs.submit", "Submit a job; durable before the reply", "", "Submit",
-     "Accepted", 201},
-    {"post", "/api/v1/jobfile", "jobs.text",
-     "Submit the text of a job file with the source of an earlier job; with `check`, only say what "
-     "it would be",
-     "", "JobText", "Any", 201},
-    {"get", "/api/v1/jobs", "jobs.list",
-     "Jobs, newest first, a page at a time: `before` is the `next` of the page before; with "
-     "`count`, how many there are. `tag` is KEY=VALUE or KEY, `name` a pattern, `older` an age "
-     "such as 7d; `ended`: only what can be removed",
-     "limit:integer state:string experiment:string tag:string name:string older:string live:string "
-     "ended:string before:string count:string",
-     "", "JobList"},
-    {"get", "/api/v1/jobs/{job}", "jobs.show", "Everything about a job", "", "", "Job"},
-    {"delete", "/api/v1/jobs/{job}", "jobs.remove", "Remove a finished job", "", "", "Removed"},
-    {"get", "/api/v1/jobs/{job}/events", "jobs.events", "Its history", "after:integer", "",
-     "EventList"},
-    {"post", "/api/v1/jobs/{job}/stop", "jobs.stop",
-     "Stop it; asked again with a shorter grace, it has only that", "grace_ms:integer", "",
-     "Accepted"},
-    {"post", "/api/v1/stop", "jobs.stop_many",
-     "Stop jobs that are not over: these `jobs`, those that fit `state`, `experiment`, `tags`, "
-     "`name` and `older`, or `all`",
-     "", "StopMany", "StoppedMany"},
-    {"post", "/api/v1/remove", "jobs.remove_many",
-     "Remove these jobs, which have ended, at most 1,000 at a time", "", "RemoveMany",
-     "RemovedMany"},
-    {"post", "/api/v1/jobs/{job}/interrupt", "jobs.interrupt",
-     "Take its machine away; it goes on as a new attempt", "grace_ms:integer", "", "Accepted"},
-    {"get", "/api/v1/jobs/{job}/checkpoints", "jobs.checkpoints",
-     "Its whole checkpoints, newest first", "", "", "CheckpointList"},
-    {"post", "/api/v1/jobs/{job}/resume", "jobs.resume",
-     "A new job that goes on from a checkpoint of this one", "from:string key:string", "",
-     "Accepted"},
-    {"get", "/api/v1/jobs/{job}/capture", "jobs.capture", "Steps its black box kept, newest first",
-     "", "", "CaptureList"},
-    {"get", "/api/v1/jobs/{job}/capture/{file}", "jobs.captured",
-     "One file of a captured step, as bytes", "", "", "bytes"},
-    {"post", "/api/v1/jobs/{job}/retry", "jobs.retry", "Run it again as a new job", "", "Retry",
-     "Accepted", 201},
-    {"get", "/api/v1/jobs/{job}/metrics", "jobs.metrics", "Its metrics, summarised",
-     "trend:integer", "", "MetricList"},
-    {"get", "/api/v1/jobs/{job}/metrics/{name}", "jobs.points",
-     "Points of one metric; `name` stands for a name that is no path",
-     "abandoned:string name:string", "", "ndjson"},
-    {"get", "/api/v1/jobs/{job}/logs", "jobs.logs",
-     "Its log, as bytes; `rank` from 0 over all hosts, `host` as algo-2 or 2",
-     "phase:string rank:integer host:string tail:integer since_ms:integer", "", "bytes"},
-    {"get", "/api/v1/jobs/{job}/stream", "jobs.stream",
-     "Log, states and numbers as they come; resumable by Last-Event-ID",
-     "phase:string rank:integer host:string tail:integer since_ms:integer follow:string", "",
-     "events"},
-    {"get", "/api/v1/jobs/{job}/outputs", "jobs.outputs", "What it kept", "", "", "OutputList"},
-    {"get", "/api/v1/jobs/{job}/outputs/{name}", "jobs.file", "One output, as bytes", "", "",
-     "bytes"},
-    {"get", "/api/v1/jobs/{job}/outputs/files/{path}", "jobs.leftfile",
-     "A file that the script left in its working folder, as bytes", "", "", "bytes"},
-    {"get", "/api/v1/jobs/{job}/exec", "jobs.exec", "Where it runs, for ath exec", "", "",
-     "ExecInfo"},
-    {"get", "/api/v1/events", "events.stream", "Events of all jobs; resumable by Last-Event-ID",
-     "after:integer follow:string", "", "events"},
-    {"get", "/api/v1/live", "live.stream",
-     "What a page needs, as it happens: jobs, runs' numbers, which logs grew; resumable by "
-     "Last-Event-ID",
-     "after:string", "", "events"},
-    {"get", "/api/v1/jobs/{job}/log/lines", "jobs.lines",
-     "Lines of its log by number, from 0; without `from` the last",
-     "phase:string rank:integer host:string from:integer count:integer", "", "LogLines"},
-    {"get", "/api/v1/jobs/{job}/log/search", "jobs.search",
-     "Lines that hold a text, or match a regular expression",
-     "q:string regex:integer phase:string rank:integer host:string limit:integer", "",
-     "LogMatches"},
-    {"get", "/api/v1/jobs/{job}/source", "jobs.source", "The files it was made of, and its commit",
-     "", "", "SourceList"},
-    {"get", "/api/v1/jobs/{job}/source/{path}", "jobs.sourcefile", "One of them, as text", "", "",
-     "text"},
-    {"get", "/api/v1/jobs/{job}/environment", "jobs.environment",
-     "What it ran in: packages, variables", "", "", "EnvironmentView"},
-    {"get", "/api/v1/queue", "queue.show",
-     "Who waits, for what, and what the machine is used for; `after` is the `next` of the page "
-     "before",
-     "limit:integer after:string", "", "Queue"},
-    {"get", "/api/v1/names", "names.list",
-     "Names of metrics, params or tags, and how many runs have them",
-     "kind:string contains:string experiment:string limit:integer", "", "NameList"},
-    {"get", "/api/v1/experiments", "experiments.list", "Experiments", "", "", "ExperimentList"},
-    {"get", "/api/v1/models", "models.list", "Registered models with their versions, newest first",
-     "", "", "ModelList"},
-    {"get", "/api/v1/importance", "runs.importance", "How much each param decides about a metric",
-     "metric:string filter:string goal:string experiment:string runs:string", "", "ImportanceList"},
-    {"patch", "/api/v1/runs/{run}", "runs.change", "Set or remove tags, name it, note something",
-     "", "RunChange", "ChangedRun"},
-    {"post", "/api/v1/runs/{run}/delete", "runs.delete", "Put it into the trash", "", "",
-     "ChangedRun"},
-    {"post", "/api/v1/runs/{run}/restore", "runs.restore", "Take it out again", "", "",
-     "ChangedRun"},
-    {"get", "/api/v1/runs/{run}/artifacts", "runs.artifacts", "What it keeps, one folder at a time",
-     "path:string", "", "ArtifactList"},
-    {"get", "/api/v1/runs/{run}/artifacts/{path}", "runs.artifact", "One file, as bytes", "", "",
-     "bytes"},
-    {"get", "/api/v1/runs/{run}/media", "runs.media",
-     "Histograms, images, audio, text and more in its event files", "", "", "MediaList"},
-    {"get", "/api/v1/runs/{run}/media/{kind}/{name}", "runs.mediaitems", "One of them by step",
-     "max:integer", "", "MediaItems"},
-    {"get", "/api/v1/runs/{run}/mediabytes/{key}", "runs.mediabytes",
-     "One image or sound, as bytes", "", "", "bytes"},
-    {"get", "/api/v1/diff", "jobs.diff", "What differs between jobs; `jobs` is given once for each",
-     "jobs:string", "", "Diff"},
-    {"get", "/api/v1/runs", "runs.list",
-     "Runs, newest first or as ordered; `order` and `column` may be given several times: "
-     "metrics.loss DESC, params.lr",
-     "filter:string order:string column:string experiment:string limit:integer offset:integer "
-     "after:string deleted:string",
-     "", "RunList"},
-    {"get", "/api/v1/runs/{run}", "runs.show", "One run: its params, tags and last metrics", "", "",
-     "Run"},
-    {"get", "/api/v1/runs/{run}/metrics/{name}", "runs.points",
-     "Points of one metric; with `width`, about two for each of so many pixels",
-     "width:integer from:integer to:integer name:string", "", "ndjson"},
-    {"post", "/api/v1/runs", "runs.create",
-     "Make a run that is no job's; one `source` is one run, however often", "", "NewRun", "MadeRun",
-     201},
-    {"post", "/api/v1/runs/{run}/points", "runs.add",
-     "Add points, in the frames of series files; what is there already is dropped", "", "bytes",
-     "AddedPoints"},
-    {"post", "/api/v1/runs/{run}/finish", "runs.finish", "Say that it is over", "", "RunEnd",
-     "MadeRun"},
-    {"get", "/api/v1/objects", "objects.list", "Objects below s3://bucket/prefix, a page at a time",
-     "uri:string after:string", "", "ObjectList"},
-    {"get", "/api/v1/object", "objects.get", "One object, as bytes", "uri:string", "", "bytes"},
-    {"post", "/api/v1/studies", "studies.create", "Create a tuning job; durable before the reply",
-     "", "NewStudy", "MadeStudy", 201},
-    {"get", "/api/v1/studies", "studies.list", "Tuning jobs, newest first", "", "", "StudyList"},
-    {"get", "/api/v1/studies/{study}", "studies.show",
-     "Everything about a tuning job; with `wait_ms`, once its journal is longer than `after`",
-     "after:integer wait_ms:integer", "", "Study"},
-    {"delete", "/api/v1/studies/{study}", "studies.remove",
-     "Remove a tuning job that is over; its jobs stay", "", "", "Removed"},
-    {"post", "/api/v1/studies/{study}/stop", "studies.stop", "Stop it and its trials", "", "",
-     "StudyRow"},
-    {"post", "/api/v1/studies/{study}/extend", "studies.extend",
-     "Change how much it may do; one that is over goes on", "", "StudyChanges", "StudyRow"},
-    {"post", "/api/v1/studies/{study}/trials", "studies.add", "Have it try these parameters, too",
-     "", "OwnTrial", "StudyRow"},
-    {"post", "/api/v1/blobs/missing", "blobs.missing", "Which of these blobs the server lacks", "",
-     "BlobNames", "Missing"},
-    {"put", "/api/v1/blobs/{sha256}", "blobs.put", "Store a blob", "", "bytes", "Stored", 201},
-    {"get", "/api/v1/blobs/{sha256}", "blobs.get", "Read a blob", "", "", "bytes"},
-    {"get", "/api/v1/types", "types.list", "Instance types", "", "", "TypeList"},
-    {"get", "/api/v1/secrets", "secrets.list", "Names of secrets", "", "", "SecretList"},
-    {"put", "/api/v1/secrets/{name}", "secrets.set", "Keep a secret; the body is its value", "",
-     "bytes", "Named"},
-    {"delete", "/api/v1/secrets/{name}", "secrets.remove", "Forget a secret", "", "", "Removed"},
-    {"get", "/api/v1/tokens", "tokens.list", "Tokens, without their secrets", "", "", "TokenList"},
-    {"post", "/api/v1/tokens", "tokens.create", "Make a token", "", "NewToken", "Token", 201},
-    {"delete", "/api/v1/tokens/{id}", "tokens.revoke", "Make a token void", "", "", "Revoked"},
-};
 
 // "id! name! count:integer jobs:[Job] any:Any end:integer?": a schema in one line; ! means
 // required, ? that it may be null.
@@ -467,10 +266,17 @@ Json Content(std::string_view kind) {
   return of("application/json", TypeOf(std::string(kind)));
 }
 
-Json OperationOf(const Operation& operation) {
+// In a document, "{path...}" is an ordinary parameter.
+std::string PathOf(const NativeRoute& route) {
+  std::string path = route.path;
+  if (const auto dots = path.find("..."); dots != std::string::npos) path.erase(dots, 3);
+  return path;
+}
+
+Json OperationOf(const NativeRoute& operation) {
   Json out = {{"operationId", operation.name}, {"summary", operation.summary}};
   Json parameters = Json::array();
-  std::string path = operation.path;
+  const std::string path = PathOf(operation);
   for (size_t open = path.find('{'); open != std::string::npos; open = path.find('{', open + 1)) {
     auto name = path.substr(open + 1, path.find('}', open) - open - 1);
     parameters.push_back(
@@ -498,8 +304,8 @@ Json OperationOf(const Operation& operation) {
 
 std::string Build() {
   Json paths = Json::object();
-  for (const auto& operation : kOperations) {
-    paths[operation.path][operation.method] = OperationOf(operation);
+  for (const auto& route : NativeRoutes()) {
+    if (*route.summary) paths[PathOf(route)][ToLower(route.method)] = OperationOf(route);
   }
   Json schemas = Json::object();
   for (const auto& schema : kSchemas) {

@@ -176,8 +176,7 @@ void Queue(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> QueueRoutes(DoorContext& context) {
-  return {{"GET", "/api/v1/queue", "queue.show",
-           [&context](const Call& call) { Queue(context, call); }}};
+  return {Native("queue.show", [&context](const Call& call) { Queue(context, call); })};
 }
 
 }  // namespace athanor

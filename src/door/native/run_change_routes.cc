@@ -127,12 +127,9 @@ void SetDeleted(DoorContext& context, const Call& call, bool deleted) {
 
 std::vector<DoorRoute> RunChangeRoutes(DoorContext& context) {
   return {
-      {"PATCH", "/api/v1/runs/{run}", "runs.change",
-       [&context](const Call& call) { Patch(context, call); }},
-      {"POST", "/api/v1/runs/{run}/delete", "runs.delete",
-       [&context](const Call& call) { SetDeleted(context, call, true); }},
-      {"POST", "/api/v1/runs/{run}/restore", "runs.restore",
-       [&context](const Call& call) { SetDeleted(context, call, false); }},
+      Native("runs.change", [&context](const Call& call) { Patch(context, call); }),
+      Native("runs.delete", [&context](const Call& call) { SetDeleted(context, call, true); }),
+      Native("runs.restore", [&context](const Call& call) { SetDeleted(context, call, false); }),
   };
 }
 

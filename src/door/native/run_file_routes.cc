@@ -96,10 +96,8 @@ void File(DoorContext& context, const Call& call) {
 
 std::vector<DoorRoute> RunFileRoutes(DoorContext& context) {
   return {
-      {"GET", "/api/v1/runs/{run}/artifacts", "runs.artifacts",
-       [&context](const Call& call) { ListRunFiles(context, call); }},
-      {"GET", "/api/v1/runs/{run}/artifacts/{path...}", "runs.artifact",
-       [&context](const Call& call) { File(context, call); }, true},
+      Native("runs.artifacts", [&context](const Call& call) { ListRunFiles(context, call); }),
+      Native("runs.artifact", [&context](const Call& call) { File(context, call); }),
   };
 }
 

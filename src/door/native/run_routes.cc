@@ -211,12 +211,9 @@ Result<JobId> ResolveRun(const DoorContext& context, const std::string& referenc
 
 std::vector<DoorRoute> RunRoutes(DoorContext& context) {
   return {
-      {"GET", "/api/v1/runs", "runs.list",
-       [&context](const Call& call) { ListRuns(context, call); }},
-      {"GET", "/api/v1/runs/{run}", "runs.show",
-       [&context](const Call& call) { Show(context, call); }},
-      {"GET", "/api/v1/runs/{run}/metrics/{name...}", "runs.points",
-       [&context](const Call& call) { Points(context, call); }},
+      Native("runs.list", [&context](const Call& call) { ListRuns(context, call); }),
+      Native("runs.show", [&context](const Call& call) { Show(context, call); }),
+      Native("runs.points", [&context](const Call& call) { Points(context, call); }),
   };
 }
 

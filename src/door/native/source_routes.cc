@@ -117,9 +117,9 @@ std::vector<DoorRoute> SourceRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"GET", "/api/v1/jobs/{job}/source", "jobs.source", bind(ListSource)},
-      {"GET", "/api/v1/jobs/{job}/source/{path...}", "jobs.sourcefile", bind(File)},
-      {"GET", "/api/v1/jobs/{job}/environment", "jobs.environment", bind(Environment)},
+      Native("jobs.source", bind(ListSource)),
+      Native("jobs.sourcefile", bind(File)),
+      Native("jobs.environment", bind(Environment)),
   };
 }
 

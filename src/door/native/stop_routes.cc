@@ -191,8 +191,7 @@ void Stop(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> StopRoutes(DoorContext& context) {
-  return {{"POST", "/api/v1/stop", "jobs.stop_many",
-           [&context](const Call& call) { Stop(context, call); }}};
+  return {Native("jobs.stop_many", [&context](const Call& call) { Stop(context, call); })};
 }
 
 }  // namespace athanor

@@ -412,12 +412,9 @@ void FollowEvents(DoorContext& context, const Call& call) {
 
 std::vector<DoorRoute> StreamRoutes(DoorContext& context) {
   return {
-      {"GET", "/api/v1/jobs/{job}/logs", "jobs.logs",
-       [&context](const Call& call) { Logs(context, call); }},
-      {"GET", "/api/v1/jobs/{job}/stream", "jobs.stream",
-       [&context](const Call& call) { FollowJob(context, call); }},
-      {"GET", "/api/v1/events", "events.stream",
-       [&context](const Call& call) { FollowEvents(context, call); }},
+      Native("jobs.logs", [&context](const Call& call) { Logs(context, call); }),
+      Native("jobs.stream", [&context](const Call& call) { FollowJob(context, call); }),
+      Native("events.stream", [&context](const Call& call) { FollowEvents(context, call); }),
   };
 }
 

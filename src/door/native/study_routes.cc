@@ -145,13 +145,10 @@ std::vector<DoorRoute> StudyRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"POST", "/api/v1/studies", "studies.create", bind(Create)},
-      {"GET", "/api/v1/studies", "studies.list", bind(ListStudies)},
-      {"GET", "/api/v1/studies/{study}", "studies.show", bind(Show)},
-      {"DELETE", "/api/v1/studies/{study}", "studies.remove", bind(Remove)},
-      {"POST", "/api/v1/studies/{study}/stop", "studies.stop", bind(Stop)},
-      {"POST", "/api/v1/studies/{study}/extend", "studies.extend", bind(Extend)},
-      {"POST", "/api/v1/studies/{study}/trials", "studies.add", bind(Add)},
+      Native("studies.create", bind(Create)), Native("studies.list", bind(ListStudies)),
+      Native("studies.show", bind(Show)),     Native("studies.remove", bind(Remove)),
+      Native("studies.stop", bind(Stop)),     Native("studies.extend", bind(Extend)),
+      Native("studies.add", bind(Add)),
   };
 }
 

@@ -153,9 +153,9 @@ std::vector<DoorRoute> SurviveRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"POST", "/api/v1/jobs/{job}/interrupt", "jobs.interrupt", bind(Interrupt)},
-      {"GET", "/api/v1/jobs/{job}/checkpoints", "jobs.checkpoints", bind(Checkpoints)},
-      {"POST", "/api/v1/jobs/{job}/resume", "jobs.resume", bind(Resume)},
+      Native("jobs.interrupt", bind(Interrupt)),
+      Native("jobs.checkpoints", bind(Checkpoints)),
+      Native("jobs.resume", bind(Resume)),
   };
 }
 

@@ -111,9 +111,9 @@ std::vector<DoorRoute> SweepRoutes(DoorContext& context) {
   auto book = std::make_shared<StorageBook>(context.clock, context.readers, [&context] {
     return CountStorage(StoreLayout{context.info.home}, context.clock);
   });
-  return {{"POST", "/api/v1/gc", "server.gc", [&context](const Call& call) { Gc(context, call); }},
-          {"GET", "/api/v1/server/storage", "server.storage",
-           [&context, book](const Call& call) { Storage(context, *book, call); }}};
+  return {Native("server.gc", [&context](const Call& call) { Gc(context, call); }),
+          Native("server.storage",
+                 [&context, book](const Call& call) { Storage(context, *book, call); })};
 }
 
 }  // namespace athanor

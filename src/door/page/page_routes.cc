@@ -157,14 +157,12 @@ void Leave(const DoorContext& context, const Call& call) {
 std::vector<DoorRoute> PageRoutes(DoorContext& context) {
   auto links = std::make_shared<PageLinks>();  // of the two routes that make and use them
   return {
-      {"GET", "/", "page.index", Index},
-      {"GET", "/ui/{path...}", "page.file", File},
-      {"GET", "/ui/enter/{key}", "page.enter",
-       [&context, links](const Call& call) { SignIn(context, *links, call); }},
-      {"POST", "/api/v1/session/link", "session.link",
-       [&context, links](const Call& call) { MakeLink(context, *links, call); }},
-      {"DELETE", "/api/v1/session", "session.end",
-       [&context](const Call& call) { Leave(context, call); }},
+      Native("page.index", Index),
+      Native("page.file", File),
+      Native("page.enter", [&context, links](const Call& call) { SignIn(context, *links, call); }),
+      Native("session.link",
+             [&context, links](const Call& call) { MakeLink(context, *links, call); }),
+      Native("session.end", [&context](const Call& call) { Leave(context, call); }),
   };
 }
 

@@ -54,10 +54,9 @@ void Describe(DoorContext& context, sagemaker::Service& service, const Call& cal
 std::vector<DoorRoute> SageMakerRoutes(DoorContext& context) {
   auto service = std::make_shared<sagemaker::Service>(context);
   return {
-      {"POST", "/api/v1/sagemaker/training-jobs", "sagemaker.create",
-       [service](const Call& call) { Create(*service, call); }},
-      {"GET", "/api/v1/jobs/{job}/sagemaker", "sagemaker.show",
-       [&context, service](const Call& call) { Describe(context, *service, call); }},
+      Native("sagemaker.create", [service](const Call& call) { Create(*service, call); }),
+      Native("sagemaker.show",
+             [&context, service](const Call& call) { Describe(context, *service, call); }),
   };
 }
 

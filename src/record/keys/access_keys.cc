@@ -110,7 +110,7 @@ AccessKeys::AccessKeys(Database& database, const SecretStore& secrets)
 AccessKeys::~AccessKeys() = default;
 
 Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTime now,
-                                           WallTime expires, std::string bound) {
+                                           WallTime expires) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the key is too long or not plain text",
                       fmt::format("give at most {} bytes of printable text", kLongestNote)}
@@ -124,14 +124,8 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
   Key key;
   ATHANOR_TRY(key.secret, RandomText(kSecretLetters, kSecretSize));
   ATHANOR_TRY(const std::string tail, RandomText(kIdLetters, kIdSize - kPrefix.size()));
-  key.info = TokenInfo{std::string(kPrefix) + tail,
-                       std::move(note),
-                       scope,
-                       std::move(bound),
-                       now,
-                       expires,
-                       WallTime{},
-                       false};
+  key.info = TokenInfo{
+      std::string(kPrefix) + tail, std::move(note), scope, "", now, expires, WallTime{}, false};
   ATHANOR_TRY(const std::string sealed, parts_->secrets.Seal(SealName(key.info.id), key.secret));
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
@@ -221,25 +215,6 @@ Status AccessKeys::Revoke(std::string_view id) {
   });
   parts_->Forget();
   return revoked;
-}
-
-Status AccessKeys::RevokeBound(std::string_view bound) {
-  if (bound.empty()) return Fail(ErrorCode::kBug, "keys of nothing were to be revoked");
-  std::vector<std::string> gone;
-  ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("DELETE FROM access_keys WHERE bound = ?1 RETURNING id"));
-    statement->Bind(1, bound);
-    while (true) {
-      ATHANOR_TRY(const bool row, statement->Step());
-      if (!row) return Ok();
-      gone.emplace_back(statement->Text(0));
-    }
-  }));
-  parts_->Forget();
-  MutexLock lock(parts_->mutex);
-  for (const auto& id : gone) parts_->noted.erase(id);
-  return Ok();
 }
 
 }  // namespace athanor

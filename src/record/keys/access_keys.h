@@ -28,15 +28,13 @@ class AccessKeys {
     std::string secret;  // 40 letters and digits
     TokenInfo info;      // id: 20 capital letters and digits, "ATHA…"
   };
-  // Only this call returns the secret. `bound`: what it belongs to, such as an attempt.
-  Result<Key> Create(std::string note, Scope scope, WallTime now, WallTime expires,
-                     std::string bound = {});
+  // Only this call returns the secret.
+  Result<Key> Create(std::string note, Scope scope, WallTime now, WallTime expires);
   // For verifying. kNotFound: unknown or revoked. kDenied: expired. kCorrupt: the key file does not
   // decrypt it. The use is recorded, at most once per minute.
   Result<Key> Find(std::string_view id, WallTime now) const;
   Result<std::vector<TokenInfo>> List() const;
   Status Revoke(std::string_view id);  // kNotFound
-  Status RevokeBound(std::string_view bound);
 
  private:
   Result<Key> Open(std::string_view id) const;

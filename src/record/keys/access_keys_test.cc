@@ -79,25 +79,13 @@ TEST_F(AccessKeysTest, UnknownRevokedAndExpiredOnesDoNotVerify) {
 // Planted bug: do not Forget() what was opened.
 TEST_F(AccessKeysTest, OneThatWasUsedBeforeIsRevokedAndExpiresToo) {
   const auto one = keys_->Create("", Scope::kRead, now_, WallTime{now_.ms + 1000}).value();
-  const auto bound = keys_->Create("", Scope::kSubmit, now_, {}, "attempt-1").value();
+  const auto other = keys_->Create("", Scope::kSubmit, now_, {}).value();
   ASSERT_EQ(keys_->Find(one.info.id, now_)->secret, one.secret);
   ASSERT_EQ(keys_->Find(one.info.id, now_)->secret, one.secret);
-  ASSERT_EQ(keys_->Find(bound.info.id, now_)->info.bound, "attempt-1");
   EXPECT_EQ(keys_->Find(one.info.id, WallTime{now_.ms + 1000}).error().code, ErrorCode::kDenied);
   ASSERT_TRUE(keys_->Revoke(one.info.id).ok());
   EXPECT_EQ(keys_->Find(one.info.id, now_).error().code, ErrorCode::kNotFound);
-  ASSERT_TRUE(keys_->Find(bound.info.id, now_));
-  ASSERT_TRUE(keys_->RevokeBound("attempt-1").ok());
-  EXPECT_EQ(keys_->Find(bound.info.id, now_).error().code, ErrorCode::kNotFound);
-}
-
-TEST_F(AccessKeysTest, KeysOfAnAttemptGoWithIt) {
-  const auto bound = keys_->Create("", Scope::kSubmit, now_, {}, "attempt-1").value();
-  const auto free = keys_->Create("", Scope::kSubmit, now_, {}).value();
-  ASSERT_TRUE(keys_->RevokeBound("attempt-1").ok());
-  EXPECT_FALSE(keys_->Find(bound.info.id, now_));
-  EXPECT_TRUE(keys_->Find(free.info.id, now_));
-  EXPECT_FALSE(keys_->RevokeBound("").ok());
+  EXPECT_TRUE(keys_->Find(other.info.id, now_));
 }
 
 // Planted bug: look only at the secrets when the key file is gone.

@@ -27,7 +27,6 @@ constexpr std::pair<Scope, std::string_view> kScopes[] = {
     {Scope::kRead, "read"},
     {Scope::kSubmit, "submit"},
     {Scope::kAdmin, "admin"},
-    {Scope::kIngest, "ingest"},
 };
 
 constexpr std::string_view kColumns =
@@ -88,13 +87,11 @@ std::optional<Scope> ScopeNamed(std::string_view name) {
 bool Covers(Scope held, Scope needed) {
   switch (held) {
     case Scope::kAdmin:
-      return needed != Scope::kIngest;
+      return true;
     case Scope::kSubmit:
       return needed == Scope::kSubmit || needed == Scope::kRead;
     case Scope::kRead:
       return needed == Scope::kRead;
-    case Scope::kIngest:
-      return needed == Scope::kIngest;
   }
   return false;
 }
@@ -119,7 +116,7 @@ TokenStore::TokenStore(Database& database) : parts_(new Parts{database, {}, {}})
 TokenStore::~TokenStore() = default;
 
 Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, WallTime now,
-                                                WallTime expires, std::string bound) {
+                                                WallTime expires) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the token is too long or not plain text",
                       fmt::format("give at most {} bytes of printable text", kLongestNote)}
@@ -131,14 +128,8 @@ Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, W
                     .Id("ATH-K0006"));
   }
   NewToken made;
-  made.info = TokenInfo{RandomHex(kIdBytes),
-                        std::move(note),
-                        scope,
-                        std::move(bound),
-                        now,
-                        expires,
-                        WallTime{},
-                        false};
+  made.info =
+      TokenInfo{RandomHex(kIdBytes), std::move(note), scope, "", now, expires, WallTime{}, false};
   const std::string secret = RandomHex(kSecretBytes);
   made.text = fmt::format("{}{}_{}", kPrefix, made.info.id, secret);
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
@@ -222,25 +213,6 @@ Status TokenStore::Revoke(std::string_view id) {
                       fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls"}
                     .Id("ATH-K0005"));
   });
-}
-
-Status TokenStore::RevokeBound(std::string_view bound) {
-  if (bound.empty()) return Fail(ErrorCode::kBug, "tokens of no attempt were to be revoked");
-  std::vector<std::string> gone;
-  ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("DELETE FROM tokens WHERE bound = ?1 AND bound <> '' "
-                                   "RETURNING id"));
-    statement->Bind(1, bound);
-    while (true) {
-      ATHANOR_TRY(const bool row, statement->Step());
-      if (!row) return Ok();
-      gone.emplace_back(statement->Text(0));
-    }
-  }));
-  MutexLock lock(parts_->mutex);
-  for (const auto& id : gone) parts_->noted.erase(id);
-  return Ok();
 }
 
 }  // namespace athanor

@@ -1,5 +1,5 @@
 // Tokens `ath_<id>_<secret>`: stored as sha256 of the secret, shown once, scoped,
-// expiring, revocable. A job's own ingest token is bound to its attempt.
+// expiring, revocable. Agents and scripts have tokens that are not stored (door/context.h).
 //
 // Threads: every method is safe from any thread.
 #pragma once
@@ -17,17 +17,17 @@ namespace athanor {
 
 class Database;
 
-enum class Scope { kRead, kSubmit, kAdmin, kIngest };
+enum class Scope { kRead, kSubmit, kAdmin };
 std::string_view NameOf(Scope scope);
 std::optional<Scope> ScopeNamed(std::string_view name);
-// admin includes submit, submit includes read; ingest includes nothing else.
+// admin includes submit, submit includes read.
 bool Covers(Scope held, Scope needed);
 
 struct TokenInfo {
   std::string id;
   std::string note;
   Scope scope = Scope::kRead;
-  std::string bound;  // attempt id for ingest tokens; else empty
+  std::string bound;  // the attempt whose key it is; else empty
   WallTime created;
   WallTime expires;    // 0: never
   WallTime last_used;  // 0: never; kept to the minute
@@ -42,14 +42,11 @@ class TokenStore {
     std::string text;  // the only time it is shown
     TokenInfo info;
   };
-  Result<NewToken> Create(std::string note, Scope scope, WallTime now, WallTime expires,
-                          std::string bound = {});
+  Result<NewToken> Create(std::string note, Scope scope, WallTime now, WallTime expires);
   // kDenied for unknown, wrong, expired and revoked alike; compares in constant time.
   Result<TokenInfo> Verify(std::string_view text, WallTime now) const;
   Result<std::vector<TokenInfo>> List() const;
   Status Revoke(std::string_view id);  // kNotFound
-  // Removes every token bound to the attempt; one is made per attempt, so they must not accumulate.
-  Status RevokeBound(std::string_view bound);
 
  private:
   struct Parts;

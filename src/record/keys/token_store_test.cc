@@ -15,9 +15,8 @@ class TokenStoreTest : public testing::Test {
     ASSERT_NE(database_, nullptr);
     store_ = std::make_unique<TokenStore>(*database_);
   }
-  TokenStore::NewToken Make(Scope scope = Scope::kSubmit, WallTime expires = {},
-                            std::string bound = {}) {
-    auto made = store_->Create("laptop", scope, now_, expires, std::move(bound));
+  TokenStore::NewToken Make(Scope scope = Scope::kSubmit, WallTime expires = {}) {
+    auto made = store_->Create("laptop", scope, now_, expires);
     EXPECT_TRUE(made) << made.error().what;
     return made.value();
   }
@@ -117,21 +116,6 @@ TEST_F(TokenStoreTest, AFullDiskDoesNotLockPeopleOut) {
   vfs_.Heal();
 }
 
-TEST_F(TokenStoreTest, TokensOfAnAttemptGoWithIt) {
-  const auto first = Make(Scope::kIngest, {}, "attempt-1");
-  const auto second = Make(Scope::kIngest, {}, "attempt-2");
-  const auto unbound = Make();
-  EXPECT_EQ(store_->Verify(first.text, now_).value().bound, "attempt-1");
-  ASSERT_TRUE(store_->RevokeBound("attempt-1").ok());
-  EXPECT_FALSE(store_->Verify(first.text, now_));
-  EXPECT_TRUE(store_->Verify(second.text, now_));
-  EXPECT_TRUE(store_->Verify(unbound.text, now_));
-  EXPECT_EQ(store_->List().value().size(), 2u);
-  EXPECT_TRUE(store_->RevokeBound("attempt-1").ok());
-  EXPECT_FALSE(store_->RevokeBound("").ok());
-  EXPECT_EQ(store_->List().value().size(), 2u);
-}
-
 TEST_F(TokenStoreTest, RevokingKeepsTheTokenListed) {
   const auto made = Make();
   ASSERT_TRUE(store_->Revoke(made.info.id).ok());
@@ -152,14 +136,11 @@ TEST_F(TokenStoreTest, BadNotesAndPastExpiriesAreRefused) {
 
 TEST(Scopes, EachCoversExactlyWhatItSays) {
   using enum Scope;
-  const Scope all[] = {kRead, kSubmit, kAdmin, kIngest};
-  const bool covers[4][4] = {{true, false, false, false},
-                             {true, true, false, false},
-                             {true, true, true, false},
-                             {false, false, false, true}};
-  for (int held = 0; held < 4; ++held) {
+  const Scope all[] = {kRead, kSubmit, kAdmin};
+  const bool covers[3][3] = {{true, false, false}, {true, true, false}, {true, true, true}};
+  for (int held = 0; held < 3; ++held) {
     EXPECT_EQ(ScopeNamed(NameOf(all[held])), all[held]);
-    for (int needed = 0; needed < 4; ++needed) {
+    for (int needed = 0; needed < 3; ++needed) {
       EXPECT_EQ(Covers(all[held], all[needed]), covers[held][needed])
           << NameOf(all[held]) << " for " << NameOf(all[needed]);
     }

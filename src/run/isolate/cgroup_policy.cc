@@ -229,14 +229,6 @@ std::string LimitsHere(const CgroupDriver& driver) {
   return all ? "" : Join(parts, "; ") + WhyNoCgroup();
 }
 
-Status KillAttemptCgroup(const AttemptCgroup& cgroup) {
-  Status last = Ok();
-  for (const auto& join : cgroup.joins) {
-    if (Status killed = CgroupDriver::Kill(join.dir); !killed.ok()) last = std::move(killed);
-  }
-  return last;
-}
-
 Status RemoveAttemptCgroup(const AttemptCgroup& cgroup) {
   Status last = Ok();
   for (const auto& join : cgroup.joins) {

@@ -47,8 +47,6 @@ void SummarizeOff(AttemptCgroup& cgroup, const CgroupLimits& asked);
 // moves no process.
 std::string LimitsHere(const CgroupDriver& driver);
 
-// Kills everything in it; succeeds if it is already gone.
-Status KillAttemptCgroup(const AttemptCgroup& cgroup);
 // After the supervisor ended. Also removes the folder `athanor` if it was the last.
 Status RemoveAttemptCgroup(const AttemptCgroup& cgroup);
 
