@@ -37,6 +37,10 @@ struct HostStatus {
 // One attempt, as a plan for each of its hosts, by index. All have the same job, attempt and number.
 struct LaunchPlan {
   std::vector<AttemptPlan> hosts;
+  // By index: nothing more is expected of these hosts. One that lost its agent needs no other. Empty:
+  // of none.
+  std::vector<bool> over = {};
+  bool IsOver(size_t host) const { return host < over.size() && over[host]; }
   AttemptId attempt() const { return hosts.front().attempt; }
 };
 
