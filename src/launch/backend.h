@@ -38,6 +38,10 @@ struct HostStatus {
 // number.
 struct LaunchPlan {
   std::vector<AttemptPlan> hosts;
+  // By index: nothing more is expected of these hosts. One that lost its agent needs no other.
+  // Empty: of none.
+  std::vector<bool> over = {};
+  bool IsOver(size_t host) const { return host < over.size() && over[host]; }
   AttemptId attempt() const { return hosts.front().attempt; }
 };
 

@@ -56,7 +56,7 @@ Result<std::string> FakeBackend::Launch(const LaunchPlan& plan) {
     for (size_t i = 0; i < plan.hosts.size(); ++i) {
       auto& host = known->second[i];
       // What is gone stays gone: it was launched, and Poll reports the rest.
-      if (host.gone) continue;
+      if (host.gone || plan.IsOver(i)) continue;
       if (!Answers(host)) {
         silent = true;
       } else if (!std::exchange(host.agent, true)) {

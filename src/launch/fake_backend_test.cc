@@ -103,6 +103,19 @@ TEST(FakeBackend, TheHostsOfAnAttemptAreOnDifferentMachinesAndOneCanBeLostAlone)
   EXPECT_EQ(StateOf(backend, handle, 2), kAlive);
 }
 
+TEST(FakeBackend, AHostThatIsOverGetsNoOtherAgent) {
+  std::vector<uint32_t> started;
+  FakeBackend backend(
+      2, {[&](const AttemptPlan& plan, size_t) { started.push_back(plan.host); }, {}, {}});
+  auto plan = PlanOfNew(2);
+  const auto handle = *backend.Launch(plan);
+  backend.AgentEnded(plan.attempt(), 0);
+  backend.AgentEnded(plan.attempt(), 1);
+  plan.over = {true, false};
+  EXPECT_TRUE(backend.Launch(plan));
+  EXPECT_EQ(started, (std::vector<uint32_t>{0, 1, 1}));
+}
+
 TEST(FakeBackend, ReleaseOfAGangIsDoneWhenTheLastHostAnswered) {
   std::vector<uint32_t> ended;
   FakeBackend backend(2, {{}, [&](AttemptId, uint32_t host) { ended.push_back(host); }, {}});

@@ -92,7 +92,7 @@ class EngineTest : public testing::Test {
     draft.spec.command = {"true"};
     draft.spec.resources.cpu_millis = cpus * 1'000;
     draft.spec.resources.nodes = nodes;
-    draft.spec.retry.max = 5;
+    draft.spec.retry.max = retries_;
     draft.spec.priority = priority;
     const JobId id = draft.id;
     engine_->Submit(std::move(draft), [](const auto& accepted) { EXPECT_TRUE(accepted); });
@@ -133,6 +133,7 @@ class EngineTest : public testing::Test {
   FakeBackend backend_{
       4, {[this](const AttemptPlan& plan, size_t) { starts_.push_back(plan.host); }, {}, {}}};
   Backends backends_;
+  uint32_t retries_ = 0;                // of the jobs that are submitted
   std::map<std::string, Millis> late_;  // back ends whose calls take so long
   Inventory inventory_;
   std::unique_ptr<Database> database_;

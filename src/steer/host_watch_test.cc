@@ -9,6 +9,7 @@ constexpr Millis kSoon = std::chrono::seconds(10);
 
 class HostWatchTest : public EngineTest {
  protected:
+  HostWatchTest() { retries_ = 5; }
   // A gang of three that runs on machines of its own.
   JobId RunningGang() {
     const JobId job = Submit("gang", 1, 0, 3);

@@ -25,7 +25,8 @@ std::string HandleOf(const Attempt& attempt) {
 
 Outbox::Outbox(Parts parts) : parts_(std::move(parts)) {
   for (const auto& entry : parts_.backends.all()) {
-    pools_[entry.name()] = parts_.make_pool(entry.name(), kCallsAtOnce);
+    pools_[entry.name()] = {parts_.make_pool(entry.name(), kCallsAtOnce),
+                            parts_.make_pool(entry.name(), kCallsAtOnce)};
   }
 }
 
@@ -33,18 +34,23 @@ Outbox::~Outbox() = default;
 
 void Outbox::Stop() {
   stopped_ = true;
-  for (auto& [backend, pool] : pools_) pool->Stop();
+  for (auto& [backend, pools] : pools_) {
+    pools.starts->Stop();
+    pools.ends->Stop();
+  }
 }
 
-void Outbox::Add(JobId job, std::string backend, Call call) {
+void Outbox::Add(JobId job, Kind kind, std::string backend, Call call) {
   auto& lane = lanes_[job];
-  lane.push_back({std::move(backend), std::move(call)});
+  lane.push_back({kind, std::move(backend), std::move(call)});
   if (lane.size() == 1) RunFirst(job);
 }
 
 void Outbox::RunFirst(JobId job) {
   const auto& work = lanes_.at(job).front();
-  const bool taken = pools_.at(work.backend)->Submit([this, job, call = work.call] {
+  const auto& pools = pools_.at(work.backend);
+  auto& pool = work.kind == Kind::kStart ? *pools.starts : *pools.ends;
+  const bool taken = pool.Submit([this, job, call = work.call] {
     auto after = call();
     parts_.executor.Post([this, job, after = std::move(after)] {
       const auto lane = lanes_.find(job);
@@ -110,7 +116,7 @@ void Outbox::Release(const Effect& effect) {
                      {{"backend", name}, {"attempt", effect.attempt.ToString()}});
       continue;
     }
-    Add(effect.job, name, [this, backend, handle, effect, left, again]() -> After {
+    Add(effect.job, Kind::kEnd, name, [this, backend, handle, effect, left, again]() -> After {
       auto status = backend->Release(handle);
       return [this, status, effect, left, again] {
         if (!status) {
@@ -129,7 +135,7 @@ void Outbox::End(const JobRecord& record, std::function<void()> ended,
   const auto& attempt = *record.current();
   auto* backend = parts_.backends.Find(attempt.placement.backend);
   if (backend == nullptr) return failed();
-  Add(record.id, attempt.placement.backend,
+  Add(record.id, Kind::kEnd, attempt.placement.backend,
       [this, backend, handle = HandleOf(attempt), ended = std::move(ended),
        failed = std::move(failed)]() -> After {
         const auto status = backend->Release(handle);
@@ -146,6 +152,7 @@ void Outbox::Relaunch(const JobRecord& record, const std::vector<uint32_t>& host
 
 void Outbox::Launch(const JobRecord& record, const Effect* effect) {
   auto plan = std::make_shared<LaunchPlan>(parts_.plan(record));
+  for (const auto& host : record.current()->hosts) plan->over.push_back(host.over.ms != 0);
   const std::string name = record.current()->placement.backend;
   const uint64_t id = effect ? effect->id : 0;
   if (effect) {
@@ -161,7 +168,7 @@ void Outbox::Launch(const JobRecord& record, const Effect* effect) {
     error.hint = "ath retry " + record.id.ToString();
     return LaunchAnswered(*plan, id, tl::unexpected(error));
   }
-  Add(record.id, name, [this, plan, id, backend]() -> After {
+  Add(record.id, Kind::kStart, name, [this, plan, id, backend]() -> After {
     auto handle = backend->Launch(*plan);
     return [this, plan, id, handle] { LaunchAnswered(*plan, id, handle); };
   });

@@ -1,7 +1,8 @@
 // The Outbox performs effects after they are durable, and repeats those without an answer. Effects
 // of one job are performed one after the other, so that an attempt is released before the next one
-// starts; those of different jobs never wait for each other, except for one of the few threads of
-// their back end. A slow back end delays no other.
+// starts; those of different jobs do not wait for each other. A back end is asked for a few at
+// once: ends have threads of their own, because they may take long, and no start waits for them. A
+// slow back end delays no other.
 //
 // Threads: every method belongs to the executor's thread; calls of back ends run in pools.
 #pragma once
@@ -59,11 +60,13 @@ class Outbox {
   // Runs in a pool; what it returns runs on the executor's thread.
   using After = std::function<void()>;
   using Call = std::function<After()>;
+  enum class Kind { kStart, kEnd };
   struct Work {
+    Kind kind;
     std::string backend;
     Call call;
   };
-  void Add(JobId job, std::string backend, Call call);
+  void Add(JobId job, Kind kind, std::string backend, Call call);
   void RunFirst(JobId job);
   void Launch(const JobRecord& record, const Effect* effect);
   void LaunchAnswered(const LaunchPlan& plan, uint64_t effect, const Result<std::string>& handle);
@@ -72,8 +75,12 @@ class Outbox {
   void Performed(uint64_t effect);
 
   Parts parts_;
-  std::map<std::string, std::unique_ptr<Pool>> pools_;  // by back end
-  std::map<JobId, std::deque<Work>> lanes_;             // the first of each is under way
+  struct Pools {
+    std::unique_ptr<Pool> starts;
+    std::unique_ptr<Pool> ends;
+  };
+  std::map<std::string, Pools> pools_;       // by back end
+  std::map<JobId, std::deque<Work>> lanes_;  // the first of each is under way
   bool stopped_ = false;
 };
 
