@@ -27,6 +27,8 @@ constexpr Row kRows[] = {
     {"ATH-A0007", "CSRF token missing", "A browser tried to change something without the X-Athanor-Csrf header. GET /api/v1/session returns its value."},
     {"ATH-A0008", "link used or expired", "A link from `ath ui --link` signs in one browser, once, within two minutes. Create a new link."},
     {"ATH-A0009", "no such page file", "The page in the browser belongs to another version of the server. Reload it."},
+    {"ATH-A0011", "no such host", "An agent reported for a host that the attempt does not have. The attempt's hosts are counted from algo-1."},
+    {"ATH-A0012", "another host's report", "An agent reported for another host than its token is for, or for ranks that run on another host. Nothing of the report was taken."},
     {"ATH-A0010", "inside a job", "A process inside a job called the server without a credential. It runs as the server's user but does not have that user's rights. It has its job's own token (MLFLOW_TRACKING_TOKEN, for MLflow calls) and access key (AWS_ACCESS_KEY_ID). If a script needs to do more, give it a token as a secret."},
     {"ATH-C0001", "no server", "No server answered on the socket in ATHANOR_HOME, and none could be started. Run `ath serve` in the foreground to see why."},
     {"ATH-C0004", "the home was removed", "The folder ATHANOR_HOME was deleted while a command waited. Its server and its jobs end with it."},

@@ -151,25 +151,9 @@ bool Enough(Scope held, Access need) {
   return false;
 }
 
-// The attempt that a token of the form PREFIX_ATTEMPT_SIGNATURE was made for, by `make`.
-std::optional<AttemptId> AttemptOf(const DoorContext& context, std::string_view token,
-                                   std::string_view prefix,
-                                   std::string (*make)(const std::string&, AttemptId)) {
-  auto parts = StartsWith(token, prefix) ? Split(token.substr(prefix.size()), '_')
-                                         : std::vector<std::string>();
-  auto attempt = parts.size() == 2 ? AttemptId::Parse(parts[0]) : std::nullopt;
-  if (!attempt) return std::nullopt;
-  auto right = make(context.ingest_key, *attempt);
-  if (right.size() != token.size() ||
-      CRYPTO_memcmp(right.data(), token.data(), right.size()) != 0) {
-    return std::nullopt;
-  }
-  return attempt;
-}
-
 Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token) {
-  if (auto attempt = AttemptOf(context, token, "athjob_", IngestToken)) {
-    return Caller{"agent", std::nullopt, *attempt};
+  if (const auto agent = ReadIngestToken(context.ingest_key, token)) {
+    return Caller{"agent", std::nullopt, agent->attempt, agent->host};
   }
   return Refuse("not an agent's token", "", "ATH-A0001");
 }
@@ -177,11 +161,11 @@ Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token
 // A script in a job logs with a token of its attempt, good as long as that lives, and for
 // nothing but MLflow's calls.
 Result<Caller> AuthorizeScript(const DoorContext& context, std::string_view token) {
-  const auto attempt = AttemptOf(context, token, "athrun_", RunToken);
+  const auto attempt = ReadRunToken(context.ingest_key, token);
   const auto job = attempt ? JobNowIn(context, *attempt) : std::nullopt;
   if (!job) return Refuse("this job's token is void: its attempt is over", "", "ATH-A0002");
   const auto* live = context.engine.Live(*job);
-  return Caller{live ? live->user : "job", Scope::kSubmit, *attempt};
+  return Caller{live ? live->user : "job", Scope::kSubmit, *attempt, 0};
 }
 
 bool IsMlflow(std::string_view route) {
@@ -299,12 +283,12 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
       if (error.code == ErrorCode::kDenied) error.id = "ATH-A0002";
       return Fail(std::move(error));
     }
-    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt};
+    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt, 0};
   } else if (auto user = SessionOf(context, request)) {
-    caller = {user->user, user->scope, std::nullopt};
+    caller = {user->user, user->scope, std::nullopt, 0};
   } else if (HasOwnersUid(context, request.peer) &&
              (!MayBeJob(context, request.peer) || request.peer.acts_for_uid == true)) {
-    caller = {context.info.user, Scope::kAdmin, std::nullopt};
+    caller = {context.info.user, Scope::kAdmin, std::nullopt, 0};
   } else if (HasOwnersUid(context, request.peer)) {
     return Refuse("what runs inside a job may not act for the user it runs as",
                   "use the job's own token: MLFLOW_TRACKING_TOKEN, or the AWS_ variables; for more "

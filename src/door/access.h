@@ -26,7 +26,8 @@ std::span<const Permission> Permissions();
 struct Caller {
   std::string user;   // for records: "ann", "token:laptop"
   std::optional<Scope> scope;
-  std::optional<AttemptId> attempt;  // an agent
+  std::optional<AttemptId> attempt;  // an agent, or a script
+  uint32_t host = 0;                 // an agent's, of its attempt
 };
 
 // The caller, if the request may go to `route`; 401 and 403 differ by code and id.

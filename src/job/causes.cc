@@ -210,6 +210,11 @@ constexpr CauseRow kCauses[] = {
      "Neither the agent nor the supervisor of the attempt is running, and no exit record was written: "
      "both were killed, or the machine was restarted.",
      true, 25},
+    {"host_missing", "ATH-J0404", "a host of the job never came up",
+     "The job runs on several hosts at once. After the first of them was up, the others had five minutes "
+     "to come up, and the one that is named did not. What there was of the attempt was ended, so that it "
+     "holds no machines while it waits.",
+     true, 25},
     {"agent_silent", "ATH-J0403", "the job's agent does not report",
      "The agent reports about once a second, and the server has not heard from it for half a minute: "
      "it hangs, its machine sleeps, or the network is down. The script continues without the agent and "
@@ -221,6 +226,10 @@ constexpr CauseRow kCauses[] = {
     {"never_fits", "ATH-J0501", "asks for more than this machine has",
      "The job asks for more than the whole machine has, so waiting does not help.", false,
      27},
+    {"waiting_backend", "ATH-Q0007", "waits at its back end",
+     "The job was given to the back end that it is to run on, which has not started it yet. The reason is "
+     "the back end's own.",
+     false, 0},
     {"waiting_cpus", "ATH-Q0001", "waits for CPUs", "Other jobs use the CPUs it needs.", false, 0},
     {"waiting_memory", "ATH-Q0002", "waits for memory", "Other jobs use the memory it needs.",
      false, 0},

@@ -238,7 +238,11 @@ Json ToJson(const Inventory& inventory) { return Writer::Value(inventory); }
 
 Result<JobSpec> SpecFromJson(const Json& json) { return FromJson<JobSpec>(json, "spec"); }
 Result<JobSpec> SpecFromCaller(const Json& json) { return FromJson<JobSpec>(json, "spec", true); }
-Result<JobRecord> RecordFromJson(const Json& json) { return FromJson<JobRecord>(json, "record"); }
+Result<JobRecord> RecordFromJson(const Json& json) {
+  ATHANOR_TRY(auto record, FromJson<JobRecord>(json, "record"));
+  AddMissingHosts(record);
+  return record;
+}
 Result<Cause> CauseFromJson(const Json& json) { return FromJson<Cause>(json, "cause"); }
 Result<Placement> PlacementFromJson(const Json& json) {
   return FromJson<Placement>(json, "placement");

@@ -30,7 +30,7 @@ Json ToJson(const Inventory& inventory);
 Result<JobSpec> SpecFromJson(const Json& json);
 // As above, but unknown members are refused: what a caller sends is never dropped silently.
 Result<JobSpec> SpecFromCaller(const Json& json);
-Result<JobRecord> RecordFromJson(const Json& json);
+Result<JobRecord> RecordFromJson(const Json& json);  // with AddMissingHosts
 Result<Cause> CauseFromJson(const Json& json);
 Result<Placement> PlacementFromJson(const Json& json);
 Result<ExitInfo> ExitFromJson(const Json& json);

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "job/record_reader.h"
 #include "job/causes.h"
 
 namespace athanor {
@@ -57,6 +58,7 @@ JobRecord FullRecord() {
   record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},
                     {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
   record.spec.outputs = {false, {"*.pt"}, 7};
+  AddMissingHosts(record);
   return record;
 }
 
@@ -68,6 +70,47 @@ TEST(Codec, ARecordComesBackAsItWas) {
   auto back = RecordFromJson(*parsed);
   ASSERT_TRUE(back) << back.error().what;
   EXPECT_EQ(*back, record);
+}
+
+// Planted bug: leave AddMissingHosts out of one of the two readers. A job that ran while its server
+// was replaced by this version would have no host that could report.
+TEST(Codec, AnAttemptOfBeforeThereWereHostsIsReadWithOne) {
+  constexpr std::string_view kStored =
+      R"({"id":"01m7gsc4mekgvjr936gmvcrgyk","key":"k","state":"Running",)"
+      R"("last_seen":"2026-11-15T23:41:11.279Z","event_seq":4,"attempts":[)"
+      R"({"id":"01m7gsc4mekgvjr936gnahpx5n","number":1,"placement":{"backend":"process",)"
+      R"("cpu_millis":1000,"memory_bytes":0,"gpus":[1],"simulated":false},)"
+      R"("handle":"01m7gsc4mekgvjr936gnahpx5n","placed":"2026-11-15T23:41:11.182Z",)"
+      R"("prepared":"2026-11-15T23:41:11.201Z","started":"2026-11-15T23:41:11.279Z",)"
+      R"("held_ms":66,"setup_ms":21}]})";
+  JobRecord quick;
+  ASSERT_TRUE(ReadRecordText(kStored, quick));
+  const auto slow = RecordFromJson(*ParseJson(kStored));
+  ASSERT_TRUE(slow);
+  EXPECT_EQ(quick, *slow);
+  const auto& attempt = *quick.current();
+  ASSERT_EQ(attempt.hosts.size(), 1u);
+  const auto& host = attempt.hosts.front();
+  EXPECT_EQ(host.name, "algo-1");
+  EXPECT_EQ(host.handle, attempt.handle);
+  EXPECT_EQ(host.placement, attempt.placement);
+  EXPECT_EQ(host.up, attempt.prepared);
+  EXPECT_EQ(host.started, attempt.started);
+  EXPECT_EQ(host.exited.ms, 0);
+  EXPECT_EQ(host.over.ms, 0);
+  EXPECT_EQ(host.last_seen, quick.last_seen);
+  EXPECT_EQ(host.held_ms, 66);
+}
+
+TEST(Codec, AGangPaysForEachOfItsHosts) {
+  JobRecord record;
+  record.price.micros_per_hour = 3'600'000;
+  auto& attempt = record.attempts.emplace_back();
+  attempt.held_ms = 5'000;  // of the host that held it longest
+  attempt.hosts.resize(2);
+  attempt.hosts[0].held_ms = 5'000;
+  attempt.hosts[1].held_ms = 3'000;
+  EXPECT_EQ(CostMicros(record), 8'000);
 }
 
 TEST(Codec, MembersOfANewerProgramAreIgnoredAndWrongTypesAreNot) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/exec/clock.h"
@@ -118,8 +119,11 @@ struct Output {
   std::string largest = {};  // of a manifest: its largest file, if its name is printable
   LeftOut left_out = {};     // of a listing
   bool operator==(const Output&) const = default;
-  bool is_listing() const { return name == kFiles; }
+  bool is_listing() const { return name == kFiles || name.ends_with("/files"); }
 };
+// Under which name what a host left is stored: as it is for the first, "algo-2/model.tar.gz" for the
+// second.
+std::string OutputNameOf(uint32_t host, std::string_view name);
 
 // The price in force when the job was submitted, in millionths of `currency` an hour.
 struct PriceTag {
@@ -162,7 +166,10 @@ struct JobRecord {
   Attempt* current() { return attempts.empty() ? nullptr : &attempts.back(); }
 };
 
-// Cost of a job so far, in millionths: held seconds of all attempts at its frozen price.
+// Cost of a job so far, in millionths: held seconds of all hosts of all attempts at its frozen price.
 int64_t CostMicros(const JobRecord& record);
+
+// Attempts of before there were hosts ran on one: what is known of them is that host's, too.
+void AddMissingHosts(JobRecord& record);
 
 }  // namespace athanor

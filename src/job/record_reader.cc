@@ -205,7 +205,9 @@ class TextReader {
 
 bool ReadRecordText(std::string_view text, JobRecord& record) {
   TextReader reader(text);
-  return reader.Object(record) && reader.over();
+  if (!reader.Object(record) || !reader.over()) return false;
+  AddMissingHosts(record);
+  return true;
 }
 
 }  // namespace athanor

@@ -60,6 +60,7 @@ JobRecord FullRecord() {
                     {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
   record.spec.outputs = {false, {"*.pt"}, 7};
   record.same_as = "01hf";
+  AddMissingHosts(record);
   return record;
 }
 

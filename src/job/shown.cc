@@ -4,11 +4,29 @@
 
 namespace athanor {
 
+namespace {
+
+// The host of a gang that has been silent the longest; null: the job runs on one host.
+const Host* QuietestHost(const JobRecord& record) {
+  const auto* attempt = record.current();
+  if (!attempt || attempt->hosts.size() <= 1) return nullptr;
+  const Host* quietest = nullptr;
+  for (const auto& host : attempt->hosts) {
+    if (host.last_seen.ms == 0 || host.over.ms != 0) continue;
+    if (!quietest || host.last_seen < quietest->last_seen) quietest = &host;
+  }
+  return quietest;
+}
+
+}  // namespace
+
 std::optional<WallTime> SilentSince(const JobRecord& record, WallTime now) {
   const bool heard = record.state == JobState::kRunning || record.state == JobState::kUploading;
-  if (!heard || record.last_seen.ms == 0) return std::nullopt;
-  if (now.ms - record.last_seen.ms <= kSilentAfter.count()) return std::nullopt;
-  return record.last_seen;
+  const auto* host = heard ? QuietestHost(record) : nullptr;
+  const WallTime seen = host ? host->last_seen : record.last_seen;
+  if (!heard || seen.ms == 0) return std::nullopt;
+  if (now.ms - seen.ms <= kSilentAfter.count()) return std::nullopt;
+  return seen;
 }
 
 std::string_view ShownState(const JobRecord& record, WallTime now) {
@@ -39,8 +57,10 @@ Cause ShownCause(const JobRecord& record, WallTime now) {
   if (IsTerminal(record.state)) return record.cause;
   const std::string name = ShellQuote(record.spec.name);
   const auto silent = SilentSince(record, now);
+  const auto* quiet = silent ? QuietestHost(record) : nullptr;
+  const std::string whose = quiet ? "the agent of " + quiet->name : "its agent";
   const std::string silence =
-      silent ? "no word from its agent for " + HumanDuration(Millis(now.ms - silent->ms)) : "";
+      silent ? "no word from " + whose + " for " + HumanDuration(Millis(now.ms - silent->ms)) : "";
   if (record.stop) {
     Cause cause = record.stop->cause;
     cause.text = "is being stopped: " + cause.text + (silent ? "; " + silence : "");

@@ -23,7 +23,8 @@ namespace athanor {
 inline constexpr Millis kSilentAfter{30'000};
 inline constexpr std::string_view kViews[] = {"Stopping", "Interrupting", "Unknown"};
 
-// Since when its agent has been silent; none: the agent reports, or there is no agent to hear from.
+// Since when its agent has been silent; of a gang, the one that has been silent the longest. None:
+// they report, or there is no agent to hear from.
 std::optional<WallTime> SilentSince(const JobRecord& record, WallTime now);
 std::string_view ShownState(const JobRecord& record, WallTime now);
 // When its script first ran; 0: never.

@@ -38,6 +38,22 @@ TEST(Shown, ASilentAgentIsUnknownAndNotFine) {
   EXPECT_EQ(kNow.ms - 90'000, SilentSince(Job(JobState::kRunning, 90'000), kNow)->ms);
 }
 
+TEST(Shown, OfAGangTheHostThatIsSilentTheLongestIsNamed) {
+  auto record = Job(JobState::kRunning);
+  auto& hosts = record.current()->hosts;
+  hosts.resize(3);
+  for (uint32_t i = 0; i < 3; ++i) {
+    hosts[i].name = HostNameOf(i);
+    hosts[i].last_seen = {kNow.ms - 45'000 * i};
+  }
+  hosts[2].over = kNow;  // nothing more is expected of it
+  EXPECT_EQ("Unknown", ShownState(record, kNow));
+  const auto text = ShownCause(record, kNow).text;
+  EXPECT_NE(std::string::npos, text.find("no word from the agent of algo-2 for 45 s")) << text;
+  hosts[1].over = kNow;
+  EXPECT_EQ("Running", ShownState(record, kNow));
+}
+
 TEST(Shown, AStopIsShownUntilTheJobIsOver) {
   auto record = Job(JobState::kRunning, 60'000);
   record.stop = StopRequest{{"user_stop", "stopped by ada", "ath retry x", ""}, "ada", kNow, {}};

@@ -1,5 +1,6 @@
 #include "launch/fake_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace athanor {
@@ -11,45 +12,62 @@ tl::unexpected<Error> Unanswered() {
 
 }  // namespace
 
-FakeBackend::FakeBackend(size_t hosts, World world) : world_(std::move(world)), hosts_(hosts) {}
+FakeBackend::FakeBackend(size_t machines, World world, std::string name)
+    : name_(std::move(name)), world_(std::move(world)), machines_(machines) {}
 
 void FakeBackend::SetFates(std::function<Fate(Call)> fates) { fates_ = std::move(fates); }
 
 FakeBackend::Fate FakeBackend::Ask(Call call) const { return fates_ ? fates_(call) : Fate::kDone; }
 
-std::optional<size_t> FakeBackend::EmptiestHost() const {
-  std::optional<size_t> best;
-  for (size_t i = 0; i < hosts_.size(); ++i) {
-    if (!hosts_[i].up || !hosts_[i].reachable) continue;
-    if (!best || hosts_[i].attempts < hosts_[*best].attempts) best = i;
+FakeBackend::Known FakeBackend::Emptiest(size_t hosts) {
+  Known chosen;
+  std::vector<size_t> added(machines_.size());
+  while (chosen.size() < hosts) {
+    std::optional<size_t> best;
+    for (size_t i = 0; i < machines_.size(); ++i) {
+      if (!machines_[i].up || !machines_[i].reachable) continue;
+      if (!best || machines_[i].hosts + added[i] < machines_[*best].hosts + added[*best]) best = i;
+    }
+    if (!best) return {};
+    ++added[*best];
+    chosen.push_back({*best, false, false, {}});
   }
-  return best;
+  return chosen;
 }
 
-Result<std::string> FakeBackend::Launch(const LaunchPlan& attempt) {
-  const auto& plan = attempt.hosts.front();
+Result<std::string> FakeBackend::Launch(const LaunchPlan& plan) {
   const auto fate = Ask(Call::kLaunch);
   if (fate == Fate::kRequestLost) return Unanswered();
-  const auto handle = plan.attempt.ToString();
-  bool starts = false;
-  size_t host = 0;
+  const auto handle = plan.attempt().ToString();
+  std::vector<std::pair<const AttemptPlan*, size_t>> starts;
+  bool silent = false;
   {
     std::lock_guard lock(mutex_);
     auto known = attempts_.find(handle);
     if (known == attempts_.end()) {
-      if (fate == Fate::kRefused) return Fail(ErrorCode::kExhausted, "no host has room");
-      const auto free = EmptiestHost();
-      if (!free) return Fail(ErrorCode::kExhausted, "no host is up");
-      known = attempts_.emplace(handle, Known{*free, false, false}).first;
-      ++hosts_[*free].attempts;
+      const bool refused =
+          fate == Fate::kRefused || (world_.refused && std::ranges::any_of(plan.hosts, world_.refused));
+      if (refused) return Fail(ErrorCode::kExhausted, "no host has room");
+      auto chosen = Emptiest(plan.hosts.size());
+      if (chosen.empty()) return Fail(ErrorCode::kExhausted, "no host is up");
+      for (const auto& host : chosen) ++machines_[host.machine].hosts;
+      known = attempts_.emplace(handle, std::move(chosen)).first;
     }
-    host = known->second.host;
-    if (!known->second.gone && !hosts_[host].reachable) return Unanswered();
-    // What is gone stays gone: it was launched, and Poll reports the rest.
-    starts = !known->second.gone && !std::exchange(known->second.agent, true);
+    for (size_t i = 0; i < plan.hosts.size(); ++i) {
+      auto& host = known->second[i];
+      // What is gone stays gone: it was launched, and Poll reports the rest.
+      if (host.gone) continue;
+      if (!Answers(host)) {
+        silent = true;
+      } else if (!std::exchange(host.agent, true)) {
+        starts.emplace_back(&plan.hosts[i], host.machine);
+      }
+    }
   }
-  if (starts && world_.agent_started) world_.agent_started(plan, host);
-  if (fate == Fate::kReplyLost) return Unanswered();
+  for (const auto& [host, machine] : starts) {
+    if (world_.agent_started) world_.agent_started(*host, machine);
+  }
+  if (silent || fate == Fate::kReplyLost) return Unanswered();
   return handle;
 }
 
@@ -65,12 +83,18 @@ Result<std::vector<HostStatus>> FakeBackend::PollOne(const std::string& handle) 
   std::lock_guard lock(mutex_);
   const auto known = attempts_.find(handle);
   if (known == attempts_.end()) return Fail(ErrorCode::kNotFound, "no attempt " + handle);
-  if (known->second.gone) {
-    return std::vector<HostStatus>{{HostStatus::State::kGone, "the host was lost"}};
+  std::vector<HostStatus> all;
+  for (const auto& host : known->second) {
+    if (!Answers(host)) return Unanswered();
+    if (host.gone) {
+      all.push_back({HostStatus::State::kGone, "the host was lost", {}, {}});
+    } else if (host.agent) {
+      all.push_back(host.says);
+    } else {
+      all.push_back({HostStatus::State::kAgentGone, "the agent died", {}, {}});
+    }
   }
-  if (!hosts_[known->second.host].reachable) return Unanswered();
-  if (known->second.agent) return std::vector<HostStatus>{{HostStatus::State::kAlive, ""}};
-  return std::vector<HostStatus>{{HostStatus::State::kAgentGone, "the agent died"}};
+  return all;
 }
 
 Status FakeBackend::Release(const std::string& handle) {
@@ -78,56 +102,71 @@ Status FakeBackend::Release(const std::string& handle) {
   if (fate == Fate::kRequestLost || fate == Fate::kRefused) return Unanswered();
   const auto attempt = AttemptId::Parse(handle);
   if (!attempt) return Fail(ErrorCode::kInvalid, "not a handle of the fake back end: " + handle);
+  std::vector<uint32_t> ended;
+  bool silent = false;
   {
     std::lock_guard lock(mutex_);
     const auto known = attempts_.find(handle);
     if (known == attempts_.end()) return Ok();
-    auto& host = hosts_[known->second.host];
-    if (!known->second.gone && !host.reachable) return Unanswered();
-    if (!known->second.gone) --host.attempts;
-    attempts_.erase(known);
+    for (uint32_t i = 0; i < known->second.size(); ++i) {
+      auto& host = known->second[i];
+      if (!Answers(host)) {
+        silent = true;
+        continue;
+      }
+      if (!std::exchange(host.gone, true)) --machines_[host.machine].hosts;
+      ended.push_back(i);
+    }
+    if (!silent) attempts_.erase(known);
   }
-  if (world_.ended) world_.ended(*attempt);
-  if (fate == Fate::kReplyLost) return Unanswered();
+  for (const auto host : ended) {
+    if (world_.ended) world_.ended(*attempt, host);
+  }
+  if (silent || fate == Fate::kReplyLost) return Unanswered();
   return Ok();
 }
 
-void FakeBackend::AgentEnded(AttemptId attempt) {
+void FakeBackend::SetStatus(AttemptId attempt, uint32_t host, HostStatus status) {
+  std::lock_guard lock(mutex_);
+  attempts_.at(attempt.ToString()).at(host).says = std::move(status);
+}
+
+void FakeBackend::AgentEnded(AttemptId attempt, uint32_t host) {
   std::lock_guard lock(mutex_);
   if (const auto at = attempts_.find(attempt.ToString()); at != attempts_.end()) {
-    at->second.agent = false;
+    at->second.at(host).agent = false;
   }
 }
 
-void FakeBackend::CrashHost(size_t host) {
+void FakeBackend::CrashMachine(size_t machine) {
   std::lock_guard lock(mutex_);
-  hosts_[host].up = false;
-  hosts_[host].attempts = 0;
+  machines_[machine].up = false;
+  machines_[machine].hosts = 0;
   for (auto& [handle, known] : attempts_) {
-    if (known.host == host) known.gone = true;
+    for (auto& host : known) host.gone = host.gone || host.machine == machine;
   }
 }
 
-void FakeBackend::RestoreHost(size_t host) {
+void FakeBackend::RestoreMachine(size_t machine) {
   std::lock_guard lock(mutex_);
-  hosts_[host].up = true;
+  machines_[machine].up = true;
 }
 
-void FakeBackend::Reach(size_t host, bool reachable) {
+void FakeBackend::Reach(size_t machine, bool reachable) {
   std::lock_guard lock(mutex_);
-  hosts_[host].reachable = reachable;
+  machines_[machine].reachable = reachable;
 }
 
-std::optional<size_t> FakeBackend::HostOf(AttemptId attempt) const {
+std::optional<size_t> FakeBackend::MachineOf(AttemptId attempt, uint32_t host) const {
   std::lock_guard lock(mutex_);
   const auto at = attempts_.find(attempt.ToString());
-  if (at == attempts_.end()) return std::nullopt;
-  return at->second.host;
+  if (at == attempts_.end() || host >= at->second.size()) return std::nullopt;
+  return at->second[host].machine;
 }
 
-bool FakeBackend::up(size_t host) const {
+bool FakeBackend::up(size_t machine) const {
   std::lock_guard lock(mutex_);
-  return hosts_[host].up;
+  return machines_[machine].up;
 }
 
 }  // namespace athanor

@@ -1,5 +1,6 @@
 #include "link/aws_environment.h"
 
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "base/io/files.h"
@@ -75,15 +76,31 @@ Status KeepFile(const std::string& path, const std::string& text) {
 
 }  // namespace
 
-AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token) {
+AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token, uint32_t host) {
   // One way: someone who has the key cannot report as the agent.
-  return {std::string(kJobPrefix) + ToUpper(attempt.ToString()),
+  return {std::string(kJobPrefix) + ToUpper(attempt.ToString()) +
+              (host == 0 ? "" : "H" + std::to_string(host)),
           Sha256Hex("aws access key of " + std::string(token)).substr(0, kSecretSize)};
 }
 
 std::optional<AttemptId> AttemptOfKey(std::string_view key_id) {
   if (!StartsWith(key_id, kJobPrefix)) return std::nullopt;
-  return AttemptId::Parse(key_id.substr(kJobPrefix.size()));
+  auto id = key_id.substr(kJobPrefix.size());
+  if (const auto host = HostOfKey(key_id); host != 0) {
+    const auto suffix = "H" + std::to_string(host);
+    if (!id.ends_with(suffix)) return std::nullopt;
+    id.remove_suffix(suffix.size());
+  }
+  return AttemptId::Parse(id);
+}
+
+uint32_t HostOfKey(std::string_view key_id) {
+  constexpr size_t kWhole = kJobPrefix.size() + 26;  // of an id
+  uint32_t host = 0;
+  if (key_id.size() > kWhole + 1 && key_id[kWhole] == 'H') {
+    std::from_chars(key_id.data() + kWhole + 1, key_id.data() + key_id.size(), host);
+  }
+  return host;
 }
 
 Status WriteAwsOverlay(const std::string& dir, const std::string& url) {

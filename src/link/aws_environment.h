@@ -24,11 +24,13 @@ struct AwsKey {
   std::string secret;
 };
 
-// The key of an attempt's script. Made from the attempt's token by both sides, so that it is not
-// stored. It is valid for as long as the attempt is the current one of its job.
-AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token);
+// The key of an attempt's script. Made from the token of its host's agent by both sides, so that it is
+// not stored. It is valid for as long as the attempt is the current one of its job.
+AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token, uint32_t host = 0);
 // The attempt in a key's id; none: not a key of that kind.
 std::optional<AttemptId> AttemptOfKey(std::string_view key_id);
+// The host in such an id.
+uint32_t HostOfKey(std::string_view key_id);
 
 // Writes what AWS_DATA_PATH and SAGEMAKER_ADMIN_CONFIG_OVERRIDE name into `dir`. Each file is
 // replaced as a whole, and not touched if it is right already.

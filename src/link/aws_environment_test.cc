@@ -19,6 +19,19 @@ TEST(AwsEnvironment, AKeyNamesItsAttemptAndAnotherTokenGivesAnotherSecret) {
   EXPECT_NE(key.secret, KeyOfAttempt(attempt, "athjob_2").secret);
 }
 
+TEST(AwsEnvironment, EachHostOfAnAttemptHasAKeyOfItsOwn) {
+  const auto attempt = AttemptId::New();
+  const AwsKey first = KeyOfAttempt(attempt, "athjob_1");
+  const AwsKey third = KeyOfAttempt(attempt, "athjob_1.2", 2);
+  EXPECT_NE(first.id, third.id);
+  EXPECT_EQ(AttemptOfKey(third.id), attempt);
+  EXPECT_EQ(HostOfKey(first.id), 0u);
+  EXPECT_EQ(HostOfKey(third.id), 2u);
+  EXPECT_FALSE(AttemptOfKey(third.id + "x"));
+  EXPECT_FALSE(AttemptOfKey(first.id + "H"));
+  EXPECT_FALSE(AttemptOfKey(first.id + "H02"));
+}
+
 TEST(AwsEnvironment, OtherKeysNameNoAttempt) {
   EXPECT_FALSE(AttemptOfKey(""));
   EXPECT_FALSE(AttemptOfKey("ATHJ"));

@@ -32,13 +32,13 @@ std::vector<std::optional<WallTime>> LatestStarts(QueueView view) {
     std::vector<WaitingJob> left;
     for (size_t i = 0; i < decisions.size(); ++i) {
       WaitingJob& job = view.waiting[i];
-      if (!decisions[i].placement) {
+      if (!decisions[i].placed()) {
         job.overtaken = decisions[i].overtaken;
         left.push_back(std::move(job));
         continue;
       }
       starts[places.at(job.id)] = view.now;
-      RunningJob running{job.id, job.name, *decisions[i].placement, std::nullopt};
+      RunningJob running{job.id, job.name, Together(decisions[i].hosts), std::nullopt};
       if (job.hold_limit.count() > 0) running.ends_by = WallTime{view.now.ms + job.hold_limit.count()};
       view.running.push_back(std::move(running));
     }

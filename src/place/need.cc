@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/text/format.h"
+#include "place/amounts.h"
 
 namespace athanor {
 namespace {
@@ -27,6 +28,24 @@ tl::unexpected<Error> TooLarge(std::string what, const Inventory& inventory, std
   return Fail(std::move(error));
 }
 
+// What each of `nodes` may have of an amount.
+template <class T>
+T Share(T all, uint32_t nodes) {
+  return static_cast<T>(all / std::max(nodes, 1u));
+}
+
+std::string TimesText(uint32_t nodes) {
+  return nodes > 1 ? fmt::format("{} nodes with ", nodes) : std::string();
+}
+
+std::string EachText(uint32_t nodes) { return nodes > 1 ? " each" : ""; }
+
+// How many nodes fit if each has these amounts.
+std::string FewerNodes(const Need& need, const Inventory& inventory) {
+  const uint64_t fit = Amounts::Of(inventory).NodesOf(need);
+  return fit == 0 ? std::string() : fmt::format("ask for fewer: --nodes {}\n", fit);
+}
+
 Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                          const Inventory& inventory, bool simulate) {
   if (spec.cpu_millis != 0 || spec.memory_bytes != 0 || spec.gpus != 0) {
@@ -38,41 +57,71 @@ Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                       ""});
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
-  if (Fits(type, inventory)) return Need{type.cpu_millis, type.memory_bytes, type.gpus, false, false};
+  Need need{type.cpu_millis, type.memory_bytes, type.gpus, false, false, spec.nodes, spec.processes};
+  if (Amounts::Of(inventory).Holds(Amounts::Of(need))) return need;
   if (simulate) {
-    return Need{std::min(type.cpu_millis, inventory.cpu_millis),
-                std::min(type.memory_bytes, inventory.memory_bytes),
-                std::min(type.gpus, inventory.gpus), true, false};
+    need.cpu_millis = std::min(type.cpu_millis, Share(inventory.cpu_millis, spec.nodes));
+    need.memory_bytes = std::min(type.memory_bytes, Share(inventory.memory_bytes, spec.nodes));
+    need.gpus = std::min(type.gpus, Share(inventory.gpus, spec.nodes));
+    need.simulated = true;
+    if (spec.nodes <= 1 || need.cpu_millis >= kLeastCpuMillis) return need;
   }
-  const auto largest = catalogue.LargestFitting(inventory);
-  std::string hint = largest ? fmt::format("the largest type that fits: --type {}\n", largest->name)
-                             : "no type of the catalogue fits; ask by amounts: --cpus, --memory\n";
-  hint += "or set `instances: simulate` in the server's settings to run it on what there is";
+  std::string hint = FewerNodes(need, inventory);
+  if (!Fits(type, inventory)) {
+    const auto largest = catalogue.LargestFitting(inventory);
+    hint = largest ? fmt::format("the largest type that fits: --type {}\n", largest->name)
+                   : "no type of the catalogue fits; ask by amounts: --cpus, --memory\n";
+  }
+  if (!simulate) {
+    hint += "or set `instances: simulate` in the server's settings to run it on what there is";
+  }
+  const std::string has = fmt::format("{}, {} and {}", CpuText(type.cpu_millis),
+                                      MemoryText(type.memory_bytes), GpuText(type.gpus));
   return TooLarge(
-      fmt::format("{} has {}, {} and {}: more than this machine", type.name,
-                  CpuText(type.cpu_millis), MemoryText(type.memory_bytes), GpuText(type.gpus)),
+      spec.nodes > 1
+          ? fmt::format("{} nodes of {}, which has {}, are more than this machine", spec.nodes,
+                        type.name, has)
+          : fmt::format("{} has {}: more than this machine", type.name, has),
       inventory, std::move(hint));
 }
 
 Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory) {
-  if (spec.cpu_millis > inventory.cpu_millis) {
-    return TooLarge(fmt::format("the job asks for {}", CpuText(spec.cpu_millis)), inventory,
-                    fmt::format("ask for less: --cpus {}", Decimal(inventory.cpu_millis / 1e3, 3)));
-  }
-  if (spec.memory_bytes > inventory.memory_bytes) {
-    return TooLarge(fmt::format("the job asks for {} of memory", MemoryText(spec.memory_bytes)),
-                    inventory,
-                    fmt::format("ask for less: --memory {}MiB", inventory.memory_bytes >> 20));
-  }
-  if (spec.gpus > inventory.gpus) {
-    return TooLarge(fmt::format("the job asks for {}", GpuText(spec.gpus)), inventory,
-                    inventory.gpus == 0 ? std::string("leave out --gpus to run on the CPU")
-                                        : fmt::format("ask for less: --gpus {}", inventory.gpus));
-  }
+  const uint32_t nodes = std::max(spec.nodes, 1u);
+  const auto asks = [&](const std::string& amount) {
+    return fmt::format("the job asks for {}{}{}", TimesText(nodes), amount, EachText(nodes));
+  };
   Need need{spec.cpu_millis, spec.memory_bytes, spec.gpus, false,
-            inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus};
+            inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus, nodes, spec.processes};
+  const Amounts all = Amounts::Of(need);
+  const std::string fewer = nodes > 1 ? FewerNodes(need, inventory) : std::string();
+  if (all.cpu_millis > inventory.cpu_millis) {
+    return TooLarge(asks(CpuText(spec.cpu_millis)), inventory,
+                    fmt::format("{}ask for less: --cpus {}", fewer,
+                                Decimal(Share(inventory.cpu_millis, nodes) / 1e3, 3)));
+  }
+  if (all.memory_bytes > inventory.memory_bytes) {
+    return TooLarge(asks(MemoryText(spec.memory_bytes) + " of memory"), inventory,
+                    fmt::format("{}ask for less: --memory {}MiB", fewer,
+                                Share(inventory.memory_bytes, nodes) >> 20));
+  }
+  if (all.gpus > inventory.gpus) {
+    return TooLarge(asks(GpuText(spec.gpus)), inventory,
+                    inventory.gpus == 0
+                        ? std::string("leave out --gpus to run on the CPU")
+                        : fmt::format("{}ask for less: --gpus {}", fewer,
+                                      std::max(Share(inventory.gpus, nodes), 1u)));
+  }
+  if (need.cpu_millis != 0) return need;
   // A machine may have less than the default.
-  if (need.cpu_millis == 0) need.cpu_millis = std::min(kDefaultCpuMillis, inventory.cpu_millis);
+  const uint64_t wanted = uint64_t{kDefaultCpuMillis} * std::max(spec.processes, 1u);
+  need.cpu_millis =
+      static_cast<uint32_t>(std::min<uint64_t>(wanted, Share(inventory.cpu_millis, nodes)));
+  if (nodes > 1 && need.cpu_millis < kLeastCpuMillis) {
+    need.cpu_millis = kLeastCpuMillis;
+    return TooLarge(fmt::format("the job asks for {} nodes, each with at least {}", nodes,
+                                CpuText(kLeastCpuMillis)),
+                    inventory, FewerNodes(need, inventory));
+  }
   return need;
 }
 

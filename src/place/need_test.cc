@@ -37,6 +37,46 @@ TEST(Need, KeepsTheAmountsAskedForAlsoFractions) {
   EXPECT_EQ(*Ask(spec, Machine(2'000, 24 * kGib, 1)), (Need{500, 3 * kGib, 1, false}));
 }
 
+TEST(Need, OfAGangIsThatOfEachNodeAndAllOfThemMustFit) {
+  ResourceSpec spec;
+  spec.nodes = 3;
+  spec.cpu_millis = 1'000;
+  EXPECT_EQ(Ask(spec, Machine(3'000))->nodes, 3u);
+  auto refused = Ask(spec, Machine(2'000));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(refused.error().what, "the job asks for 3 nodes with 1 CPU each");
+  EXPECT_EQ(refused.error().why, "this machine can give 2 CPUs, 24 GiB and no GPUs");
+  EXPECT_EQ(refused.error().hint, "ask for fewer: --nodes 2\nask for less: --cpus 0.666");
+  spec = {};
+  spec.nodes = 2;
+  spec.memory_bytes = ~0ull;
+  EXPECT_EQ(Ask(spec, Machine()).error().what.substr(0, 35), "the job asks for 2 nodes with 17179");
+  spec = {};
+  spec.nodes = 2;
+  spec.type = "ml.m5.large";
+  EXPECT_EQ(Ask(spec, Machine(4'000))->nodes, 2u);
+  refused = Ask(spec, Machine(2'000));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what.substr(0, 24), "2 nodes of ml.m5.large, ");
+  EXPECT_EQ(Ask(spec, Machine(2'000), true)->cpu_millis, 1'000u);
+  EXPECT_TRUE(Ask(spec, Machine(2'000), true)->simulated);
+}
+
+TEST(Need, WithoutAmountsTheNodesAndRanksShareTheMachine) {
+  ResourceSpec spec;
+  spec.processes = 4;
+  EXPECT_EQ(Ask(spec, Machine(8'000))->cpu_millis, 4'000u);
+  EXPECT_EQ(Ask(spec, Machine(2'000))->cpu_millis, 2'000u);  // more ranks than cores
+  spec.nodes = 4;
+  EXPECT_EQ(Ask(spec, Machine(2'000))->cpu_millis, 500u);
+  spec.nodes = 1'000'000;
+  const auto refused = Ask(spec, Machine(2'000));
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().what, "the job asks for 1000000 nodes, each with at least 0.1 CPUs");
+  EXPECT_EQ(refused.error().hint, "ask for fewer: --nodes 20\n");
+}
+
 TEST(Need, OfAJobThatSaysNothingOfGpusIsWhatOthersLeave) {
   const Inventory machine = Machine(2'000, 24 * kGib, 2);
   EXPECT_EQ(*Ask({}, machine), (Need{1'000, 0, 0, false, true}));

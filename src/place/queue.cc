@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "place/reasons.h"
-#include "place/room.h"
+#include "place/amounts.h"
 
 namespace athanor {
 namespace {
@@ -18,14 +18,14 @@ class Planner {
  public:
   explicit Planner(const QueueView& view)
       : view_(view),
-        all_(Room::Of(view.inventory)),
+        all_(Amounts::Of(view.inventory)),
         free_(all_),
         device_taken_(view.inventory.gpus, false),
         seen_by_(view.inventory.gpus),
         decisions_(view.waiting.size()) {
-    Room held;
+    Amounts held;
     for (const RunningJob& job : view.running) {
-      held = held.Plus(Room::Of(job.placement));
+      held = held.Plus(Amounts::Of(job.placement));
       for (uint32_t device : job.placement.gpus) {
         if (device < device_taken_.size()) device_taken_[device] = true;
       }
@@ -45,9 +45,10 @@ class Planner {
     for (size_t index : Line()) Consider(index);
     // After all reservations: no job sees a GPU that another is given in the same turn.
     for (size_t index : sharing_) {
-      auto& devices = decisions_[index].placement->auto_gpus;
-      devices = OpenDevices();
-      Share(devices);
+      for (auto& host : decisions_[index].hosts) {
+        host.auto_gpus = OpenDevices();
+        Share(host.auto_gpus);
+      }
     }
     Explain();
     return std::move(decisions_);
@@ -68,7 +69,7 @@ class Planner {
     for (size_t i = 0; i < view_.waiting.size(); ++i) {
       decisions_[i].job = Job(i).id;
       decisions_[i].overtaken = Job(i).overtaken;
-      if (!all_.Holds(Room::Of(Job(i).need))) {
+      if (!all_.Holds(Amounts::Of(Job(i).need))) {
         decisions_[i].wait = NeverFits(Job(i), view_.inventory);
       } else if (Job(i).not_before > view_.now) {
         decisions_[i].wait = BackingOff(Job(i), view_.now);
@@ -86,7 +87,7 @@ class Planner {
   }
 
   void Consider(size_t index) {
-    const Room need = Room::Of(Job(index).need);
+    const Amounts need = Amounts::Of(Job(index).need);
     const bool fits = free_.Holds(need);
     if (fits && (blocked_.empty() || MayOvertake(Job(index)))) {
       Place(index);
@@ -99,21 +100,23 @@ class Planner {
 
   void Place(size_t index) {
     const WaitingJob& job = Job(index);
-    Placement placement;
-    placement.cpu_millis = job.need.cpu_millis;
-    placement.memory_bytes = job.need.memory_bytes;
-    placement.simulated = job.need.simulated;
-    if (job.need.auto_gpus) sharing_.push_back(index);
-    if (job.need.gpus > 0) {
+    auto& hosts = decisions_[index].hosts;
+    hosts.resize(std::max(job.need.nodes, 1u));
+    for (auto& placement : hosts) {
+      placement.backend = view_.backend;
+      placement.cpu_millis = job.need.cpu_millis;
+      placement.memory_bytes = job.need.memory_bytes;
+      placement.simulated = job.need.simulated;
+      if (job.need.gpus == 0) continue;
       placement.gpus = OpenDevices();
       placement.gpus.resize(job.need.gpus);
       std::sort(placement.gpus.begin(), placement.gpus.end());
       for (uint32_t device : placement.gpus) device_taken_[device] = true;
     }
-    free_ = free_.Minus(Room::Of(job.need));
-    started_.push_back({job.id, job.name, placement, {}});
+    if (job.need.auto_gpus) sharing_.push_back(index);
+    free_ = free_.Minus(Amounts::Of(job.need));
+    started_.push_back({job.id, job.name, Together(hosts), {}});
     started_.back().ends_by = LatestEnd(job);
-    decisions_[index].placement = std::move(placement);
   }
 
   // Devices that no job reserved, starting with those that the fewest jobs share: most scripts use
@@ -141,22 +144,22 @@ class Planner {
   void Reserve(const WaitingJob& head) {
     head_starving_ =
         head.overtaken > kMaxOvertaken || view_.now.ms - head.created.ms > kMaxHeadWait.count();
-    const Room need = Room::Of(head.need);
+    const Amounts need = Amounts::Of(head.need);
     head_need_ = need;
     // The machine became smaller than its jobs: an end frees less than was held.
     if (overfull_) return;
-    Room room = free_;
+    Amounts room = free_;
     const std::vector<Hold> holds = AllHolds();
     for (size_t i = 0; i < holds.size() && holds[i].ends_by; ++i) {
       if (head_start_ && *holds[i].ends_by > *head_start_) break;
-      room = room.Plus(Room::Of(holds[i].job->placement));
+      room = room.Plus(Amounts::Of(holds[i].job->placement));
       if (room.Holds(need)) head_start_ = holds[i].ends_by;
     }
     left_at_start_ = room.Minus(need);
   }
 
   bool MayOvertake(const WaitingJob& job) {
-    const Room need = Room::Of(job.need);
+    const Amounts need = Amounts::Of(job.need);
     if (head_start_ && !head_starving_) {
       const std::optional<WallTime> end = LatestEnd(job);
       if (end && *end <= *head_start_) return true;
@@ -185,13 +188,13 @@ class Planner {
     decisions_[blocked_.front()].wait =
         HeadLacks(head, free_, view_.inventory, AllHolds(), view_.now);
     // Thousands wait with the same need; the text is made once for each kind of wait.
-    std::map<std::tuple<uint32_t, uint64_t, uint32_t, bool, size_t>, Cause> made;
+    std::map<std::tuple<uint32_t, uint32_t, uint64_t, uint32_t, bool, size_t>, Cause> made;
     for (size_t ahead = 1; ahead < blocked_.size(); ++ahead) {
       const WaitingJob& job = Job(blocked_[ahead]);
-      const bool room = free_.Holds(Room::Of(job.need));
+      const bool room = free_.Holds(Amounts::Of(job.need));
       // If there is room, the position in line is not shown; far back it is shown roughly.
       const size_t place = room ? 0 : std::min<size_t>(ahead, 101);
-      Cause& cause = made[{job.need.cpu_millis, job.need.memory_bytes, job.need.gpus,
+      Cause& cause = made[{job.need.nodes, job.need.cpu_millis, job.need.memory_bytes, job.need.gpus,
                            room && head.priority > job.priority, place}];
       if (cause.kind.empty()) {
         cause = room ? NotItsTurn(job, head, free_, view_.inventory)
@@ -202,8 +205,8 @@ class Planner {
   }
 
   const QueueView& view_;
-  const Room all_;
-  Room free_;
+  const Amounts all_;
+  Amounts free_;
   bool overfull_ = false;
   std::vector<bool> device_taken_;
   // By how many jobs that reserved none each device is seen first, and at all.
@@ -214,13 +217,24 @@ class Planner {
   std::vector<size_t> sharing_;  // placed, and to see the GPUs that no job reserved
   std::vector<size_t> blocked_;  // in line order; the first is the head
 
-  Room head_need_;
-  Room left_at_start_;
+  Amounts head_need_;
+  Amounts left_at_start_;
   std::optional<WallTime> head_start_;
   bool head_starving_ = false;
 };
 
 }  // namespace
+
+Placement Together(const std::vector<Placement>& hosts) {
+  Placement all = hosts.front();
+  for (size_t i = 1; i < hosts.size(); ++i) {
+    all.cpu_millis += hosts[i].cpu_millis;
+    all.memory_bytes += hosts[i].memory_bytes;
+    all.gpus.insert(all.gpus.end(), hosts[i].gpus.begin(), hosts[i].gpus.end());
+    all.simulated = all.simulated || hosts[i].simulated;
+  }
+  return all;
+}
 
 std::vector<Decision> Plan(const QueueView& view) {
   return Planner(view).Run();

@@ -11,6 +11,9 @@
 //    waits longer than kMaxHeadWait, a later job may use only what is free beyond
 //    the head's whole need.
 //
+// A job of several nodes is placed as a whole or not at all: its hosts are side by side, and its
+// need is that of all of them.
+//
 // GPUs: one that is reserved has one holder. A job that does not ask for a number (`gpus: auto`)
 // reserves none and never waits for one: it sees all GPUs that no job has reserved when it is
 // placed, starting with those that the fewest such jobs see first. It keeps seeing them; it does
@@ -50,7 +53,7 @@ struct WaitingJob {
 struct RunningJob {
   JobId id;
   std::string name;
-  Placement placement;
+  Placement placement;  // of all its hosts together
   std::optional<WallTime> ends_by;  // latest end; none, or one that has passed: not known
 };
 
@@ -59,17 +62,22 @@ struct QueueView {
   std::vector<RunningJob> running;  // everything that holds room
   Inventory inventory;
   WallTime now;
+  std::string backend = "process";  // whose inventory it is
 };
 
 struct Decision {
   JobId job;
-  std::optional<Placement> placement;  // start it now, with this
+  std::vector<Placement> hosts;  // start it now, with these; empty: it waits
   // Otherwise why not: waiting_cpus, waiting_memory, waiting_gpus, waiting_turn, backoff or
   // never_fits, with amounts in the text. The text changes with the queue; store a new event when
   // the kind changes, not when the text does.
   Cause wait;
   uint32_t overtaken = 0;  // carry into the next WaitingJob
+  bool placed() const { return !hosts.empty(); }
 };
+
+// What the hosts of an attempt hold together.
+Placement Together(const std::vector<Placement>& hosts);
 
 // One decision per waiting job, in the order of `view.waiting`. What it places,
 // together with what runs, never exceeds the inventory; no GPU has two holders.

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 
+#include "place/amounts.h"
 #include "place/queue.h"
 
 namespace athanor {
@@ -64,6 +65,11 @@ class History {
     job.need.auto_gpus = job.need.gpus == 0 && all.gpus > 0 && Pick(0, 1) == 0;
     // Only a few sizes, so that equal requests occur.
     if (Pick(0, 1) == 0) job.need = {1000, 0, 0, false};
+    // Some are gangs that fit as a whole.
+    if (Pick(0, 3) == 0) {
+      job.need.nodes = static_cast<uint32_t>(Pick(2, 4));
+      while (!Amounts::Of(all).Holds(Amounts::Of(job.need))) --job.need.nodes;
+    }
     if (exact_ || Pick(0, 1) == 0) job.hold_limit = std::chrono::minutes(Pick(1, 4) * 10);
     if (!exact_ && Pick(0, 9) == 0) job.not_before = WallTime{view_.now.ms + 60'000};
     view_.waiting.push_back(job);
@@ -77,8 +83,8 @@ class History {
     for (size_t i = 0; i < plan.size(); ++i) {
       WaitingJob job = view_.waiting[i];
       ASSERT_EQ(plan[i].job, job.id);
-      if (plan[i].placement) {
-        Start(job, *plan[i].placement);
+      if (plan[i].placed()) {
+        Start(job, plan[i].hosts);
         continue;
       }
       CheckReason(job, plan[i]);
@@ -110,7 +116,7 @@ class History {
         if (a.priority != b.priority || !(a.need == b.need) || a.hold_limit != b.hold_limit)
           continue;
         if (a.not_before > view_.now || b.not_before > view_.now) continue;
-        ASSERT_TRUE(plan[i].placement || !plan[k].placement) << a.name << " before " << b.name;
+        ASSERT_TRUE(plan[i].placed() || !plan[k].placed()) << a.name << " before " << b.name;
       }
     }
   }
@@ -131,22 +137,25 @@ class History {
     ASSERT_LE(memory, view_.inventory.memory_bytes);
   }
 
-  void Start(const WaitingJob& job, const Placement& placement) {
-    ASSERT_EQ(placement.cpu_millis, job.need.cpu_millis);
-    ASSERT_EQ(placement.memory_bytes, job.need.memory_bytes);
-    ASSERT_EQ(placement.gpus.size(), job.need.gpus);
-    ASSERT_TRUE(job.need.auto_gpus || placement.auto_gpus.empty());
-    for (const RunningJob& other : view_.running) {
-      for (uint32_t device : other.placement.gpus) {
-        ASSERT_EQ(std::count(placement.auto_gpus.begin(), placement.auto_gpus.end(), device), 0)
-            << job.name << " was shown a GPU of " << other.name;
+  void Start(const WaitingJob& job, const std::vector<Placement>& hosts) {
+    ASSERT_EQ(hosts.size(), job.need.nodes) << job.name << " was placed in part";
+    for (const Placement& placement : hosts) {
+      ASSERT_EQ(placement.cpu_millis, job.need.cpu_millis);
+      ASSERT_EQ(placement.memory_bytes, job.need.memory_bytes);
+      ASSERT_EQ(placement.gpus.size(), job.need.gpus);
+      ASSERT_TRUE(job.need.auto_gpus || placement.auto_gpus.empty());
+      for (const RunningJob& other : view_.running) {
+        for (uint32_t device : other.placement.gpus) {
+          ASSERT_EQ(std::count(placement.auto_gpus.begin(), placement.auto_gpus.end(), device), 0)
+              << job.name << " was shown a GPU of " << other.name;
+        }
       }
     }
     ASSERT_TRUE(started_.insert(job.id).second) << job.name << " started twice";
     if (const auto promise = promised_.find(job.id); promise != promised_.end()) {
       ASSERT_LE(view_.now.ms, promise->second) << job.name << " was delayed by back-fill";
     }
-    RunningJob running{job.id, job.name, placement, {}};
+    RunningJob running{job.id, job.name, Together(hosts), {}};
     const int64_t limit = job.hold_limit.count();
     if (limit > 0) running.ends_by = WallTime{view_.now.ms + limit};
     const int64_t held = limit > 0 ? (exact_ ? limit : 1 + Pick(0, limit - 1)) : Pick(1, 3'600'000);
@@ -175,10 +184,7 @@ class History {
     }
     int64_t at = view_.now.ms;
     for (const auto& [end, job] : ends) {
-      if (cpu >= head.need.cpu_millis && memory >= head.need.memory_bytes &&
-          gpus >= head.need.gpus) {
-        break;
-      }
+      if (Amounts{cpu, memory, gpus}.Holds(Amounts::Of(head.need))) break;
       at = end;
       cpu += job->placement.cpu_millis;
       memory += job->placement.memory_bytes;

@@ -50,7 +50,7 @@ WallTime After(int64_t minutes) {
 std::vector<int> Started(const QueueView& view) {
   std::vector<int> started;
   for (const Decision& decision : Plan(view)) {
-    if (decision.placement) started.push_back(decision.job.value.bytes[15]);
+    if (decision.placed()) started.push_back(decision.job.value.bytes[15]);
   }
   return started;
 }
@@ -64,8 +64,8 @@ TEST(Queue, TenDefaultJobsRunTwoAtATimeOnTwoCores) {
   ASSERT_EQ(plan.size(), 10u);
   for (size_t i = 0; i < plan.size(); ++i) {
     EXPECT_EQ(plan[i].job, view.waiting[i].id);
-    EXPECT_EQ(plan[i].placement.has_value(), plan[i].job.value.bytes[15] <= 2);
-    EXPECT_EQ(plan[i].wait.kind, plan[i].placement ? "" : "waiting_cpus");
+    EXPECT_EQ(plan[i].placed(), plan[i].job.value.bytes[15] <= 2);
+    EXPECT_EQ(plan[i].wait.kind, plan[i].placed() ? "" : "waiting_cpus");
   }
   EXPECT_EQ(plan[0].wait.text, "needs 1 CPU; 0 of 2 free; 7 jobs go first");
   EXPECT_EQ(plan[7].wait.text, "needs 1 CPU; 0 of 2 free; frees up when job job-1 finishes");
@@ -92,8 +92,8 @@ TEST(Queue, GivesDistinctGpusAndOnlyFreeOnes) {
   QueueView view{
       {Waits(1, 100, 0, 2), Waits(2, 100, 0, 1)}, {Runs(9, 100, 0, {1})}, Machine(4, 24, 4), kNow};
   const auto plan = Plan(view);
-  EXPECT_EQ(plan[0].placement->gpus, (std::vector<uint32_t>{0, 2}));
-  EXPECT_EQ(plan[1].placement->gpus, (std::vector<uint32_t>{3}));
+  EXPECT_EQ(plan[0].hosts.at(0).gpus, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(plan[1].hosts.at(0).gpus, (std::vector<uint32_t>{3}));
 }
 
 TEST(Queue, TellsWhichResourceIsShortAndWhoseEndFreesIt) {
@@ -129,13 +129,54 @@ TEST(Queue, NamesSeveralJobsWhenOneEndIsNotEnough) {
             "needs 4 CPUs; 2 of 4 free; frees up when jobs run-7 and run-8 finish");
 }
 
+WaitingJob Gang(uint8_t n, uint32_t nodes, uint32_t cpu_millis, uint64_t gib = 0, uint32_t gpus = 0) {
+  WaitingJob job = Waits(n, cpu_millis, gib, gpus);
+  job.need.nodes = nodes;
+  return job;
+}
+
+// Planted bug: place the nodes one by one. Two gangs would each hold half and wait for the other.
+TEST(Queue, AGangIsPlacedAsAWholeOrNotAtAll) {
+  QueueView view{{Gang(1, 3, 1000)}, {Runs(9, 2000)}, Machine(4), kNow};
+  auto plan = Plan(view);
+  EXPECT_FALSE(plan[0].placed());
+  EXPECT_EQ(plan[0].wait.kind, "waiting_cpus");
+  EXPECT_EQ(plan[0].wait.text,
+            "2 of 3 nodes have room; needs 3 CPUs; 2 of 4 free; frees up when job run-9 finishes");
+  view.running[0].placement.cpu_millis = 1000;
+  plan = Plan(view);
+  ASSERT_EQ(plan[0].hosts.size(), 3u);
+  for (const auto& host : plan[0].hosts) EXPECT_EQ(host.cpu_millis, 1000u);
+}
+
+TEST(Queue, EachHostOfAGangHasItsOwnGpus) {
+  QueueView view{{Gang(1, 2, 500, 1, 2)}, {Runs(9, 500, 0, {1})}, Machine(4, 24, 5), kNow};
+  const auto plan = Plan(view);
+  ASSERT_EQ(plan[0].hosts.size(), 2u);
+  EXPECT_EQ(plan[0].hosts[0].gpus, (std::vector<uint32_t>{0, 2}));
+  EXPECT_EQ(plan[0].hosts[1].gpus, (std::vector<uint32_t>{3, 4}));
+  const auto all = Together(plan[0].hosts);
+  EXPECT_EQ(all.cpu_millis, 1000u);
+  EXPECT_EQ(all.memory_bytes, 2 * kGib);
+  EXPECT_EQ(all.gpus, (std::vector<uint32_t>{0, 2, 3, 4}));
+}
+
+TEST(Queue, AGangThatCannotFitIsRefusedWithWhatAllOfItNeeds) {
+  const QueueView view{{Gang(1, 3, 1000), Waits(2, 1000)}, {}, Machine(2), kNow};
+  const auto plan = Plan(view);
+  EXPECT_EQ(plan[0].wait.kind, "never_fits");
+  EXPECT_EQ(plan[0].wait.text,
+            "needs 3 CPUs for its 3 nodes; this machine has 2 CPUs, 24 GiB and no GPUs");
+  EXPECT_TRUE(plan[1].placed());
+}
+
 TEST(Queue, SaysWhenWaitingIsInVain) {
   const QueueView view{{Waits(1, 8000, 64, 2), Waits(2, 1000)}, {}, Machine(2), kNow};
   const auto plan = Plan(view);
   EXPECT_EQ(plan[0].wait.kind, "never_fits");
   EXPECT_EQ(plan[0].wait.text,
             "needs 2 GPUs, 64 GiB of memory, 8 CPUs; this machine has 2 CPUs, 24 GiB and no GPUs");
-  EXPECT_TRUE(plan[1].placement) << "a job that can never start must not hold up the line";
+  EXPECT_TRUE(plan[1].placed()) << "a job that can never start must not hold up the line";
 }
 
 TEST(Queue, KeepsAJobBackUntilItsBackOffIsOver) {
@@ -145,7 +186,7 @@ TEST(Queue, KeepsAJobBackUntilItsBackOffIsOver) {
   const auto plan = Plan(view);
   EXPECT_EQ(plan[0].wait.kind, "backoff");
   EXPECT_EQ(plan[0].wait.text, "attempt 3 starts at 13:00:05 UTC at the earliest");
-  EXPECT_TRUE(plan[1].placement);
+  EXPECT_TRUE(plan[1].placed());
   view.now = view.waiting[0].not_before;
   EXPECT_EQ(Started(view), (Ids{1}));
 }
@@ -219,7 +260,7 @@ TEST(Queue, AMachineThatShrankUnderItsJobsStartsNothingMore) {
                        Machine(2, 24, 1),
                        kNow};
   const auto plan = Plan(view);
-  EXPECT_FALSE(plan[0].placement);
+  EXPECT_FALSE(plan[0].placed());
   EXPECT_EQ(plan[0].wait.kind, "waiting_gpus");
 }
 
@@ -234,7 +275,7 @@ TEST(Queue, TheSameViewInAnyOrderGivesTheSameDecisions) {
   ASSERT_EQ(plan.size(), mirrored.size());
   for (size_t i = 0; i < plan.size(); ++i) {
     EXPECT_EQ(plan[i].job, mirrored[i].job);
-    EXPECT_EQ(plan[i].placement, mirrored[i].placement);
+    EXPECT_EQ(plan[i].hosts, mirrored[i].hosts);
     EXPECT_EQ(plan[i].wait, mirrored[i].wait);
   }
 }
@@ -255,24 +296,24 @@ RunningJob RunsSharing(uint8_t n, Devices devices) {
 
 TEST(Queue, WhoReservesNoGpuSeesThoseThatNobodyReserved) {
   QueueView view{{Shares(3)}, {Runs(1, 100, 0, {1})}, Machine(2, 24, 3), kNow};
-  auto placed = Plan(view)[0].placement;
-  ASSERT_TRUE(placed);
-  EXPECT_EQ(placed->auto_gpus, (Devices{0, 2}));
-  EXPECT_TRUE(placed->gpus.empty());
+  auto placed = Plan(view)[0].hosts;
+  ASSERT_FALSE(placed.empty());
+  EXPECT_EQ(placed[0].auto_gpus, (Devices{0, 2}));
+  EXPECT_TRUE(placed[0].gpus.empty());
   // All are reserved: it starts all the same, on the CPU.
   view.running = {Runs(1, 100, 0, {0, 1, 2})};
-  placed = Plan(view)[0].placement;
-  ASSERT_TRUE(placed);
-  EXPECT_TRUE(placed->auto_gpus.empty());
+  placed = Plan(view)[0].hosts;
+  ASSERT_FALSE(placed.empty());
+  EXPECT_TRUE(placed[0].auto_gpus.empty());
 }
 
 TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
   QueueView view{{Shares(1), Shares(2), Shares(3), Shares(4)}, {}, Machine(2, 24, 3), kNow};
   const auto plan = Plan(view);
-  EXPECT_EQ(plan[0].placement->auto_gpus, (Devices{0, 1, 2}));
-  EXPECT_EQ(plan[1].placement->auto_gpus, (Devices{1, 2, 0}));
-  EXPECT_EQ(plan[2].placement->auto_gpus, (Devices{2, 0, 1}));
-  EXPECT_EQ(plan[3].placement->auto_gpus, (Devices{0, 1, 2}));
+  EXPECT_EQ(plan[0].hosts.at(0).auto_gpus, (Devices{0, 1, 2}));
+  EXPECT_EQ(plan[1].hosts.at(0).auto_gpus, (Devices{1, 2, 0}));
+  EXPECT_EQ(plan[2].hosts.at(0).auto_gpus, (Devices{2, 0, 1}));
+  EXPECT_EQ(plan[3].hosts.at(0).auto_gpus, (Devices{0, 1, 2}));
 }
 
 // Planted bug: counting shared GPUs as held. Two scripts that asked for nothing would block the
@@ -280,21 +321,21 @@ TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
 TEST(Queue, AReservationDoesNotWaitForThoseWhoShareAndTakesWhatTheyUseLeast) {
   QueueView view{{Waits(9, 100, 0, 1)}, {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
                  Machine(2, 24, 3), kNow};
-  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{2}));
+  EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{2}));
   view.waiting[0].need.gpus = 3;
-  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{0, 1, 2}));
+  EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{0, 1, 2}));
   view.inventory.gpus = 2;
   view.waiting[0].need.gpus = 1;
-  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{0}));
+  EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{0}));
   view.running.pop_back();
-  EXPECT_EQ(Plan(view)[0].placement->gpus, (Devices{1}));  // 0 is what run-1 sees first
+  EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{1}));  // 0 is what run-1 sees first
 }
 
 TEST(Queue, WhatIsReservedInTheSameTurnIsNotShared) {
   QueueView view{{Shares(1), Waits(2, 100, 0, 1)}, {}, Machine(2, 24, 2), kNow};
   const auto plan = Plan(view);
-  EXPECT_EQ(plan[1].placement->gpus, (Devices{0}));
-  EXPECT_EQ(plan[0].placement->auto_gpus, (Devices{1}));
+  EXPECT_EQ(plan[1].hosts.at(0).gpus, (Devices{0}));
+  EXPECT_EQ(plan[0].hosts.at(0).auto_gpus, (Devices{1}));
 }
 
 }  // namespace

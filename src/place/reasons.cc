@@ -29,8 +29,9 @@ std::string MemoryOf(uint64_t need, uint64_t free, uint64_t all) {
                      MemoryText(all));
 }
 
-Shortage ShortageOf(const Need& need, const Room& free, const Inventory& all) {
+Shortage ShortageOf(const Need& each, const Amounts& free, const Inventory& all) {
   Shortage shortage;
+  const Amounts need = Amounts::Of(each);
   const auto add = [&shortage](std::string_view kind, const std::string& text) {
     if (shortage.kind.empty()) shortage.kind = kind;
     shortage.text += (shortage.text.empty() ? "" : ", ") + text;
@@ -45,6 +46,11 @@ Shortage ShortageOf(const Need& need, const Room& free, const Inventory& all) {
   if (need.cpu_millis > free.cpu_millis) {
     add("waiting_cpus",
         Of(CpuText(need.cpu_millis), CpuText(free.cpu_millis), CpuText(all.cpu_millis)));
+  }
+  if (each.nodes > 1) {
+    const auto fit = free.NodesOf(each);
+    shortage.text = fmt::format("{} of {} nodes {} room; {}", fit, each.nodes,
+                                fit == 1 ? "has" : "have", shortage.text);
   }
   return shortage;
 }
@@ -64,12 +70,12 @@ std::string HoldText(const Hold& hold, WallTime now) {
 }
 
 // The jobs whose end, in the order of `holds`, makes the need fit.
-std::vector<const Hold*> Releasers(const Need& need, Room free, const std::vector<Hold>& holds) {
+std::vector<const Hold*> Releasers(const Need& need, Amounts free, const std::vector<Hold>& holds) {
   std::vector<const Hold*> releasers;
-  const Room wanted = Room::Of(need);
+  const Amounts wanted = Amounts::Of(need);
   for (const Hold& hold : holds) {
     if (free.Holds(wanted)) break;
-    const Room held = Room::Of(hold.job->placement);
+    const Amounts held = Amounts::Of(hold.job->placement);
     if (free.MissingFor(wanted).Shares(held)) releasers.push_back(&hold);
     free = free.Plus(held);
   }
@@ -83,11 +89,11 @@ Cause NeverFits(const WaitingJob& job, const Inventory& inventory) {
   const auto add = [&wants](const std::string& text) {
     wants += (wants.empty() ? "" : ", ") + text;
   };
-  if (job.need.gpus > inventory.gpus) add(GpuText(job.need.gpus));
-  if (job.need.memory_bytes > inventory.memory_bytes) {
-    add(MemoryText(job.need.memory_bytes) + " of memory");
-  }
-  if (job.need.cpu_millis > inventory.cpu_millis) add(CpuText(job.need.cpu_millis));
+  const Amounts need = Amounts::Of(job.need);
+  if (need.gpus > inventory.gpus) add(GpuText(need.gpus));
+  if (need.memory_bytes > inventory.memory_bytes) add(MemoryText(need.memory_bytes) + " of memory");
+  if (need.cpu_millis > inventory.cpu_millis) add(CpuText(need.cpu_millis));
+  if (job.need.nodes > 1) wants += fmt::format(" for its {} nodes", job.need.nodes);
   return {"never_fits",
           fmt::format("needs {}; this machine has {}", wants, InventoryText(inventory)),
           "ath stop " + ShellQuote(job.name) + "\nath types", ""};
@@ -102,7 +108,7 @@ Cause BackingOff(const WaitingJob& job, WallTime now) {
           "ath events " + ShellQuote(job.name), ""};
 }
 
-Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
+Cause HeadLacks(const WaitingJob& job, const Amounts& free, const Inventory& inventory,
                 const std::vector<Hold>& holds, WallTime now) {
   const Shortage shortage = ShortageOf(job.need, free, inventory);
   const std::vector<const Hold*> releasers = Releasers(job.need, free, holds);
@@ -123,7 +129,7 @@ Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& invent
   return {std::string(shortage.kind), std::move(text), std::string(kSeeQueue), ""};
 }
 
-Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory, size_t ahead) {
+Cause Lacks(const WaitingJob& job, const Amounts& free, const Inventory& inventory, size_t ahead) {
   const Shortage shortage = ShortageOf(job.need, free, inventory);
   const std::string line =
       ahead > kAheadShown ? fmt::format("more than {} jobs go first", kAheadShown)
@@ -131,7 +137,7 @@ Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
   return {std::string(shortage.kind), shortage.text + "; " + line, std::string(kSeeQueue), ""};
 }
 
-Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Room& free,
+Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Amounts& free,
                  const Inventory& inventory) {
   const char* claim =
       head.priority > job.priority ? "has a higher priority" : "was submitted earlier";

@@ -7,7 +7,7 @@
 
 #include "job/record.h"
 #include "place/queue.h"
-#include "place/room.h"
+#include "place/amounts.h"
 
 namespace athanor {
 
@@ -20,12 +20,12 @@ struct Hold {
 Cause NeverFits(const WaitingJob& job, const Inventory& inventory);
 Cause BackingOff(const WaitingJob& job, WallTime now);
 // The head of the line: what it lacks and whose end gives it.
-Cause HeadLacks(const WaitingJob& job, const Room& free, const Inventory& inventory,
+Cause HeadLacks(const WaitingJob& job, const Amounts& free, const Inventory& inventory,
                 const std::vector<Hold>& holds, WallTime now);
 // A job after the head that lacks something itself. `ahead` jobs are before it.
-Cause Lacks(const WaitingJob& job, const Room& free, const Inventory& inventory, size_t ahead);
+Cause Lacks(const WaitingJob& job, const Amounts& free, const Inventory& inventory, size_t ahead);
 // A job after the head for which there would be room.
-Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Room& free,
+Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Amounts& free,
                  const Inventory& inventory);
 
 }  // namespace athanor

@@ -122,6 +122,16 @@ std::string CommandOf(const ServeOptions& options) {
   return command;
 }
 
+// Where the ranks of an attempt meet: attempts side by side on one machine rarely have the same, and
+// an attempt always has the same one, however often it is launched.
+uint16_t MasterPortOf(const AttemptId& attempt) {
+  constexpr uint16_t kFirst = 20'000;
+  constexpr uint32_t kPorts = 10'000;
+  const auto& bytes = attempt.value.bytes;  // the last ones are chance
+  const uint32_t some = uint32_t{bytes[13]} << 16 | uint32_t{bytes[14]} << 8 | bytes[15];
+  return static_cast<uint16_t>(kFirst + some % kPorts);
+}
+
 // Everything that a server owns, built in order and torn down in reverse.
 class Server {
  public:
@@ -301,14 +311,17 @@ class Server {
   }
 
   void MakeEngine() {
+    const auto inventory = CountThisMachine();
+    backends_.Add(*backend_, inventory);
     Engine::Parts parts{loop_,
                         clock_,
                         *jobs_,
                         writer_,
-                        effects_,
-                        *backend_,
+                        [](const std::string&, size_t threads) {
+                          return std::make_unique<ThreadPool>(threads);
+                        },
+                        backends_,
                         log_,
-                        CountThisMachine(),
                         *catalogue_,
                         options_.simulate || settings_.simulate,
                         [this](const JobRecord& record) { return PlanFor(record); },
@@ -335,7 +348,7 @@ class Server {
     context_ = std::make_unique<DoorContext>(
         DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
                     *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
-                    *access_keys_, *objects_, *catalogue_, parts.inventory, hub_, readers_,
+                    *access_keys_, *objects_, *catalogue_, inventory, hub_, readers_,
                     transfers_, home_.artifacts(), artifact_root_, ingest_key_,
                     std::move(info), [this] { loop_.Stop(); }});
     trial_jobs_ = std::make_unique<TrialJobs>(*context_);
@@ -348,7 +361,13 @@ class Server {
     context_->studies = studies_.get();
   }
 
-  LaunchPlan PlanFor(const JobRecord& record) const { return {{PlanForHost(record, 0)}}; }
+  LaunchPlan PlanFor(const JobRecord& record) const {
+    LaunchPlan plan;
+    for (uint32_t i = 0; i < record.current()->hosts.size(); ++i) {
+      plan.hosts.push_back(PlanForHost(record, i));
+    }
+    return plan;
+  }
 
   AttemptPlan PlanForHost(const JobRecord& record, uint32_t host) const {
     const auto& attempt = *record.current();
@@ -357,13 +376,16 @@ class Server {
     plan.attempt = attempt.id;
     plan.number = attempt.number;
     plan.spec = record.spec;
-    plan.placement = attempt.placement;
+    plan.placement = attempt.hosts[host].placement;
     plan.host = host;
+    for (const auto& peer : attempt.hosts) plan.peers.push_back({peer.name, peer.address});
+    plan.master_port = MasterPortOf(attempt.id);
     plan.dir = home_.attempts() + "/" + attempt.id.ToString();
+    if (host > 0) plan.dir += "." + std::to_string(host);
     plan.server = "unix:" + home_.socket();
     plan.url = context_->info.url;
     plan.aws_dir = home_.aws();
-    plan.token = IngestToken(ingest_key_, attempt.id);
+    plan.token = IngestToken(ingest_key_, attempt.id, host);
     plan.blob_dir = home_.blobs();
     plan.cache_dir = home_.cache();
     plan.job_dir = home_.jobs() + "/" + record.id.ToString();
@@ -376,7 +398,7 @@ class Server {
                          : record.spec.resources.type.empty() ? kOwnMachine
                                                               : record.spec.resources.type;
     for (const auto& output : record.outputs) {
-      if (output.is_listing()) plan.kept_files = output.blob;
+      if (output.name == OutputNameOf(host, Output::kFiles)) plan.kept_files = output.blob;
     }
     if (!record.resume_job.empty()) {
       plan.resume_dir = home_.jobs() + "/" + record.resume_job;
@@ -614,7 +636,6 @@ class Server {
   ServerRecord record_;
   Loop loop_;
   ThreadPool writer_{1};
-  ThreadPool effects_{1};
   ThreadPool readers_{4};  // some may be at a backup or a sweep for long
   ThreadPool syncer_{1};
   ThreadPool transfers_{8};  // they wait for the disk, not for a processor
@@ -646,6 +667,7 @@ class Server {
   std::string artifact_root_ = std::string(kOwnArtifacts);
   Hub hub_;
   std::unique_ptr<ProcessBackend> backend_;
+  Backends backends_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DoorContext> context_;
   std::unique_ptr<TrialJobs> trial_jobs_;

@@ -14,6 +14,7 @@ constexpr uint32_t kMostLaunchFailures = 3;
 // Losses in a row without a new checkpoint, on machines that should not be taken away.
 constexpr uint32_t kMostFruitless = 10;
 constexpr size_t kMostFirings = 32;
+constexpr std::string_view kCompleted = "completed";
 
 class Decider {
  public:
@@ -56,6 +57,117 @@ class Decider {
     if (IsTerminal(*next)) record().ended = now_;
     Note(name, cause);
     return Ok();
+  }
+
+  bool IsGang() { return attempt().hosts.size() > 1; }
+
+  // What happened on one host of several is told with the host's name.
+  Cause OnHost(uint32_t host, Cause cause) {
+    if (IsGang()) cause.text = HostNameOf(host) + (cause.text.empty() ? "" : ": ") + cause.text;
+    return cause;
+  }
+
+  // A host that is over reports nothing more; what it says again is known.
+  Result<Host*> HostOf(const AttemptId& id, uint32_t host) {
+    ATHANOR_CHECK_OK(CheckAttempt(id));
+    auto& hosts = attempt().hosts;
+    if (host >= hosts.size()) {
+      return Fail(Error{ErrorCode::kInvalid,
+                        "the attempt has " + std::to_string(hosts.size()) +
+                            (hosts.size() == 1 ? " host" : " hosts") + ", and no " +
+                            HostNameOf(host),
+                        "ath show " + ShellQuote(record().spec.name), "", "ATH-A0011", ""});
+    }
+    auto& known = hosts[host];
+    if (known.up.ms == 0 && known.over.ms != 0) {
+      return Fail(ErrorCode::kConflict, known.name + " of this attempt was given up");
+    }
+    return &known;
+  }
+
+  bool RanksAreOver() {
+    return std::ranges::all_of(attempt().hosts, [](const Host& host) {
+      return host.exited.ms != 0 || host.over.ms != 0;
+    });
+  }
+  bool AllHostsAreOver() {
+    return std::ranges::all_of(attempt().hosts, [](const Host& host) { return host.over.ms != 0; });
+  }
+
+  // The first fall is recorded, and the others are stopped. What ends because everything is asked to
+  // end does not fall.
+  void Fall(uint32_t host, std::optional<uint32_t> rank, const Cause& cause) {
+    const bool asked = record().stop || attempt().interrupt;
+    const bool alone = !IsGang() && record().spec.resources.processes <= 1;
+    if (asked || alone || attempt().fell || cause.kind == kPeerFailed) return;
+    attempt().fell = FirstFall{host, rank, now_, cause};
+    if (IsGang() && !AllHostsAreOver()) Do(EffectKind::kStop);
+  }
+
+  // Which rank of a host that ended with `cause` fell first.
+  std::optional<uint32_t> FirstFallen(uint32_t host, const std::vector<RankEnd>& ranks) {
+    for (const auto& end : ranks) {
+      if (end.code != 0 || end.signal != 0) return end.rank;
+    }
+    if (!ranks.empty()) return ranks.front().rank;
+    return host * record().spec.resources.processes;
+  }
+
+  // How the hosts ended, taken together: as the first that fell, else as the worst of them.
+  void SumUpHosts() {
+    auto& a = attempt();
+    const auto* worst = &a.hosts.front();
+    for (const auto& host : a.hosts) {
+      const bool better = worst->cause.kind == kCompleted || worst->cause.kind == kPeerFailed;
+      if (better && host.cause.kind != kCompleted) worst = &host;
+    }
+    if (a.fell) worst = &a.hosts[a.fell->host];
+    a.cause = a.fell ? a.fell->cause : worst->cause;
+    a.exit = worst->exit;
+    if (!IsGang() || !a.exit) return;
+    auto& sum = *a.exit;
+    if (a.fell && a.fell->rank) sum.first_rank = *a.fell->rank;
+    for (const auto& host : a.hosts) {
+      if (!host.exit || &host == worst) continue;
+      const auto& exit = *host.exit;
+      sum.memory_peak = std::max(sum.memory_peak, exit.memory_peak);
+      sum.cpu_ms += exit.cpu_ms;
+      sum.log_dropped += exit.log_dropped;
+      sum.notice_ms = std::max(sum.notice_ms, exit.notice_ms);
+      sum.saved_ms = std::max(sum.saved_ms, exit.saved_ms);
+      sum.done_called = sum.done_called || exit.done_called;
+      for (const auto& line : exit.matched) {
+        if (std::ranges::find(sum.matched, line) == sum.matched.end()) sum.matched.push_back(line);
+      }
+    }
+  }
+
+  // After a host ended in some way: on to what that means for all of them.
+  Status AfterHost(std::string_view name, const Cause& told) {
+    SumUpHosts();
+    const bool over = RanksAreOver();
+    if (over && attempt().started.ms != 0 && attempt().exited.ms == 0) attempt().exited = now_;
+    if (AllHostsAreOver()) return Finish(attempt().cause, name);
+    if (record().state != JobState::kRunning || !over) {
+      Note(name, told);
+      return Ok();
+    }
+    ATHANOR_CHECK_OK(Go(Step::kEnd, name, told));
+    record().cause = attempt().cause;
+    return Ok();
+  }
+
+  // What a host left replaces what the same host of an earlier attempt left.
+  void KeepOutputs(uint32_t host, const std::vector<Output>& outputs) {
+    const std::string prefix = OutputNameOf(host, "");
+    std::erase_if(record().outputs, [&](const Output& output) {
+      return host == 0 ? output.name.find('/') == std::string::npos
+                       : output.name.starts_with(prefix);
+    });
+    for (auto output : outputs) {
+      if (!output.name.starts_with(prefix)) output.name = OutputNameOf(host, output.name);
+      record().outputs.push_back(std::move(output));
+    }
   }
 
   // The attempt releases its room.
@@ -146,6 +258,11 @@ class Decider {
     next.id = e.attempt;
     next.number = static_cast<uint32_t>(record().attempts.size()) + 1;
     next.placement = e.placement;
+    next.hosts.resize(std::max<size_t>(e.hosts.size(), 1));
+    for (uint32_t i = 0; i < next.hosts.size(); ++i) {
+      next.hosts[i].name = HostNameOf(i);
+      next.hosts[i].placement = e.hosts.empty() ? e.placement : e.hosts[i];
+    }
     next.placed = now_;
     next.type = e.type;
     next.micros_per_hour = e.micros_per_hour;
@@ -169,6 +286,7 @@ class Decider {
   Status On(const Launched& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     attempt().handle = e.handle;
+    for (auto& host : attempt().hosts) host.handle = e.handle;
     return Ok();
   }
 
@@ -184,52 +302,76 @@ class Decider {
   }
 
   Status On(const AgentUp& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    record().last_seen = now_;
-    if (record().state != JobState::kPlacing) return Ok();  // it came back
-    attempt().prepared = now_;
-    return Go(Step::kPrepare, "agent_up", {});
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    record().last_seen = host->last_seen = now_;
+    if (!e.address.empty()) host->address = e.address;
+    if (host->up.ms != 0) return Ok();  // it came back
+    host->up = now_;
+    host->cause = {};
+    if (record().state == JobState::kPlacing) {
+      attempt().prepared = now_;
+      return Go(Step::kPrepare, "agent_up", OnHost(e.host, {}));
+    }
+    Note("agent_up", OnHost(e.host, {}));
+    return Ok();
   }
 
   Status On(const PrepareFailed& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    if (record().state != JobState::kPreparing) return Ok();  // said twice
-    return Finish(e.cause, "prepare_failed");
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    if (host->up.ms == 0 || host->started.ms != 0 || host->over.ms != 0) return Ok();  // said twice
+    host->over = now_;
+    host->cause = e.cause;
+    Fall(e.host, std::nullopt, e.cause);
+    return AfterHost("prepare_failed", OnHost(e.host, e.cause));
   }
 
   Status On(const ScriptStarted& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    if (record().state != JobState::kPreparing) return Ok();
-    attempt().started = now_;
-    attempt().setup_ms = e.setup_ms;
-    attempt().off = e.off;
-    return Go(Step::kStart, "script_started", {});
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    if (host->up.ms == 0 || host->started.ms != 0 || host->over.ms != 0) return Ok();
+    host->started = now_;
+    attempt().setup_ms = std::max(attempt().setup_ms, e.setup_ms);
+    for (const auto& off : e.off) {
+      auto& all = attempt().off;
+      if (std::ranges::find(all, off) == all.end()) all.push_back(off);
+    }
+    if (record().state == JobState::kPreparing) {
+      attempt().started = now_;
+      return Go(Step::kStart, "script_started", OnHost(e.host, {}));
+    }
+    Note("script_started", OnHost(e.host, {}));
+    return Ok();
   }
 
   Status On(const ScriptEnded& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    if (record().state != JobState::kRunning) return Ok();
-    attempt().exited = now_;
-    attempt().exit = e.exit;
-    attempt().cause = e.cause;
-    return Go(Step::kEnd, "script_ended", e.cause);
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    if (host->started.ms == 0 || host->exited.ms != 0 || host->over.ms != 0) return Ok();
+    host->exited = now_;
+    host->exit = e.exit;
+    host->cause = e.cause;
+    host->ranks = e.ranks;
+    if (e.cause.kind != kCompleted) Fall(e.host, FirstFallen(e.host, e.ranks), e.cause);
+    return AfterHost("script_ended", OnHost(e.host, e.cause));
   }
 
   Status On(const Uploaded& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    if (record().state != JobState::kUploading) return Ok();
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    if (host->exited.ms == 0 || host->over.ms != 0) return Ok();
+    host->over = now_;
     // If it could store nothing, what earlier attempts stored remains.
-    if (e.failure.kind.empty() || !e.outputs.empty()) record().outputs = e.outputs;
-    record().packages = e.packages;
-    Cause cause = attempt().cause;
+    if (e.failure.kind.empty() || !e.outputs.empty()) KeepOutputs(e.host, e.outputs);
+    if (e.host == 0) record().packages = e.packages;
     // A script that succeeded but whose outputs are lost did not succeed for its owner.
-    if (!e.failure.kind.empty() && cause.kind == "completed") cause = e.failure;
-    return Finish(cause, "ended");
+    if (!e.failure.kind.empty() && host->cause.kind == kCompleted) host->cause = e.failure;
+    return AfterHost(AllHostsAreOver() ? "ended" : "uploaded", OnHost(e.host, host->cause));
   }
 
   Status On(const HostLost& e) {
-    ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    return Finish(e.cause, "host_lost");
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    if (host->over.ms != 0) return Ok();
+    host->over = now_;
+    host->cause = e.cause;
+    Fall(e.host, std::nullopt, e.cause);
+    return AfterHost("host_lost", OnHost(e.host, e.cause));
   }
 
   Status On(const StopAsked& e) {
@@ -273,7 +415,10 @@ class Decider {
 
   Status On(const Resumed& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    if (record().state != JobState::kPreparing || !attempt().resumed_from.empty()) return Ok();
+    // The first host that says so; another may have started its ranks already.
+    const bool starting = record().state == JobState::kPreparing ||
+                          (record().state == JobState::kRunning && IsGang());
+    if (!starting || !attempt().resumed_from.empty()) return Ok();
     if (e.checkpoint.empty()) return Ok();
     attempt().resumed_from = e.checkpoint;
     attempt().resumed_step = e.step;

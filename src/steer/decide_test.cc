@@ -156,17 +156,23 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
     };
     for (int i = 0; i < 60; ++i) {
       JobEvent event;
+      const auto host = static_cast<uint32_t>(random() % 2);
       switch (random() % 16) {
         case 0: event = Submitted{}; break;
-        case 1: event = Placed{AttemptId::New(), {}}; break;
+        case 1: {
+          Placed placed{AttemptId::New(), {}};
+          placed.hosts.resize(history % 3);
+          event = placed;
+          break;
+        }
         case 2: event = Launched{some(), "h"}; break;
         case 3: event = LaunchFailed{some(), {"launch_failed", "", "", ""}, random() % 4 == 0}; break;
-        case 4: event = AgentUp{some()}; break;
-        case 5: event = PrepareFailed{some(), {"install_failed", "", "", ""}}; break;
-        case 6: event = ScriptStarted{some(), 0, {}}; break;
-        case 7: event = ScriptEnded{some(), {}, {random() % 2 ? "completed" : "nonzero_exit", "", "", ""}}; break;
-        case 8: event = Uploaded{some(), {}, {}, {}}; break;
-        case 9: event = HostLost{some(), {"agent_lost", "", "", ""}}; break;
+        case 4: event = AgentUp{some(), host}; break;
+        case 5: event = PrepareFailed{some(), {"install_failed", "", "", ""}, host}; break;
+        case 6: event = ScriptStarted{some(), 0, {}, host}; break;
+        case 7: event = ScriptEnded{some(), {}, {random() % 2 ? "completed" : "nonzero_exit", "", "", ""}, host}; break;
+        case 8: event = Uploaded{some(), {}, {}, {}, host}; break;
+        case 9: event = HostLost{some(), {"agent_lost", "", "", ""}, host}; break;
         case 11: event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)}; break;
         case 12: event = Resumed{some(), "1-1", 5}; break;
         case 13: event = CheckpointKept{some(), {std::to_string(i), 1, i}, {}}; break;

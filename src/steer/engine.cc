@@ -8,38 +8,81 @@
 namespace athanor {
 namespace {
 
-// An agent needs a moment to take its lock before its absence means anything.
-constexpr Millis kSettle{3'000};
-constexpr Millis kPollEvery{1'000};
+constexpr Millis kLookEvery{1'000};
 constexpr Millis kWordsPause{500};
 
 }  // namespace
 
-Engine::Engine(Parts parts) : parts_(std::move(parts)) {}
+Engine::Engine(Parts parts)
+    : parts_(std::move(parts)), outbox_(OutboxParts()), watch_(WatchParts()) {}
 Engine::~Engine() = default;
+
+Outbox::Parts Engine::OutboxParts() {
+  return {parts_.executor,
+          parts_.log,
+          parts_.backends,
+          parts_.make_pool,
+          [this](JobId job) { return Live(job); },
+          parts_.plan,
+          [this](const JobRecord& record, const std::vector<uint32_t>& hosts) {
+            const auto now = parts_.clock.Monotonic();
+            auto& attempt = attempts_[record.current()->id];
+            attempt.launched = now;
+            for (const auto host : hosts) attempt.agent(host).Launched(now);
+          },
+          [this](const JobRecord& record) { parts_.changed(record, {}); },
+          [this](uint64_t effect) { pending_.batch.performed.push_back(effect); },
+          [this](JobId job, JobEvent event) { Apply(job, std::move(event)); },
+          [this] { Flush(); }};
+}
+
+HostWatch::Parts Engine::WatchParts() {
+  return {parts_.executor,
+          parts_.clock,
+          parts_.log,
+          parts_.backends,
+          parts_.make_pool,
+          outbox_,
+          attempts_,
+          [this] { return Holding(); },
+          [this](JobId job) {
+            const auto at = live_.find(job);
+            return at == live_.end() ? nullptr : &at->second;
+          },
+          [this](JobId job, JobEvent event) { Apply(job, std::move(event)); },
+          [this](const JobRecord& record) { parts_.changed(record, {}); }};
+}
 
 Status Engine::Start() {
   ATHANOR_CHECK_OK(parts_.jobs.EachLive([this](JobRecord&& read) {
     auto& record = live_.emplace_hint(live_.end(), read.id, std::move(read))->second;
-    for (const auto& attempt : record.attempts) attempts_[attempt.id] = record.id;
+    for (const auto& attempt : record.attempts) attempts_[attempt.id].job = record.id;
     ArmSpot(record);
     File(record);
   }));
   ATHANOR_TRY(auto outbox, parts_.jobs.Outbox());
   for (const auto& effect : outbox) {
     next_effect_ = std::max(next_effect_, effect.id + 1);
-    Perform(effect);
+    outbox_.Perform(effect);
   }
   SchedulePlacing(Wanted::kRoomCame);
-  poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
+  look_timer_ = parts_.executor.After(kLookEvery, [this] { EachSecond(); });
   return Ok();
+}
+
+void Engine::EachSecond() {
+  if (stopped_) return;
+  look_timer_ = parts_.executor.After(kLookEvery, [this] { EachSecond(); });
+  CheckWaits();
+  watch_.Look();
 }
 
 void Engine::Stop() {
   stopped_ = true;
-  parts_.executor.Cancel(poll_timer_);
+  parts_.executor.Cancel(look_timer_);
   parts_.writer.Stop();
-  parts_.effects.Stop();
+  outbox_.Stop();
+  watch_.Stop();
 }
 
 const JobRecord* Engine::Live(JobId job) const {
@@ -50,7 +93,7 @@ const JobRecord* Engine::Live(JobId job) const {
 std::optional<JobId> Engine::JobOf(AttemptId attempt) const {
   auto it = attempts_.find(attempt);
   if (it == attempts_.end()) return std::nullopt;
-  return it->second;
+  return it->second.job;
 }
 
 std::vector<const JobRecord*> Engine::AllLive() const {
@@ -165,7 +208,7 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
       it->second.state == JobState::kQueued && IsTerminal(decision->record.state);
   it->second = std::move(decision->record);
   File(it->second);
-  if (const auto* attempt = it->second.current()) attempts_[attempt->id] = job;
+  if (const auto* attempt = it->second.current()) attempts_[attempt->id].job = job;
   if (it->second.state == JobState::kRunning) ArmSpot(it->second);
   Keep(it->second);
   for (auto& stored : decision->events) pending_.batch.events.push_back(std::move(stored));
@@ -192,15 +235,18 @@ void Engine::Forget(JobId job, std::function<void(Status)> done) {
   Flush();
 }
 
-void Engine::Touch(AttemptId attempt, int64_t held_ms) {
+void Engine::Touch(AttemptId attempt, uint32_t host, int64_t held_ms, const HostUsage& usage) {
   const auto job = JobOf(attempt);
   if (!job) return;
   auto& record = live_.at(*job);
   auto& current = *record.current();
   // The current attempt does not pay for what an older one held.
-  if (current.id != attempt || current.ended.ms != 0) return;
-  agent_lives_[attempt].Heard(parts_.clock.Monotonic());
-  record.last_seen = parts_.clock.Wall();
+  if (current.id != attempt || current.ended.ms != 0 || host >= current.hosts.size()) return;
+  attempts_[attempt].agent(host).Heard(parts_.clock.Monotonic());
+  auto& known = current.hosts[host];
+  record.last_seen = known.last_seen = parts_.clock.Wall();
+  known.held_ms = std::max(known.held_ms, held_ms);
+  known.usage = usage;
   current.held_ms = std::max(current.held_ms, held_ms);
 }
 
@@ -244,23 +290,9 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
   for (size_t i = 0; i < batch->batch.records.size(); ++i) {
     const auto& record = batch->batch.records[i];
     parts_.changed(record, events[i]);
-    auto it = live_.find(record.id);
-    // Memory may be newer than what was just written; only a stored end counts.
-    if (it != live_.end() && IsTerminal(record.state)) {
-      for (const auto& attempt : record.attempts) {
-        agent_lives_.erase(attempt.id);
-        launched_at_.erase(attempt.id);
-        rests_until_.erase(attempt.id);
-        armed_.erase(attempt.id);
-      }
-      if (const auto wait = waits_until_.find(record.id); wait != waits_until_.end()) {
-        wait_ends_.erase({wait->second, record.id});
-        waits_until_.erase(wait);
-      }
-      overtaken_.erase(record.id);
-    }
+    if (live_.contains(record.id) && IsTerminal(record.state)) Leave(record);
   }
-  for (const auto& effect : batch->batch.effects) Perform(effect);
+  for (const auto& effect : batch->batch.effects) outbox_.Perform(effect);
   for (const auto& record : batch->batch.records) {
     if (!IsTerminal(record.state)) continue;
     for (const auto& attempt : record.attempts) attempts_.erase(attempt.id);
@@ -269,128 +301,13 @@ void Engine::Committed(Status status, std::shared_ptr<Pending> batch) {
   Flush();
 }
 
-void Engine::Perform(const Effect& effect) {
-  auto it = live_.find(effect.job);
-  switch (effect.kind) {
-    case EffectKind::kLaunch:
-      // Its agent may have started before the handle was stored: launching it again makes it known.
-      if (it == live_.end() || !HoldsRoom(it->second.state) ||
-          it->second.current()->id != effect.attempt) {
-        return Performed(effect.id);
-      }
-      return Launch(it->second, effect);
-    case EffectKind::kStop:
-      // The door passes the stop to the agent when it asks; the record contains it.
-      if (it != live_.end()) parts_.changed(it->second, {});
-      return Performed(effect.id);
-    case EffectKind::kRelease:
-      return Release(effect.attempt.ToString(), [this, effect](const Status& status) {
-        if (status || status.error().code != ErrorCode::kUnavailable) return Performed(effect.id);
-        PerformLater(effect);
-      });
+// Memory may be newer than what was just written; only a stored end counts.
+void Engine::Leave(const JobRecord& record) {
+  if (const auto wait = waits_until_.find(record.id); wait != waits_until_.end()) {
+    wait_ends_.erase({wait->second, record.id});
+    waits_until_.erase(wait);
   }
-}
-
-void Engine::PerformLater(const Effect& effect) {
-  parts_.executor.After(kSettle, [this, effect] {
-    if (!stopped_) Perform(effect);
-  });
-}
-
-void Engine::Release(const std::string& handle, std::function<void(const Status&)> done) {
-  bool taken = parts_.effects.Submit([this, handle, done = std::move(done)] {
-    auto status = parts_.backend.Release(handle);
-    parts_.executor.Post([this, status, done] {
-      if (!status) {
-        parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
-      }
-      done(status);
-    });
-  });
-  (void)taken;  // stopping: the outbox keeps it
-}
-
-void Engine::Launch(const JobRecord& record, std::optional<Effect> effect) {
-  auto plan = std::make_shared<LaunchPlan>(parts_.plan(record));
-  launched_at_[plan->attempt()] = parts_.clock.Monotonic();
-  agent_lives_[plan->attempt()].Launched(parts_.clock.Monotonic());
-  bool taken = parts_.effects.Submit([this, plan, effect] {
-    auto handle = parts_.backend.Launch(*plan);
-    parts_.executor.Post([this, plan, effect, handle] { LaunchAnswered(*plan, effect, handle); });
-  });
-  (void)taken;
-}
-
-void Engine::LaunchAnswered(const LaunchPlan& plan, const std::optional<Effect>& effect,
-                            const Result<std::string>& handle) {
-  // Without an answer it may still run, and an attempt that lost its agent does run: neither is
-  // replaced, both are launched again.
-  const bool may_run = !handle && (!effect || handle.error().code == ErrorCode::kUnavailable);
-  if (may_run) {
-    parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
-                   {{"attempt", plan.attempt().ToString()}, {"why", handle.error().what}});
-    if (effect) PerformLater(*effect);
-    return;
-  }
-  if (effect) pending_.batch.performed.push_back(effect->id);
-  if (handle) {
-    Apply(plan.hosts.front().job, Launched{plan.attempt(), *handle});
-  } else {
-    Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
-    Apply(plan.hosts.front().job,
-          LaunchFailed{plan.attempt(), cause, handle.error().code == ErrorCode::kInvalid});
-  }
-  Flush();
-}
-
-void Engine::Performed(uint64_t effect) {
-  pending_.batch.performed.push_back(effect);
-  Flush();
-}
-
-void Engine::PollAttempts() {
-  if (stopped_) return;
-  poll_timer_ = parts_.executor.After(kPollEvery, [this] { PollAttempts(); });
-  CheckWaits();
-  std::vector<std::pair<AttemptId, std::string>> ask;
-  auto now = parts_.clock.Monotonic();
-  for (const auto* record : Holding()) {
-    const auto* attempt = record->current();
-    if (!attempt || attempt->handle.empty()) continue;
-    auto launched = launched_at_.find(attempt->id);
-    if (launched != launched_at_.end() && now - launched->second < kSettle) continue;
-    ask.emplace_back(attempt->id, attempt->handle);
-  }
-  if (ask.empty()) return;
-  bool taken = parts_.effects.Submit([this, ask] {
-    for (const auto& [attempt, handle] : ask) {
-      auto hosts = parts_.backend.Poll({handle}).front();
-      HostStatus status{HostStatus::State::kGone, hosts ? "" : hosts.error().what};
-      if (hosts && !hosts->empty()) status = hosts->front();
-      if (!hosts && hosts.error().code != ErrorCode::kNotFound) continue;  // silence is not death
-      if (status.state == HostStatus::State::kAlive) continue;
-      parts_.executor.Post([this, attempt = attempt, status] { PolledGone(attempt, status); });
-    }
-  });
-  (void)taken;
-}
-
-void Engine::PolledGone(AttemptId attempt, const HostStatus& status) {
-  auto job = JobOf(attempt);
-  if (!job) return;
-  const auto& record = live_.at(*job);
-  if (!HoldsRoom(record.state) || record.current()->id != attempt) return;
-  if (status.state == HostStatus::State::kAgentGone && agent_lives_[attempt].Another()) {
-    parts_.log.Log(LogLevel::kWarning, "agent gone, starting another",
-                   {{"job", job->ToString()}, {"why", status.detail}});
-    return Launch(record, std::nullopt);
-  }
-  const Cause cause{"agent_lost", status.detail, "ath retry " + ShellQuote(record.spec.name), ""};
-  if (status.state == HostStatus::State::kGone) return Apply(*job, HostLost{attempt, cause});
-  // Its script may still run: it is given up when the back end says that nothing of it runs.
-  Release(record.current()->handle, [this, job = *job, attempt, cause](const Status& ended) {
-    if (ended) Apply(job, HostLost{attempt, cause});
-  });
+  overtaken_.erase(record.id);
 }
 
 }  // namespace athanor

@@ -4,6 +4,8 @@
 // (`fatal`): memory and store must never differ. A restarted engine continues from the store: live
 // records, and the effects that were not yet performed.
 //
+// Its parts: Outbox performs the effects, HostWatch asks the back ends what became of the hosts.
+//
 // Threads: every method belongs to the executor's thread; callbacks come there.
 #pragma once
 
@@ -18,18 +20,22 @@
 
 #include "base/exec/clock.h"
 #include "base/exec/executor.h"
-#include "base/log.h"
 #include "base/exec/pool.h"
+#include "base/log.h"
 #include "base/result.h"
 #include "base/slabs.h"
 #include "job/event.h"
-#include "job/inventory.h"
-#include "launch/backend.h"
+#include "launch/backends.h"
 #include "price/catalogue.h"
 #include "record/jobs/job_store.h"
-#include "steer/agent_lives.h"
+#include "steer/host_watch.h"
+#include "steer/live_attempt.h"
+#include "steer/outbox.h"
 
 namespace athanor {
+
+struct LineView;  // steer/queue_view.h
+struct Need;
 
 class Engine {
  public:
@@ -37,11 +43,10 @@ class Engine {
     Executor& executor;
     const Clock& clock;
     JobStore& jobs;
-    Pool& writer;   // exactly one thread: commits in order
-    Pool& effects;  // exactly one thread: an attempt is released before the next starts
-    Backend& backend;
+    Pool& writer;  // exactly one thread: commits in order
+    MakePool make_pool;  // for the calls of back ends
+    const Backends& backends;
     Logger& log;
-    Inventory inventory;
     const Catalogue& catalogue;
     bool simulate;  // types larger than this machine run on what it has
     // What the agents need for the current attempt of a record.
@@ -70,8 +75,8 @@ class Engine {
   void Apply(JobId job, JobEvent event, std::function<void(Status)> done = {});
   // Deletes a job that has ended. kConflict for a live one.
   void Forget(JobId job, std::function<void(Status)> done);
-  // What a live attempt has held so far; stored with its job's next event.
-  void Touch(AttemptId attempt, int64_t held_ms);
+  // What a host of a live attempt has held and uses; stored with its job's next event.
+  void Touch(AttemptId attempt, uint32_t host, int64_t held_ms, const HostUsage& usage);
 
   const JobRecord* Live(JobId job) const;
   std::optional<JobId> JobOf(AttemptId attempt) const;  // of live jobs
@@ -83,6 +88,9 @@ class Engine {
   // walk by returning false; it must not change anything.
   size_t waiting_count() const { return line_.size(); }
   void EachWaiting(const std::function<bool(const JobRecord&)>& visit) const;
+  // The first `most` of them as a back end's queue, with what runs there.
+  LineView ViewLine(const Backends::Entry& at, size_t most);
+  const Backends& backends() const { return parts_.backends; }
 
  private:
   struct Pending {
@@ -98,61 +106,60 @@ class Engine {
     auto operator<=>(const Place&) const = default;
   };
   static Place PlaceOf(const JobRecord& record) { return {-int64_t{record.spec.priority}, record.id}; }
+  Outbox::Parts OutboxParts();
+  HostWatch::Parts WatchParts();
+  void EachSecond();
   // Puts a record of live_ where its state belongs: in the line, among those that hold room, or
   // nowhere.
   void File(JobRecord& record);
   void Keep(const JobRecord& record);
   void Flush();
   void Committed(Status status, std::shared_ptr<Pending> batch);
-  void Perform(const Effect& effect);
-  void PerformLater(const Effect& effect);
-  // Without an effect: another agent for an attempt that lost its own.
-  void Launch(const JobRecord& record, std::optional<Effect> effect);
-  void LaunchAnswered(const LaunchPlan& plan, const std::optional<Effect>& effect,
-                      const Result<std::string>& handle);
-  void Release(const std::string& handle, std::function<void(const Status&)> done);
-  void Performed(uint64_t effect);
+  // Its end is stored.
+  void Leave(const JobRecord& record);
   // Why a plan is needed: room became free, or only a new job joined a waiting line.
   enum class Wanted { kRoomCame, kNewcomer };
   void SchedulePlacing(Wanted wanted);
   void PlaceAfter(Millis delay);
   Millis PauseFor(Wanted wanted) const;
   void PlaceWaiting();
+  // Places what fits at one back end; the others get its reasons. Returns when to plan again; 0: when
+  // something changes.
+  Millis PlaceAt(const Backends::Entry& at, std::map<JobId, Error>& impossible);
+  void TellWait(JobRecord& record, const Cause& wait);
   // What is left of the pause before its next attempt.
   Millis RestLeft(const JobRecord& record);
-  Placed PlacementOf(JobId job, const Placement& placement) const;
+  Placed PlacementOf(const JobRecord& record, std::vector<Placement> hosts) const;
   // The reason that the last plan gave jobs with the same need; null: none.
   const Cause* KnownWait(const JobRecord& record) const;
   // Spot: deliberate interruptions, and max_wait.
   void ArmSpot(const JobRecord& record);
   void CheckWaits();
-  void PollAttempts();
-  void PolledGone(AttemptId attempt, const HostStatus& status);
 
   Parts parts_;
   SlabMap<JobId, JobRecord> live_;
   // Of live_. Code that looks at jobs every second looks only at these, however many wait.
   std::set<JobId> holding_;
   std::map<Place, JobRecord*> line_;
-  std::map<AttemptId, JobId> attempts_;
+  LiveAttempts attempts_;
   std::map<std::string, JobId> pending_keys_;
-  std::map<AttemptId, AgentLives> agent_lives_;
   std::map<JobId, uint32_t> overtaken_;
-  std::map<AttemptId, Millis> launched_at_;
-  std::map<AttemptId, Millis> rests_until_;  // monotonic; after which attempt
   Pending pending_;
-  // Causes of the last plan by (CPUs, memory, GPUs, priority), for a line that is long.
-  std::map<std::tuple<uint32_t, uint64_t, uint32_t, int32_t>, Cause> waits_;
+  // Causes of the last plan by need and priority, for a line that is long.
+  using WaitKey = std::tuple<uint32_t, uint32_t, uint64_t, uint32_t, int32_t>;
+  static WaitKey WaitKeyOf(const Need& need, int32_t priority);
+  std::map<WaitKey, Cause> waits_;
   std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
   std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without reported ones
-  std::set<AttemptId> armed_;              // a deliberate interruption is scheduled for it
   Millis plan_cost_{0};
   bool committing_ = false;
   std::optional<Millis> placing_at_;  // monotonic: a plan is set for then
   Executor::TimerId placing_timer_ = 0;
   bool stopped_ = false;
   uint64_t next_effect_ = 1;
-  Executor::TimerId poll_timer_ = 0;
+  Executor::TimerId look_timer_ = 0;
+  Outbox outbox_;
+  HostWatch watch_;
 };
 
 }  // namespace athanor

@@ -1,98 +1,9 @@
 // What the engine keeps of the line and of those that hold room; the promises under faults are
 // sim/simulation_test.cc's.
-#include "steer/engine.h"
-
-#include <gtest/gtest.h>
-
-#include "base/exec/sim_executor.h"
-#include "base/io/test_dir.h"
-#include "launch/fake_backend.h"
-#include "price/catalogue.h"
-#include "record/db/database.h"
+#include "steer/engine_testing.h"
 
 namespace athanor {
 namespace {
-
-class AtOnce final : public Pool {
- public:
-  [[nodiscard]] bool Submit(Task task) override {
-    task();
-    return true;
-  }
-  void Stop() override {}
-};
-
-class EngineTest : public testing::Test {
- protected:
-  EngineTest() {
-    inventory_.cpu_millis = 4'000;
-    inventory_.memory_bytes = 8ull << 30;
-    database_ = Database::Open(dir_.path() + "/a.db", ServerMigrations()).value();
-    jobs_ = std::make_unique<JobStore>(*database_);
-    Begin();
-  }
-
-  void Begin() {
-    engine_ = std::make_unique<Engine>(Engine::Parts{
-        executor_, executor_.clock(), *jobs_, pool_, pool_, backend_, log_, inventory_,
-        Catalogue::Builtin(), false,
-        [](const JobRecord& record) {
-          AttemptPlan plan;
-          plan.job = record.id;
-          plan.attempt = record.current()->id;
-          plan.spec = record.spec;
-          return plan;
-        },
-        [](const JobRecord&, const std::vector<StoredEvent>&) {},
-        [](const Error& error) { ADD_FAILURE() << error.what; }});
-    ASSERT_TRUE(engine_->Start().ok());
-    executor_.RunFor(Millis(100));
-  }
-
-  JobId Submit(const std::string& name, uint32_t cpus, int32_t priority = 0) {
-    JobRecord draft;
-    draft.id = JobId::New();
-    draft.key = draft.id.ToString();
-    draft.created = executor_.clock().Wall();
-    draft.spec.name = name;
-    draft.spec.command = {"true"};
-    draft.spec.resources.cpu_millis = cpus * 1'000;
-    draft.spec.priority = priority;
-    const JobId id = draft.id;
-    engine_->Submit(std::move(draft), [](const auto& accepted) { EXPECT_TRUE(accepted); });
-    executor_.RunFor(Millis(100));
-    return id;
-  }
-  void Stop(JobId job) {
-    engine_->Apply(job, StopAsked{{"user_stop", "stopped", "", ""}, "ann", Millis(0)});
-    executor_.RunFor(Millis(100));
-  }
-  std::vector<std::string> Line() const {
-    std::vector<std::string> names;
-    engine_->EachWaiting([&](const JobRecord& record) {
-      names.push_back(record.spec.name);
-      return true;
-    });
-    EXPECT_EQ(names.size(), engine_->waiting_count());
-    return names;
-  }
-  std::vector<std::string> Holders() const {
-    std::vector<std::string> names;
-    for (const auto* record : engine_->Holding()) names.push_back(record->spec.name);
-    return names;
-  }
-
-  using Names = std::vector<std::string>;
-  const TestDir dir_;
-  SimExecutor executor_;
-  AtOnce pool_;
-  FakeBackend backend_{1};
-  Inventory inventory_;
-  std::unique_ptr<Database> database_;
-  std::unique_ptr<JobStore> jobs_;
-  Logger log_{-1, executor_.clock(), LogLevel::kOff};
-  std::unique_ptr<Engine> engine_;
-};
 
 TEST_F(EngineTest, TheLineIsInTheOrderOfTheQueueAlsoAfterARestart) {
   Submit("holds", 4);

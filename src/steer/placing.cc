@@ -5,6 +5,7 @@
 #include "steer/attempts.h"
 #include "steer/decide.h"
 #include "steer/engine.h"
+#include "steer/queue_view.h"
 
 namespace athanor {
 namespace {
@@ -12,19 +13,6 @@ namespace {
 // With a long queue a plan is made at most this often.
 constexpr size_t kLongQueue = 64;
 constexpr Millis kLongQueuePause{25};
-
-RunningJob ViewOfRunning(const JobRecord& record) {
-  RunningJob job;
-  job.id = record.id;
-  job.name = record.spec.name;
-  job.placement = record.current()->placement;
-  const auto& limits = record.spec.limits;
-  if (limits.max_runtime.count() > 0 && record.current()->started.ms != 0) {
-    job.ends_by = WallTime{record.current()->started.ms + limits.max_runtime.count() +
-                           limits.stop_grace.count()};
-  }
-  return job;
-}
 
 }  // namespace
 
@@ -60,84 +48,67 @@ Millis Engine::RestLeft(const JobRecord& record) {
   if (!last || end <= last->ended) return Millis(0);
   const auto now = parts_.clock.Monotonic();
   const auto left = std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
-  const auto [at, first] = rests_until_.try_emplace(last->id, now + Millis(left));
-  return std::max(at->second - now, Millis(0));
+  auto& until = attempts_[last->id].rests_until;
+  if (!until) until = now + Millis(left);
+  return std::max(*until - now, Millis(0));
+}
+
+Engine::WaitKey Engine::WaitKeyOf(const Need& need, int32_t priority) {
+  return {need.nodes, need.cpu_millis, need.memory_bytes, need.gpus, priority};
 }
 
 const Cause* Engine::KnownWait(const JobRecord& record) const {
-  if (waits_.empty() || live_.size() <= kLongQueue) return nullptr;
-  auto need = Resolve(record.spec.resources, parts_.catalogue, parts_.inventory, parts_.simulate);
+  if (waits_.empty() || live_.size() <= kLongQueue || parts_.backends.all().size() != 1) {
+    return nullptr;
+  }
+  auto need = Resolve(record.spec.resources, parts_.catalogue,
+                      parts_.backends.all().front().inventory, parts_.simulate);
   if (!need) return nullptr;
-  auto at = waits_.find({need->cpu_millis, need->memory_bytes, need->gpus, record.spec.priority});
+  auto at = waits_.find(WaitKeyOf(*need, record.spec.priority));
   return at == waits_.end() ? nullptr : &at->second;
+}
+
+LineView Engine::ViewLine(const Backends::Entry& at, size_t most) {
+  LineView line;
+  line.view.inventory = at.inventory;
+  line.view.backend = at.name();
+  line.view.now = parts_.clock.Wall();
+  for (const auto* record : Holding()) {
+    if (record->current()->placement.backend == line.view.backend) {
+      line.view.running.push_back(ViewOfRunning(*record));
+    }
+  }
+  line.view.waiting.reserve(std::min(most, line_.size()));
+  line.waiting.reserve(std::min(most, line_.size()));
+  for (const auto& [place, record] : line_) {
+    if (line.waiting.size() == most) break;
+    auto job = ViewOfWaiting(*record, parts_.catalogue, at.inventory, parts_.simulate);
+    if (!job) {
+      line.impossible.emplace_back(record, job.error());
+      continue;
+    }
+    if (const auto rest = RestLeft(*record); rest.count() > 0) {
+      job->not_before = {line.view.now.ms + rest.count()};
+    }
+    if (const auto was = overtaken_.find(place.job); was != overtaken_.end()) {
+      job->overtaken = was->second;
+    }
+    line.view.waiting.push_back(std::move(*job));
+    line.waiting.push_back(record);
+  }
+  return line;
 }
 
 void Engine::PlaceWaiting() {
   if (stopped_) return;
   placing_at_.reset();
   const auto began = parts_.clock.Monotonic();
-  QueueView view;
-  view.inventory = parts_.inventory;
-  view.now = parts_.clock.Wall();
-  std::vector<std::pair<JobId, Error>> impossible;
-  std::vector<JobRecord*> waiting;  // as in the view
-  view.waiting.reserve(line_.size());
-  waiting.reserve(line_.size());
-  for (const auto* record : Holding()) view.running.push_back(ViewOfRunning(*record));
-  ResourceSpec next;
-  for (const auto& [place, waits] : line_) {
-    const JobId id = place.job;
-    auto& record = *waits;
-    if (!record.attempts.empty()) next = NextResources(record);
-    const auto& wanted = record.attempts.empty() ? record.spec.resources : next;
-    auto need = Resolve(wanted, parts_.catalogue, parts_.inventory, parts_.simulate);
-    if (!need) {
-      impossible.emplace_back(id, need.error());
-      continue;
-    }
-    WaitingJob job;
-    job.id = id;
-    job.name = record.spec.name;
-    job.priority = record.spec.priority;
-    job.created = record.created;
-    job.need = *need;
-    job.attempts = static_cast<uint32_t>(record.attempts.size());
-    if (const auto rest = RestLeft(record); rest.count() > 0) {
-      job.not_before = {view.now.ms + rest.count()};
-    }
-    if (const auto at = overtaken_.find(id); at != overtaken_.end()) job.overtaken = at->second;
-    view.waiting.push_back(std::move(job));
-    waiting.push_back(&record);
-  }
   Millis again{0};
   waits_.clear();
-  const auto decisions = Plan(view);
-  for (size_t i = 0; i < decisions.size(); ++i) {
-    const auto& decision = decisions[i];
-    if (decision.placement) {
-      overtaken_.erase(decision.job);
-      Apply(decision.job, PlacementOf(decision.job, *decision.placement));
-      continue;
-    }
-    if (decision.overtaken > 0) overtaken_[decision.job] = decision.overtaken;
-    auto& record = *waiting[i];
-    if (decision.wait.kind == "backoff") {
-      const Millis left = std::max(RestLeft(record), Millis(10));
-      again = again.count() == 0 ? left : std::min(again, left);
-    }
-    if (record.cause.kind == decision.wait.kind) {
-      record.cause = decision.wait;  // the text changes; the kind is what is stored
-    } else {
-      Apply(decision.job, Waiting{decision.wait});
-    }
-  }
-  // A new job would wait for the same thing as the last one of its kind.
-  for (size_t i = decisions.size(); i-- > 0;) {
-    const auto& wait = decisions[i].wait;
-    if (decisions[i].placement || wait.kind == "backoff" || wait.kind == "never_fits") continue;
-    const auto& job = view.waiting[i];
-    waits_.try_emplace({job.need.cpu_millis, job.need.memory_bytes, job.need.gpus, job.priority},
-                       wait);
+  std::map<JobId, Error> impossible;
+  for (const auto& at : parts_.backends.all()) {
+    const auto wanted = PlaceAt(at, impossible);
+    if (wanted.count() > 0) again = again.count() == 0 ? wanted : std::min(again, wanted);
   }
   for (const auto& [id, error] : impossible) {
     // The machine shrank, or its settings changed, since the job was accepted.
@@ -148,11 +119,54 @@ void Engine::PlaceWaiting() {
   Flush();
 }
 
+Millis Engine::PlaceAt(const Backends::Entry& at, std::map<JobId, Error>& impossible) {
+  Millis again{0};
+  const bool first = &at == &parts_.backends.all().front();
+  const auto line = ViewLine(at, line_.size());
+  const auto decisions = Plan(line.view);
+  for (size_t i = 0; i < decisions.size(); ++i) {
+    const auto& decision = decisions[i];
+    // A job that an earlier back end can never hold may have been waiting for this one.
+    const bool only_here = !first && impossible.erase(decision.job) > 0;
+    auto& record = *line.waiting[i];
+    if (decision.placed()) {
+      overtaken_.erase(decision.job);
+      Apply(decision.job, PlacementOf(record, decision.hosts));
+      continue;
+    }
+    if (decision.overtaken > 0) overtaken_[decision.job] = decision.overtaken;
+    if (decision.wait.kind == "backoff") {
+      const Millis left = std::max(RestLeft(record), Millis(10));
+      again = again.count() == 0 ? left : std::min(again, left);
+    }
+    if (first || only_here) TellWait(record, decision.wait);
+  }
+  // A new job would wait for the same thing as the last one of its kind.
+  for (size_t i = decisions.size(); i-- > 0;) {
+    const auto& wait = decisions[i].wait;
+    if (decisions[i].placed() || wait.kind == "backoff" || wait.kind == "never_fits") continue;
+    const auto& job = line.view.waiting[i];
+    waits_.try_emplace(WaitKeyOf(job.need, job.priority), wait);
+  }
+  for (const auto& [record, error] : line.impossible) {
+    if (first) impossible.emplace(record->id, error);
+  }
+  return again;
+}
+
+void Engine::TellWait(JobRecord& record, const Cause& wait) {
+  if (record.cause.kind == wait.kind) {
+    record.cause = wait;  // the text changes; the kind is what is stored
+  } else {
+    Apply(record.id, Waiting{wait});
+  }
+}
+
 // An escalated attempt has its own type and price; one on a machine that can be taken away has the
 // lower price.
-Placed Engine::PlacementOf(JobId job, const Placement& placement) const {
-  const auto& record = live_.at(job);
-  Placed placed{AttemptId::New(), placement};
+Placed Engine::PlacementOf(const JobRecord& record, std::vector<Placement> hosts) const {
+  Placed placed{AttemptId::New(), Together(hosts)};
+  placed.hosts = std::move(hosts);
   const auto resources = NextResources(record);
   if (resources.type != record.spec.resources.type) placed.type = resources.type;
   const bool spot = resources.spot.use && !record.spot_fell_back;

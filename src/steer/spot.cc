@@ -1,6 +1,7 @@
 // The engine's timers for machines that are taken away: deliberate interruptions and the limit on
 // waiting plus running.
 #include <algorithm>
+#include <utility>
 
 #include "base/text/text.h"
 #include "steer/attempts.h"
@@ -20,7 +21,7 @@ void Engine::ArmSpot(const JobRecord& record) {
   const auto after = PreemptAfter(record);
   const auto* attempt = record.current();
   if (!after || record.state != JobState::kRunning || attempt->interrupt ||
-      !armed_.insert(attempt->id).second) {
+      std::exchange(attempts_[attempt->id].armed, true)) {
     return;
   }
   const auto ran = std::max<int64_t>(parts_.clock.Wall().ms - attempt->started.ms, 0);

@@ -8,25 +8,13 @@
 #include "base/text/json.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "steer/reports.h"
 #include "study/studies.h"
 
 namespace athanor {
 namespace {
 
 constexpr Millis kHold{25'000};
-
-// What a live attempt must be sent, if anything.
-std::vector<ReplyFrame> CommandsFor(const JobRecord& record) {
-  std::vector<ReplyFrame> frames;
-  const auto* attempt = record.current();
-  if (record.stop) {
-    frames.push_back(StopFrame{record.stop->cause, record.stop->grace.count()});
-  } else if (attempt && attempt->interrupt) {
-    frames.push_back(
-        StopFrame{attempt->interrupt->cause, attempt->interrupt->grace.count(), true});
-  }
-  return frames;
-}
 
 void SendFrames(const Responder& responder, const std::vector<ReplyFrame>& frames) {
   Response response;
@@ -40,133 +28,70 @@ void SendFenced(const Responder& responder) {
   responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
 }
 
-class ReportTaker {
+// Where that goes which is not part of a job's record.
+class Sink final : public ReportSink {
  public:
-  ReportTaker(DoorContext& context, JobId job, AttemptId attempt)
-      : context_(context), job_(job), attempt_(attempt) {}
+  explicit Sink(DoorContext& context) : context_(context) {}
 
-  // Applies the frames in order. Logs and points are stored (write(2)) when this
-  // returns; state changes are durable when the reply goes out.
-  void Take(std::vector<ReportFrame> frames, const Responder& responder) {
-    auto waiting = std::make_shared<int>(1);
-    auto refused = std::make_shared<bool>(false);
-    auto answer = [this_context = &context_, job = job_, acks = acks_, waiting, refused,
-                   responder](const Status& status) {
-      if (!status && status.error().code == ErrorCode::kConflict) *refused = true;
-      if (--*waiting > 0) return;
-      if (*refused) return SendFenced(responder);
-      std::vector<ReplyFrame> reply;
-      for (const auto& ack : *acks) reply.push_back(ack);
-      if (const auto* live = this_context->engine.Live(job)) {
-        for (auto& command : CommandsFor(*live)) reply.push_back(std::move(command));
-      }
-      SendFrames(responder, reply);
-    };
-    for (auto& frame : frames) {
-      auto event = std::visit([this](auto& f) { return On(f); }, frame);
-      if (!error_.what.empty()) return responder.Send(ErrorResponse(error_));
-      if (!event) continue;
-      ++*waiting;
-      context_.engine.Apply(job_, std::move(*event), answer);
-    }
-    answer(Ok());
-  }
-
- private:
-  using Happened = std::optional<JobEvent>;
-
-  uint32_t number() const {
-    const auto* live = context_.engine.Live(job_);
-    if (!live) return 1;
-    for (const auto& attempt : live->attempts) {
-      if (attempt.id == attempt_) return attempt.number;
-    }
-    return 1;
-  }
-
-  // What a replaced attempt says of itself now is not what the job does now.
-  bool IsCurrent() const {
-    const auto* live = context_.engine.Live(job_);
-    return live && live->current() && live->current()->id == attempt_ &&
-           live->current()->ended.ms == 0;
-  }
-
-  Happened On(HelloFrame&) { return AgentUp{attempt_}; }
-  Happened On(LogFrame& f) {
-    LogChunk chunk{number(), f.host, f.rank, f.stream, f.offset, f.wall_ms, f.bytes};
-    auto appended = context_.logs.Append(job_, chunk);
-    uint64_t length = 0;
+  Result<uint64_t> TakeLog(const Reporter& from, const LogFrame& f) override {
+    LogChunk chunk{from.number, f.host, f.rank, f.stream, f.offset, f.wall_ms, f.bytes};
+    auto appended = context_.logs.Append(from.job, chunk);
     if (appended) {
-      length = appended->length;
-      if (appended->added > 0) context_.hub.Tell(job_, News::kLog);
-    } else if (appended.error().code == ErrorCode::kInvalid) {
-      // A gap: the sender goes back to what is there.
-      auto known = context_.logs.Length(job_, chunk.attempt, f.host, f.rank, f.stream);
-      length = known ? *known : 0;
-    } else {
-      error_ = appended.error();
-      return std::nullopt;
+      if (appended->added > 0) context_.hub.Tell(from.job, News::kLog);
+      return appended->length;
     }
-    acks_->push_back({f.host, f.rank, f.stream, length});
-    return std::nullopt;
+    if (appended.error().code != ErrorCode::kInvalid) return tl::unexpected(appended.error());
+    // A gap: the sender goes back to what is there.
+    return context_.logs.Length(from.job, chunk.attempt, f.host, f.rank, f.stream).value_or(0);
   }
-  Happened On(PointsFrame& f) {
-    f.batch.attempt = number();
-    const RunBook::Storing storing(context_.runs, job_);
-    auto added = context_.series.Append(job_, f.batch);
+
+  Status TakePoints(const Reporter& from, const PointBatch& batch) override {
+    const RunBook::Storing storing(context_.runs, from.job);
+    auto added = context_.series.Append(from.job, batch);
     if (!added && added.error().code == ErrorCode::kInvalid) {
       // Names no series may have: sent again they would be refused again, for ever.
       context_.log.Log(LogLevel::kWarning, "points dropped",
-                       {{"job", job_.ToString()}, {"why", added.error().what}});
-    } else if (!added) {
-      error_ = added.error();
-    } else if (*added > 0) {
-      context_.hub.Tell(job_, News::kPoints);
-      context_.studies->PointsCame(job_);
+                       {{"job", from.job.ToString()}, {"why", added.error().what}});
+      return Ok();
     }
-    return std::nullopt;
+    if (!added) return tl::unexpected(added.error());
+    if (*added > 0) {
+      context_.hub.Tell(from.job, News::kPoints);
+      context_.studies->PointsCame(from.job);
+    }
+    return Ok();
   }
-  Happened On(UsageFrame& f) {
-    context_.engine.Touch(attempt_, f.held_ms);
-    if (!IsCurrent()) return std::nullopt;
-    context_.hub.Stats(job_).usage = f;
-    context_.hub.Tell(job_, News::kUsage);
-    return std::nullopt;
-  }
-  Happened On(ProgressFrame& f) {
-    if (!IsCurrent()) return std::nullopt;
-    context_.hub.Stats(job_).progress = f;
-    context_.hub.Tell(job_, News::kUsage);
-    return std::nullopt;
-  }
-  Happened On(StartedFrame& f) {
-    if (IsCurrent()) context_.hub.Stats(job_).supervisor_pid = f.supervisor_pid;
-    return ScriptStarted{attempt_, f.setup_ms, f.off};
-  }
-  Happened On(PrepareFailedFrame& f) { return PrepareFailed{attempt_, f.cause}; }
-  Happened On(EndedFrame& f) { return ScriptEnded{attempt_, f.exit, f.cause}; }
-  Happened On(UploadedFrame& f) {
-    return Uploaded{attempt_, f.outputs, f.failure, f.packages};
-  }
-  Happened On(ResumedFrame& f) { return Resumed{attempt_, f.checkpoint, f.step}; }
-  Happened On(CheckpointFrame& f) { return CheckpointKept{attempt_, f.checkpoint, f.advice}; }
-  Happened On(FiringFrame& f) { return RuleFired{attempt_, f.firing}; }
-  Happened On(NoteFrame& f) { return Noted{attempt_, f.cause}; }
 
+  // What the page shows live is that of the first host; that of each is in the record.
+  void TakeUsage(const Reporter& from, const UsageFrame& frame) override {
+    context_.hub.Stats(from.job).hosts[from.host] = frame;
+    if (from.host == 0) context_.hub.Stats(from.job).usage = frame;
+    context_.hub.Tell(from.job, News::kUsage);
+  }
+  void TakeProgress(const Reporter& from, const ProgressFrame& frame) override {
+    context_.hub.Stats(from.job).progress = frame;
+    context_.hub.Tell(from.job, News::kUsage);
+  }
+  void TakeSupervisor(const Reporter& from, uint64_t pid) override {
+    if (from.host == 0) context_.hub.Stats(from.job).supervisor_pid = pid;
+  }
+
+ private:
   DoorContext& context_;
-  JobId job_;
-  AttemptId attempt_;
-  std::shared_ptr<std::vector<LogAckFrame>> acks_ = std::make_shared<std::vector<LogAckFrame>>();
-  Error error_;
 };
 
 void Report(DoorContext& context, const Call& call) {
-  auto attempt = *call.caller.attempt;
-  auto job = context.engine.JobOf(attempt);
-  if (!job) return SendFenced(call.responder);
   auto frames = DecodeReport(call.request.body);
+  if (!context.engine.JobOf(*call.caller.attempt)) return SendFenced(call.responder);
   if (!frames) return call.Refuse(frames.error());
-  ReportTaker(context, *job, attempt).Take(std::move(*frames), call.responder);
+  Sink sink(context);
+  Reports(context.engine, sink)
+      .Take(*call.caller.attempt, call.caller.host, std::move(*frames),
+            [responder = call.responder](const Reports::Answer& answer) {
+              if (answer.fenced) return SendFenced(responder);
+              if (answer.refused) return responder.Send(ErrorResponse(*answer.refused));
+              SendFrames(responder, answer.frames);
+            });
 }
 
 // What is new to an agent that carries out a stop with `known` of grace: a shorter one.
@@ -187,14 +112,14 @@ void Commands(DoorContext& context, const Call& call) {
   if (const auto grace = call.request.Query("stopping_ms")) {
     known = std::strtoll(grace->c_str(), nullptr, 10);
   }
-  auto ready = [&context, attempt, job = *job, known](bool last, const Responder& responder) {
+  auto ready = [&context, attempt, host = call.caller.host, job = *job, known](bool last, const Responder& responder) {
     const auto* live = context.engine.Live(job);
     bool over = !live || !live->current() || live->current()->id != attempt;
     if (over) {
       SendFenced(responder);
       return true;
     }
-    auto frames = CommandsFor(*live);
+    auto frames = CommandsFor(*live, host);
     DropKnown(frames, known);
     if (frames.empty() && !last) return false;
     SendFrames(responder, frames);

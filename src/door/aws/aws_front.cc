@@ -237,7 +237,9 @@ Result<AccessKeys::Key> AwsFront::FindKey(const std::string& id, WallTime now) c
                 "eval \"$(ath env aws)\"");
   }
   AccessKeys::Key key;
-  key.secret = KeyOfAttempt(*attempt, IngestToken(context_.ingest_key, *attempt)).secret;
+  const auto host = HostOfKey(id);
+  key.secret =
+      KeyOfAttempt(*attempt, IngestToken(context_.ingest_key, *attempt, host), host).secret;
   key.info.id = id;
   key.info.note = "job-" + job->ToString();
   key.info.scope = Scope::kSubmit;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 #include <optional>
 
 #include "base/text/format.h"
@@ -11,8 +12,7 @@
 #include "door/queries.h"
 #include "door/native/views.h"
 #include "place/estimate.h"
-#include "place/need.h"
-#include "steer/attempts.h"
+#include "steer/queue_view.h"
 
 namespace athanor {
 namespace {
@@ -76,36 +76,20 @@ void WriteMachine(JsonWriter& json, const DoorContext& context,
   json.EndObject();
 }
 
-// The queue for the projection: what is known about the end of each job.
-QueueView ViewOf(const DoorContext& context, const std::vector<const JobRecord*>& holding,
-                 const std::vector<const JobRecord*>& waiting) {
-  QueueView view;
-  view.inventory = context.inventory;
-  view.now = context.clock.Wall();
-  const auto longest = [](const JobRecord& record) {
-    const auto& limits = record.spec.limits;
-    return limits.max_runtime.count() > 0 ? limits.max_runtime + limits.stop_grace : Millis(0);
-  };
-  for (const auto* record : holding) {
-    RunningJob job{record->id, record->spec.name, record->current()->placement, std::nullopt};
-    const auto started = record->current()->started;
-    if (longest(*record).count() > 0 && started.ms != 0) {
-      job.ends_by = WallTime{started.ms + longest(*record).count()};
-    }
-    view.running.push_back(std::move(job));
+// When they start at the latest, as the queue itself sees the line; only by what is known about the
+// end of each job.
+std::map<JobId, WallTime> StartsOf(DoorContext& context, size_t most, WallTime& now) {
+  auto line = context.engine.ViewLine(context.engine.backends().all().front(), most);
+  for (size_t i = 0; i < line.waiting.size(); ++i) {
+    line.view.waiting[i].hold_limit = LongestRun(*line.waiting[i]);
   }
-  for (const auto* record : waiting) {
-    auto need = Resolve(NextResources(*record), context.catalogue, context.inventory,
-                        context.info.simulate);
-    WaitingJob job;
-    job.id = record->id;
-    job.priority = record->spec.priority;
-    job.created = record->created;
-    if (need) job.need = *need;
-    job.hold_limit = longest(*record);
-    view.waiting.push_back(std::move(job));
+  now = line.view.now;
+  std::map<JobId, WallTime> starts;
+  const auto latest = LatestStarts(line.view);
+  for (size_t i = 0; i < latest.size(); ++i) {
+    if (latest[i]) starts[line.view.waiting[i].id] = *latest[i];
   }
-  return view;
+  return starts;
 }
 
 // A page of the line.
@@ -164,8 +148,8 @@ void Queue(DoorContext& context, const Call& call) {
   // A line of hundreds is not played forward while others wait for the answer.
   const size_t waiting = context.engine.waiting_count();
   const bool played = waiting <= kMostPlayed && page.jobs.size() == waiting;
-  const auto view = ViewOf(context, holding, played ? page.jobs : std::vector<const JobRecord*>());
-  const auto starts = LatestStarts(view);
+  WallTime now;
+  const auto starts = played ? StartsOf(context, waiting, now) : std::map<JobId, WallTime>();
   std::string body;
   JsonWriter json(body);
   json.BeginObject();
@@ -173,7 +157,9 @@ void Queue(DoorContext& context, const Call& call) {
   json.BeginArray();
   for (size_t i = 0; i < page.jobs.size(); ++i) {
     std::optional<Millis> starts_in;
-    if (played && starts[i]) starts_in = Millis(starts[i]->ms - view.now.ms);
+    if (const auto at = starts.find(page.jobs[i]->id); at != starts.end()) {
+      starts_in = Millis(at->second.ms - now.ms);
+    }
     WriteWaiting(json, context, *page.jobs[i], page.before + i + 1, starts_in);
   }
   json.EndArray();

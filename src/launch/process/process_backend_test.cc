@@ -69,11 +69,12 @@ class ProcessCase {
     backend_ =
         std::make_unique<ProcessBackend>(ProcessBackend::Options{dir_ / "attempts", program_});
   }
-  AttemptPlan NewPlan() {
+  LaunchPlan NewPlan(size_t hosts) {
+    EXPECT_EQ(hosts, 1u);
     AttemptPlan plan;
     plan.attempt = AttemptId::New();
     attempts_.push_back(plan.attempt);
-    return plan;
+    return {{plan}};
   }
   void AwaitScript(const AttemptPlan& plan) {
     while (!IsAlive(AgentOf(plan)) || !ScriptRuns(plan)) ::usleep(2'000);
@@ -126,9 +127,9 @@ class ProcessCase {
 // Every attempt finds an agent that waits for one.
 class SpareCase : public ProcessCase {
  public:
-  AttemptPlan NewPlan() {
+  LaunchPlan NewPlan(size_t hosts) {
     AwaitSpare();
-    return ProcessCase::NewPlan();
+    return ProcessCase::NewPlan(hosts);
   }
 };
 
@@ -139,7 +140,7 @@ TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
   ProcessCase server;
   for (int i = 0; i < 2; ++i) {
     const auto spare = server.AwaitSpare();
-    const auto plan = server.NewPlan();
+    const auto plan = server.NewPlan(1).hosts.front();
     ASSERT_TRUE(server.backend().Launch({{plan}}));
     server.AwaitScript(plan);
     EXPECT_EQ(server.AgentOf(plan), spare);
@@ -167,7 +168,7 @@ TEST(SpareAgent, OneThatDiedIsNotWaitedFor) {
   const auto spare = server.AwaitSpare();
   ::kill(-spare.pid, SIGKILL);  // and what it reads with, which holds the socket, too
   while (IsAlive(spare) || GroupRuns(spare.pid)) ::usleep(1'000);
-  const auto plan = server.NewPlan();
+  const auto plan = server.NewPlan(1).hosts.front();
   ASSERT_TRUE(server.backend().Launch({{plan}}));
   server.AwaitScript(plan);
   EXPECT_EQ(server.ScriptStarts(plan), 1);
@@ -185,7 +186,7 @@ TEST(ProcessBackend, AHandleThatIsNoAttemptNeverBecomesAPath) {
   ASSERT_TRUE(MakeDirs(dir / "precious"));
   ProcessBackend backend({dir / "attempts", "/nonexistent"});
   EXPECT_EQ(backend.Release("../precious").error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(backend.Poll("../precious").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(backend.Poll({"../precious"}).front().error().code, ErrorCode::kInvalid);
   EXPECT_TRUE(Exists(dir / "precious"));
 }
 

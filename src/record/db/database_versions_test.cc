@@ -29,6 +29,7 @@ const std::map<int, std::string> kPinned = {
     {4, "a8061f93fc43a03eee949f0d176facd64cd68ec3c8ad42f7cd2ffd646403eb23"},
     {5, "0f2648539c0bf416030a5dff6cc4ee2039afdd1ba65d3832a2e914210314ae24"},
     {6, "f0b2899f5198e4226b61fc87426be789505b6386858c0c10ef7b24a52ebcd5c8"},
+    {7, "a364ae8d02a589107ad98caded330d39518aadf50b79bcd5db0e5469f3754579"},
 };
 
 int Newest() { return ServerMigrations().back().version; }
@@ -79,6 +80,16 @@ void ExpectTheJobs(Database& database) {
   const auto live = jobs.Live();
   ASSERT_TRUE(live) << live.error().what;
   EXPECT_EQ(live->size(), 2u);
+  // It ran when there were no hosts yet.
+  for (const auto& attempt : record->attempts) {
+    ASSERT_EQ(attempt.hosts.size(), 1u);
+    EXPECT_EQ(attempt.hosts[0].placement, attempt.placement);
+    EXPECT_EQ(attempt.hosts[0].over, attempt.ended);
+    EXPECT_EQ(attempt.hosts[0].exit, attempt.exit);
+  }
+  auto twin = SubmitOf(SampleJob(7));
+  twin.records.front().key = "first";
+  EXPECT_EQ(jobs.Commit(twin).error().code, ErrorCode::kConflict) << "the key has a job";
   const auto outbox = jobs.Outbox();
   ASSERT_TRUE(outbox) << outbox.error().what;
   EXPECT_EQ(outbox->size(), 1u);

@@ -87,33 +87,32 @@ void BindColumns(Statement& statement, const std::string& id, const JobSummary& 
   statement.Bind(10, int64_t{job.simulated});
 }
 
-// The job that was accepted under `key`; `created`: when the newest such may have been.
-Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key,
-                                              int64_t created) {
-  ATHANOR_TRY(const auto* row,
-              NewestRow(connection, key, created,
-                        "SELECT job, spec_hash FROM jobs JOIN keys ON job = id "
-                        "WHERE jobs.created = ?2 AND key = ?1",
-                        "SELECT job, spec_hash FROM keys WHERE key = ?1"));
-  if (row == nullptr) return std::nullopt;
+// The job that was accepted under `key`.
+Result<std::optional<JobStore::KeyHit>> KeyIn(Connection& connection, std::string_view key) {
+  ATHANOR_TRY(auto* row, connection.Prepare("SELECT job, spec_hash FROM keys WHERE key = ?1"));
+  row->Bind(1, key);
+  ATHANOR_TRY(const bool known, row->Step());
+  if (!known) return std::nullopt;
   ATHANOR_TRY(const JobId id, JobIdIn(*row, 0));
   return JobStore::KeyHit{id, std::string(row->Text(1))};
 }
 
-Status InsertKey(Connection& connection, const std::string& id, const JobRecord& record,
-                 const NewestTimes& times) {
-  if (const auto created = times.Find(NewestTimes::Of::kKey, record.key)) {
-    ATHANOR_TRY(const auto taken, KeyIn(connection, record.key, *created));
-    if (taken) return Fail(ErrorCode::kConflict, "this key was given to another job");
-  }
+// That the key is new is checked by the index, in the same transaction.
+Status InsertKey(Connection& connection, const std::string& id, const JobRecord& record) {
   ATHANOR_TRY(auto* key, connection.Prepare("INSERT INTO keys (key, job, spec_hash, created) "
                                             "VALUES (?1, ?2, ?3, ?4)"));
   key->Bind(1, record.key);
   key->Bind(2, id);
   key->Bind(3, record.spec_hash);
   key->Bind(4, record.created.ms);
-  ATHANOR_CHECK_OK(key->Step());
-  return Ok();
+  auto inserted = key->Step();
+  if (inserted) return Ok();
+  Error error = std::move(inserted).error();
+  if (error.code == ErrorCode::kConflict) {
+    error.why = std::move(error.what);
+    error.what = "this key was given to another job";
+  }
+  return Fail(std::move(error));
 }
 
 Status InsertJob(Connection& connection, const std::string& id, const JobRecord& record,
@@ -135,7 +134,7 @@ Status InsertJob(Connection& connection, const std::string& id, const JobRecord&
   const std::string same = SameRunHash(record.spec);
   job->Bind(17, same);
   ATHANOR_CHECK_OK(job->Step());
-  if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record, times));
+  if (!record.key.empty()) ATHANOR_CHECK_OK(InsertKey(connection, id, record));
   // Before the commit: who looks a job up after it must find them.
   times.Add(NewestTimes::Of::kName, summary.name, summary.created.ms);
   times.Add(NewestTimes::Of::kRun, same, summary.created.ms);
@@ -496,10 +495,11 @@ Status JobStore::ForEach(const std::function<Status(const JobRecord&)>& visit) c
 
 Result<std::optional<JobStore::KeyHit>> JobStore::FindKey(std::string_view key) const {
   std::optional<KeyHit> hit;
+  // Most keys are new, which is known without a look at the store.
   ATHANOR_TRY(const auto created, parts_->When(NewestTimes::Of::kKey, key));
   if (!created) return hit;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(hit, KeyIn(connection, key, *created));
+    ATHANOR_TRY(hit, KeyIn(connection, key));
     return Ok();
   }));
   return hit;

@@ -59,6 +59,7 @@ TEST_F(JobStoreTest, TheNewestValueOfARecordWins) {
   attempt.started = WallTime{record.created.ms + 10};
   attempt.held_ms = 4'000;
   record.attempts = {attempt};
+  AddMissingHosts(record);
   record.simulated = true;
   JobBatch batch;
   batch.records = {record};
@@ -341,10 +342,14 @@ TEST(JobSummary, SaysOnHowManyNodesAndWithHowManyProcesses) {
   EXPECT_EQ(type(2, 4, ""), "2x4");
   EXPECT_EQ(type(2, 4, "ml.m5.large"), "2x4 ml.m5.large");
   const std::pair<const char*, std::pair<const char*, const char*>> parts[] = {
-      {"", {"", ""}},           {"ml.m5.large", {"", "ml.m5.large"}},
-      {"2x4", {"2x4", ""}},     {"16x1 ml.m5.large", {"16x1", "ml.m5.large"}},
-      {"2xlarge", {"", "2xlarge"}}, {"2x", {"", "2x"}},
-      {"12", {"", "12"}},       {"2x4large", {"", "2x4large"}}};
+      {"", {"", ""}},
+      {"ml.m5.large", {"", "ml.m5.large"}},
+      {"2x4", {"2x4", ""}},
+      {"16x1 ml.m5.large", {"16x1", "ml.m5.large"}},
+      {"2xlarge", {"", "2xlarge"}},
+      {"2x", {"", "2x"}},
+      {"12", {"", "12"}},
+      {"2x4large", {"", "2x4large"}}};
   for (const auto& [text, expected] : parts) {
     EXPECT_EQ(PartsOfType(text).ranks, expected.first) << text;
     EXPECT_EQ(PartsOfType(text).type, expected.second) << text;

@@ -303,7 +303,7 @@ class Preparer {
   void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
     if (!HasOwnServer(p_.plan)) return;
     for (const char* name : kAwsInTheWay) env.erase(name);
-    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token);
+    const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token, p_.plan.host);
     for (const auto& [name, value] : AwsVariables(p_.plan.url, p_.plan.aws_dir, key)) {
       env[name] = value;
       if (value != key.secret) plain[name] = value;
@@ -502,7 +502,7 @@ std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
   const auto run = plan.spec.env.find("MLFLOW_TRACKING_TOKEN");
   if (run != plan.spec.env.end()) add("MLFLOW_TRACKING_TOKEN", run->second);
   if (HasOwnServer(plan)) {
-    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token).secret);
+    add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token, plan.host).secret);
   }
   add("ATHANOR_AGENT_TOKEN", plan.token);
   return tokens;

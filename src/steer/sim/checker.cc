@@ -23,32 +23,58 @@ void Checker::Durable(const JobRecord& record, const std::vector<StoredEvent>& e
   }
   const auto stored = server_->store().Events(record.id, told.seq - 1, 1);
   if (!stored || stored->empty()) Break(told.name, "a change was told before it was durable");
-  CheckEndedAttempts(record);
+  CheckHosts(record);
   if (events.back().name != "host_lost") return;
   const auto& lost = record.attempts[events.back().attempt - 1];
-  if (const auto at = taken_.find(lost.id); at != taken_.end() && lost.held_ms < at->second) {
-    Break(told.name, "held time that was reported is not on the bill");
+  for (uint32_t i = 0; i < lost.hosts.size(); ++i) {
+    const auto at = taken_.find({lost.id, i});
+    if (at == taken_.end() || lost.hosts[i].over != events.back().at) continue;
+    if (lost.hosts[i].held_ms < at->second) {
+      Break(told.name, "held time that was reported is not on the bill");
+    }
   }
 }
 
 // Silence does not mean death: nothing is given up while it runs somewhere.
-void Checker::CheckEndedAttempts(const JobRecord& record) {
+void Checker::CheckHosts(const JobRecord& record) {
   for (size_t i = 0; i < record.attempts.size(); ++i) {
     const auto& attempt = record.attempts[i];
-    if (attempt.ended.ms == 0) {
-      if (i + 1 != record.attempts.size()) Break(record.spec.name, "an older attempt has no end");
-      continue;
+    const std::string which = "attempt " + std::to_string(attempt.number);
+    if (attempt.hosts.size() != record.spec.resources.nodes) {
+      Break(record.spec.name, which + " was placed in part");
     }
-    const auto* host = cluster_.Find(attempt.id);
-    if (host && host->occupies()) {
-      Break(record.spec.name, "attempt " + std::to_string(attempt.number) + " was given up (" +
-                                  attempt.cause.kind + ") while it lives on its host");
+    CheckFall(record, attempt);
+    if (attempt.ended.ms == 0 && i + 1 != record.attempts.size()) {
+      Break(record.spec.name, "an older attempt has no end");
+    }
+    for (uint32_t h = 0; h < attempt.hosts.size(); ++h) {
+      if (attempt.ended.ms == 0 && attempt.hosts[h].over.ms == 0) continue;
+      const auto* host = cluster_.Find(attempt.id, h);
+      if (host && host->occupies()) {
+        Break(record.spec.name, which + " was given up (" + attempt.hosts[h].cause.kind +
+                                    ") while it lives on host " + std::to_string(h));
+      }
     }
   }
 }
 
-void Checker::UsageTaken(AttemptId attempt, int64_t held_ms) {
-  taken_[attempt] = std::max(taken_[attempt], held_ms);
+void Checker::CheckFall(const JobRecord& record, const Attempt& attempt) {
+  const auto was = fell_.find(attempt.id);
+  if (was != fell_.end() && attempt.fell != was->second) {
+    Break(record.spec.name, "its first fall changed");
+  }
+  if (!attempt.fell) return;
+  fell_.emplace(attempt.id, *attempt.fell);
+  const bool asked = record.stop || attempt.interrupt;
+  if (attempt.ended.ms != 0 && !asked && attempt.cause.kind != attempt.fell->cause.kind) {
+    Break(record.spec.name, "it ended as " + attempt.cause.kind + ", but fell first by " +
+                                attempt.fell->cause.kind);
+  }
+}
+
+void Checker::UsageTaken(AttemptId attempt, uint32_t host, int64_t held_ms) {
+  auto& taken = taken_[{attempt, host}];
+  taken = std::max(taken, held_ms);
 }
 
 void Checker::CameUp() {
@@ -169,7 +195,9 @@ void Checker::AtTheEnd() {
   for (const auto& attempt : cluster_.attempts()) {
     const auto& name = attempt->plan.spec.name;
     if (attempt->occupies()) Break(name, "it still runs after its end");
-    if (cluster_.backend().HostOf(attempt->plan.attempt)) Break(name, "it was never released");
+    if (cluster_.backend().MachineOf(attempt->plan.attempt, attempt->plan.host)) {
+      Break(name, "it was never released");
+    }
   }
 }
 
@@ -188,28 +216,40 @@ void Checker::CheckHistory(const JobRecord& record) {
   CheckCost(record, *events);
 }
 
-// What is billed was held, and what the attempt reported last is billed. An attempt that could not
-// send a last report is billed as far as is known (see Durable).
+// What is billed was held, and what the attempt reported last is billed. A host that could not send a
+// last report is billed as far as is known (see Durable).
 void Checker::CheckCost(const JobRecord& record, const std::vector<StoredEvent>& events) {
   for (const auto& attempt : record.attempts) {
-    const auto* host = cluster_.Find(attempt.id);
     const auto of = record.spec.name + "/" + std::to_string(attempt.number);
-    if (!host) {
-      if (attempt.held_ms != 0) Break(of, "billed without having been launched");
-      continue;
-    }
-    const auto held = (host->left.value_or(world_.now()) - host->first_agent).count();
-    if (attempt.held_ms > held) {
-      Break(of, "billed for " + std::to_string(attempt.held_ms) + " ms of " + std::to_string(held));
-    }
     const bool said = std::ranges::any_of(events, [&](const StoredEvent& event) {
       return event.attempt == attempt.number &&
              (event.name == "ended" || event.name == "prepare_failed");
     });
-    if (said && attempt.held_ms < host->final_word_held.value_or(0)) {
-      Break(of, "billed for " + std::to_string(attempt.held_ms) + " ms, but its last word was at " +
-                    std::to_string(*host->final_word_held));
+    int64_t longest = 0;
+    for (uint32_t i = 0; i < attempt.hosts.size(); ++i) {
+      const auto& host = attempt.hosts[i];
+      longest = std::max(longest, host.held_ms);
+      const auto* known = cluster_.Find(attempt.id, i);
+      const bool alone = attempt.hosts.size() == 1;
+      CheckCostOf(of, host, known, (alone && said) || (known && known->final_word_taken));
     }
+    if (attempt.held_ms != longest) Break(of, "it held longer, or less, than any of its hosts");
+  }
+}
+
+void Checker::CheckCostOf(const std::string& of, const Host& host, const HostAttempt* known,
+                          bool said) {
+  if (!known) {
+    if (host.held_ms != 0) Break(of, "billed without having been launched");
+    return;
+  }
+  const auto held = (known->left.value_or(world_.now()) - known->first_agent).count();
+  if (host.held_ms > held) {
+    Break(of, "billed for " + std::to_string(host.held_ms) + " ms of " + std::to_string(held));
+  }
+  if (said && host.held_ms < known->final_word_held.value_or(0)) {
+    Break(of, "billed for " + std::to_string(host.held_ms) + " ms, but its last word was at " +
+                  std::to_string(*known->final_word_held));
   }
 }
 

@@ -20,9 +20,9 @@ class Checker {
   void Use(SimServer& server) { server_ = &server; }
 
   // A change was reported as durable: it is, its events have no gap, an end is final, and what
-  // released its room runs nowhere.
+  // released its room runs nowhere. A gang is placed as a whole, and its first fall stays the first.
   void Durable(const JobRecord& record, const std::vector<StoredEvent>& events);
-  void UsageTaken(AttemptId attempt, int64_t held_ms);
+  void UsageTaken(AttemptId attempt, uint32_t host, int64_t held_ms);
   // A life begins: nothing that was reported before is missing.
   void CameUp();
   // An agent or a script starts on a host: it was decided durably, it is the only one of its job,
@@ -44,9 +44,11 @@ class Checker {
     std::string name;
   };
   void CheckRoom();
-  void CheckEndedAttempts(const JobRecord& record);
+  void CheckHosts(const JobRecord& record);
+  void CheckFall(const JobRecord& record, const Attempt& attempt);
   void CheckHistory(const JobRecord& record);
   void CheckCost(const JobRecord& record, const std::vector<StoredEvent>& events);
+  void CheckCostOf(const std::string& of, const Host& host, const HostAttempt* known, bool said);
   void Break(const std::string& job, const std::string& what) { world_.Break(job + ": " + what); }
 
   World& world_;
@@ -55,7 +57,9 @@ class Checker {
   const Inventory inventory_;
   std::map<JobId, Told> told_;
   std::map<std::string, JobId> acknowledged_;  // by key
-  std::map<AttemptId, int64_t> taken_;         // held time that this life of the server was told
+  // Held time that this life of the server was told.
+  std::map<std::pair<AttemptId, uint32_t>, int64_t> taken_;
+  std::map<AttemptId, FirstFall> fell_;  // as first told
 };
 
 }  // namespace athanor::sim

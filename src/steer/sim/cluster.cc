@@ -9,14 +9,20 @@ namespace {
 constexpr Millis kBeat{3'000};
 constexpr Millis kAnswerWithin{10'000};
 
+// Whether this host of a gang is the one with the trouble of its attempt.
+bool HasTrouble(const AttemptPlan& plan) {
+  return plan.host == plan.number % plan.spec.resources.nodes;
+}
+
 }  // namespace
 
-Cluster::Cluster(World& world, size_t hosts)
+Cluster::Cluster(World& world, size_t machines)
     : world_(world),
-      hosts_(hosts),
-      backend_(hosts,
-               {[this](const AttemptPlan& plan, size_t host) { AgentStarts(plan, host); },
-                [this](AttemptId attempt) { EndAll(attempt); }}) {
+      machines_(machines),
+      backend_(machines,
+               {[this](const AttemptPlan& plan, size_t machine) { AgentStarts(plan, machine); },
+                [this](AttemptId attempt, uint32_t host) { EndAll(attempt, host); },
+                {}}) {
   backend_.SetFates([this](FakeBackend::Call call) {
     if (!world_.faults || !world_.dice.Percent(6)) return FakeBackend::Fate::kDone;
     switch (world_.dice.Below(3)) {
@@ -34,19 +40,20 @@ void Cluster::Connect(SimServer& server, std::function<void(const HostAttempt&)>
   began_ = std::move(began);
 }
 
-const HostAttempt* Cluster::Find(AttemptId attempt) const {
-  const auto at = attempts_.find(attempt);
+const HostAttempt* Cluster::Find(AttemptId attempt, uint32_t host) const {
+  const auto at = attempts_.find({attempt, host});
   return at == attempts_.end() ? nullptr : at->second;
 }
 
 std::string Cluster::NameOf(const HostAttempt& a) const {
-  return a.plan.spec.name + "/" + std::to_string(a.plan.number) + "@" + std::to_string(a.host);
+  return a.plan.spec.name + "/" + std::to_string(a.plan.number) + "." +
+         std::to_string(a.plan.host) + "@" + std::to_string(a.machine);
 }
 
 void Cluster::OnHost(const HostAttempt& a, Millis delay, std::function<void()> task) {
-  world_.executor.After(delay, [this, host = a.host, life = hosts_[a.host].life,
+  world_.executor.After(delay, [this, machine = a.machine, life = machines_[a.machine].life,
                                 task = std::move(task)] {
-    auto& h = hosts_[host];
+    auto& h = machines_[machine];
     if (h.life != life) return;
     if (h.paused) {
       h.frozen.push_back(task);
@@ -68,14 +75,14 @@ void Cluster::OnScript(HostAttempt& a, Millis delay, std::function<void(HostAtte
   });
 }
 
-void Cluster::AgentStarts(const AttemptPlan& plan, size_t host) {
+void Cluster::AgentStarts(const AttemptPlan& plan, size_t machine) {
   auto& a = *[&] {
-    auto& slot = attempts_[plan.attempt];
+    auto& slot = attempts_[{plan.attempt, plan.host}];
     if (!slot) {
       order_.push_back(std::make_unique<HostAttempt>());
       slot = order_.back().get();
       slot->plan = plan;
-      slot->host = host;
+      slot->machine = machine;
       slot->first_agent = world_.now();
     }
     return slot;
@@ -109,7 +116,7 @@ void Cluster::AgentStarts(const AttemptPlan& plan, size_t host) {
 void Cluster::Prepared(HostAttempt& a) {
   if (!a.preparing) return;
   if (a.stop) return PrepareFails(a, a.stop->cause);
-  if (PlanOf(a.plan.spec.name).prepare_fails) {
+  if (PlanOf(a.plan.spec.name).prepare_fails && HasTrouble(a.plan)) {
     return PrepareFails(a, {"install_failed", "no such package", "", ""});
   }
   ScriptStarts(a);
@@ -134,11 +141,11 @@ void Cluster::ScriptStarts(HostAttempt& a) {
   ++a.script_life;
   began_(a);
   Say(a, StartedFrame{Held(a), {}, 1});
-  if (plan.checkpoint_every.count() > 0) {
+  if (plan.checkpoint_every.count() > 0 && a.plan.host == 0) {
     OnScript(a, plan.checkpoint_every, [this](HostAttempt& at) { ScriptSaves(at); });
   }
   const Millis left{std::max<int64_t>(plan.work.count() - a.resumed_ms, 100)};
-  if (plan.rule && plan.failures.empty()) {
+  if (plan.rule && plan.failures.empty() && HasTrouble(a.plan)) {
     OnScript(a, left / 2, [this](HostAttempt& at) {
       const auto& known = PlanOf(at.plan.spec.name);
       if (!at.agent) return;
@@ -147,7 +154,7 @@ void Cluster::ScriptStarts(HostAttempt& a) {
     });
   }
   auto& used = failed_[a.plan.spec.name];
-  if (used < plan.failures.size()) {
+  if (used < plan.failures.size() && HasTrouble(a.plan)) {
     OnScript(a, left / 3 + Millis(50), [this](HostAttempt& at) {
       const auto& known = PlanOf(at.plan.spec.name);
       ScriptEnds(at, known.failures[failed_[at.plan.spec.name]++ % known.failures.size()], 1);
@@ -200,7 +207,7 @@ void Cluster::Notice(HostAttempt& a) {
   const bool heeds = !plan.ignores_notice && grace.count() > 0;
   const Millis end = heeds ? world_.dice.Between(1, std::max<int64_t>(grace.count() / 2, 2)) : grace;
   a.exit.done_called = heeds && plan.says_done;
-  const bool saves = heeds && plan.checkpoint_every.count() > 0;
+  const bool saves = heeds && plan.checkpoint_every.count() > 0 && a.plan.host == 0;
   OnScript(a, end, [this, saves, cause = a.stop->cause](HostAttempt& at) {
     if (saves) {
       at.saved_ms = (world_.now() - *at.notice).count();
@@ -248,11 +255,14 @@ void Cluster::Finish(HostAttempt& a) {
   if (a.script == HostAttempt::Script::kLost) {
     Say(a, EndedFrame{{}, {"agent_lost", "agent and script are gone", "", ""}});
   } else {
-    Say(a, EndedFrame{a.exit, a.cause});
+    const auto rank = FirstRank(a.plan);
+    Say(a, EndedFrame{a.exit, a.cause, {{rank, a.exit.code, a.exit.signal, 0}}});
   }
   OnAgent(a, world_.dice.Between(1, 2'000), [this](HostAttempt& at) {
     UploadedFrame uploaded;
-    uploaded.outputs.push_back({"model.tar.gz", std::string(64, 'a'), 10, 1});
+    if (at.plan.host % 2 == 0) {
+      uploaded.outputs.push_back({"model.tar.gz", std::string(64, 'a'), 10, 1});
+    }
     FinalWord(at, uploaded);
   });
 }
@@ -264,7 +274,7 @@ void Cluster::Turn(HostAttempt& a) {
   UsageFrame usage;
   usage.held_ms = Held(a);
   frames.emplace_back(usage);
-  if (!a.greeted) frames.emplace_back(HelloFrame{a.plan.attempt, a.agent_life});
+  if (!a.greeted) frames.emplace_back(HelloFrame{a.plan.attempt, a.agent_life, a.plan.host});
   for (const auto& frame : a.controls) frames.push_back(frame);
   const auto request = a.posting = next_request_++;
   Send(a, frames, a.controls.size());
@@ -279,18 +289,18 @@ void Cluster::Turn(HostAttempt& a) {
 // A request may be lost, late or duplicated; so may its answer. Copies of a dead agent's requests
 // still arrive.
 void Cluster::Send(HostAttempt& a, const std::vector<ReportFrame>& frames, size_t controls) {
-  if (hosts_[a.host].cut) return;
+  if (machines_[a.machine].cut) return;
   const int copies = world_.Loses() ? 0 : world_.faults && world_.dice.Percent(5) ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {
     const auto delay = world_.Delay() * (copy + 1);
     world_.executor.After(delay, [this, &a, frames, controls, request = a.posting,
                                   life = a.agent_life] {
-      if (hosts_[a.host].cut || !server_->up()) return;
-      server_->Report(a.plan.attempt, frames, [this, &a, controls, request,
-                                               life](const SimServer::Reply& reply) {
+      if (machines_[a.machine].cut || !server_->up()) return;
+      server_->Report(a.plan.attempt, a.plan.host, frames, [this, &a, controls, request,
+                                                            life](const Reports::Answer& reply) {
         if (world_.Loses()) return;
         world_.executor.After(world_.Delay(), [this, &a, controls, request, life, reply] {
-          if (hosts_[a.host].cut || a.agent_life != life) return;
+          if (machines_[a.machine].cut || a.agent_life != life) return;
           OnAgent(a, Millis(0), [this, controls, request, reply](HostAttempt& at) {
             Answered(at, request, controls, reply);
           });
@@ -301,7 +311,7 @@ void Cluster::Send(HostAttempt& a, const std::vector<ReportFrame>& frames, size_
 }
 
 void Cluster::Answered(HostAttempt& a, uint64_t request, size_t controls,
-                       const SimServer::Reply& reply) {
+                       const Reports::Answer& reply) {
   if (reply.fenced) {
     world_.Note("fenced " + NameOf(a));
     if (a.script == HostAttempt::Script::kRunning) {
@@ -310,8 +320,10 @@ void Cluster::Answered(HostAttempt& a, uint64_t request, size_t controls,
     }
     return Leave(a);
   }
-  if (reply.stop && !a.stop) {
-    a.stop = reply.stop;
+  for (const auto& frame : reply.frames) {
+    const auto* stop = std::get_if<StopFrame>(&frame);
+    if (!stop || a.stop) continue;
+    a.stop = *stop;
     if (a.preparing) Prepared(a);
     Notice(a);
   }
@@ -322,7 +334,9 @@ void Cluster::Answered(HostAttempt& a, uint64_t request, size_t controls,
   a.last_taken = world_.now();
   a.controls.erase(a.controls.begin(), a.controls.begin() + static_cast<long>(controls));
   if (!a.controls.empty()) return Turn(a);
-  if (a.finishing) Leave(a);
+  if (!a.finishing) return;
+  a.final_word_taken = true;
+  Leave(a);
 }
 
 void Cluster::Leave(HostAttempt& a) {
@@ -330,11 +344,11 @@ void Cluster::Leave(HostAttempt& a) {
   a.agent = false;
   a.preparing = false;
   a.left = world_.now();
-  backend_.AgentEnded(a.plan.attempt);
+  backend_.AgentEnded(a.plan.attempt, a.plan.host);
 }
 
-void Cluster::EndAll(AttemptId attempt) {
-  const auto at = attempts_.find(attempt);
+void Cluster::EndAll(AttemptId attempt, uint32_t host) {
+  const auto at = attempts_.find({attempt, host});
   if (at == attempts_.end()) return;
   auto& a = *at->second;
   world_.Note("released " + NameOf(a));
@@ -346,57 +360,59 @@ void Cluster::EndAll(AttemptId attempt) {
 }
 
 void Cluster::Nudge(AttemptId attempt) {
-  const auto at = attempts_.find(attempt);
-  if (at == attempts_.end() || !at->second->agent || world_.Loses()) return;
-  world_.executor.After(world_.Delay(), [this, &a = *at->second] {
-    if (!hosts_[a.host].cut) OnAgent(a, Millis(0), [this](HostAttempt& up) { Turn(up); });
-  });
+  for (auto at = attempts_.lower_bound({attempt, 0}); at != attempts_.end(); ++at) {
+    if (at->first.first != attempt) break;
+    if (!at->second->agent || world_.Loses()) continue;
+    world_.executor.After(world_.Delay(), [this, &a = *at->second] {
+      if (!machines_[a.machine].cut) OnAgent(a, Millis(0), [this](HostAttempt& up) { Turn(up); });
+    });
+  }
 }
 
-void Cluster::ReachAnew(size_t host) {
-  backend_.Reach(host, !hosts_[host].cut && !hosts_[host].paused);
+void Cluster::ReachAnew(size_t machine) {
+  backend_.Reach(machine, !machines_[machine].cut && !machines_[machine].paused);
 }
 
-void Cluster::CrashHost(size_t host) {
-  auto& h = hosts_[host];
+void Cluster::Crash(size_t machine) {
+  auto& h = machines_[machine];
   if (!h.up || h.cut || h.paused) return;
-  world_.Note("host " + std::to_string(host) + " crashes");
+  world_.Note("machine " + std::to_string(machine) + " crashes");
   h.up = false;
   ++h.life;
   h.frozen.clear();
   for (auto& a : order_) {
-    if (a->host != host) continue;
+    if (a->machine != machine) continue;
     if (a->script == HostAttempt::Script::kRunning) a->script = HostAttempt::Script::kLost;
     if (a->agent) a->left = world_.now();
     a->agent = false;
     a->preparing = false;
   }
-  backend_.CrashHost(host);
+  backend_.CrashMachine(machine);
 }
 
-void Cluster::RestoreHost(size_t host) {
-  if (std::exchange(hosts_[host].up, true)) return;
-  world_.Note("host " + std::to_string(host) + " is back");
-  backend_.RestoreHost(host);
+void Cluster::Restore(size_t machine) {
+  if (std::exchange(machines_[machine].up, true)) return;
+  world_.Note("machine " + std::to_string(machine) + " is back");
+  backend_.RestoreMachine(machine);
 }
 
-void Cluster::CutOff(size_t host, bool cut) {
-  if (hosts_[host].cut == cut || !hosts_[host].up) return;
-  world_.Note("host " + std::to_string(host) + (cut ? " is cut off" : " is reached again"));
-  hosts_[host].cut = cut;
-  ReachAnew(host);
+void Cluster::CutOff(size_t machine, bool cut) {
+  if (machines_[machine].cut == cut || !machines_[machine].up) return;
+  world_.Note("machine " + std::to_string(machine) + (cut ? " is cut off" : " is reached again"));
+  machines_[machine].cut = cut;
+  ReachAnew(machine);
 }
 
-void Cluster::Pause(size_t host, bool paused) {
-  auto& h = hosts_[host];
+void Cluster::Pause(size_t machine, bool paused) {
+  auto& h = machines_[machine];
   if (h.paused == paused || !h.up) return;
-  world_.Note("host " + std::to_string(host) + (paused ? " pauses" : " goes on"));
+  world_.Note("machine " + std::to_string(machine) + (paused ? " pauses" : " goes on"));
   h.paused = paused;
-  ReachAnew(host);
+  ReachAnew(machine);
   if (paused) return;
   for (auto& task : std::exchange(h.frozen, {})) {
-    world_.executor.Post([this, host, life = h.life, task] {
-      if (hosts_[host].life == life) task();
+    world_.executor.Post([this, machine, life = h.life, task] {
+      if (machines_[machine].life == life) task();
     });
   }
 }
@@ -404,7 +420,7 @@ void Cluster::Pause(size_t host, bool paused) {
 void Cluster::KillSomeAgent() {
   std::vector<HostAttempt*> alive;
   for (auto& a : order_) {
-    if (a->agent && !hosts_[a->host].paused) alive.push_back(a.get());
+    if (a->agent && !machines_[a->machine].paused) alive.push_back(a.get());
   }
   if (alive.empty()) return;
   auto& a = *alive[world_.dice.Below(alive.size())];
@@ -412,14 +428,14 @@ void Cluster::KillSomeAgent() {
   a.agent = false;
   a.preparing = false;
   a.left = world_.now();
-  backend_.AgentEnded(a.plan.attempt);
+  backend_.AgentEnded(a.plan.attempt, a.plan.host);
 }
 
 void Cluster::HealAll() {
-  for (size_t host = 0; host < hosts_.size(); ++host) {
-    RestoreHost(host);
-    CutOff(host, false);
-    Pause(host, false);
+  for (size_t machine = 0; machine < machines_.size(); ++machine) {
+    Restore(machine);
+    CutOff(machine, false);
+    Pause(machine, false);
   }
 }
 

@@ -1,9 +1,12 @@
-// The fake cluster: hosts that crash, pause and are cut off, and on them agents and scripts
+// The fake cluster: machines that crash, pause and are cut off, and on them agents and scripts
 // that behave as run/agent/agent does towards the server: reports in order, at least once, each
 // batch with the held time first; an agent that died is followed by one that finds the script
 // again; silence of the server changes nothing unless the job asked for it.
 //
-// What the hosts know is the truth with which the checker compares the records.
+// Of a gang, each host has an agent and a script of its own; one of them fails, the others then run on
+// until they are stopped or done.
+//
+// What the machines know is the truth with which the checker compares the records.
 #pragma once
 
 #include <cstdint>
@@ -34,16 +37,17 @@ struct ScriptPlan {
   bool says_done = false;  // athanor.done() on a notice
 };
 
-// One attempt as its host sees it.
+// A host of an attempt, as its machine sees it.
 struct HostAttempt {
   enum class Script { kNone, kRunning, kOver, kLost };  // kLost: gone without an exit record
 
   AttemptPlan plan;
-  size_t host = 0;
+  size_t machine = 0;
   Script script = Script::kNone;
   Millis first_agent{0};  // the held time counts from here
   std::optional<Millis> left;  // its last agent left, was ended, or died with the host
   std::optional<int64_t> final_word_held;  // when its last report was first sent
+  bool final_word_taken = false;           // it was acknowledged
   ExitInfo exit;
   Cause cause;
   std::optional<Millis> started;
@@ -70,7 +74,7 @@ struct HostAttempt {
 
 class Cluster {
  public:
-  Cluster(World& world, size_t hosts);
+  Cluster(World& world, size_t machines);
   // Before anything runs. `began` is called for every agent and every script that starts.
   void Connect(SimServer& server, std::function<void(const HostAttempt&)> began);
 
@@ -78,20 +82,19 @@ class Cluster {
   ScriptPlan& PlanOf(const std::string& job_name) { return plans_[job_name]; }
   // In the order they were launched.
   const std::vector<std::unique_ptr<HostAttempt>>& attempts() const { return order_; }
-  const HostAttempt* Find(AttemptId attempt) const;
-  size_t hosts() const { return hosts_.size(); }
+  const HostAttempt* Find(AttemptId attempt, uint32_t host) const;
 
-  void CrashHost(size_t host);
-  void RestoreHost(size_t host);
-  void CutOff(size_t host, bool cut);
-  void Pause(size_t host, bool paused);
+  void Crash(size_t machine);
+  void Restore(size_t machine);
+  void CutOff(size_t machine, bool cut);
+  void Pause(size_t machine, bool paused);
   void KillSomeAgent();
   void HealAll();
-  // The server has news for this attempt: its agent's long poll returns.
+  // The server has news for this attempt: its agents' long polls return.
   void Nudge(AttemptId attempt);
 
  private:
-  struct Host {
+  struct Machine {
     bool up = true;
     bool cut = false;
     bool paused = false;
@@ -99,14 +102,14 @@ class Cluster {
     std::vector<std::function<void()>> frozen;
   };
 
-  // Runs on the attempt's host: later while it is paused, never once it crashed.
+  // Runs on the host's machine: later while it is paused, never once it crashed.
   void OnHost(const HostAttempt& a, Millis delay, std::function<void()> task);
   void OnAgent(HostAttempt& a, Millis delay, std::function<void(HostAttempt&)> task);
   void OnScript(HostAttempt& a, Millis delay, std::function<void(HostAttempt&)> task);
-  void ReachAnew(size_t host);
+  void ReachAnew(size_t machine);
 
-  void AgentStarts(const AttemptPlan& plan, size_t host);
-  void EndAll(AttemptId attempt);
+  void AgentStarts(const AttemptPlan& plan, size_t machine);
+  void EndAll(AttemptId attempt, uint32_t host);
   void Prepared(HostAttempt& a);
   void PrepareFails(HostAttempt& a, const Cause& cause);
   void ScriptStarts(HostAttempt& a);
@@ -119,7 +122,7 @@ class Cluster {
   void FinalWord(HostAttempt& a, ReportFrame frame);
   void Turn(HostAttempt& a);
   void Send(HostAttempt& a, const std::vector<ReportFrame>& frames, size_t controls);
-  void Answered(HostAttempt& a, uint64_t request, size_t controls, const SimServer::Reply& reply);
+  void Answered(HostAttempt& a, uint64_t request, size_t controls, const Reports::Answer& reply);
   void Finish(HostAttempt& a);
   void Leave(HostAttempt& a);
   int64_t Held(const HostAttempt& a) { return (world_.now() - a.first_agent).count(); }
@@ -129,12 +132,12 @@ class Cluster {
   World& world_;
   SimServer* server_ = nullptr;
   std::function<void(const HostAttempt&)> began_;
-  std::vector<Host> hosts_;
+  std::vector<Machine> machines_;
   std::map<std::string, ScriptPlan> plans_;
   std::map<std::string, std::pair<std::string, int64_t>> saved_;  // by job: checkpoint, work in it
   std::map<std::string, size_t> failed_;  // by job: failures of its plan used up
   std::vector<std::unique_ptr<HostAttempt>> order_;
-  std::map<AttemptId, HostAttempt*> attempts_;
+  std::map<std::pair<AttemptId, uint32_t>, HostAttempt*> attempts_;
   uint64_t next_request_ = 1;
   FakeBackend backend_;
 };

@@ -8,10 +8,10 @@ namespace athanor::sim {
 
 SimServer::SimServer(World& world, Backend& backend, Options options, Watch watch)
     : world_(world),
-      backend_(backend),
       options_(std::move(options)),
       watch_(std::move(watch)),
       log_(-1, world.executor.clock(), LogLevel::kOff) {
+  backends_.Add(backend, options_.inventory);
   if (options_.power_cuts) vfs_ = std::make_unique<FaultVfs>();
 }
 
@@ -30,20 +30,26 @@ void SimServer::Start() {
       world_.executor.clock(),
       *life->jobs,
       life->writer,
-      life->effects,
-      backend_,
+      [this, executor = &life->executor](const std::string&, size_t threads) {
+        return std::make_unique<VirtualPool>(*executor, world_, Millis(250), threads);
+      },
+      backends_,
       log_,
-      options_.inventory,
       Catalogue::Builtin(),
       true,
       [](const JobRecord& record) {
-        AttemptPlan plan;
-        plan.job = record.id;
-        plan.attempt = record.current()->id;
-        plan.number = record.current()->number;
-        plan.spec = record.spec;
-        plan.placement = record.current()->placement;
-        return LaunchPlan{{std::move(plan)}};
+        const auto& attempt = *record.current();
+        LaunchPlan plan;
+        for (uint32_t i = 0; i < attempt.hosts.size(); ++i) {
+          auto& host = plan.hosts.emplace_back();
+          host.job = record.id;
+          host.attempt = attempt.id;
+          host.number = attempt.number;
+          host.spec = record.spec;
+          host.placement = attempt.hosts[i].placement;
+          host.host = i;
+        }
+        return plan;
       },
       [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
         watch_.durable(record, events);
@@ -53,6 +59,7 @@ void SimServer::Start() {
         world_.executor.Post([this] { Crash(); });
       }};
   life->engine = std::make_unique<Engine>(std::move(parts));
+  life->reports = std::make_unique<Reports>(*life->engine, sink_);
   life_ = std::move(life);
   ++lives_;
   watch_.came_up();
@@ -63,6 +70,7 @@ void SimServer::Start() {
 
 void SimServer::End() {
   if (!life_) return;
+  life_->reports.reset();
   life_->engine.reset();
   life_->jobs.reset();
   life_->database.reset();
@@ -98,70 +106,20 @@ void SimServer::StopInOrder() {
   End();
 }
 
-void SimServer::Answer(JobId job, AttemptId attempt, bool refused,
-                       const std::function<void(Reply)>& answer) {
-  Reply reply;
-  const auto* live = life_->engine->Live(job);
-  const auto* current = live ? live->current() : nullptr;
-  const bool over = !current || current->id != attempt || current->ended.ms != 0;
-  if (refused && !over) world_.Break(live->spec.name + ": a live attempt was fenced off");
-  reply.fenced = refused;
-  if (live && live->stop) {
-    reply.stop = StopFrame{live->stop->cause, live->stop->grace.count()};
-  } else if (current && current->interrupt) {
-    reply.stop = StopFrame{current->interrupt->cause, current->interrupt->grace.count(), true};
-  }
-  answer(std::move(reply));
-}
-
-namespace {
-
-std::optional<JobEvent> EventOf(AttemptId attempt, const ReportFrame& frame) {
-  if (std::holds_alternative<HelloFrame>(frame)) return AgentUp{attempt};
-  if (const auto* f = std::get_if<StartedFrame>(&frame)) {
-    return ScriptStarted{attempt, f->setup_ms, f->off};
-  }
-  if (const auto* f = std::get_if<PrepareFailedFrame>(&frame)) {
-    return PrepareFailed{attempt, f->cause};
-  }
-  if (const auto* f = std::get_if<EndedFrame>(&frame)) return ScriptEnded{attempt, f->exit, f->cause};
-  if (const auto* f = std::get_if<UploadedFrame>(&frame)) {
-    return Uploaded{attempt, f->outputs, f->failure, f->packages};
-  }
-  if (const auto* f = std::get_if<NoteFrame>(&frame)) return Noted{attempt, f->cause};
-  if (const auto* f = std::get_if<ResumedFrame>(&frame)) {
-    return Resumed{attempt, f->checkpoint, f->step};
-  }
-  if (const auto* f = std::get_if<CheckpointFrame>(&frame)) {
-    return CheckpointKept{attempt, f->checkpoint, f->advice};
-  }
-  if (const auto* f = std::get_if<FiringFrame>(&frame)) return RuleFired{attempt, f->firing};
-  return std::nullopt;
-}
-
-}  // namespace
-
-void SimServer::Report(AttemptId attempt, const std::vector<ReportFrame>& frames,
-                       std::function<void(Reply)> answer) {
+void SimServer::Report(AttemptId attempt, uint32_t host, const std::vector<ReportFrame>& frames,
+                       const std::function<void(const Reports::Answer&)>& answer) {
   if (!life_) return;
-  const auto job = life_->engine->JobOf(attempt);
-  if (!job) return answer(Reply{true, std::nullopt});
-  auto waiting = std::make_shared<int>(1);
-  auto refused = std::make_shared<bool>(false);
-  auto done = [this, job = *job, attempt, waiting, refused, answer](const Status& status) {
-    if (!status && status.error().code == ErrorCode::kConflict) *refused = true;
-    if (--*waiting == 0) Answer(job, attempt, *refused, answer);
-  };
-  for (const auto& frame : frames) {
-    if (const auto* usage = std::get_if<UsageFrame>(&frame)) {
-      life_->engine->Touch(attempt, usage->held_ms);
-      watch_.usage_taken(*job, attempt, usage->held_ms);
-    } else if (auto event = EventOf(attempt, frame)) {
-      ++*waiting;
-      life_->engine->Apply(*job, std::move(*event), done);
-    }
-  }
-  done(Ok());
+  life_->reports->Take(attempt, host, frames, [this, attempt, host,
+                                               answer](const Reports::Answer& said) {
+    if (said.refused) world_.Break("a report was refused: " + said.refused->what);
+    const auto job = life_->engine->JobOf(attempt);
+    const auto* live = job ? life_->engine->Live(*job) : nullptr;
+    const auto* current = live ? live->current() : nullptr;
+    const bool over = !current || current->id != attempt || current->ended.ms != 0 ||
+                      current->hosts[host].over.ms != 0;
+    if (said.fenced && !over) world_.Break(live->spec.name + ": a live attempt was fenced off");
+    answer(said);
+  });
 }
 
 void SimServer::Submit(JobRecord draft, std::function<void(Result<Engine::Accepted>)> answer) {

@@ -9,7 +9,7 @@
 namespace athanor::sim {
 namespace {
 
-constexpr size_t kHosts = 50;
+constexpr size_t kMachines = 50;
 constexpr Millis kSubmits = std::chrono::minutes(3);
 constexpr Millis kFaults = std::chrono::minutes(6);
 // Long after the faults: what has not ended by then never will.
@@ -20,7 +20,7 @@ Inventory SomeInventory(Dice& dice) {
   Inventory all;
   all.host = "cluster";
   // Small enough that jobs wait, large enough for the largest.
-  all.cpu_millis = 16'000 + 1'000 * static_cast<uint32_t>(dice.Below(kHosts * 4));
+  all.cpu_millis = 16'000 + 1'000 * static_cast<uint32_t>(dice.Below(kMachines * 4));
   all.memory_bytes = (64 + dice.Below(400)) << 30;
   all.gpus = 2 + static_cast<uint32_t>(dice.Below(7));
   return all;
@@ -28,19 +28,20 @@ Inventory SomeInventory(Dice& dice) {
 
 class Simulation {
  public:
-  Simulation(uint64_t seed, const std::string& dir, bool trace)
+  Simulation(uint64_t seed, const std::string& dir, bool trace, size_t jobs)
       : seed_(seed),
+        jobs_(jobs),
         world_(seed, trace),
         inventory_(SomeInventory(world_.dice)),
-        cluster_(world_, kHosts),
+        cluster_(world_, kMachines),
         checker_(world_, cluster_, inventory_),
         server_(world_, cluster_.backend(), {dir, inventory_, seed % 32 == 3},
                 {[this](const JobRecord& record, const std::vector<StoredEvent>& events) {
                    checker_.Durable(record, events);
                    if (record.current()) cluster_.Nudge(record.current()->id);
                  },
-                 [this](JobId, AttemptId attempt, int64_t held) {
-                   checker_.UsageTaken(attempt, held);
+                 [this](AttemptId attempt, uint32_t host, int64_t held) {
+                   checker_.UsageTaken(attempt, host, held);
                  },
                  [this] { checker_.CameUp(); }}),
         users_(world_, cluster_, server_, checker_) {
@@ -51,7 +52,8 @@ class Simulation {
   Outcome Run() {
     server_.Start();
     // Sometimes a long line: the queue is then planned in another rhythm.
-    users_.Begin(seed_ % 20 == 10 ? 100 : 6 + world_.dice.Below(20), kSubmits);
+    const size_t some = seed_ % 20 == 10 ? 100 : 6 + world_.dice.Below(20);
+    users_.Begin(jobs_ > 0 ? jobs_ : some, kSubmits);
     fault_every_ = world_.dice.Between(1'500, 12'000);
     world_.executor.After(Millis(500), [this] { KeepUp(); });
     world_.executor.After(fault_every_, [this] { SomeFault(); });
@@ -90,23 +92,23 @@ class Simulation {
   void SomeFault() {
     if (!world_.faults) return;
     auto& dice = world_.dice;
-    const auto host = dice.Below(kHosts);
+    const auto machine = dice.Below(kMachines);
     const auto later = [this](Millis delay, auto task) { world_.executor.After(delay, task); };
     // In some histories it is the agents that die, again and again.
     switch (seed_ % 5 == 2 && dice.Percent(70) ? 5 : dice.Below(10)) {
       case 0:
       case 1:
-        cluster_.CrashHost(host);
-        later(dice.Between(2'000, 90'000), [this, host] { cluster_.RestoreHost(host); });
+        cluster_.Crash(machine);
+        later(dice.Between(2'000, 90'000), [this, machine] { cluster_.Restore(machine); });
         break;
       case 2:
       case 3:
-        cluster_.CutOff(host, true);
-        later(dice.Between(500, 120'000), [this, host] { cluster_.CutOff(host, false); });
+        cluster_.CutOff(machine, true);
+        later(dice.Between(500, 120'000), [this, machine] { cluster_.CutOff(machine, false); });
         break;
       case 4:
-        cluster_.Pause(host, true);
-        later(dice.Between(500, 60'000), [this, host] { cluster_.Pause(host, false); });
+        cluster_.Pause(machine, true);
+        later(dice.Between(500, 60'000), [this, machine] { cluster_.Pause(machine, false); });
         break;
       case 5:
       case 6: cluster_.KillSomeAgent(); break;
@@ -130,6 +132,7 @@ class Simulation {
   }
 
   const uint64_t seed_;
+  const size_t jobs_;  // 0: as the seed says
   World world_;
   const Inventory inventory_;
   Cluster cluster_;
@@ -142,8 +145,8 @@ class Simulation {
 
 }  // namespace
 
-Outcome Simulate(uint64_t seed, const std::string& dir, bool trace) {
-  return Simulation(seed, dir, trace).Run();
+Outcome Simulate(uint64_t seed, const std::string& dir, bool trace, size_t jobs) {
+  return Simulation(seed, dir, trace, jobs).Run();
 }
 
 }  // namespace athanor::sim

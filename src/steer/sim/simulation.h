@@ -1,6 +1,6 @@
 // One history of the control logic: the real Engine, Decide, queue and JobStore, in virtual
-// time, on a fake cluster of fifty hosts, with users, loss, delay, duplicates, pauses, cut-off
-// hosts, crashes of hosts, agents and the server. The same seed gives the same history.
+// time, on a fake cluster of fifty machines, with users, gangs, loss, delay, duplicates, pauses,
+// cut-off machines, crashes of machines, agents and the server. The same seed gives the same history.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,7 @@ struct Outcome {
   uint64_t turns = 0;  // tasks that ran
 };
 
-// The store is made in `dir`, which must be empty.
-Outcome Simulate(uint64_t seed, const std::string& dir, bool trace = false);
+// The store is made in `dir`, which must be empty. `jobs`: how many; 0: as the seed says.
+Outcome Simulate(uint64_t seed, const std::string& dir, bool trace = false, size_t jobs = 0);
 
 }  // namespace athanor::sim

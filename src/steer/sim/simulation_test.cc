@@ -3,6 +3,7 @@
 //   ATHANOR_SIM_SEEDS=N    how many seeds (./test: 200, ./test --soak: 20000)
 //   ATHANOR_SIM_FIRST=N    the first of them
 //   ATHANOR_SIM_SEED=N     this one only, with its whole trace
+//   ATHANOR_SIM_JOBS=N     so many jobs in each, instead of a few
 //
 // Bugs that were planted in the engine, one at a time, and turned it red:
 //   - effects performed before the commit: "an agent started before its attempt was durable";
@@ -34,7 +35,7 @@ Outcome RunSeed(uint64_t seed, bool trace = false) {
   // Every commit is synced: in memory that costs nothing, and virtual crashes need no disk.
   if (::access("/dev/shm", W_OK) == 0) ::setenv("TMPDIR", "/dev/shm", 0);
   TestDir dir;
-  return Simulate(seed, dir.path(), trace);
+  return Simulate(seed, dir.path(), trace, FromEnvironment("ATHANOR_SIM_JOBS", 0));
 }
 
 void ExpectWhole(uint64_t seed) {

@@ -1,5 +1,7 @@
 #include "steer/sim/users.h"
 
+#include <algorithm>
+
 #include "job/codec.h"
 
 namespace athanor::sim {
@@ -43,6 +45,7 @@ JobSpec Users::SomeSpec(size_t number) {
     spec.resources.memory_bytes = dice.Below(4) * kGiB;
     spec.resources.gpus = dice.Percent(30) ? 1 + static_cast<uint32_t>(dice.Below(2)) : 0;
   }
+  if (dice.Percent(25)) SomeGang(spec);
   if (dice.Percent(40)) SomeSpot(spec, script);
   if (dice.Percent(50)) {
     spec.retry.max = static_cast<uint32_t>(dice.Below(4));
@@ -53,6 +56,15 @@ JobSpec Users::SomeSpec(size_t number) {
   if (dice.Percent(10)) spec.limits.lost_after = dice.Between(12'000, 60'000);
   SomeScript(spec, script);
   return spec;
+}
+
+void Users::SomeGang(JobSpec& spec) {
+  auto& resources = spec.resources;
+  resources.nodes = 2 + static_cast<uint32_t>(world_.dice.Below(3));
+  resources.processes = 1 + static_cast<uint32_t>(world_.dice.Below(2));
+  // Small enough that all of it fits the smallest cluster.
+  resources.cpu_millis = std::min(resources.cpu_millis, 3'000u);
+  resources.gpus = std::min(resources.gpus, 2u / resources.nodes);
 }
 
 void Users::SomeSpot(JobSpec& spec, ScriptPlan& script) {

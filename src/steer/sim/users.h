@@ -31,6 +31,7 @@ class Users {
     bool answered = false;
   };
   JobSpec SomeSpec(size_t number);
+  void SomeGang(JobSpec& spec);
   void SomeSpot(JobSpec& spec, ScriptPlan& script);
   void SomeScript(JobSpec& spec, ScriptPlan& script);
   void Submit(size_t number);

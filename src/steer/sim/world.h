@@ -2,9 +2,10 @@
 // it runs on one thread, so a seed gives the same history each time.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -83,35 +84,37 @@ class LifeExecutor final : public Executor {
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // shared with tasks that outlive us
 };
 
-// A pool of one thread in virtual time: tasks run in order, each after a seeded delay.
+// A pool in virtual time: tasks start in order, each on the thread that is free first, and are done
+// after a seeded delay.
 class VirtualPool final : public Pool {
  public:
-  VirtualPool(Executor& executor, World& world, Millis longest)
-      : executor_(executor), world_(world), longest_(longest) {}
+  VirtualPool(Executor& executor, World& world, Millis longest, size_t threads = 1)
+      : executor_(executor), world_(world), longest_(longest), free_at_(threads) {}
   [[nodiscard]] bool Submit(Task task) override {
     if (stopped_) return false;
-    queue_.push_back(std::move(task));
-    free_at_ = std::max(free_at_, world_.now()) + world_.dice.Between(0, longest_.count());
-    executor_.After(free_at_ - world_.now(), [this] { RunFirst(); });
+    auto& free_at = *std::min_element(free_at_.begin(), free_at_.end());
+    free_at = std::max(free_at, world_.now()) + world_.dice.Between(0, longest_.count());
+    const auto number = next_++;
+    queue_.emplace(number, std::move(task));
+    executor_.After(free_at - world_.now(), [this, number] { Run(number); });
     return true;
   }
   void Stop() override {
     stopped_ = true;
-    while (!queue_.empty()) RunFirst();
+    while (!queue_.empty()) Run(queue_.begin()->first);
   }
 
  private:
-  void RunFirst() {
-    if (queue_.empty()) return;
-    auto task = std::move(queue_.front());
-    queue_.pop_front();
-    task();
+  void Run(uint64_t number) {
+    auto task = queue_.extract(number);
+    if (!task.empty()) task.mapped()();
   }
   Executor& executor_;
   World& world_;
   const Millis longest_;
-  std::deque<Task> queue_;
-  Millis free_at_{0};
+  std::vector<Millis> free_at_;  // by thread
+  std::map<uint64_t, Task> queue_;
+  uint64_t next_ = 0;
   bool stopped_ = false;
 };
 
