@@ -11,10 +11,10 @@
 #include "base/result.h"
 #include "base/text/text.h"
 #include "cli/completed_app.h"
+#include "cli/parse_help.h"
 #include "cli/screen/help_format.h"
 #include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
-#include "cli/parse_help.h"
 #include "cli/verbs/verb_ui.h"
 #include "cli/verbs/verbs.h"
 #include "run/agent/agent.h"
@@ -31,6 +31,7 @@ struct Values {
   LogOptions logs;
   ServeOptions serve;
   ReplayOptions replay;
+  ExecPlace exec;
   ExportOptions exported;
   ImportOptions imported;
   TuneOptions tune;
@@ -93,8 +94,8 @@ constexpr SpecFlag kSpecFlags[] = {
     {"--priority", "--priority", "N", "", "Jobs with a higher number start first (0)"},
     {"-p,--param", "-p", "NAME=VALUE", kData, "Parameter. Can be repeated", true},
     {"-i,--input", "-i", "NAME=PATH[:MODE]", kData, "Data channel. Can be repeated", true},
-    {"--metric", "--metric", "NAME=REGEX", kData,
-     "Read a metric from the log. Can be repeated", true},
+    {"--metric", "--metric", "NAME=REGEX", kData, "Read a metric from the log. Can be repeated",
+     true},
     {"--cpus", "--cpus", "N", kResources, "CPUs to reserve, such as 2 or 0.5"},
     {"--memory", "--memory", "SIZE", kResources, "Memory to reserve, and the limit: 4GB"},
     {"--gpus", "--gpus", "N", kResources,
@@ -130,8 +131,9 @@ CLI::Option* Under(CLI::Option* option, const char* group) {
 }
 
 void AddPass(CLI::App* verb, Values& v) {
-  verb->add_flag_callback("-P,--pass", [&v] { v.run.flags.emplace_back("--pass", "flags"); },
-                          "Pass the parameters to the script as --NAME VALUE")
+  verb->add_flag_callback(
+          "-P,--pass", [&v] { v.run.flags.emplace_back("--pass", "flags"); },
+          "Pass the parameters to the script as --NAME VALUE")
       ->group(kData);
 }
 
@@ -139,8 +141,9 @@ void AddSpecFlags(CLI::App* run, Values& v) {
   for (const auto& row : kSpecFlags) {
     if (std::string_view(row.flag) == "-i,--input") AddPass(run, v);
     if (std::string_view(row.flag) == "--max-wait") {
-      run->add_flag_callback("--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
-                             "Run on spot capacity: cheaper, but the machine can be taken away")
+      run->add_flag_callback(
+             "--spot", [&v] { v.run.flags.emplace_back("--spot", "true"); },
+             "Run on spot capacity: cheaper, but the machine can be taken away")
           ->group(kSpot);
     }
     auto* option = run->add_option_function<std::vector<std::string>>(
@@ -161,8 +164,9 @@ void AddSpecFlags(CLI::App* run, Values& v) {
 void AddRun(CLI::App& app, Values& v) {
   auto* run = Verb(app, v, "run", "Run a command or a job file as a managed job",
                    [&v] { return RunVerb(v.common, v.run); });
-  v.help->SetUsage(run, "ath run [OPTIONS] -- COMMAND [ARGS...]\n"
-                        "       ath run [OPTIONS] JOB.yaml");
+  v.help->SetUsage(run,
+                   "ath run [OPTIONS] -- COMMAND [ARGS...]\n"
+                   "       ath run [OPTIONS] JOB.yaml");
   run->add_option("file", v.run.file, "Job file (YAML)")->type_name("JOB.yaml");
   run->add_flag("-d,--detach", v.run.detach, "Submit the job and return; do not follow its log");
   AddSpecFlags(run, v);
@@ -174,31 +178,40 @@ void AddRun(CLI::App& app, Values& v) {
                 "Skip the preflight, even if the settings ask for one")
       ->group(kChecks);
   run->add_option("--preflight-time", v.run.preflight_time, "Longest time for the preflight (30s)")
-      ->type_name("DURATION")->group(kChecks);
+      ->type_name("DURATION")
+      ->group(kChecks);
   run->add_option("--preflight-sample", v.run.preflight_sample,
                   "How much of each channel the preflight reads (64 files, 64MB)")
-      ->type_name("AMOUNT")->group(kChecks);
+      ->type_name("AMOUNT")
+      ->group(kChecks);
   run->add_flag("--debug", v.run.debug,
                 "Turn on Python's fault handler, verbose libraries and anomaly detection")
       ->group(kEnvironment);
   run->add_option("--key", v.run.key,
                   "Idempotency key: submitting again with the same key returns the same job")
-      ->type_name("KEY")->group(kOutput);
+      ->type_name("KEY")
+      ->group(kOutput);
   run->add_option("--sagemaker", v.run.sagemaker,
                   "Read a SageMaker CreateTrainingJob request (JSON) from a file, or - for stdin")
-      ->type_name("FILE")->group(kOutput);
-  run->footer("Examples:\n  ath run -- python train.py --epochs 5\n  ath run job.yaml -p lr=0.1\n"
-              "  ath run -d --memory 4GB -- python train.py");
+      ->type_name("FILE")
+      ->group(kOutput);
+  run->footer(
+      "Examples:\n  ath run -- python train.py --epochs 5\n  ath run job.yaml -p lr=0.1\n"
+      "  ath run -d --memory 4GB -- python train.py");
 }
 
 // The options that choose many jobs, the same wherever they can be chosen; `what` is "List only".
 void AddPick(CLI::App* verb, JobPick& pick, const std::string& what, const char* states,
              const char* aged) {
-  verb->add_option("--state", pick.state, what + " in these states: " + states)->type_name("STATES");
+  verb->add_option("--state", pick.state, what + " in these states: " + states)
+      ->type_name("STATES");
   verb->add_option("--tag", pick.tags, what + " with this tag. Can be repeated")
-      ->type_name("KEY[=VALUE]")->expected(1)->allow_extra_args(false)
+      ->type_name("KEY[=VALUE]")
+      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  verb->add_option("--experiment", pick.experiment, what + " of this experiment")->type_name("NAME");
+  verb->add_option("--experiment", pick.experiment, what + " of this experiment")
+      ->type_name("NAME");
   verb->add_option("--name", pick.name, what + " whose name matches: 'lr-*'")->type_name("PATTERN");
   verb->add_option("--older-than", pick.older, what + " that " + aged + " longer ago than this: 7d")
       ->type_name("DURATION");
@@ -209,14 +222,16 @@ void AddJob(CLI::App* verb, std::string& job) {
 }
 
 void AddLooking(CLI::App& app, Values& v) {
-  auto* ps = Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
+  auto* ps =
+      Verb(app, v, "ps", "List jobs, newest first", [&v] { return PsVerb(v.common, v.list); });
   ps->add_flag("-a,--all", v.list.all, "List all jobs, not only the newest");
   ps->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
   AddPick(ps, v.list.pick, "Only jobs", "running,failed", "ended (or were created)");
   ps->add_flag("-w,--watch", v.list.watch, "Keep the list up to date until Ctrl-C");
 
-  auto* queue = Verb(app, v, "queue", "List waiting jobs in the order they will start, and why they wait",
-                     [&v] { return QueueVerb(v.common, v.list); });
+  auto* queue =
+      Verb(app, v, "queue", "List waiting jobs in the order they will start, and why they wait",
+           [&v] { return QueueVerb(v.common, v.list); });
   queue->add_flag("-a,--all", v.list.all, "List all of them, not only the first");
   queue->add_option("-n,--limit", v.list.limit, "List at most N jobs")->type_name("N");
 
@@ -225,15 +240,18 @@ void AddLooking(CLI::App& app, Values& v) {
   AddJob(show, v.job);
   show->add_flag("--sagemaker", v.flag, "Print it as SageMaker's DescribeTrainingJob (JSON)");
 
-  auto* logs = Verb(app, v, "logs", "Print a job's log", [&v] { return LogsVerb(v.common, v.logs); });
+  auto* logs =
+      Verb(app, v, "logs", "Print a job's log", [&v] { return LogsVerb(v.common, v.logs); });
   AddJob(logs, v.logs.job);
   logs->add_flag("-f,--follow", v.logs.follow, "Keep printing until the job ends");
   logs->add_option("--tail", v.logs.tail, "Only the last N lines")->type_name("N");
-  logs->add_option("--since", v.logs.since, "Only lines newer than this: 10m")->type_name("DURATION");
+  logs->add_option("--since", v.logs.since, "Only lines newer than this: 10m")
+      ->type_name("DURATION");
   logs->add_option("--grep", v.logs.grep, "Only lines that match this regular expression")
       ->type_name("REGEX");
   logs->add_option("--phase", v.logs.phase, "setup, run or all")
-      ->type_name("PHASE")->check(CLI::IsMember({"setup", "run", "all"}));
+      ->type_name("PHASE")
+      ->check(CLI::IsMember({"setup", "run", "all"}));
   logs->add_option("--rank", v.logs.rank, "Only the log of this rank: 0 is the first")
       ->type_name("N");
   logs->add_option("--host", v.logs.host, "Only the log of this host: algo-2, or 2")
@@ -248,7 +266,8 @@ void AddLooking(CLI::App& app, Values& v) {
   auto* metrics = Verb(app, v, "metrics", "Show the metrics of a job",
                        [&v] { return MetricsVerb(v.common, v.metrics); });
   AddJob(metrics, v.metrics.job);
-  metrics->add_option("name", v.metrics.name, "Print the points of this metric")->type_name("METRIC");
+  metrics->add_option("name", v.metrics.name, "Print the points of this metric")
+      ->type_name("METRIC");
   metrics->add_flag("--plot", v.metrics.plot, "Draw the metric as a chart");
   metrics->add_flag("-f,--follow", v.metrics.follow, "Keep printing new points until the job ends");
 
@@ -259,18 +278,26 @@ void AddLooking(CLI::App& app, Values& v) {
       ->type_name("EXPR");
   runs->add_option("--sort", v.runs.sort,
                    "Sort by a metric, params.NAME or start_time; -NAME puts the highest first")
-      ->type_name("KEY")->expected(1)->allow_extra_args(false)
+      ->type_name("KEY")
+      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  runs->add_option("-c,--column", v.runs.columns, "Show this metric or params.NAME. Can be repeated")
-      ->type_name("KEY")->expected(1)->allow_extra_args(false)
+  runs->add_option("-c,--column", v.runs.columns,
+                   "Show this metric or params.NAME. Can be repeated")
+      ->type_name("KEY")
+      ->expected(1)
+      ->allow_extra_args(false)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-  runs->add_option("--experiment", v.runs.experiment, "Only runs of this experiment")->type_name("NAME");
+  runs->add_option("--experiment", v.runs.experiment, "Only runs of this experiment")
+      ->type_name("NAME");
   runs->add_option("-n,--limit", v.runs.limit, "List at most N runs")->type_name("N");
 
   auto* compare = Verb(app, v, "compare", "Compare the parameters and metrics of runs",
                        [&v] { return CompareVerb(v.common, v.jobs); });
   compare->add_option("runs", v.jobs, "Two or more runs, by id or name")
-      ->type_name("RUN")->required()->expected(2, 16);
+      ->type_name("RUN")
+      ->required()
+      ->expected(2, 16);
 
   auto* events = Verb(app, v, "events", "Show what happened, in order",
                       [&v] { return EventsVerb(v.common, v.job, v.flag); });
@@ -284,7 +311,8 @@ void AddActing(CLI::App& app, Values& v) {
   stop->add_option("jobs", v.stop.jobs, kJobsHelp)->type_name("JOB");
   stop->add_flag("--all", v.stop.pick.all, "Stop all jobs that have not ended");
   AddPick(stop, v.stop.pick, "Stop all jobs", "queued,running", "were created");
-  stop->add_flag("--now", v.stop.now, "Send SIGKILL at once, also to jobs that are already stopping");
+  stop->add_flag("--now", v.stop.now,
+                 "Send SIGKILL at once, also to jobs that are already stopping");
   stop->add_flag("-y,--yes", v.stop.yes, "Do not ask for confirmation");
   stop->add_flag("--dry-run", v.stop.dry_run, "Only print how many jobs would be stopped");
   stop->footer("Examples:\n  ath stop 'sweep-*'\n  ath stop --tag team=vision --yes");
@@ -301,19 +329,23 @@ void AddActing(CLI::App& app, Values& v) {
   retry->add_flag("--current", v.run.current,
                   "Run the source folder as it is now, not as it was when the job was submitted");
   AddSpecFlags(retry, v);
-  retry->add_flag("--debug", v.run.debug,
-                  "Turn on Python's fault handler, verbose libraries and anomaly detection")
+  retry
+      ->add_flag("--debug", v.run.debug,
+                 "Turn on Python's fault handler, verbose libraries and anomaly detection")
       ->group(kEnvironment);
-  retry->add_option("--key", v.run.key,
-                    "Idempotency key: submitting again with the same key returns the same job")
-      ->type_name("KEY")->group(kOutput);
+  retry
+      ->add_option("--key", v.run.key,
+                   "Idempotency key: submitting again with the same key returns the same job")
+      ->type_name("KEY")
+      ->group(kOutput);
 
   auto* interrupt = Verb(app, v, "interrupt",
                          "Take a job's machine away; the job resumes from its last checkpoint",
                          [&v] { return InterruptVerb(v.common, v.jobs, v.text); });
   interrupt->add_option("jobs", v.jobs, kJobHelp)->type_name("JOB")->required();
-  interrupt->add_option("--grace", v.text,
-                        "Time between the notice and SIGKILL: 30s (the job's own grace period)")
+  interrupt
+      ->add_option("--grace", v.text,
+                   "Time between the notice and SIGKILL: 30s (the job's own grace period)")
       ->type_name("DURATION");
 
   auto* checkpoints = Verb(app, v, "checkpoints", "List the checkpoints of a job, newest first",
@@ -332,35 +364,50 @@ void AddActing(CLI::App& app, Values& v) {
   AddJob(replay, v.replay.job);
   replay->add_option("--step", v.replay.step, "Captured step to run (the last)")->type_name("N");
   replay->add_option("--rank", v.replay.rank, "Rank that captured it (any)")
-      ->type_name("N")->check(CLI::NonNegativeNumber);
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   replay->add_flag("--pdb", v.replay.debug, "Open the Python debugger on an exception");
   replay->add_option("--dir", v.replay.dir, "Write the files here and keep them")->type_name("DIR");
 
   auto* diff = Verb(app, v, "diff", "Show what differs between jobs",
                     [&v] { return DiffVerb(v.common, v.jobs); });
-  diff->add_option("jobs", v.jobs, "Two or more jobs")->type_name("JOB")->required()->expected(2, 16);
+  diff->add_option("jobs", v.jobs, "Two or more jobs")
+      ->type_name("JOB")
+      ->required()
+      ->expected(2, 16);
 
   auto* exec = Verb(app, v, "exec", "Run a command inside a running job",
-                    [&v] { return ExecVerb(v.common, v.job, v.run.command); });
+                    [&v] { return ExecVerb(v.common, v.job, v.exec, v.run.command); });
   AddJob(exec, v.job);
+  exec->add_option("--rank", v.exec.rank, "Next to this rank, of all hosts (the first)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
+  exec->add_option("--host", v.exec.host, "On this host, from 0 (the first)")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 
   auto* cp = Verb(app, v, "cp", "Copy files of a job to this machine, or list them",
                   [&v] { return CpVerb(v.common, v.job, v.name); });
   cp->add_option("from", v.job, "File or folder that the script left, or model/, output/ or code/")
-      ->type_name("JOB:PATH")->required();
-  cp->add_option("to", v.name, "Local file or folder. Without it, the files are listed")->type_name("PATH");
+      ->type_name("JOB:PATH")
+      ->required();
+  cp->add_option("to", v.name, "Local file or folder. Without it, the files are listed")
+      ->type_name("PATH");
   cp->footer("Examples:\n  ath cp @last:model/ .\n  ath cp @last:model.pt .\n  ath cp @last:");
 
-  auto* exported = Verb(app, v, "export", "Export a job's metrics for TensorBoard or MLflow, or as CSV or JSON",
-                        [&v] { return ExportVerb(v.common, v.exported); });
+  auto* exported =
+      Verb(app, v, "export", "Export a job's metrics for TensorBoard or MLflow, or as CSV or JSON",
+           [&v] { return ExportVerb(v.common, v.exported); });
   exported->add_option("format", v.exported.format, "tb, csv, jsonl or mlflow")
-      ->type_name("FORMAT")->required()
+      ->type_name("FORMAT")
+      ->required()
       ->check(CLI::IsMember({"tb", "csv", "jsonl", "mlflow"}));
   AddJob(exported, v.exported.job);
-  exported->add_option("-o,--output", v.exported.to,
-                       "File to write; for mlflow a folder (mlruns), for tb a new folder (tb-JOB)")
+  exported
+      ->add_option("-o,--output", v.exported.to,
+                   "File to write; for mlflow a folder (mlruns), for tb a new folder (tb-JOB)")
       ->type_name("PATH");
   exported->add_flag("--abandoned", v.exported.abandoned,
                      "Include points that a later attempt logged again");
@@ -368,12 +415,17 @@ void AddActing(CLI::App& app, Values& v) {
   auto* imported = Verb(app, v, "import", "Import TensorBoard event files as runs",
                         [&v] { return ImportVerb(v.common, v.imported); });
   imported->add_option("format", v.imported.format, "tb")
-      ->type_name("FORMAT")->required()->check(CLI::IsMember({"tb"}));
-  imported->add_option("from", v.imported.from,
-                       "Folder, as for tensorboard --logdir, or s3://bucket/prefix")
-      ->type_name("DIR")->required();
-  imported->add_option("--experiment", v.imported.experiment,
-                       "Experiment for the runs (the folder's name)")
+      ->type_name("FORMAT")
+      ->required()
+      ->check(CLI::IsMember({"tb"}));
+  imported
+      ->add_option("from", v.imported.from,
+                   "Folder, as for tensorboard --logdir, or s3://bucket/prefix")
+      ->type_name("DIR")
+      ->required();
+  imported
+      ->add_option("--experiment", v.imported.experiment,
+                   "Experiment for the runs (the folder's name)")
       ->type_name("NAME");
   imported->add_flag("-f,--follow", v.imported.follow, "Keep reading new points until Ctrl-C");
 
@@ -402,7 +454,8 @@ void AddTune(CLI::App& app, Values& v) {
     v.verb = v.flag ? std::function<int()>([&v] { return TuneStdioVerb(v.common, v.name); })
                     : [&v] { return TuneVerb(v.common, v.tune); };
   });
-  tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section")->type_name("JOB.yaml");
+  tune->add_option("file", v.tune.file, "Job file (YAML) with a tune section")
+      ->type_name("JOB.yaml");
   tune->add_flag("-d,--detach", v.tune.detach, "Submit the study and return; do not follow it");
   tune->add_flag("-P,--pass", v.tune.pass, "Pass the parameters to the script as --NAME VALUE");
   TuneFlag(tune, v, "--name", "name", "NAME", "Name of the study");
@@ -411,10 +464,13 @@ void AddTune(CLI::App& app, Values& v) {
   TuneFlag(tune, v, "--strategy", "strategy", "NAME", "auto, bayes, tpe, sobol, random or grid");
   TuneFlag(tune, v, "--seed", "seed", "N", "Seed: the same seed gives the same search");
   for (const auto& row : kSpecFlags) {
-    if (std::string_view(row.key) != "--nodes" && std::string_view(row.key) != "--processes") continue;
+    if (std::string_view(row.key) != "--nodes" && std::string_view(row.key) != "--processes")
+      continue;
     tune->add_option_function<std::string>(
             row.flag,
-            [&v, key = row.key](const std::string& value) { v.tune.flags.emplace_back(key, value); },
+            [&v, key = row.key](const std::string& value) {
+              v.tune.flags.emplace_back(key, value);
+            },
             std::string(row.text) + ". Of each trial")
         ->type_name(row.value);
   }
@@ -423,42 +479,52 @@ void AddTune(CLI::App& app, Values& v) {
       ->type_name("KEY");
   tune->add_flag("--stdio", v.flag,
                  "Do not run jobs: answer requests on stdin, one JSON object per line");
-  tune->add_option("--journal", v.name, "With --stdio: save every step in this file and resume from it")
+  tune->add_option("--journal", v.name,
+                   "With --stdio: save every step in this file and resume from it")
       ->type_name("FILE");
-  tune->footer("Examples:\n  ath tune job.yaml --max-trials 50 --parallel 4\n  ath tune show @last");
+  tune->footer(
+      "Examples:\n  ath tune job.yaml --max-trials 50 --parallel 4\n  ath tune show @last");
 
   const auto study = [&v](CLI::App* verb) {
-    verb->add_option("study", v.tune.study, "Study name, id or @last")->type_name("STUDY")->required();
+    verb->add_option("study", v.tune.study, "Study name, id or @last")
+        ->type_name("STUDY")
+        ->required();
   };
   Verb(*tune, v, "ls", "List studies, newest first", [&v] { return TuneListVerb(v.common); });
   study(Verb(*tune, v, "show", "Show a study: the best trial so far, all trials, what matters",
              [&v] { return TuneShowVerb(v.common, v.tune); }));
   study(Verb(*tune, v, "stop", "Stop a study and its trials",
              [&v] { return TuneStopVerb(v.common, v.tune); }));
-  auto* extend = Verb(*tune, v, "extend", "Give a study more trials, time or money; one that ended continues",
-                      [&v] { return TuneExtendVerb(v.common, v.tune); });
+  auto* extend =
+      Verb(*tune, v, "extend", "Give a study more trials, time or money; one that ended continues",
+           [&v] { return TuneExtendVerb(v.common, v.tune); });
   study(extend);
   TuneFlag(extend, v, "--max-trials", "max_trials", "N", "Run at most N trials in total");
   TuneFlag(extend, v, "--parallel", "parallel", "N", "Run N trials at a time");
   TuneFlag(extend, v, "--target", "target", "VALUE", "Stop when a trial reaches this value");
   TuneFlag(extend, v, "--no-improvement", "no_improvement", "N",
            "Stop after N trials without a better one");
-  extend->add_option("--time", v.tune.time, "Stop after this long in total: 2h")->type_name("DURATION");
+  extend->add_option("--time", v.tune.time, "Stop after this long in total: 2h")
+      ->type_name("DURATION");
   extend->add_option("--money", v.tune.money, "Spend at most this much in total: 5")
       ->type_name("AMOUNT");
-  extend->add_option("--range", v.tune.params,
-                     "Search this range from now on: lr=1e-5..1e-2, opt=sgd,adam")
-      ->type_name("NAME=RANGE")->allow_extra_args(false);
+  extend
+      ->add_option("--range", v.tune.params,
+                   "Search this range from now on: lr=1e-5..1e-2, opt=sgd,adam")
+      ->type_name("NAME=RANGE")
+      ->allow_extra_args(false);
   auto* add = Verb(*tune, v, "add", "Add a trial with parameters you choose",
                    [&v] { return TuneAddVerb(v.common, v.tune); });
   study(add);
   add->add_option("params", v.tune.params, "Parameters of the trial")
-      ->type_name("NAME=VALUE")->required();
+      ->type_name("NAME=VALUE")
+      ->required();
   auto* exported = Verb(*tune, v, "export", "Export the trials of a study as CSV or JSON",
                         [&v] { return TuneExportVerb(v.common, v.tune); });
   study(exported);
   exported->add_option("--format", v.tune.format, "csv or json")
-      ->type_name("FORMAT")->check(CLI::IsMember({"csv", "json"}));
+      ->type_name("FORMAT")
+      ->check(CLI::IsMember({"csv", "json"}));
   exported->add_option("-o,--output", v.tune.to, "File to write (stdout)")->type_name("FILE");
   study(Verb(*tune, v, "rm", "Delete a study that ended; its jobs stay",
              [&v] { return TuneRemoveVerb(v.common, v.tune); }));
@@ -469,7 +535,8 @@ void AddKeeping(CLI::App& app, Values& v) {
                      [&v] { return TypesVerb(v.common, v.name, v.flag, v.other_flag); });
   types->add_option("filter", v.name, "Only types whose name contains this")->type_name("TEXT");
   types->add_flag("-a,--all", v.flag, "Include types larger than this machine");
-  types->add_flag("--spot", v.other_flag, "Show spot prices, savings and how often machines are lost");
+  types->add_flag("--spot", v.other_flag,
+                  "Show spot prices, savings and how often machines are lost");
 
   auto* secret = app.add_subcommand("secret", "Store secrets that jobs can use");
   secret->require_subcommand(1);
@@ -481,7 +548,8 @@ void AddKeeping(CLI::App& app, Values& v) {
                       [&v] { return SecretRemoveVerb(v.common, v.name); });
   forget->add_option("name", v.name, "Name of the secret")->type_name("NAME")->required();
 
-  auto* env = app.add_subcommand("env", "Print the variables that point other programs to this server");
+  auto* env =
+      app.add_subcommand("env", "Print the variables that point other programs to this server");
   AddCommon(env, v);
   env->callback([&v, env] {
     if (env->get_subcommands().empty()) v.verb = [&v] { return EnvVerb(v.common, "", v.flag); };
@@ -490,8 +558,9 @@ void AddKeeping(CLI::App& app, Values& v) {
     verb->add_flag("--unset", v.flag, "Print the commands that undo it");
   };
   unset(env);
-  env->footer("Examples:\n  eval \"$(ath env)\"            Everything below\n"
-              "  eval \"$(ath env mlflow)\"     MLflow alone");
+  env->footer(
+      "Examples:\n  eval \"$(ath env)\"            Everything below\n"
+      "  eval \"$(ath env mlflow)\"     MLflow alone");
   auto* mlflow = Verb(*env, v, "mlflow", "For MLflow's clients",
                       [&v] { return EnvVerb(v.common, "mlflow", v.flag); });
   unset(mlflow);
@@ -507,7 +576,8 @@ void AddKeeping(CLI::App& app, Values& v) {
                       [&v] { return TokenCreateVerb(v.common, v.name, v.scope, v.job, v.flag); });
   create->add_option("--note", v.name, "What the token is for")->type_name("TEXT");
   create->add_option("--scope", v.scope, "read, submit or admin")
-      ->type_name("SCOPE")->capture_default_str();
+      ->type_name("SCOPE")
+      ->capture_default_str();
   create->add_option("--expires", v.job, "How long the token is valid: 30d")->type_name("DURATION");
   create->add_flag("--aws", v.flag, "Create an access key and secret for S3 and other AWS clients");
   Verb(*token, v, "ls", "List tokens", [&v] { return TokenListVerb(v.common); });
@@ -525,15 +595,20 @@ void AddHelping(CLI::App& app, Values& v) {
   Verb(app, v, "check", "Check what this machine can run", [&v] { return CheckVerb(v.common); });
   auto* explain = Verb(app, v, "explain", "Explain an error code",
                        [&v] { return ExplainVerb(v.common, v.name); });
-  explain->add_option("code", v.name, "Error code, such as ATH-J0137")->type_name("CODE")->required();
-  Verb(app, v, "schema", "Print the JSON schema of job files", [&v] { return SchemaVerb(v.common); });
+  explain->add_option("code", v.name, "Error code, such as ATH-J0137")
+      ->type_name("CODE")
+      ->required();
+  Verb(app, v, "schema", "Print the JSON schema of job files",
+       [&v] { return SchemaVerb(v.common); });
   auto* completion = Verb(app, v, "completion", "Print shell completion for bash, zsh or fish",
                           [&v] { return CompletionVerb(v.common, v.name); });
   completion->add_option("shell", v.name, "bash, zsh or fish")->type_name("SHELL")->required();
-  completion->footer("Examples:\n  source <(ath completion bash)\n"
-                     "  source <(ath completion zsh)      After compinit\n"
-                     "  ath completion fish | source");
-  auto* docs = Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
+  completion->footer(
+      "Examples:\n  source <(ath completion bash)\n"
+      "  source <(ath completion zsh)      After compinit\n"
+      "  ath completion fish | source");
+  auto* docs =
+      Verb(app, v, "docs", "Print a page made from tables", [&v] { return DocsVerb(v.name); });
   docs->add_option("page", v.name)->required();
   docs->group("");
 }
@@ -542,7 +617,8 @@ void AddServer(CLI::App& app, Values& v) {
   auto* ui = Verb(app, v, "ui", "Open the web page in a browser, or print its address",
                   [&v] { return UiVerb(v.common, v.job, v.flag, v.other_flag); });
   ui->add_option("job", v.job, "Open the page of this job")->type_name("JOB");
-  ui->add_flag("--link", v.flag, "Print a link that signs in once, for a browser on another machine");
+  ui->add_flag("--link", v.flag,
+               "Print a link that signs in once, for a browser on another machine");
   ui->add_flag("--print", v.other_flag, "Print the address; do not open a browser");
 
   auto* serve = Verb(app, v, "serve", "Run the server in the foreground", [&v] {
@@ -551,28 +627,40 @@ void AddServer(CLI::App& app, Values& v) {
     const auto status = Serve(v.serve);
     return status ? *status : Refuse(status.error(), v.serve.json);
   });
-  serve->add_option("--port", v.serve.port, "TCP port (the one used last, else 7070); 0 picks a free one")
+  serve
+      ->add_option("--port", v.serve.port,
+                   "TCP port (the one used last, else 7070); 0 picks a free one")
       ->type_name("PORT");
-  serve->add_option("--address", v.serve.address,
-                    "Address to listen on; other machines can only connect with TLS")
+  serve
+      ->add_option("--address", v.serve.address,
+                   "Address to listen on; other machines can only connect with TLS")
       ->type_name("ADDRESS");
   serve->add_option("--tls-cert", v.serve.tls_cert, "TLS certificate (PEM)")->type_name("FILE");
   serve->add_option("--tls-key", v.serve.tls_key, "TLS key (PEM)")->type_name("FILE");
-  serve->add_option("--mlflow-artifact-root", v.serve.mlflow_artifact_root,
-                    "Where new MLflow experiments store artifacts: file:///DIR, s3://... (this server)")
+  serve
+      ->add_option(
+          "--mlflow-artifact-root", v.serve.mlflow_artifact_root,
+          "Where new MLflow experiments store artifacts: file:///DIR, s3://... (this server)")
       ->type_name("URI");
   serve->add_flag("--simulate", v.serve.simulate,
                   "Run instance types larger than this machine on what it has");
   // How servers are started without a user typing it.
-  serve->add_flag_function("--auto", [&v](int64_t) { v.serve.by = StartedBy::kCommand; })->group("");
-  serve->add_flag_function("--revive", [&v](int64_t) {
-    v.serve.by = StartedBy::kCommand;
-    v.serve.revive = true;
-  })->group("");
-  serve->add_option_function<std::string>("--service", [&v](const std::string& unit) {
-    v.serve.by = StartedBy::kService;
-    v.serve.unit = unit;
-  })->group("");
+  serve->add_flag_function("--auto", [&v](int64_t) { v.serve.by = StartedBy::kCommand; })
+      ->group("");
+  serve
+      ->add_flag_function("--revive",
+                          [&v](int64_t) {
+                            v.serve.by = StartedBy::kCommand;
+                            v.serve.revive = true;
+                          })
+      ->group("");
+  serve
+      ->add_option_function<std::string>("--service",
+                                         [&v](const std::string& unit) {
+                                           v.serve.by = StartedBy::kService;
+                                           v.serve.unit = unit;
+                                         })
+      ->group("");
 
   auto* server = app.add_subcommand("server", "Start, check, stop, back up or restore your server");
   server->require_subcommand(1);
@@ -586,11 +674,13 @@ void AddServer(CLI::App& app, Values& v) {
   auto* backup = Verb(*server, v, "backup", "Back up everything, also while the server runs",
                       [&v] { return ServerBackupVerb(v.common, v.name); });
   backup->add_option("target", v.name, "New folder, or FILE.tar, .tar.gz or .tar.zst")
-      ->type_name("PATH")->required();
+      ->type_name("PATH")
+      ->required();
   auto* restore = Verb(*server, v, "restore", "Restore a backup into an empty ATHANOR_HOME",
                        [&v] { return ServerRestoreVerb(v.common, v.name); });
   restore->add_option("from", v.name, "Folder or file that ath server backup wrote")
-      ->type_name("PATH")->required();
+      ->type_name("PATH")
+      ->required();
 
   auto* du = Verb(app, v, "du", "Show what uses the disk: jobs, environments, caches",
                   [&v] { return DuVerb(v.common, v.du); });
@@ -600,7 +690,8 @@ void AddServer(CLI::App& app, Values& v) {
   auto* gc = Verb(app, v, "gc", "Delete files that no job needs any more",
                   [&v] { return GcVerb(v.common, v.flag, v.name); });
   gc->add_flag("--dry-run", v.flag, "Only print what would be deleted");
-  gc->add_option("--older", v.name, "Delete caches unused and runs in the trash for this long (30d)")
+  gc->add_option("--older", v.name,
+                 "Delete caches unused and runs in the trash for this long (30d)")
       ->type_name("DURATION");
 
   auto* fsck = Verb(app, v, "fsck", "Check the stored data for damage, while the server is stopped",
@@ -610,8 +701,9 @@ void AddServer(CLI::App& app, Values& v) {
 
   auto* service = app.add_subcommand("service", "Start the server with the machine (systemd)");
   service->require_subcommand(1);
-  auto* install = Verb(*service, v, "install", "Install and start a systemd service for your server",
-                       [&v] { return ServiceInstallVerb(v.common, v.flag, v.other_flag); });
+  auto* install =
+      Verb(*service, v, "install", "Install and start a systemd service for your server",
+           [&v] { return ServiceInstallVerb(v.common, v.flag, v.other_flag); });
   install->add_flag("--system", v.flag, "Install it for the machine; needs root");
   install->add_flag("--print", v.other_flag, "Print the unit; change nothing");
   Verb(*service, v, "status", "Show whether the service is installed and runs",
@@ -619,15 +711,16 @@ void AddServer(CLI::App& app, Values& v) {
   Verb(*service, v, "remove", "Stop and remove the service; running jobs continue",
        [&v] { return ServiceRemoveVerb(v.common); });
 
-  auto* uninstall = Verb(app, v, "uninstall", "Remove your server, its jobs and all their data", [&v] {
-    return UninstallVerb(v.common, {v.flag, v.other_flag, v.deep});
-  });
+  auto* uninstall =
+      Verb(app, v, "uninstall", "Remove your server, its jobs and all their data", [&v] {
+        return UninstallVerb(v.common, {v.flag, v.other_flag, v.deep});
+      });
   uninstall->add_flag("--dry-run", v.flag, "Only print what would be removed");
   uninstall->add_flag("--keep-data", v.other_flag, "Keep jobs, runs, models and checkpoints");
   uninstall->add_flag("-y,--yes", v.deep, "Do not ask for confirmation");
 
-  auto* version = Verb(app, v, "version", "Print the version",
-                       [&v] { return VersionVerb(v.common, v.flag); });
+  auto* version =
+      Verb(app, v, "version", "Print the version", [&v] { return VersionVerb(v.common, v.flag); });
   version->add_flag("--verify", v.flag, "Check that all files of the package are as packaged");
 }
 
@@ -642,7 +735,8 @@ void GroupVerbs(CLI::App& app, HelpFormat& help) {
       {"Runs and metrics", {"runs", "compare", "export", "import"}},
       {"Set up",
        {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
-      {"Server and storage", {"serve", "server", "service", "du", "gc", "fsck", "uninstall", "version"}}};
+      {"Server and storage",
+       {"serve", "server", "service", "du", "gc", "fsck", "uninstall", "version"}}};
   std::vector<std::string> order;
   for (const auto& each_group : kGroups) {
     const char* group = each_group.first;
@@ -681,8 +775,8 @@ void TakeEverydayForms(std::vector<std::string>& args, const std::vector<std::st
   }
 }
 
-// `ath run python train.py`: the command begins at the first word that is neither an option nor a job
-// file. What follows is the command's, whatever it looks like.
+// `ath run python train.py`: the command begins at the first word that is neither an option nor a
+// job file. What follows is the command's, whatever it looks like.
 void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
                      std::vector<std::string>& command) {
   for (size_t i = 1; i < args.size(); ++i) {
@@ -695,7 +789,8 @@ void TakeBareCommand(const CLI::App& run, std::vector<std::string>& args,
       continue;
     }
     if (EndsWith(word, ".yaml") || EndsWith(word, ".yml")) return;
-    // One word alone may be a job file of any name, or a slip of the finger; so may one before an option.
+    // One word alone may be a job file of any name, or a slip of the finger; so may one before an
+    // option.
     const char* path = std::getenv("PATH");
     const bool alone = i + 1 == args.size() || StartsWith(args[i + 1], "-");
     if (alone && FindProgram(word, path ? path : "").empty()) return;
@@ -740,9 +835,10 @@ int Main(int argc, char** argv) {
   }
   GroupVerbs(app, *v.help);
   // After the verbs, which would inherit it.
-  app.footer("Start here:\n  ath run -- python train.py    Run a script as a managed job\n"
-             "  ath why @last                 Explain how it went and what to do next\n\n"
-             "ath COMMAND --help shows the options of a command.");
+  app.footer(
+      "Start here:\n  ath run -- python train.py    Run a script as a managed job\n"
+      "  ath why @last                 Explain how it went and what to do next\n\n"
+      "ath COMMAND --help shows the options of a command.");
   if (!args.empty() && args.front() == "__complete") {
     return CompleteVerb(v.common, CompletedOf(app), {argv + 2, argv + argc});
   }

@@ -1,10 +1,12 @@
-// The names inside an attempt's folder, which the back end and the agent share: locks show who is
-// alive, records show what happened.
+// The names inside the folder of an attempt's host (job/host_folder.h), which the back end and the
+// agent share: locks show who is alive, records show what happened.
 #pragma once
 
 namespace athanor::attempt_dir {
 
 inline constexpr char kPlan[] = "plan.json";          // written by the back end
+inline constexpr char kHostCount[] = "hosts";  // of the attempt; only if there are several
+inline constexpr char kHostNames[] = "etc.hosts";  // what the script sees as /etc/hosts
 inline constexpr char kAgentLog[] = "agent.log";      // the agent's own log
 inline constexpr char kAgentLock[] = "agent.lock";    // flock held by the agent while it lives
 // The agent is about to start the supervisor: a successor waits for its status.

@@ -1,4 +1,5 @@
-// ath exec JOB -- CMD: runs a command next to the script, in its namespaces.
+// ath exec JOB -- CMD: runs a command next to the script, in its namespaces; of several ranks, next
+// to one of them.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/wait.h>
@@ -38,14 +39,14 @@ struct Target {
 // Secrets are in no file and are not requested again: they are read where the script has them, in
 // the environment of its main process. The kernel allows this only for its own user (and root), who
 // could read them there anyway.
-Status AddSecrets(const std::string& dir, const Json& names, RankPlan& rank) {
+Status AddSecrets(const std::string& dir, size_t local, const Json& names, RankPlan& rank) {
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kStarted)));
   ATHANOR_TRY(auto started, ParseStarted(text));
-  if (started.ranks.empty() || started.ranks.front().outer_pid == 0) {
+  if (started.ranks.size() <= local || started.ranks[local].outer_pid == 0) {
     return Fail(ErrorCode::kUnavailable, "the script's process is not known");
   }
   ATHANOR_TRY(auto environ,
-              ReadFile(fmt::format("/proc/{}/environ", started.ranks.front().outer_pid)));
+              ReadFile(fmt::format("/proc/{}/environ", started.ranks[local].outer_pid)));
   const auto variables = Split(environ, '\0');
   for (const auto& name : names) {
     const auto wanted = name.get<std::string>() + "=";
@@ -57,9 +58,37 @@ Status AddSecrets(const std::string& dir, const Json& names, RankPlan& rank) {
   return Ok();
 }
 
-Result<Target> FindTarget(Client& client, const std::string& job) {
+tl::unexpected<Error> NoSuchPlace(const std::string& job, const std::string& what) {
+  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job), "",
+                    "ATH-R0004", ""});
+}
+
+// Where a rank is: the host, and its number there. Every host has as many.
+Result<std::pair<uint32_t, size_t>> FindPlace(const std::string& job, const std::string& dir,
+                                              const ExecPlace& place) {
+  ATHANOR_TRY(const auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
+  ATHANOR_TRY(const auto plan, ParsePlan(text));
+  const auto each = static_cast<uint32_t>(plan.ranks.size());
+  if (!place.rank) return std::pair(place.host.value_or(0), size_t{0});
+  const uint32_t host = *place.rank / each;
+  if (place.host && *place.host != host) {
+    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on host " +
+                                std::to_string(*place.host) + ": it is on host " +
+                                std::to_string(host));
+  }
+  return std::pair(host, static_cast<size_t>(*place.rank % each));
+}
+
+Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlace& place) {
   ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
   auto dir = info.value("dir", "");
+  size_t local = 0;
+  if (place.host || place.rank) {
+    ATHANOR_TRY(const auto found, FindPlace(job, dir, place));
+    if (found.first > 0) dir += "." + std::to_string(found.first);
+    if (!Exists(dir)) return NoSuchPlace(job, "host " + std::to_string(found.first));
+    local = found.second;
+  }
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
@@ -67,10 +96,10 @@ Result<Target> FindTarget(Client& client, const std::string& job) {
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
-  Target target{found->status.pid, plan.ranks.front(), ""};
+  Target target{found->status.pid, plan.ranks[std::min(local, plan.ranks.size() - 1)], ""};
   const auto names = info.value("secrets", Json::array());
   if (names.empty()) return target;
-  if (auto added = AddSecrets(dir, names, target.rank); !added) {
+  if (auto added = AddSecrets(dir, local, names, target.rank); !added) {
     target.no_secrets = added.error().what;
   }
   return target;
@@ -80,7 +109,7 @@ Status Enter(int64_t pid) {
   // All are opened before any is entered: with the job's mounts comes its own /proc, where
   // `pid` means another process. User first: it gives the right to enter the others.
   std::vector<std::pair<const char*, UniqueFd>> spaces;
-  for (const char* name : {"user", "mnt", "uts", "pid"}) {
+  for (const char* name : {"user", "mnt", "uts", "net", "pid"}) {
     auto path = "/proc/" + std::to_string(pid) + "/ns/" + name;
     auto own = std::string("/proc/self/ns/") + name;
     char theirs[64] = {};
@@ -103,14 +132,14 @@ Status Enter(int64_t pid) {
 }  // namespace
 
 int ExecVerb(const Common& common, const std::string& job,
-             const std::vector<std::string>& command) {
+             const ExecPlace& place, const std::vector<std::string>& command) {
   if (command.empty()) {
     Error error{ErrorCode::kInvalid, "no command to run", "ath exec " + ShellQuote(job) + " -- bash", "there is nothing after --", "ATH-C0023", ""};
     return Refuse(error, common.json);
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  auto target = FindTarget(*client, job);
+  auto target = FindTarget(*client, job, place);
   if (!target) return Refuse(target.error(), common.json);
   if (common.json) {
     return Refuse(Error{ErrorCode::kInvalid, "ath exec prints what the command prints and cannot print JSON",

@@ -94,6 +94,8 @@ class Stage {
     paths_.outside = paths_.inside = JoinPath(dir_, "ml");
     plan_.job = record_.id;
     plan_.spec = record_.spec;
+    // A step is run again by itself, whichever rank it was of.
+    plan_.spec.resources.nodes = plan_.spec.resources.processes = 1;
     plan_.job_dir = dir_;
     plan_.python_path = PythonPackageDir();
     plan_.instance_type = "local";
@@ -141,6 +143,11 @@ class Stage {
     // A replay reports nothing and captures nothing.
     for (const char* name : {"ATHANOR_SPOOL", "ATHANOR_NOTICE_FILE", "ATHANOR_STACKS",
                              "ATHANOR_CAPTURE_DIR", "ATHANOR_CHECKPOINT_EVERY_MS"}) {
+      env.erase(name);
+    }
+    // It meets no other rank.
+    for (const char* name : {"RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "GROUP_RANK",
+                             "GROUP_WORLD_SIZE", "NNODES", "MASTER_ADDR", "MASTER_PORT"}) {
       env.erase(name);
     }
     if (!plan_.spec.resources.no_gpus && plan_.spec.resources.type.empty()) {

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "cli/client.h"
-#include "serve/home.h"
 #include "cli/job_pick.h"
-#include "serve/serve.h"
 #include "cli/submission.h"
+#include "serve/home.h"
+#include "serve/serve.h"
 
 namespace athanor {
 
@@ -72,22 +72,22 @@ struct LogOptions {
 
 struct ReplayOptions {
   std::string job;
-  std::string step;  // empty: the last captured
+  std::string step;   // empty: the last captured
   int64_t rank = -1;  // < 0: whichever captured last
-  std::string dir;   // empty: a temporary one
+  std::string dir;    // empty: a temporary one
   bool debug = false;
 };
 
 struct ExportOptions {
   std::string format;  // tb, csv, jsonl or mlflow
   std::string job;
-  std::string to;      // empty: stdout; for tb a folder named after the job
+  std::string to;  // empty: stdout; for tb a folder named after the job
   bool abandoned = false;
 };
 
 struct ImportOptions {
-  std::string format;  // tb
-  std::string from;    // a folder, or s3://bucket/prefix
+  std::string format;      // tb
+  std::string from;        // a folder, or s3://bucket/prefix
   std::string experiment;  // empty: named after `from`
   bool follow = false;
 };
@@ -102,7 +102,7 @@ struct RunsOptions {
 
 struct TuneOptions {
   std::string file;
-  std::string study;  // of the verbs on one
+  std::string study;                                     // of the verbs on one
   std::vector<std::pair<std::string, std::string>> set;  // keys of the tune section, given by flag
   std::vector<std::string> params;                       // name=value
   std::vector<std::pair<std::string, std::string>> flags = {};  // of the job: see ApplyFlag
@@ -115,8 +115,7 @@ struct TuneOptions {
 };
 
 // Shows a submitted job until its end; the exit status is the job's.
-int FollowJob(const Common& common, Client& client, const std::string& id,
-              const std::string& name);
+int FollowJob(const Common& common, Client& client, const std::string& id, const std::string& name);
 
 int RunVerb(const Common& common, const RunOptions& options);
 int PsVerb(const Common& common, const ListOptions& options);
@@ -125,7 +124,8 @@ int LogsVerb(const Common& common, const LogOptions& options);
 int WhyVerb(const Common& common, const std::string& job);
 int StopVerb(const Common& common, StopOptions options);
 int QueueVerb(const Common& common, const ListOptions& options);
-int WaitVerb(const Common& common, const std::vector<std::string>& jobs, const std::string& timeout);
+int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
+             const std::string& timeout);
 int ImportVerb(const Common& common, const ImportOptions& options);
 int ExportVerb(const Common& common, const ExportOptions& options);
 int MetricsVerb(const Common& common, const MetricsOptions& options);
@@ -178,7 +178,13 @@ int RmVerb(const Common& common, RemoveOptions options);
 int DuVerb(const Common& common, const DuOptions& options);
 int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);
-int ExecVerb(const Common& common, const std::string& job, const std::vector<std::string>& command);
+// Next to which rank, over all hosts, or on which host.
+struct ExecPlace {
+  std::optional<uint32_t> host;
+  std::optional<uint32_t> rank;
+};
+int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
+             const std::vector<std::string>& command);
 int TypesVerb(const Common& common, const std::string& filter, bool all, bool spot);
 int SecretSetVerb(const Common& common, const std::string& name);
 int SecretListVerb(const Common& common);

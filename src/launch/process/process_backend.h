@@ -1,7 +1,8 @@
-// ProcessBackend runs an attempt as processes of this machine: it writes the plan into the
-// attempt's folder and starts `athanor agent` there in its own session, or gives it to one that
-// waits. The handle is the folder's name; everything needed to find the attempt again (the agent's
-// and the supervisor's identities, the exit record) is in that folder.
+// ProcessBackend runs the hosts of an attempt side by side as processes of this machine: it writes
+// the plan of each into its folder (job/host_folder.h) and starts `athanor agent` there in its own
+// session, or gives the first to one that waits. The handle is the first folder's name; everything
+// needed to find a host again (the agent's and the supervisor's identities, the exit record) is in
+// its folder.
 #pragma once
 
 #include <memory>
@@ -15,7 +16,7 @@ namespace athanor {
 class ProcessBackend final : public Backend {
  public:
   struct Options {
-    std::string attempts_dir;  // one folder per attempt below
+    std::string attempts_dir;  // a folder for each host of an attempt below
     std::string program;       // athanor, for `agent`
   };
   explicit ProcessBackend(Options options);
@@ -29,8 +30,11 @@ class ProcessBackend final : public Backend {
 
  private:
   Result<std::vector<HostStatus>> PollOne(const std::string& handle) const;
-  Result<std::string> DirOf(const std::string& handle) const;
-  Status EndScript(const std::string& dir) const;
+  std::string DirOf(const AttemptId& attempt, uint32_t host) const;
+  uint32_t HostsOf(const AttemptId& attempt) const;  // 0: nothing is known of it
+  Status LayOut(const LaunchPlan& plan, std::vector<std::string>& made) const;
+  Status StartAgents(const LaunchPlan& plan);
+  Status End(const std::vector<std::string>& dirs) const;
   Options options_;
   SpareAgent spare_;
 };

@@ -12,6 +12,7 @@
 #include "base/exec/process.h"
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
+#include "job/host_folder.h"
 #include "launch/backend_conformance.h"
 
 namespace athanor {
@@ -58,9 +59,12 @@ class ProcessCase {
   }
   ~ProcessCase() {
     backend_.reset();
-    for (const auto& attempt : attempts_) {
-      if (auto pid = PidIn(attempt, "agent.pid")) ::kill(pid, SIGKILL);
-      if (auto pid = PidIn(attempt, "supervisor.status")) ::kill(pid, SIGKILL);
+    for (const auto& folder : folders_) {
+      if (auto pid = PidIn(folder, "agent.pid")) ::kill(pid, SIGKILL);
+      if (auto pid = PidIn(folder, "supervisor.status")) ::kill(pid, SIGKILL);
+    }
+    for (const auto& [folder, script] : scripts_) {
+      if (IsAlive(script)) ::kill(script.pid, SIGKILL);
     }
   }
 
@@ -70,11 +74,14 @@ class ProcessCase {
         std::make_unique<ProcessBackend>(ProcessBackend::Options{dir_ / "attempts", program_});
   }
   LaunchPlan NewPlan(size_t hosts) {
-    EXPECT_EQ(hosts, 1u);
     AttemptPlan plan;
     plan.attempt = AttemptId::New();
-    attempts_.push_back(plan.attempt);
-    return {{plan}};
+    LaunchPlan all;
+    for (plan.host = 0; plan.host < hosts; ++plan.host) {
+      folders_.push_back(FolderOf(plan));
+      all.hosts.push_back(plan);
+    }
+    return all;
   }
   void AwaitScript(const AttemptPlan& plan) {
     while (!IsAlive(AgentOf(plan)) || !ScriptRuns(plan)) ::usleep(2'000);
@@ -93,34 +100,44 @@ class ProcessCase {
     ::kill(agent.pid, SIGKILL);
     while (IsAlive(agent)) ::usleep(2'000);
   }
+  // Its folder cannot be made.
+  void BreakHost(const AttemptPlan& plan) {
+    EXPECT_TRUE(MakeDirs(dir_ / "attempts"));
+    EXPECT_TRUE(WriteFileAtomic(dir_ / ("attempts/" + FolderOf(plan)), "", 0600));
+  }
   int ScriptStarts(const AttemptPlan& plan) {
-    auto text = ReadFile(dir_ / ("attempts/starts-" + plan.attempt.ToString()));
+    auto text = ReadFile(dir_ / ("attempts/starts-" + FolderOf(plan)));
     return text ? static_cast<int>(Split(Trim(*text), '\n').size()) : 0;
   }
   bool ScriptRuns(const AttemptPlan& plan) {
-    if (auto pid = PidIn(plan.attempt, "supervisor.status"); pid != 0) {
-      if (auto script = IdentityOf(pid)) scripts_.try_emplace(plan.attempt, *script);
+    if (auto pid = PidIn(FolderOf(plan), "supervisor.status"); pid != 0) {
+      if (auto script = IdentityOf(pid)) scripts_.try_emplace(FolderOf(plan), *script);
     }
-    const auto at = scripts_.find(plan.attempt);
+    const auto at = scripts_.find(FolderOf(plan));
     return at != scripts_.end() && IsAlive(at->second);
   }
 
   ProcessIdentity AgentOf(const AttemptPlan& plan) {
-    const auto pid = PidIn(plan.attempt, "agent.pid");
+    const auto pid = PidIn(FolderOf(plan), "agent.pid");
     return (pid == 0 ? Result<ProcessIdentity>(ProcessIdentity{}) : IdentityOf(pid))
         .value_or(ProcessIdentity{});
   }
 
+  static std::string FolderOf(const AttemptPlan& plan) {
+    return HostFolderName(plan.attempt, plan.host);
+  }
+  std::string PathOf(const AttemptPlan& plan) const { return dir_ / ("attempts/" + FolderOf(plan)); }
+
  private:
-  pid_t PidIn(AttemptId attempt, const char* file) {
-    auto text = ReadFile(dir_ / ("attempts/" + attempt.ToString() + "/" + file));
+  pid_t PidIn(const std::string& folder, const char* file) {
+    auto text = ReadFile(dir_ / ("attempts/" + folder + "/" + file));
     return text ? static_cast<pid_t>(std::atoi(text->c_str())) : 0;
   }
 
   TestDir dir_;
   std::string program_ = dir_ / "agent";
-  std::vector<AttemptId> attempts_;
-  std::map<AttemptId, ProcessIdentity> scripts_;
+  std::vector<std::string> folders_;
+  std::map<std::string, ProcessIdentity> scripts_;
   std::unique_ptr<ProcessBackend> backend_;
 };
 
@@ -135,6 +152,30 @@ class SpareCase : public ProcessCase {
 
 INSTANTIATE_TYPED_TEST_SUITE_P(Process, BackendConformance, ProcessCase);
 INSTANTIATE_TYPED_TEST_SUITE_P(Spare, BackendConformance, SpareCase);
+INSTANTIATE_TYPED_TEST_SUITE_P(Process, GangConformance, ProcessCase);
+INSTANTIATE_TYPED_TEST_SUITE_P(Spare, GangConformance, SpareCase);
+
+// Planted bug: Launch making every folder that is missing.
+TEST(ProcessBackend, AHostThatWasLostIsNotStartedAgain) {
+  ProcessCase server;
+  const auto plan = server.NewPlan(3);
+  const auto handle = server.backend().Launch(plan);
+  ASSERT_TRUE(handle);
+  for (const auto& host : plan.hosts) server.AwaitScript(host);
+  for (size_t lost : {2u, 0u}) {
+    server.KillAgent(plan.hosts[lost]);
+    ASSERT_TRUE(RemoveTree(server.PathOf(plan.hosts[lost])));
+    EXPECT_EQ(server.backend().Launch(plan), *handle);
+    EXPECT_EQ(server.ScriptStarts(plan.hosts[lost]), 1);
+    const auto hosts = server.backend().Poll({*handle}).front();
+    ASSERT_TRUE(hosts);
+    ASSERT_EQ(hosts->size(), 3u);
+    EXPECT_EQ((*hosts)[lost].state, HostStatus::State::kGone);
+    EXPECT_EQ((*hosts)[1].state, HostStatus::State::kAlive);
+  }
+  EXPECT_TRUE(server.backend().Release(*handle));
+  EXPECT_FALSE(server.ScriptRuns(plan.hosts[1]));
+}
 
 TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
   ProcessCase server;

@@ -11,6 +11,7 @@
 #include "base/text/format.h"
 #include "base/io/hash.h"
 #include "base/text/text.h"
+#include "job/host_folder.h"
 #include "job/manifest.h"
 #include "record/append_file.h"
 #include "record/fsck/checker.h"
@@ -272,11 +273,11 @@ Status Checker::CheckLeftovers() {
   }
   ATHANOR_TRY(const auto attempts, NamesIn(layout_.attempts()));
   for (const auto& name : attempts) {
-    const auto attempt = AttemptId::Parse(name);
-    if (!attempt || live_attempts_.contains(*attempt)) continue;
+    const auto folder = ParseHostFolder(name);
+    if (!folder || live_attempts_.contains(folder->attempt)) continue;
     const std::string path = JoinPath(layout_.attempts(), name);
     const bool alive = IsLocked(JoinPath(path, "agent.lock"));
-    const bool known = attempts_.contains(*attempt);
+    const bool known = attempts_.contains(folder->attempt);
     Finding& finding = Add(
         "leftover",
         "the folder of attempt " + name + (known ? ", which is over" : ": no such attempt"),

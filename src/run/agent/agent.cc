@@ -35,7 +35,9 @@
 #include "run/agent/ending.h"
 #include "run/supervisor/exit_record.h"
 #include "run/agent/folder_watch.h"
+#include "run/agent/host_network.h"
 #include "run/isolate/job_peers.h"
+#include "run/isolate/links.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "run/mlflow/mlflow_proxy.h"
 #include "run/agent/outputs.h"
@@ -57,6 +59,8 @@ namespace {
 constexpr int kLaunchWaitMs = 5'000;
 // How long a supervisor may take to end after it was told to kill its ranks.
 constexpr int kEndWaitMs = 10'000;
+// How long the report of another host may take, once its ranks have ended.
+constexpr int kOtherHostMs = 3'000;
 // How often an agent that waits for an attempt checks whether there can still be one.
 constexpr int kSpareLookMs = 2'000;
 
@@ -129,6 +133,7 @@ class Agent {
  private:
   std::string Path(const char* name) const { return JoinPath(dir_, name); }
 
+  void ForwardInto(int64_t pid);
   void StartShipping();
   void StartTracking();
   void ListenForCommands();
@@ -148,6 +153,7 @@ class Agent {
   void TellOfFullDisk();
   std::string FailureWords();
   void Upload(UploadedFrame& uploaded);
+  void HearOtherHosts();
   int Finish();
   int Leave(const Cause& cause);
   std::optional<Cause> FailedBefore() const;
@@ -162,6 +168,7 @@ class Agent {
   HeldClock held_;
   std::unique_ptr<Shipper> shipper_;
   std::unique_ptr<MlflowProxy> mlflow_;  // null: the script logs elsewhere
+  HostNetwork network_;
   std::vector<SecretValue> secrets_;
   std::shared_ptr<const SecretPatterns> patterns_;
   std::thread commands_;
@@ -187,6 +194,17 @@ class Agent {
   std::atomic<bool> leaving_{false};
 };
 
+// The server and the MLflow proxy are at this machine's loopback.
+void Agent::ForwardInto(int64_t pid) {
+  const auto forwarded =
+      network_.Forward({plan_.url, mlflow_ ? mlflow_->url() : std::string()}, pid);
+  if (forwarded) return;
+  const auto& error = forwarded.error();
+  log_.Log(LogLevel::kError, "network", {{"why", error.what}});
+  shipper_->Send(NoteFrame{
+      {"network", "the script cannot reach this server: " + error.what, error.hint, error.why}});
+}
+
 void Agent::StartShipping() {
   Shipper::Options options{plan_, clock_, log_, patterns_, [this] { return Usage(); },
                            [this](const ReplyFrame& frame) { OnCommand(frame); }};
@@ -194,7 +212,7 @@ void Agent::StartShipping() {
   shipper_ = std::make_unique<Shipper>(std::move(options));
   survival_.Use(*shipper_);
   StartTracking();
-  shipper_->Follow(0, LogStream::kSetup, JoinPath(dir_, "logs/setup"));
+  shipper_->Follow(FirstRank(plan_), LogStream::kSetup, JoinPath(dir_, "logs/setup"));
   shipper_->Start();
   commands_ = std::thread([this] { ListenForCommands(); });
 }
@@ -352,9 +370,13 @@ bool Agent::Adopt() {
   // never heard about it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
   FollowScript(*shipper_, dir_, ml_, plan_);
-  if (auto status = shipper_->FollowSpool(0, ml_ / kOwnFolder / SpoolName(0)); !status) {
-    log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+  for (uint32_t local = 0; local < RanksHere(plan_); ++local) {
+    const auto spool = ml_ / kOwnFolder / SpoolName(local);
+    if (auto status = shipper_->FollowSpool(FirstRank(plan_) + local, spool); !status) {
+      log_.Log(LogLevel::kWarning, "spool", {{"why", status.error().what}});
+    }
   }
+  if (supervisor_pid_ != 0) ForwardInto(supervisor_pid_);
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
   auto checkpoints = HoldCheckpoints(
@@ -370,7 +392,8 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {}};
+  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {},
+                          network_.own()};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -380,10 +403,12 @@ Status Agent::Launch() {
   mounts_ = prepared.isolation.mount;
   packages_ = prepared.packages;
   params_.Watch(plan_.spec, Path(attempt_dir::kMl));
+  ForwardInto(0);
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
   // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
-  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation);
+  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation,
+                                   network_.fd());
   if (!launched) return Fail(launched.error());
   {
     const std::lock_guard lock(mutex_);
@@ -395,6 +420,7 @@ Status Agent::Launch() {
   script_start_ = clock_.Monotonic();
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
+  if (!network_.off().empty()) off.push_back(network_.off());
   FollowScript(*shipper_, dir_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
@@ -541,6 +567,23 @@ void Agent::Upload(UploadedFrame& uploaded) {
     uploaded.outputs = std::move(*outputs);
   }
   if (files && *files) uploaded.outputs.push_back(std::move(**files));
+  if (plan_.host == 0) return;
+  for (auto& output : uploaded.outputs) output.name = JoinPath(HostName(plan_), output.name);
+}
+
+// Ranks here ended because another one was gone. The host of that one knows why it went, and may
+// still wait for its own other ranks: it is to be heard first.
+void Agent::HearOtherHosts() {
+  const auto until = clock_.Monotonic() + Millis(kOtherHostMs) +
+                     std::min(Millis(SupervisorPlan().peer_grace_ms), plan_.spec.limits.stop_grace);
+  while (!StopGrace() && !fenced_) {
+    const auto left = until - clock_.Monotonic();
+    if (left.count() <= 0) return;
+    ::pollfd wake{wake_.get(), POLLIN, 0};
+    ::poll(&wake, 1, static_cast<int>(left.count()));
+    uint64_t drop = 0;
+    [[maybe_unused]] auto r = ::read(wake_.get(), &drop, sizeof drop);
+  }
 }
 
 int Agent::Finish() {
@@ -554,20 +597,35 @@ int Agent::Finish() {
       ending.record->stop_signal == 0) {
     TellOfFullDisk();
   }
-  // Before anything waits for the server: checkpoints do not need it.
-  if (!fenced_) survival_.KeepLast(EndedCleanly(ending.record));
+  // Before anything waits for the server: checkpoints do not need it. But the other hosts must hear
+  // soon that a rank fell here: they wait for it.
+  std::thread keeping;
+  const bool fell = HostCount(plan_) > 1 && ending.record && ending.record->fell_by_itself;
+  const auto keep = [this, clean = EndedCleanly(ending.record)] { survival_.KeepLast(clean); };
+  if (!fenced_ && fell) {
+    keeping = std::thread(keep);
+  } else if (!fenced_) {
+    keep();
+  }
+  const auto kept = [&keeping] {
+    if (keeping.joinable()) keeping.join();
+  };
   // What the script logged belongs to an attempt that is still alive.
   if (mlflow_) mlflow_->Drain();
   shipper_->Drain();
-  if (fenced_) return Leave({});
+  if (fenced_) {
+    kept();
+    return Leave({});
+  }
   // The raw streams may contain secrets; the scrubbed bytes are at the server now.
   (void)RemoveTree(Path(attempt_dir::kLogs)).ok();
-  ending.stdout_tail = shipper_->Tail(LogStream::kStdout);
-  ending.stderr_tail = shipper_->Tail(LogStream::kStderr);
+  const uint32_t fallen = FirstRank(plan_) + FirstFallen(ending.record);
+  ending.stdout_tail = shipper_->Tail(fallen, LogStream::kStdout);
+  ending.stderr_tail = shipper_->Tail(fallen, LogStream::kStderr);
   ending.failure_text = FailureWords();
   if (!mounts_) ending.ml = Path(attempt_dir::kMl);
   ending.done_called = shipper_->done_called();
-  ending.saved_ms = survival_.saved_ms();
+  if (!fell) ending.saved_ms = survival_.saved_ms();
   {
     std::lock_guard lock(mutex_);
     ending.stop = stop_;
@@ -575,13 +633,18 @@ int Agent::Finish() {
   survival_.FinishWebhooks();
   ending.captured = survival_.KeepCapture();
   auto [exit, cause] = Explain(ending);
+  if (fell && !ending.stop && LostAnotherRank(cause)) HearOtherHosts();
   if (exit.log_dropped > 0) shipper_->Send(NoteFrame{CauseOfCutLog(exit)});
-  // A script that failed before it could read them has other problems.
-  const auto unread = exit.code == 0 || ending.stop ? params_.Find(plan_.spec, ml_) : Unread{};
+  // A script that failed before it could read them has other problems. Of several hosts, the first
+  // speaks for all.
+  const bool ran = exit.code == 0 || ending.stop;
+  const auto unread = ran && plan_.host == 0 ? params_.Find(plan_.spec, ml_) : Unread{};
   if (!unread.names.empty()) {
     shipper_->Send(NoteFrame{UnreadNote(plan_.spec, unread.names, unread.sure)});
   }
-  shipper_->Send(EndedFrame{exit, cause});
+  auto ends = ending.record ? EndsOf(*ending.record, FirstRank(plan_)) : std::vector<RankEnd>();
+  shipper_->Send(EndedFrame{exit, cause, std::move(ends)});
+  kept();
   UploadedFrame uploaded;
   uploaded.packages = packages_;
   Upload(uploaded);
@@ -605,6 +668,9 @@ int Agent::Leave(const Cause& cause) {
   shipper_->Stop();
   if (commands_.joinable()) commands_.join();
   mlflow_.reset();  // it is not told about a fence any more
+  if (auto left = network_.Leave(); !left) {
+    log_.Log(LogLevel::kWarning, "network", {{"why", left.error().what}});
+  }
   return 0;
 }
 
@@ -620,6 +686,7 @@ std::optional<Cause> Agent::FailedBefore() const {
 
 int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
+  network_.Join(plan_, Exists(Path(attempt_dir::kSupervisorStatus)));
   auto fetched = FetchSecrets(plan_);
   auto kept_out = OwnTokens(plan_);
   patterns_ = *SecretPatterns::Make(kept_out);
@@ -698,6 +765,10 @@ int EndAttempt(const std::string& attempt_dir) {
     ::pollfd over{found->pidfd.get(), POLLIN, 0};
     if (::poll(&over, 1, kEndWaitMs) <= 0) return 1;
   }
+  // What its agent would have removed, had it lived.
+  const auto text = ReadFile(JoinPath(attempt_dir, attempt_dir::kPlan));
+  const auto plan = text ? DecodePlan(*text) : Fail(text.error());
+  if (plan && HostCount(*plan) > 1) (void)LeaveHosts(plan->attempt, plan->host).ok();
   constexpr std::string_view kSaid = "ended\n";
   return ::write(STDOUT_FILENO, kSaid.data(), kSaid.size()) > 0 ? 0 : 1;
 }

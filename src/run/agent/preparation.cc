@@ -1,7 +1,10 @@
 #include "run/agent/preparation.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,13 +14,14 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/json.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "feed/channel.h"
 #include "feed/object_channel.h"
 #include "job/command.h"
+#include "job/host_folder.h"
 #include "job/object_uri.h"
 #include "link/attempt_dir.h"
 #include "link/aws_environment.h"
@@ -26,10 +30,11 @@
 #include "net/http/http_client.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
+#include "run/agent/source.h"
 #include "run/checkpoint/restore.h"
 #include "run/contract/contract.h"
 #include "run/environment/environment.h"
-#include "run/agent/source.h"
+#include "run/isolate/links.h"
 #include "run/supervisor/supervisor_plan.h"
 
 namespace athanor {
@@ -81,6 +86,24 @@ bool LiesIn(const std::string& path, const std::string& folder) {
   return !failed && StartsWith(real, real_folder + "/");
 }
 
+std::string LogOfRank(const std::string& dir, uint32_t local, LogStream stream) {
+  return JoinPath(dir, "logs/rank-" + std::to_string(local) + "." + std::string(NameOf(stream)));
+}
+
+// Free now, and not taken again soon: the kernel hands such ports out by chance.
+uint16_t FreePort() {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (!fd || ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return 0;
+  }
+  return ntohs(address.sin_port);
+}
+
 class Preparer {
  public:
   explicit Preparer(const Preparation& p) : p_(p) {
@@ -93,6 +116,7 @@ class Preparer {
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
+    paths_.meeting = WhereRanksMeet();
     // A successor of an agent that died in the middle starts from nothing.
     ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
     ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
@@ -101,8 +125,12 @@ class Preparer {
     ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
     ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
     ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
-    const auto spool = p_.ml / kOwnFolder / SpoolName(0);
-    ATHANOR_CHECK_OK(As("source_failed", p_.shipper.FollowSpool(0, spool)));
+    for (uint32_t local = 0; local < RanksHere(p_.plan); ++local) {
+      const auto spool = p_.ml / kOwnFolder / SpoolName(local);
+      ATHANOR_CHECK_OK(
+          As("source_failed", p_.shipper.FollowSpool(FirstRank(p_.plan) + local, spool)));
+    }
+    SayIfRanksShareCpus();
     LimitSetUp();
     ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
     return std::move(out_);
@@ -111,6 +139,49 @@ class Preparer {
  private:
   void Say(const std::string& line) {
     if (setup_) (void)WriteAll(setup_.get(), line + "\n").ok();
+  }
+
+  bool ManyRanks() const { return HostCount(p_.plan) * RanksHere(p_.plan) > 1; }
+
+  // By name where /etc/hosts can have it.
+  Meeting WhereRanksMeet() const {
+    Meeting meeting;
+    if (HostCount(p_.plan) == 1) {
+      meeting.port = FreePort();
+      return meeting;
+    }
+    meeting.port = p_.plan.master_port;
+    if (out_.isolation.mount) {
+      meeting.address = HostNames(p_.plan).front();
+    } else if (!p_.plan.peers.front().address.empty()) {
+      meeting.address = p_.plan.peers.front().address;
+    }
+    if (p_.own_network) meeting.interface = kHostInterface;
+    return meeting;
+  }
+
+  void SayIfRanksShareCpus() {
+    const auto ranks = RanksHere(p_.plan);
+    const auto cpus = std::max(1u, (p_.plan.placement.cpu_millis + 999) / 1000);
+    if (ranks > cpus) {
+      Say(std::to_string(ranks) + " ranks share " + std::to_string(cpus) +
+          (cpus == 1 ? " CPU" : " CPUs") + ": they take turns");
+    }
+  }
+
+  // The machine's own names, after those of the hosts.
+  Status NameHosts(SupervisorPlan& plan) {
+    std::string text;
+    const auto names = HostNames(p_.plan);
+    for (size_t i = 0; i < names.size(); ++i) {
+      const bool known = i < p_.plan.peers.size() && !p_.plan.peers[i].address.empty();
+      text += (known ? p_.plan.peers[i].address : "127.0.0.1") + "\t" + names[i] + "\n";
+    }
+    text += ReadFile("/etc/hosts", 1 << 20).value_or("127.0.0.1\tlocalhost\n");
+    const auto file = JoinPath(p_.dir, attempt_dir::kHostNames);
+    ATHANOR_CHECK_OK(ReplaceFile(file, text, 0644));
+    plan.mounts.push_back({file, "/etc/hosts", true, false, ""});
+    return Ok();
   }
 
   Status LayOutSource() {
@@ -139,7 +210,8 @@ class Preparer {
             HumanBytes(use.bytes));
       } else if (out_.isolation.mount) {
         ATHANOR_CHECK_OK(MakeDirs(to, 0755));
-        mounts_.push_back({channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
+        mounts_.push_back(
+            {channel.from, paths_.inside + "/input/data/" + channel.name, false, true});
       } else if (::symlink(channel.from.c_str(), to.c_str()) != 0) {
         return FailErrno("link " + to, errno);
       }
@@ -170,7 +242,11 @@ class Preparer {
     // An earlier agent of this attempt may have been killed while it restored.
     if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
     const auto began = p_.clock.Monotonic();
-    ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside));
+    // All hosts restore the same one, even if the first has stored another meanwhile: the newest of
+    // earlier attempts.
+    std::string before;
+    if (HostCount(p_.plan) > 1) before = CheckpointId{p_.plan.number, 1}.ToString();
+    ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside, before));
     if (!restored.checkpoint && !p_.plan.resume_dir.empty()) {
       ATHANOR_TRY(auto earlier, StoreIn(p_.plan.resume_dir, place_.shared ? place_.outside : ""));
       ATHANOR_TRY(restored, RestoreCheckpoint(earlier, p_.plan.resume_from, place_.outside));
@@ -187,7 +263,7 @@ class Preparer {
         (checkpoint.step ? ", step " + std::to_string(*checkpoint.step) : std::string()) + ", " +
         HumanBytes(checkpoint.bytes) + " in " + HumanDuration(p_.clock.Monotonic() - began));
     out_.resumed_step = checkpoint.step;
-    p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
+    if (p_.plan.host == 0) p_.shipper.Send(ResumedFrame{checkpoint.id, checkpoint.step});
     return Ok();
   }
 
@@ -261,7 +337,8 @@ class Preparer {
     if (p_.plan.spec.resources.cpu_millis != 0 || !p_.plan.spec.resources.type.empty()) {
       limits.cpus = p_.plan.placement.cpu_millis / 1000.0;
     }
-    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(), p_.plan.attempt.ToString(), limits);
+    out_.cgroup = PrepareAttemptCgroup(CgroupDriver::Detect(),
+                                       HostFolderName(p_.plan.attempt, p_.plan.host), limits);
     if (out_.cgroup.Lacks("memory")) memory_watch_ = limits.memory_bytes;
     for (const auto& why : out_.cgroup.off) p_.log.Log(LogLevel::kInfo, "cgroup", {{"off", why}});
     SummarizeOff(out_.cgroup, limits);
@@ -278,7 +355,8 @@ class Preparer {
     }
     if (python3.empty()) return;
     auto link = paths_.outside + "/.athanor/bin/python";
-    if (::symlink(python3.c_str(), link.c_str()) == 0) env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
+    if (::symlink(python3.c_str(), link.c_str()) == 0)
+      env["PATH"] += ":" + paths_.inside + "/.athanor/bin";
   }
 
   Status GiveSecrets(std::map<std::string, std::string>& env) {
@@ -349,9 +427,19 @@ class Preparer {
     return FailErrno("link " + out_.plan_path, errno);
   }
 
+  // `first`: that of the host's first rank.
+  std::vector<std::string> EnvironmentOf(uint32_t local, std::map<std::string, std::string> first) {
+    if (local > 0) {
+      for (auto& [name, value] : RankVariables(p_.plan, paths_, local))
+        first[name] = std::move(value);
+    }
+    std::vector<std::string> env;
+    for (const auto& [name, value] : first) env.push_back(name + "=" + value);
+    return env;
+  }
+
   Status WritePlan() {
     SupervisorPlan plan;
-    RankPlan rank;
     auto env = ContractEnvironment(p_.plan, paths_, 0);
     for (const auto& [name, value] : variables_) env[name] = value;
     OfferPython(env);
@@ -362,13 +450,16 @@ class Preparer {
     ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
                   return std::optional(paths_.inside + "/input/data/" + std::string(name));
                 }));
-    rank.argv = p_.plan.spec.shell ? std::vector<std::string>{"/bin/sh", "-c", command.front()}
-                                   : std::move(command);
-    for (const auto& [name, value] : env) rank.env.push_back(name + "=" + value);
-    rank.cwd = paths_.inside + "/code";
-    rank.stdout_path = JoinPath(p_.dir, "logs/rank-0.stdout");
-    rank.stderr_path = JoinPath(p_.dir, "logs/rank-0.stderr");
-    plan.ranks.push_back(std::move(rank));
+    if (p_.plan.spec.shell) command = {"/bin/sh", "-c", command.front()};
+    for (uint32_t local = 0; local < RanksHere(p_.plan); ++local) {
+      RankPlan rank;
+      rank.argv = command;
+      rank.env = EnvironmentOf(local, env);
+      rank.cwd = paths_.inside + "/code";
+      rank.stdout_path = LogOfRank(p_.dir, local, LogStream::kStdout);
+      rank.stderr_path = LogOfRank(p_.dir, local, LogStream::kStderr);
+      plan.ranks.push_back(std::move(rank));
+    }
     if (out_.isolation.uts) plan.hostname = HostName(p_.plan);
     if (out_.isolation.mount) {
       plan.mounts.push_back({paths_.outside, "/opt/ml", false, true});
@@ -380,19 +471,22 @@ class Preparer {
         plan.mounts.push_back({place_.outside, place_.inside, false, true});
       }
       plan.mounts.insert(plan.mounts.end(), mounts_.begin(), mounts_.end());
+      if (ManyRanks()) ATHANOR_CHECK_OK(NameHosts(plan));
       ShowOfTheHome(plan);
     }
     plan.cgroups = out_.cgroup.joins;
     plan.memory_watch_bytes = static_cast<int64_t>(memory_watch_);
     plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
     plan.stop_grace_ms = std::max<int64_t>(p_.plan.spec.limits.stop_grace.count(), 1);
+    plan.peer_grace_ms = std::min(plan.peer_grace_ms, plan.stop_grace_ms);
     plan.status_path = JoinPath(p_.dir, attempt_dir::kSupervisorStatus);
     plan.started_path = JoinPath(p_.dir, attempt_dir::kStarted);
     plan.exit_path = JoinPath(p_.dir, attempt_dir::kExit);
     ATHANOR_TRY(auto text, SerializePlan(plan));
     ATHANOR_CHECK_OK(HandOver(text));
-    plan.ranks.front().env.clear();
-    for (const auto& [name, value] : plain) plan.ranks.front().env.push_back(name + "=" + value);
+    for (uint32_t local = 0; local < plan.ranks.size(); ++local) {
+      plan.ranks[local].env = EnvironmentOf(local, plain);
+    }
     ATHANOR_TRY(auto kept, SerializePlan(plan));
     return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), kept);
   }
@@ -401,7 +495,7 @@ class Preparer {
   ContractPaths paths_;
   CheckpointPlace place_;
   uint64_t memory_watch_ = 0;  // a memory limit that no cgroup holds
-  std::string code_dir_;  // the path of the source outside
+  std::string code_dir_;       // the path of the source outside
   Prepared out_;
   UniqueFd setup_;
   std::vector<MountPlan> mounts_;
@@ -465,8 +559,8 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
   std::vector<SecretValue> values;
   auto specs = plan.spec.secrets;
   const auto& index = plan.spec.environment.index_secret;
-  if (!index.empty() && std::none_of(specs.begin(), specs.end(),
-                                     [&](const auto& s) { return s.name == index; })) {
+  if (!index.empty() &&
+      std::none_of(specs.begin(), specs.end(), [&](const auto& s) { return s.name == index; })) {
     specs.push_back({index, "store", "", "none", false});
   }
   std::optional<Json> store;
@@ -536,13 +630,18 @@ Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
 
 void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
                   const AttemptPlan& plan) {
-  shipper.Follow(0, LogStream::kStdout, JoinPath(dir, "logs/rank-0.stdout"));
-  shipper.Follow(0, LogStream::kStderr, JoinPath(dir, "logs/rank-0.stderr"));
+  for (uint32_t local = 0; local < RanksHere(plan); ++local) {
+    for (const auto stream : {LogStream::kStdout, LogStream::kStderr}) {
+      shipper.Follow(FirstRank(plan) + local, stream, LogOfRank(dir, local, stream));
+    }
+  }
   EventFiles::Options events;
   events.root = ml;
   events.index = JoinPath(dir, attempt_dir::kEventIndex);
   events.marker = JoinPath(dir, attempt_dir::kLaunching);
   events.keep_dir = JoinPath(plan.job_dir, job_dir::kEvents);
+  // Each host numbers and names its files by itself.
+  if (plan.host > 0) events.keep_dir = JoinPath(events.keep_dir, HostName(plan));
   events.attempt = plan.number;
   events.problem = [&shipper](const std::string& text) {
     shipper.Send(NoteFrame{{"event_files", text, "", ""}});

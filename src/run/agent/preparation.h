@@ -30,6 +30,7 @@ struct Preparation {
   const std::vector<SecretValue>& secrets;
   const std::shared_ptr<const SecretPatterns>& patterns;
   std::function<bool()> cancelled;
+  bool own_network = false;  // each host has one, with the addresses of plan.peers
 };
 
 struct Prepared {

@@ -11,6 +11,7 @@
 #include "base/io/unnamed_file.h"
 #include "link/job_dir.h"
 #include "record/checkpoints/checkpoint_store.h"
+#include "run/contract/contract.h"
 
 namespace athanor {
 namespace {
@@ -57,7 +58,8 @@ Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobS
                       const std::vector<Output>& outputs) {
   if (plan.spec.output_to.empty()) return Ok();
   ATHANOR_TRY(const auto root, ObjectUri::Parse(plan.spec.output_to));
-  const auto to = root / plan.spec.name / "output";
+  auto to = root / plan.spec.name / "output";
+  if (plan.host > 0) to = to / HostName(plan);
   ObjectsClient objects(plan);
   for (const auto& output : outputs) {
     if (plan.spec.output_plain && output.name == "model.tar.gz") {

@@ -13,10 +13,12 @@
 #include "base/text/format.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
+#include "link/attempt_dir.h"
 #include "link/job_dir.h"
 #include "run/checkpoint/interval.h"
 #include "run/contract/contract.h"
 #include "run/supervisor/process_tree.h"
+#include "run/supervisor/supervisor_status.h"
 #include "run/hang/stacks.h"
 
 namespace athanor {
@@ -89,6 +91,8 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   if (plan.spec.checkpoints.every.count() > 0) {
     shipper.AdviseCheckpoints(plan.spec.checkpoints.every);
   }
+  // A job has one series of checkpoints, which its first host stores.
+  if (plan.host > 0) return;
   CheckpointSyncOptions sync;
   sync.dir = checkpoint_dir;
   sync.start_step = resumed_step;
@@ -197,17 +201,34 @@ void Survival::Noticed(const StopFrame& stop) {
   }
 }
 
+// Of the ranks that still run, by their number on this host; empty if it is not known.
+std::map<uint32_t, int> Survival::MainProcesses() const {
+  std::map<uint32_t, int> pids;
+  const auto text = ReadFile(JoinPath(options_.plan.dir, attempt_dir::kStarted));
+  const auto started = text ? ParseStarted(*text) : Fail(text.error());
+  if (!started) return pids;
+  for (uint32_t local = 0; local < started->ranks.size(); ++local) {
+    ProcessInfo info;
+    const auto pid = static_cast<int>(started->ranks[local].outer_pid);
+    if (pid > 0 && ReadProcess("/proc", pid, &info) && info.ppid == supervisor_pid_) {
+      pids[local] = pid;
+    }
+  }
+  return pids;
+}
+
 std::string Survival::Stacks() const {
   const auto own = (options_.ml / kOwnFolder).Open();
   if (!own) return own.error().what + "\n";
-  const auto file = fmt::format("/proc/self/fd/{}/{}", own->get(), StacksName(0));
   const auto all = ListProcesses();
   std::vector<RankProcesses> ranks;
-  // One rank so far: the supervisor's only child is its main process.
-  for (const auto& process : all) {
-    if (process.ppid != supervisor_pid_) continue;
-    ranks.push_back(ProcessesOfRank(all, Rank{0}, process.pid, file));
-    break;
+  const auto add = [&](uint32_t local, int pid) {
+    const auto file = fmt::format("/proc/self/fd/{}/{}", own->get(), StacksName(local));
+    ranks.push_back(ProcessesOfRank(all, Rank{FirstRank(options_.plan) + local}, pid, file));
+  };
+  for (const auto& [local, pid] : MainProcesses()) add(local, pid);
+  for (auto at = all.begin(); ranks.empty() && at != all.end(); ++at) {
+    if (at->ppid == supervisor_pid_) add(0, at->pid);
   }
   const auto stacks = TakeStacks(ranks, kStacksLimit);
   std::string text;
@@ -250,7 +271,8 @@ bool Survival::KeepCapture() {
   const auto own = (options_.ml / kOwnFolder).Open();
   struct stat info {};
   if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  const auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  if (options_.plan.host > 0) to += "." + HostName(options_.plan);
   (void)RemoveTree(to).ok();
   // If someone reads a link later, they get what it leads to.
   if (!S_ISDIR(info.st_mode) || ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) != 0) {

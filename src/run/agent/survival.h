@@ -70,6 +70,7 @@ class Survival {
   void Hung(const Hang& hang);
   void Tell(const Firing& firing);
   std::string Stacks() const;
+  std::map<uint32_t, int> MainProcesses() const;
 
   Options options_;
   ExitGate gate_;  // set by HookInto

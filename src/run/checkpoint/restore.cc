@@ -225,7 +225,7 @@ bool IsDamage(ErrorCode code) {
 }  // namespace
 
 Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::string& id,
-                                   const std::string& dir) {
+                                   const std::string& dir, std::string before) {
   Restored restored;
   if (!id.empty()) {
     ATHANOR_TRY(const CheckpointManifest manifest, store.Load(id));
@@ -233,7 +233,6 @@ Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::stri
     restored.checkpoint = manifest.info;
     return restored;
   }
-  std::string before;
   for (;;) {
     ATHANOR_TRY(auto found, store.Newest(before));
     for (auto& damage : found.passed_over) restored.passed_over.push_back(std::move(damage));

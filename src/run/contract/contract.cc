@@ -22,6 +22,11 @@ using Sorted = nlohmann::json;
 
 constexpr char kDefaultRegion[] = "us-west-2";
 constexpr char kGroup[] = "homogeneousCluster";
+constexpr uint16_t kSageMakerPort = 7777;
+
+uint16_t PortOf(const Meeting& meeting) {
+  return meeting.port != 0 ? meeting.port : kSageMakerPort;
+}
 
 Sorted ParamValue(const Param& param) {
   switch (param.kind) {
@@ -103,17 +108,23 @@ std::string RegionOf(const std::map<std::string, std::string>& env) {
   return kDefaultRegion;
 }
 
-Sorted ResourceConfig(const AttemptPlan& plan) {
-  auto host = HostName(plan);
+// In the order of their ranks.
+Sorted Hosts(const AttemptPlan& plan) {
+  Sorted hosts = Sorted::array();
+  for (const auto& name : HostNames(plan)) hosts.push_back(name);
+  return hosts;
+}
+
+Sorted ResourceConfig(const AttemptPlan& plan, const ContractPaths& paths) {
   Sorted config = Sorted::object();
-  config["current_host"] = host;
+  config["current_host"] = HostName(plan);
   config["current_instance_type"] = plan.instance_type;
   config["current_group_name"] = kGroup;
-  config["hosts"] = {host};
+  config["hosts"] = Hosts(plan);
   config["instance_groups"] = Sorted::array(
       {{{"instance_group_name", kGroup}, {"instance_type", plan.instance_type},
-        {"hosts", {host}}}});
-  config["network_interface_name"] = "lo";
+        {"hosts", Hosts(plan)}}});
+  config["network_interface_name"] = paths.meeting.interface;
   return config;
 }
 
@@ -135,11 +146,11 @@ Sorted InputDataConfig(const JobSpec& spec) {
   return config;
 }
 
-Sorted GroupsDict(const AttemptPlan& plan, const std::string& host) {
+Sorted GroupsDict(const AttemptPlan& plan) {
   return {{kGroup,
            {{"instance_group_name", kGroup},
             {"instance_type", plan.instance_type},
-            {"hosts", {host}}}}};
+            {"hosts", Hosts(plan)}}}};
 }
 
 uint32_t WholeCpus(const AttemptPlan& plan) { return (plan.placement.cpu_millis + 999) / 1000; }
@@ -161,35 +172,35 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   }
   all["current_host"] = host;
   all["current_instance_group"] = kGroup;
-  all["current_instance_group_hosts"] = {host};
+  all["current_instance_group_hosts"] = Hosts(plan);
   all["current_instance_type"] = plan.instance_type;
   all["distribution_hosts"] = Sorted::array();
   all["distribution_instance_groups"] = Sorted::array();
   all["framework_module"] = nullptr;
-  all["hosts"] = {host};
+  all["hosts"] = Hosts(plan);
   all["hyperparameters"] = HyperParameters(spec);
   all["input_config_dir"] = in("/input/config");
   all["input_data_config"] = InputDataConfig(spec);
   all["input_dir"] = in("/input");
   all["instance_groups"] = {kGroup};
-  all["instance_groups_dict"] = GroupsDict(plan, host);
+  all["instance_groups_dict"] = GroupsDict(plan);
   all["is_hetero"] = false;
-  all["is_master"] = true;
+  all["is_master"] = plan.host == 0;
   all["is_modelparallel_enabled"] = nullptr;
   all["job_name"] = spec.name;
   all["log_level"] = spec.debug ? 10 : 20;
-  all["master_hostname"] = host;
+  all["master_hostname"] = HostNames(plan).front();
   all["model_dir"] = in("/model");
   all["module_dir"] = in("/code");
   all["module_name"] = ModuleName(spec);
-  all["network_interface_name"] = "lo";
+  all["network_interface_name"] = paths.meeting.interface;
   all["num_cpus"] = WholeCpus(plan);
   all["num_gpus"] = plan.placement.visible_gpus().size();
   all["num_neurons"] = 0;
   all["output_data_dir"] = in("/output/data");
   all["output_dir"] = in("/output");
   all["output_intermediate_dir"] = in("/output/intermediate");
-  all["resource_config"] = ResourceConfig(plan);
+  all["resource_config"] = ResourceConfig(plan, paths);
   all["user_entry_point"] = spec.entry;
   return all;
 }
@@ -236,23 +247,25 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
   env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
-  env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = env["SM_MASTER_ADDR"] = host;
-  env["SM_HOSTS"] = Sorted::array({host}).dump();
-  env["SM_HOST_COUNT"] = "1";
-  env["SM_CURRENT_HOST_RANK"] = "0";
-  env["SM_MASTER_PORT"] = "7777";
-  env["SM_NETWORK_INTERFACE_NAME"] = "lo";
+  env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = host;
+  env["SM_MASTER_ADDR"] = HostNames(plan).front();
+  env["SM_HOSTS"] = Hosts(plan).dump();
+  env["SM_HOST_COUNT"] = std::to_string(HostCount(plan));
+  env["SM_CURRENT_HOST_RANK"] = std::to_string(plan.host);
+  const bool alone = HostCount(plan) * RanksHere(plan) == 1;
+  env["SM_MASTER_PORT"] = std::to_string(alone ? kSageMakerPort : PortOf(paths.meeting));
+  env["SM_NETWORK_INTERFACE_NAME"] = paths.meeting.interface;
   env["SM_NUM_CPUS"] = std::to_string(WholeCpus(plan));
   env["SM_NUM_GPUS"] = std::to_string(plan.placement.visible_gpus().size());
   env["SM_NUM_NEURONS"] = "0";
   env["SM_CURRENT_INSTANCE_TYPE"] = plan.instance_type;
   env["SM_CURRENT_INSTANCE_GROUP"] = kGroup;
-  env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Sorted::array({host}).dump();
+  env["SM_CURRENT_INSTANCE_GROUP_HOSTS"] = Hosts(plan).dump();
   env["SM_INSTANCE_GROUPS"] = Sorted::array({kGroup}).dump();
   env["SM_DISTRIBUTION_INSTANCE_GROUPS"] = "[]";
   env["SM_IS_HETERO"] = "false";
-  env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan, host).dump();
-  env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan).dump();
+  env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan).dump();
+  env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan, paths).dump();
   env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
   env["SM_TRAINING_ENV"] = TrainingEnv(plan, paths).dump();
   env["TRAINING_JOB_NAME"] = env["SAGEMAKER_JOB_NAME"] = spec.name;
@@ -282,16 +295,16 @@ CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths&
   return place;
 }
 
-std::string StacksName(uint32_t rank) { return "stacks-" + std::to_string(rank); }
+std::string StacksName(uint32_t local) { return "stacks-" + std::to_string(local); }
 
-std::string SpoolName(uint32_t rank) { return "spool/rank-" + std::to_string(rank); }
+std::string SpoolName(uint32_t local) { return "spool/rank-" + std::to_string(local); }
 
 std::string NoticeFile(const std::string& root) {
   return JoinPath(JoinPath(root, kOwnFolder), kNoticeName);
 }
 
-std::string StacksFile(const std::string& root, uint32_t rank) {
-  return JoinPath(JoinPath(root, kOwnFolder), StacksName(rank));
+std::string StacksFile(const std::string& root, uint32_t local) {
+  return JoinPath(JoinPath(root, kOwnFolder), StacksName(local));
 }
 
 std::string CaptureDir(const std::string& root) {
@@ -306,10 +319,27 @@ std::string ParamsDir(const std::string& root) {
   return JoinPath(JoinPath(root, kOwnFolder), kParamsName);
 }
 
-std::string HostName(const AttemptPlan&) { return "algo-1"; }
+uint32_t HostCount(const AttemptPlan& plan) {
+  return std::max<uint32_t>(static_cast<uint32_t>(plan.peers.size()), plan.host + 1);
+}
 
-std::string SpoolDir(const std::string& root, uint32_t rank) {
-  return JoinPath(JoinPath(root, kOwnFolder), SpoolName(rank));
+uint32_t RanksHere(const AttemptPlan& plan) {
+  return std::max(plan.spec.resources.processes, 1u);
+}
+
+std::vector<std::string> HostNames(const AttemptPlan& plan) {
+  std::vector<std::string> names;
+  for (uint32_t host = 0; host < HostCount(plan); ++host) {
+    const bool named = host < plan.peers.size() && !plan.peers[host].name.empty();
+    names.push_back(named ? plan.peers[host].name : HostNameOf(host));
+  }
+  return names;
+}
+
+std::string HostName(const AttemptPlan& plan) { return HostNames(plan)[plan.host]; }
+
+std::string SpoolDir(const std::string& root, uint32_t local) {
+  return JoinPath(JoinPath(root, kOwnFolder), SpoolName(local));
 }
 
 Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
@@ -326,7 +356,7 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
     return ReplaceFile(root + "/input/config/" + name, json.dump(), 0644);
   };
   ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
-  ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan)));
+  ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan, paths)));
   ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
   ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
   ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
@@ -341,7 +371,7 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
 }
 
 std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
-                                                       const ContractPaths& paths, uint32_t rank) {
+                                                       const ContractPaths& paths, uint32_t local) {
   const auto& spec = plan.spec;
   std::map<std::string, std::string> env = spec.inherited;
   if (!env.contains("PATH")) env["PATH"] = "/usr/local/bin:/usr/bin:/bin";
@@ -360,15 +390,11 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   env["ATHANOR_JOB_ID"] = plan.job.ToString();
   env["ATHANOR_JOB_NAME"] = spec.name;
   env["ATHANOR_ATTEMPT"] = std::to_string(plan.number);
-  env["ATHANOR_RANK"] = std::to_string(rank);
-  env["ATHANOR_WORLD_SIZE"] = "1";
-  env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, rank);
   env["ATHANOR_PARAMS_FILE"] = ParamsFile(paths.inside);
   if (!ParamsToWatch(spec).empty()) env["ATHANOR_PARAMS_DIR"] = ParamsDir(paths.inside);
   env["ATHANOR_CHECKPOINT_DIR"] = env["SM_CHECKPOINT_DIR"];
   env["ATHANOR_TENSORBOARD_DIR"] = paths.inside + "/output/tensorboard";
   env["ATHANOR_NOTICE_FILE"] = NoticeFile(paths.inside);
-  env["ATHANOR_STACKS"] = StacksFile(paths.inside, rank);
   env["ATHANOR_CAPTURE_DIR"] = CaptureDir(paths.inside);
   if (spec.checkpoints.every.count() > 0) {
     env["ATHANOR_CHECKPOINT_EVERY_MS"] = std::to_string(spec.checkpoints.every.count());
@@ -384,11 +410,44 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
     const std::string ours = plan.python_path + "/site:" + plan.python_path;
     path = path.empty() ? ours : ours + ":" + path;
   }
-  std::vector<std::string> devices;
-  for (auto gpu : plan.placement.visible_gpus()) devices.push_back(std::to_string(gpu));
-  env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
   // The numbers are nvidia-smi's; by itself CUDA would count the fastest one as 0.
-  if (!devices.empty()) env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  if (!plan.placement.visible_gpus().empty()) env["CUDA_DEVICE_ORDER"] = "PCI_BUS_ID";
+  for (auto& [name, value] : RankVariables(plan, paths, local)) env[name] = std::move(value);
+  return env;
+}
+
+std::map<std::string, std::string> RankVariables(const AttemptPlan& plan,
+                                                 const ContractPaths& paths, uint32_t local) {
+  const uint32_t here = RanksHere(plan);
+  const auto rank = std::to_string(FirstRank(plan) + local);
+  const auto world = std::to_string(HostCount(plan) * here);
+  // As torchrun names them: a group is a host.
+  std::map<std::string, std::string> env = {
+      {"RANK", rank},
+      {"WORLD_SIZE", world},
+      {"LOCAL_RANK", std::to_string(local)},
+      {"LOCAL_WORLD_SIZE", std::to_string(here)},
+      {"GROUP_RANK", std::to_string(plan.host)},
+      {"GROUP_WORLD_SIZE", std::to_string(HostCount(plan))},
+      {"NNODES", std::to_string(HostCount(plan))},
+      {"MASTER_ADDR", paths.meeting.address},
+      {"MASTER_PORT", std::to_string(PortOf(paths.meeting))},
+  };
+  for (const auto& [name, value] : plan.spec.env) env.erase(name);
+  env["ATHANOR_RANK"] = rank;
+  env["ATHANOR_WORLD_SIZE"] = world;
+  env["ATHANOR_LOCAL_RANK"] = std::to_string(local);
+  env["ATHANOR_SPOOL"] = SpoolDir(paths.inside, local);
+  env["ATHANOR_STACKS"] = StacksFile(paths.inside, local);
+  // Several ranks share the host's GPUs out among them, if there is at least one for each.
+  const auto& gpus = plan.placement.visible_gpus();
+  const bool shares = here > 1 && gpus.size() >= here;
+  std::vector<std::string> devices;
+  for (size_t i = shares ? gpus.size() * local / here : 0;
+       i < (shares ? gpus.size() * (local + 1) / here : gpus.size()); ++i) {
+    devices.push_back(std::to_string(gpus[i]));
+  }
+  env["CUDA_VISIBLE_DEVICES"] = Join(devices, ",");
   return env;
 }
 

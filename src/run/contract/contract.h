@@ -12,18 +12,33 @@
 
 namespace athanor {
 
+// How the ranks of all hosts meet.
+struct Meeting {
+  std::string address = "127.0.0.1";  // of the first host
+  uint16_t port = 0;                  // there, free for the first rank; 0: SageMaker's, 7777
+  std::string interface = "lo";       // that leads to the other hosts
+};
+
 struct ContractPaths {
   std::string outside;
   std::string inside;
+  Meeting meeting = {};
 };
 
 // Creates the folders and writes input/config/*.json.
 Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths);
 
-// The environment of a rank, without secrets: what the submitting shell gave, what
-// the job asks for, and the contract's own names, which win.
+// The environment of a rank (`local`: counted on this host), without secrets: what the submitting
+// shell gave, what the job asks for, and the contract's own names, which win.
 std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
-                                                       const ContractPaths& paths, uint32_t rank);
+                                                       const ContractPaths& paths, uint32_t local);
+// Of these, the variables in which the ranks of a host differ, and those that every launcher of
+// ranks sets (RANK, MASTER_ADDR...), unless the job sets them itself.
+std::map<std::string, std::string> RankVariables(const AttemptPlan& plan,
+                                                 const ContractPaths& paths, uint32_t local);
+
+uint32_t HostCount(const AttemptPlan& plan);
+uint32_t RanksHere(const AttemptPlan& plan);  // of this host
 
 // Where the script's checkpoints are.
 struct CheckpointPlace {
@@ -41,12 +56,13 @@ inline constexpr char kOwnFolder[] = ".athanor";
 inline constexpr char kNoticeName[] = "notice.json";
 inline constexpr char kCaptureName[] = "capture";
 inline constexpr char kParamsName[] = "params";
-std::string StacksName(uint32_t rank);
-std::string SpoolName(uint32_t rank);  // of a folder, in two parts
+// By the number of the rank on this host.
+std::string StacksName(uint32_t local);
+std::string SpoolName(uint32_t local);  // of a folder, in two parts
 // For programs that are not Python: JSON {"cause", "deadline_unix_ms"}, exists once a stop was
 // requested.
 std::string NoticeFile(const std::string& root);
-std::string StacksFile(const std::string& root, uint32_t rank);
+std::string StacksFile(const std::string& root, uint32_t local);
 std::string CaptureDir(const std::string& root);
 // The parameters with their types, for any program; and a folder only for athanor.params, with a
 // copy (`values.json`) and its notes of what the script read (`read`, see run/agent/param_reads.h).
@@ -54,6 +70,7 @@ std::string ParamsFile(const std::string& root);
 std::string ParamsDir(const std::string& root);
 
 std::string HostName(const AttemptPlan& plan);  // "algo-1"
-std::string SpoolDir(const std::string& root, uint32_t rank);
+std::vector<std::string> HostNames(const AttemptPlan& plan);  // of all hosts, by index
+std::string SpoolDir(const std::string& root, uint32_t local);
 
 }  // namespace athanor

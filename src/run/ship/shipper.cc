@@ -112,6 +112,7 @@ struct Shipper::Parts {
   }
   void WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause);
   void WarnUnmatched();
+  HelloFrame Hello() const;
   bool AllSent();
 
   Options options;
@@ -147,7 +148,7 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Stream>> new_streams;  // GUARDED_BY(mutex)
   std::vector<std::unique_ptr<Spool>> new_spools;    // GUARDED_BY(mutex)
   std::unique_ptr<EventFiles> new_events;            // GUARDED_BY(mutex)
-  std::map<LogStream, std::string> tails;            // GUARDED_BY(mutex)
+  std::map<std::pair<uint32_t, LogStream>, std::string> tails;  // by rank; GUARDED_BY(mutex)
   ControlState control;                  // GUARDED_BY(mutex)
   bool control_changed = false;          // GUARDED_BY(mutex)
   bool draining = false;                 // GUARDED_BY(mutex)
@@ -249,9 +250,9 @@ void Shipper::Stop() {
   if (parts_->thread.joinable()) parts_->thread.join();
 }
 
-std::string Shipper::Tail(LogStream stream) const {
+std::string Shipper::Tail(uint32_t rank, LogStream stream) const {
   std::lock_guard lock(parts_->mutex);
-  auto it = parts_->tails.find(stream);
+  auto it = parts_->tails.find({rank, stream});
   return it == parts_->tails.end() ? std::string() : it->second;
 }
 
@@ -367,7 +368,7 @@ bool Shipper::Parts::Turn() {
   if (usage_due) frames.emplace_back(options.usage());
   {
     std::lock_guard lock(mutex);
-    if (!greeted) frames.emplace_back(HelloFrame{options.plan.attempt, static_cast<uint64_t>(getpid())});
+    if (!greeted) frames.emplace_back(Hello());
     for (size_t i = 0; i < taken; ++i) frames.push_back(controls[i]);
     if (control_changed || fresh_spools) SetControlPages();
   }
@@ -380,10 +381,13 @@ bool Shipper::Parts::Turn() {
     auto bytes = stream->follower->Sendable(now, kPatience, all);
     if (bytes.empty()) continue;
     data = true;
-    frames.emplace_back(LogFrame{0, stream->rank, stream->stream, stream->follower->offset(),
+    frames.emplace_back(LogFrame{options.plan.host, stream->rank, stream->stream, stream->follower->offset(),
                                  options.clock.Wall().ms, std::string(bytes)});
   }
-  for (const auto& frame : points) frames.emplace_back(frame);
+  for (auto& frame : points) {
+    frame.batch.host = options.plan.host;
+    frames.emplace_back(frame);
+  }
   data = data || !points.empty();
   if (progress) frames.emplace_back(*progress);
   if (!frames.empty() && !Post(std::move(frames), taken)) return true;
@@ -554,7 +558,7 @@ void Shipper::Parts::LookAheadIn(Stream& stream) {
       // It begins in the middle of a line, the rest of which was read before.
       const auto open = stream.follower->seen() - metrics->LineStart(Rank{stream.rank}, source);
       std::lock_guard lock(mutex);
-      const std::string_view tail = tails[stream.stream];
+      const std::string_view tail = tails[{stream.rank, stream.stream}];
       stream.ahead->Feed(Rank{stream.rank}, source,
                          tail.substr(tail.size() - std::min<size_t>(open, tail.size())), found);
     }
@@ -586,6 +590,7 @@ void Shipper::Parts::ReadEvents(bool all) {
     }
     if (!event_names.contains(name)) event_names.insert(name);
     auto& batch = frames[one.file].batch;
+    batch.rank = FirstRank(options.plan);
     batch.channel = kEventChannel | one.file;
     batch.items.push_back({one.seq, std::move(one.point)});
   }
@@ -599,7 +604,7 @@ void Shipper::Parts::ReadEvents(bool all) {
 void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes, bool shown) {
   {
     std::lock_guard lock(mutex);
-    KeepTail(tails[stream.stream], bytes);
+    KeepTail(tails[{stream.rank, stream.stream}], bytes);
   }
   if (stream.stream == LogStream::kSetup) return;
   if (options.on_output && !shown) options.on_output(bytes.size());
@@ -633,9 +638,10 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
   }
 }
 
-// A regex that never matches is reported once, while there is time to correct it.
+// A regex that never matches is reported once, while there is time to correct it. Most scripts print
+// metrics on the first host only.
 void Shipper::Parts::WarnUnmatched() {
-  if (!metrics) return;
+  if (!metrics || options.plan.host > 0) return;
   for (const auto& warning : metrics->TakeWarnings()) {
     std::lock_guard lock(mutex);
     controls.emplace_back(NoteFrame{{"metric_unmatched",
@@ -644,6 +650,13 @@ void Shipper::Parts::WarnUnmatched() {
                                      "ath logs " + ShellQuote(options.plan.spec.name) + " --tail 5",
                                      warning.sample}});
   }
+}
+
+HelloFrame Shipper::Parts::Hello() const {
+  const auto& plan = options.plan;
+  HelloFrame hello{plan.attempt, static_cast<uint64_t>(::getpid()), plan.host};
+  if (plan.host < plan.peers.size()) hello.address = plan.peers[plan.host].address;
+  return hello;
 }
 
 bool Shipper::Parts::AllSent() {

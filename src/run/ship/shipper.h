@@ -43,7 +43,8 @@ class Shipper {
   explicit Shipper(Options options);
   ~Shipper();
 
-  // Follows a raw stream from its start; the file may not exist yet.
+  // Ranks are counted over all hosts. Follows a raw stream from its start; the file may not exist
+  // yet.
   void Follow(uint32_t rank, LogStream stream, std::string path);
   // Follows the spool of a rank, in `dir`, and keeps free segments there.
   Status FollowSpool(uint32_t rank, const HeldFolder& dir);
@@ -62,8 +63,8 @@ class Shipper {
   bool Drain();
   void Stop();
 
-  // The last lines printed, newest last; for the diagnosis.
-  std::string Tail(LogStream stream) const;
+  // The last lines that a rank printed, newest last; for the diagnosis.
+  std::string Tail(uint32_t rank, LogStream stream) const;
   bool done_called() const;  // athanor.done()
   Millis silence() const;    // since the server last accepted a report
   // Asks for a stop that all ranks see through their control page.

@@ -36,6 +36,7 @@ constexpr NumberField<ExitRecord> kNumbers[] = {
 };
 constexpr FlagField<ExitRecord> kFlags[] = {
     {"disk_full", &ExitRecord::disk_full},
+    {"fell_by_itself", &ExitRecord::fell_by_itself},
     {"killed", &ExitRecord::killed},
     {"leftovers_killed", &ExitRecord::leftovers_killed},
 };
@@ -49,7 +50,7 @@ constexpr NumberField<CgroupEnd> kCgroupNumbers[] = {
 constexpr NumberField<RankExit> kRankNumbers[] = {
     {"exit_code", &RankExit::exit_code},   {"signal", &RankExit::signal},
     {"wall_ms", &RankExit::wall_ms},       {"cpu_us", &RankExit::cpu_us},
-    {"max_rss_kb", &RankExit::max_rss_kb},
+    {"max_rss_kb", &RankExit::max_rss_kb}, {"ended", &RankExit::ended},
 };
 constexpr FlagField<RankExit> kRankFlags[] = {{"core", &RankExit::core}};
 constexpr NumberField<RankStart> kStartNumbers[] = {

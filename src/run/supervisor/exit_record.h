@@ -34,6 +34,7 @@ struct RankExit {
   RankStart start;
   StreamEnd out;
   StreamEnd err;  // all zero when both streams go to one file
+  int64_t ended = 0;  // 1: the first of the ranks to end, 2: the second...; 0: not known
 
   bool operator==(const RankExit&) const = default;
 };
@@ -53,6 +54,7 @@ struct CgroupEnd {
 struct ExitRecord {
   std::vector<RankExit> ranks;
   int64_t first_failed_rank = -1;  // the first to end with a code other than 0
+  bool fell_by_itself = false;     // before any stop was asked of the supervisor
   CgroupEnd cgroup;
   int64_t orphan_cpu_us = 0;  // of processes whose parent did not wait for them
   int64_t orphans = 0;

@@ -125,10 +125,11 @@ int TryOut(const Isolation& isolation) {
 }
 
 [[noreturn]] void BecomeSupervisor(const char* const* argv, const Isolation& isolation, uid_t uid,
-                                   gid_t gid, int ready_fd, int report_fd) {
+                                   gid_t gid, int ready_fd, int report_fd, int network_fd) {
   static const char* const kNoEnvironment[] = {nullptr};
   int error = 0;
-  if (isolation.user && !EnterUserNamespace(uid, gid)) error = errno;
+  if (network_fd >= 0 && ::setns(network_fd, CLONE_NEWNET) != 0) error = errno;
+  if (error == 0 && isolation.user && !EnterUserNamespace(uid, gid)) error = errno;
   if (error == 0) {
     // Detached from our terminal and process group: Ctrl-C here is not meant for it.
     (void)::setsid();
@@ -220,7 +221,7 @@ std::string OpenJobs(const Isolation& isolation) {
 
 Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
                                             const std::string& plan_path,
-                                            const Isolation& isolation) {
+                                            const Isolation& isolation, int network_fd) {
   UniqueFd ready_read, ready_write, report_read, report_write;
   ATHANOR_CHECK_OK(MakePipe(&ready_read, &ready_write));
   ATHANOR_CHECK_OK(MakePipe(&report_read, &report_write));
@@ -236,7 +237,8 @@ Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
     SignalsBlocked blocked;
     launched.pid = Clone(FlagsOf(isolation), &pidfd);
     if (launched.pid == 0) {
-      BecomeSupervisor(argv, isolation, uid, gid, ready_write.get(), report_write.get());
+      BecomeSupervisor(argv, isolation, uid, gid, ready_write.get(), report_write.get(),
+                       network_fd);
     }
   }
   if (launched.pid < 0) return FailErrno("start the supervisor", errno);

@@ -47,11 +47,12 @@ struct LaunchedSupervisor {
   UniqueFd ready;
 };
 
-// Starts `program` on the plan in that file. kNotFound, kDenied: it could not
-// be executed. kExhausted, kUnavailable: no process could be made.
+// Starts `program` on the plan in that file; in the network namespace of that descriptor, if there
+// is one (only for root). kNotFound, kDenied: it could not be executed. kExhausted, kUnavailable: no
+// process could be made.
 Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
                                             const std::string& plan_path,
-                                            const Isolation& isolation);
+                                            const Isolation& isolation, int network_fd = -1);
 
 // The supervisor next to this program, or where an installation has it.
 Result<std::string> DefaultSupervisorPath();

@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <utility>
 
 #include "run/supervisor/os.h"
 
@@ -176,38 +177,40 @@ void ExecOne(const std::string& path, char** argv, char** env, int report_fd, in
 
 }  // namespace
 
-RankStart SpawnRank(const SpawnContext& context, const RankPlan& rank, int out_fd, int err_fd) {
-  RankStart start;
+Spawning BeginRank(const SpawnContext& context, const RankPlan& rank, int out_fd, int err_fd) {
+  Spawning spawning;
+  const auto refused = [&spawning] {
+    spawning.start.spawn_errno = errno;
+    spawning.start.spawn_step = "fork";
+    return std::move(spawning);
+  };
   int report[2];
-  if (::pipe2(report, O_CLOEXEC) != 0) {
-    start.spawn_errno = errno;
-    start.spawn_step = "fork";
-    return start;
-  }
-  UniqueFd read_end(report[0]);
-  UniqueFd write_end(report[1]);
+  if (::pipe2(report, O_CLOEXEC) != 0) return refused();
+  spawning.report.reset(report[0]);
+  const UniqueFd write_end(report[1]);
   bool joined_v2 = false;
-  const pid_t pid = Fork(*context.cgroups, &joined_v2);
-  if (pid == 0) RunChild(context, rank, out_fd, err_fd, report[1], joined_v2);
-  if (pid < 0) {
-    start.spawn_errno = errno;
-    start.spawn_step = "fork";
-    return start;
-  }
-  write_end.reset();
+  spawning.pid = Fork(*context.cgroups, &joined_v2);
+  if (spawning.pid == 0) RunChild(context, rank, out_fd, err_fd, report[1], joined_v2);
+  if (spawning.pid < 0) return refused();
+  return spawning;
+}
+
+RankStart FinishRank(Spawning spawning) {
+  if (spawning.start.spawn_errno != 0) return spawning.start;
   Failure failure;
   ssize_t n;
   do {
-    n = ::read(read_end.get(), &failure, sizeof failure);
+    n = ::read(spawning.report.get(), &failure, sizeof failure);
   } while (n < 0 && errno == EINTR);
+  RankStart start;
   if (n == sizeof failure) {
-    (void)::waitpid(pid, nullptr, 0);
+    (void)::waitpid(spawning.pid, nullptr, 0);
     start.spawn_errno = failure.error;
     start.spawn_step = failure.step;
     start.spawn_path = failure.path;
     return start;
   }
-  start.inner_pid = pid;
+  start.inner_pid = spawning.pid;
   return start;
 }
 

@@ -29,7 +29,16 @@ struct SpawnContext {
   std::string oom_score_adj;  // what a rank gets back; the supervisor's own is lower
 };
 
-// The rank's pid in `start.inner_pid`, or the errno, step and path of what failed.
-RankStart SpawnRank(const SpawnContext& context, const RankPlan& rank, int out_fd, int err_fd);
+// A rank between fork and exec.
+struct Spawning {
+  pid_t pid = 0;
+  UniqueFd report;  // end of file: exec succeeded
+  RankStart start;  // of one that could not even be forked
+};
+
+// In two steps, so that the ranks of a host start side by side and not one after the other.
+Spawning BeginRank(const SpawnContext& context, const RankPlan& rank, int out_fd, int err_fd);
+// Waits for its exec: the rank's pid in `inner_pid`, or the errno, step and path of what failed.
+RankStart FinishRank(Spawning spawning);
 
 }  // namespace athanor::supervisor

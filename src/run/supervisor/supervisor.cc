@@ -138,20 +138,26 @@ void Supervisor::StartRanks() {
   context.plan = &plan_;
   context.cgroups = &cgroups_;
   context.oom_score_adj = oom_score_adj_;
+  std::vector<Spawning> spawning;
+  for (size_t i = 0; i < ranks_.size(); ++i) {
+    Rank& rank = ranks_[i];
+    rank.started_ms = BoottimeMs();
+    spawning.push_back(
+        BeginRank(context, plan_.ranks[i], streams_[static_cast<size_t>(rank.out)].write_end(),
+                  streams_[static_cast<size_t>(rank.err)].write_end()));
+  }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     RankExit& end = record_.ranks[i];
-    rank.started_ms = BoottimeMs();
-    end.start =
-        SpawnRank(context, plan_.ranks[i], streams_[static_cast<size_t>(rank.out)].write_end(),
-                  streams_[static_cast<size_t>(rank.err)].write_end());
+    end.start = FinishRank(std::move(spawning[i]));
     rank.pid = static_cast<pid_t>(end.start.inner_pid);
     if (end.start.spawn_errno == 0) {
       have_children_ = true;
       continue;
     }
     end.exit_code = end.start.spawn_errno == ENOENT ? 127 : 126;
-    if (record_.first_failed_rank < 0) record_.first_failed_rank = static_cast<int64_t>(i);
+    end.ended = ++ends_;
+    Fell(i);
   }
   for (auto& stream : streams_) stream.CloseWriteEnd();
   if (!AnyRankRuns()) {
@@ -160,6 +166,12 @@ void Supervisor::StartRanks() {
     AskRanksToStop();
     kill_ranks_ms_ = BoottimeMs() + plan_.peer_grace_ms;
   }
+}
+
+void Supervisor::Fell(size_t rank) {
+  if (record_.first_failed_rank >= 0) return;
+  record_.first_failed_rank = static_cast<int64_t>(rank);
+  record_.fell_by_itself = record_.stop_signal == 0;
 }
 
 void Supervisor::WriteStarted() {
@@ -394,6 +406,7 @@ void Supervisor::RankEnded(size_t index, int status, const rusage& usage) {
   const int64_t now = BoottimeMs();
   RankExit& end = record_.ranks[index];
   end.wall_ms = now - ranks_[index].started_ms;
+  end.ended = ++ends_;
   end.cpu_us = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * 1'000'000 +
                usage.ru_utime.tv_usec + usage.ru_stime.tv_usec;
   end.max_rss_kb = usage.ru_maxrss;
@@ -406,9 +419,7 @@ void Supervisor::RankEnded(size_t index, int status, const rusage& usage) {
   }
   ranks_[index].pid = 0;
   const bool failed = end.exit_code != 0;
-  if (failed && record_.first_failed_rank < 0) {
-    record_.first_failed_rank = static_cast<int64_t>(index);
-  }
+  if (failed) Fell(index);
   if (failed && waits_for_room_) record_.disk_full = true;
   if (!AnyRankRuns()) {
     last_rank_ended_ms_ = now;

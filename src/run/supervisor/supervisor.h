@@ -47,6 +47,7 @@ class Supervisor {
   void OpenCgroups();
   void ProtectFromOom();
   void StartRanks();
+  void Fell(size_t rank);
   void WriteStarted();
   void Loop();
   void WaitForSomething(bool streams, int64_t until_ms);
@@ -82,6 +83,7 @@ class Supervisor {
   std::vector<Rank> ranks_;
   ExitRecord record_;
 
+  int64_t ends_ = 0;  // of ranks, so far
   bool have_children_ = false;
   bool killing_ = false;
   int64_t drain_again_ms_ = 0;  // streams are not read until then

@@ -84,7 +84,10 @@ TEST(ExitRecord, SurvivesTheFileUnchanged) {
       137, 9, true, 100, 200, 300, {11, 12, 0, "", ""}, {1, 2, true, 28}, {3, 4, false, 0}};
   record.ranks[1].start = {0, 0, 2, "exec", "/no such\nprogram"};
   record.ranks[1].exit_code = 127;
+  record.ranks[0].ended = 2;
+  record.ranks[1].ended = 1;
   record.first_failed_rank = 1;
+  record.fell_by_itself = true;
   record.cgroup = {1, 2, 3, 4, 5};
   record.orphan_cpu_us = 6;
   record.orphans = 7;
