@@ -12,7 +12,7 @@ if(CCACHE)
   # Paths relative to the clone, so that a second clone hits the same entries.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
       CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1
-      CCACHE_SLOPPINESS=time_macros,include_file_mtime,include_file_ctime ${CCACHE})
+      CCACHE_SLOPPINESS=time_macros ${CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
 endif()
 add_compile_options(-ffile-prefix-map=${CMAKE_SOURCE_DIR}=.)
@@ -30,6 +30,8 @@ if(ATHANOR_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wno-subobject-linkage)
 endif()
 if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # What base/exec/mutex.h says about locks is checked.
+  add_compile_options(-Wthread-safety -Werror=thread-safety)
   # Asio 1.74 looks for <experimental/coroutine> under clang; libstdc++ has the real one.
   add_compile_definitions(BOOST_ASIO_HAS_CO_AWAIT=1 BOOST_ASIO_HAS_STD_COROUTINE=1)
 endif()

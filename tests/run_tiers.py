@@ -68,6 +68,7 @@ def unit_tests(preset):
 def units(tier):
     both([lambda n=n: tier.suite(os.path.join(TREE, "tests", n))
           for n in ("test_layers.py", "test_tiers.py", "test_unity.py")])
+    tier.step("format", [os.path.join(TREE, "tools", "format"), "--check"])
     if not tier.step("build-release", ["nice", os.path.join(TREE, "tools", "build_release")],
                      timeout=4 * 3600):
         return
@@ -162,6 +163,7 @@ def suites(tier, folder, user=None, without=()):
 
 def faults(tier):
     suites(tier, "faults")
+    suites(tier, "life")
 
 
 def clients(tier, **more):

@@ -55,6 +55,14 @@ class Layers(unittest.TestCase):
         self.write("src/run/bad.cc", '#include "submit/check.h"\n')
         self.breach("src/run/bad.cc", "must not include submit")
 
+    def test_causes_are_compared_by_their_kind(self):
+        self.write("src/run/bad.cc", 'bool A(const Cause& c) { return c.cause.kind == "hung"; }\n')
+        self.breach("src/run/bad.cc:1", "CauseKind")
+
+    def test_points_enter_by_the_intake(self):
+        self.write("src/run/bad.cc", "void A() { context.series.Append(job, batch); }\n")
+        self.breach("src/run/bad.cc:1", "point_intake")
+
     def test_folders_inside_a_room_are_held_to_it(self):
         self.write("src/place/queue.h", "")
         self.write("src/run/supervisor/bad.cc", '#include "place/queue.h"\n')

@@ -49,5 +49,6 @@ class Core {
 PYBIND11_MODULE(_tune, module) {
   py::class_<Core>(module, "Core")
       .def(py::init<const std::string&>(), py::arg("journal") = "")
-      .def("call", &Core::Call, "The answer to one request; both JSON. Not for two threads at once.");
+      .def("call", &Core::Call,
+           "The answer to one request; both JSON. Not for two threads at once.");
 }

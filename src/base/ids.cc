@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
-#include <mutex>
 
+#include "base/exec/mutex.h"
 #include "base/id_floor.h"
 #include "base/text/text.h"
 
@@ -67,14 +67,12 @@ void Add(Ulid& id, uint64_t amount) {
   }
 }
 
-std::mutex last_mutex;
-Ulid last;  // that was made; GUARDED_BY(last_mutex)
+Mutex last_mutex;
+Ulid last GUARDED_BY(last_mutex);  // that was made
 
 }  // namespace
 
-bool Ulid::is_zero() const {
-  return *this == Ulid{};
-}
+bool Ulid::is_zero() const { return *this == Ulid{}; }
 
 std::string Ulid::ToString() const {
   std::string text(26, '0');
@@ -131,7 +129,7 @@ Ulid NewUlid(int64_t unix_ms) {
   const auto ms = static_cast<uint64_t>(unix_ms < 0 ? 0 : unix_ms) & ((uint64_t{1} << 48) - 1);
   SetTime(id, ms);
 
-  std::lock_guard lock(last_mutex);
+  MutexLock lock(last_mutex);
   if (ms <= TimeOf(last)) {
     // A random step rather than one: a forked child that inherited `last` must
     // not make the ids that its parent makes.
@@ -145,7 +143,7 @@ Ulid NewUlid(int64_t unix_ms) {
 }
 
 void KeepIdsAbove(const Ulid& id) {
-  std::lock_guard lock(last_mutex);
+  MutexLock lock(last_mutex);
   last = std::max(last, id);
 }
 

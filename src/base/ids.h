@@ -23,8 +23,8 @@ struct Ulid {
     return mine != theirs ? mine <=> theirs : Half(8) <=> other.Half(8);
   }
   bool is_zero() const;
-  std::string ToString() const;  // 26 digits, lower case
-  std::string ToHex() const;     // 32 digits
+  std::string ToString() const;                             // 26 digits, lower case
+  std::string ToHex() const;                                // 32 digits
   static std::optional<Ulid> Parse(std::string_view text);  // either form, any case
 
  private:
@@ -37,7 +37,7 @@ struct Ulid {
 
 // Makes ids that strictly increase within one process. Safe from any thread.
 Ulid NewUlid(int64_t unix_ms);
-Ulid NewUlid();  // now, by the system clock
+Ulid NewUlid();                       // now, by the system clock
 std::string RandomHex(size_t bytes);  // from the kernel
 
 // One type per noun, so that a job id cannot be passed where an attempt id is meant.

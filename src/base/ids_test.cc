@@ -1,5 +1,5 @@
-#include "base/id_floor.h"
 #include "base/ids.h"
+#include "base/id_floor.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>

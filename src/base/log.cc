@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/json.h"
 
@@ -53,7 +54,7 @@ void Logger::Log(LogLevel level, std::string_view message, Fields fields) {
   line["message"] = std::string(message);
   for (const auto& [key, value] : fields) line[std::string(key)] = value;
   const std::string text = DumpJson(line) + "\n";
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!WriteAll(fd_, text).ok()) return;
 }
 

@@ -9,12 +9,12 @@
 
 #include <cstdlib>
 #include <initializer_list>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 
 namespace athanor {
 
@@ -41,7 +41,7 @@ class Logger {
   const int fd_;
   const Clock& clock_;
   const LogLevel least_;
-  std::mutex mutex_;  // keeps the pieces of a partial write together
+  Mutex mutex_;  // keeps the pieces of a partial write together
 };
 
 }  // namespace athanor

@@ -24,6 +24,21 @@ constexpr ErrorRow kRows[] = {
 
 }  // namespace
 
+Error Error::Why(std::string text) && {
+  why = std::move(text);
+  return std::move(*this);
+}
+
+Error Error::Id(std::string text) && {
+  id = std::move(text);
+  return std::move(*this);
+}
+
+Error Error::Where(std::string text) && {
+  where = std::move(text);
+  return std::move(*this);
+}
+
 tl::unexpected<Error> Fail(ErrorCode code, std::string what, std::string hint) {
   Error error;
   error.code = code;

@@ -12,25 +12,35 @@
 namespace athanor {
 
 enum class ErrorCode {
-  kInvalid,      // the caller's input is wrong; retrying will not help
+  kInvalid,  // the caller's input is wrong; retrying will not help
   kNotFound,
-  kConflict,     // the current state forbids it (same key, other payload)
+  kConflict,  // the current state forbids it (same key, other payload)
   kDenied,
   kExhausted,    // no room now: quota, disk, memory, descriptors
   kUnavailable,  // the other side did not answer; nothing is known to have happened
   kTimeout,
-  kCorrupt,      // stored bytes are not what was written
+  kCorrupt,  // stored bytes are not what was written
   kCancelled,
   kBug,
 };
 
 struct Error {
   ErrorCode code = ErrorCode::kBug;
-  std::string what;   // one line: what could not be done
-  std::string hint;   // one to three lines, each a command or an edit; may be empty below the door
-  std::string why;    // one line with the value seen; may be empty
-  std::string id;     // stable name such as "ATH-S0104", explained by `ath explain`; may be empty
-  std::string where;  // file:line:column, or the key in a document that was sent; may be empty
+  std::string what = {};  // one line: what could not be done
+  std::string hint =
+      {};  // one to three lines, each a command or an edit; may be empty below the door
+  std::string why = {};  // one line with the value seen; may be empty
+  std::string id = {};  // stable name such as "ATH-S0104", explained by `ath explain`; may be empty
+  std::string where = {};  // file:line:column, or the key in a document that was sent; may be empty
+
+  // What is said beyond the hint is added by name:
+  //
+  //   return Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + name}
+  //                   .Why("it is Running")
+  //                   .Id("ATH-R0005"));
+  Error Why(std::string text) &&;
+  Error Id(std::string text) &&;
+  Error Where(std::string text) &&;
 
   bool operator==(const Error&) const = default;
 };
@@ -79,8 +89,8 @@ ErrorCode ErrorCodeNamed(std::string_view name);
 #define ATHANOR_CONCAT(a, b) ATHANOR_CONCAT_(a, b)
 #define ATHANOR_TRY(declaration, expression) \
   ATHANOR_TRY_(ATHANOR_CONCAT(athanor_try_, __LINE__), declaration, expression)
-#define ATHANOR_TRY_(temporary, declaration, expression)                  \
-  auto temporary = (expression);                                          \
+#define ATHANOR_TRY_(temporary, declaration, expression)                 \
+  auto temporary = (expression);                                         \
   if (!temporary) return ::tl::unexpected(std::move(temporary).error()); \
   declaration = std::move(*temporary)
 // ATHANOR_CHECK_OK(DoIt());   the same for a Status.

@@ -44,8 +44,8 @@ void Slabs::Unmap(Slab* slab) {
 }
 
 Slabs::Slab* Slabs::Map(size_t node_bytes) {
-  void* mapped = ::mmap(nullptr, 2 * kSlabBytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* mapped =
+      ::mmap(nullptr, 2 * kSlabBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) throw std::bad_alloc();
   const auto begin = reinterpret_cast<uintptr_t>(mapped);
   const uintptr_t at = (begin + kSlabBytes - 1) / kSlabBytes * kSlabBytes;

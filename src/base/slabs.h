@@ -53,11 +53,10 @@ class SlabAllocator {
 
   T* allocate(size_t count) {
     static_assert(alignof(T) <= alignof(std::max_align_t));
-    return static_cast<T*>(count == 1 ? slabs_->Take(sizeof(T)) : ::operator new(count * sizeof(T)));
+    return static_cast<T*>(count == 1 ? slabs_->Take(sizeof(T))
+                                      : ::operator new(count * sizeof(T)));
   }
-  void deallocate(T* at, size_t count) {
-    count == 1 ? slabs_->Give(at) : ::operator delete(at);
-  }
+  void deallocate(T* at, size_t count) { count == 1 ? slabs_->Give(at) : ::operator delete(at); }
   const std::shared_ptr<Slabs>& slabs() const { return slabs_; }
 
   template <typename U>
@@ -70,7 +69,6 @@ class SlabAllocator {
 };
 
 template <typename Key, typename Value>
-using SlabMap =
-    std::map<Key, Value, std::less<Key>, SlabAllocator<std::pair<const Key, Value>>>;
+using SlabMap = std::map<Key, Value, std::less<Key>, SlabAllocator<std::pair<const Key, Value>>>;
 
 }  // namespace athanor

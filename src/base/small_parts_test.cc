@@ -17,18 +17,18 @@
 #include <vector>
 
 #include "base/exec/clock.h"
+#include "base/exec/sim_executor.h"
+#include "base/exec/thread_pool.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/io/folder_hints.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
-#include "base/text/json.h"
-#include "base/log.h"
-#include "base/text/rfc3339.h"
-#include "base/exec/sim_executor.h"
 #include "base/io/test_dir.h"
+#include "base/log.h"
+#include "base/text/format.h"
+#include "base/text/json.h"
+#include "base/text/rfc3339.h"
 #include "base/text/text.h"
-#include "base/exec/thread_pool.h"
 
 namespace athanor {
 namespace {
@@ -79,11 +79,11 @@ TEST(Clock, ReadsBackTheTimesItWrites) {
   EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00Z")->ms, 951'782'400'000);
   EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00.5Z")->ms, 951'782'400'500);
   EXPECT_EQ(ParseRfc3339("2000-02-29T00:00:00.123456Z")->ms, 951'782'400'123);
-  for (const char* bad : {"", "2000", "2000-02-30T00:00:00Z", "2000-13-01T00:00:00Z",
-                          "2000-02-29T24:00:00Z", "2000-02-29T00:00:61Z", "2000-02-29T00:00:00",
-                          "2000-02-29T00:00:00.Z", "2000-02-29T00:00:00+01:00",
-                          "2000-02-29 00:00:00Z", "-200-02-29T00:00:00Z",
-                          "2000-02-29T00:00:00Z ", "2000-2-29T00:00:00Z"}) {
+  for (const char* bad :
+       {"", "2000", "2000-02-30T00:00:00Z", "2000-13-01T00:00:00Z", "2000-02-29T24:00:00Z",
+        "2000-02-29T00:00:61Z", "2000-02-29T00:00:00", "2000-02-29T00:00:00.Z",
+        "2000-02-29T00:00:00+01:00", "2000-02-29 00:00:00Z", "-200-02-29T00:00:00Z",
+        "2000-02-29T00:00:00Z ", "2000-2-29T00:00:00Z"}) {
     EXPECT_FALSE(ParseRfc3339(bad)) << bad;
   }
 }

@@ -17,8 +17,8 @@
 #include "base/io/fd.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "cli/screen/footer.h"
 #include "cli/lost_server.h"
+#include "cli/screen/footer.h"
 #include "cli/screen/rank_lines.h"
 #include "cli/screen/reading.h"
 #include "job/causes.h"
@@ -85,9 +85,9 @@ class Follower {
           PrintRest();
           return std::optional<Json>();
         }
-        const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                        "the server keeps closing the connection", "", "", "", ""}
-                                : reply.error();
+        const Error why =
+            reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+                  : reply.error();
         footer_.Clear();
         const auto again = lost.Wait(why, interrupt.fd());
         if (again) continue;
@@ -151,7 +151,8 @@ class Follower {
       if (const auto gpus = AutoGpusText(data); !gpus.empty()) lines += "  gpus    " + gpus + "\n";
     }
     if (!std::exchange(limits_said_, limits_said_ || data.contains("off"))) {
-      if (const auto limits = LimitsText(data); !limits.empty()) lines += "  limits  " + limits + "\n";
+      if (const auto limits = LimitsText(data); !limits.empty())
+        lines += "  limits  " + limits + "\n";
     }
     footer_.Print(lines, stderr);
   }
@@ -266,6 +267,9 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
   }
   for (const auto& line : UnmatchedMetrics(record)) {
     std::fprintf(stderr, "  metric %s\n", line.c_str());
+  }
+  for (const auto& unseen : record.value("rules_without_metric", Json::array())) {
+    std::fprintf(stderr, "  %s\n", unseen.get<std::string>().c_str());
   }
   if (record.contains("unread")) {
     std::fprintf(stderr, "  %s; %s\n", Printable(Text(record["unread"], "text")).c_str(),

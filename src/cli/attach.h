@@ -7,24 +7,24 @@
 #include <string>
 #include <string_view>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "cli/client.h"
 #include "cli/screen/output.h"
 
 namespace athanor {
 
 struct AttachOptions {
-  std::string job;       // id
-  std::string name;      // for messages; empty: the id
-  std::string query;     // of the stream: "phase=run&tail=10"
-  bool json = false;     // NDJSON: one object per event
+  std::string job;    // id
+  std::string name;   // for messages; empty: the id
+  std::string query;  // of the stream: "phase=run&tail=10"
+  bool json = false;  // NDJSON: one object per event
   bool quiet = false;
-  bool split = true;     // stderr of the script goes to stderr
+  bool split = true;              // stderr of the script goes to stderr
   bool stop_on_interrupt = true;  // Ctrl-C asks the job to stop (otherwise it only leaves)
   bool footer = true;
-  bool head = false;  // print what it got: GPUs, and limits that the kernel does not enforce
-  bool once = false;  // only what is there now
+  bool head = false;      // print what it got: GPUs, and limits that the kernel does not enforce
+  bool once = false;      // only what is there now
   bool one_rank = false;  // the query leaves at most one rank of each host
   bool one_host = false;  // ... or one host
   bool tags = true;       // each line has its rank in front if there are several

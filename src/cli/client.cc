@@ -5,17 +5,16 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <mutex>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "cli/service.h"
 #include "link/server_record.h"
@@ -117,8 +116,9 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
     Error error;
     error.code = ErrorCode::kDenied;
     error.what = "what runs inside a job may not act for the user it runs as";
-    error.hint = "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
-                 "ath token create --scope submit";
+    error.hint =
+        "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
+        "ath token create --scope submit";
     error.id = "ATH-A0010";
     return Fail(std::move(error));
   }
@@ -177,10 +177,10 @@ std::optional<Error> Client::FullDisk() const {
   return Error{ErrorCode::kTimeout,
                "the server's disk is full: this waits, and is done once there is room",
                "df -h " + ShellQuote(path) + "\ndu -xsh " + ShellQuote(path) +
-                   "/*    shows what is large\nath gc    removes what no job needs",
-               HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
-                   ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed",
-               "ATH-C0060", ""};
+                   "/*    shows what is large\nath gc    removes what no job needs"}
+      .Why(HumanBytes(disk.value("free_bytes", uint64_t{0})) + " free on the disk of " + path +
+           ", " + HumanBytes(disk.value("wanted_bytes", uint64_t{0})) + " needed")
+      .Id("ATH-C0060");
 }
 
 namespace {
@@ -193,11 +193,11 @@ void Tell(const Error& error) {
 // Tells a person why nothing happens, should `work` take longer than a moment.
 template <class Work, class Say>
 auto SayWhileWaiting(const Work& work, const Say& say) {
-  std::mutex mutex;
-  std::condition_variable wake;
+  Mutex mutex;
+  CondVar wake;
   bool done = false;
   std::thread teller([&] {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     while (!wake.wait_for(lock, kSayAfter, [&] { return done; })) {
       lock.unlock();
       const bool said = say();
@@ -207,7 +207,7 @@ auto SayWhileWaiting(const Work& work, const Say& say) {
   });
   auto result = work();
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     done = true;
   }
   wake.notify_all();

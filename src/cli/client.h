@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include "base/text/json.h"
 #include "base/result.h"
-#include "serve/home.h"
+#include "base/text/json.h"
 #include "net/http/http_client.h"
+#include "serve/home.h"
 
 namespace athanor {
 

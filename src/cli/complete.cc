@@ -21,9 +21,11 @@ void AddBeginning(Completions& out, const std::vector<std::string>& words, const
   }
 }
 
-void AddValues(Completions& out, const CompletedOption& option, std::string begin, std::string ahead) {
+void AddValues(Completions& out, const CompletedOption& option, std::string begin,
+               std::string ahead) {
   // Several states in one word.
-  if (const size_t comma = begin.rfind(','); option.value == "STATES" && comma != std::string::npos) {
+  if (const size_t comma = begin.rfind(',');
+      option.value == "STATES" && comma != std::string::npos) {
     ahead += begin.substr(0, comma + 1);
     begin.erase(0, comma + 1);
   }
@@ -76,7 +78,8 @@ Completions CompletionsOf(const CompletedVerb& ath, std::vector<std::string> wor
     AddValues(out, *open, typed, "");
     return out;
   }
-  if (const size_t equals = typed.find('='); StartsWith(typed, "--") && equals != std::string::npos) {
+  if (const size_t equals = typed.find('=');
+      StartsWith(typed, "--") && equals != std::string::npos) {
     const auto* option = Find(*verb, typed.substr(0, equals));
     if (option != nullptr) {
       AddValues(out, *option, typed.substr(equals + 1), typed.substr(0, equals + 1));

@@ -22,10 +22,10 @@ struct CompletedVerb {
 };
 
 struct Completions {
-  std::vector<std::string> words;  // that begin like the last word
-  std::string kind;   // what else fits: "JOB", "TYPE", "FILE"; empty: nothing
-  std::string begin;  // part of the last word that `kind` completes
-  std::string ahead;  // put before each word of that kind: "--type=", "failed,"
+  std::vector<std::string> words;   // that begin like the last word
+  std::string kind;                 // what else fits: "JOB", "TYPE", "FILE"; empty: nothing
+  std::string begin;                // part of the last word that `kind` completes
+  std::string ahead;                // put before each word of that kind: "--type=", "failed,"
   std::vector<std::string> before;  // the arguments so far
 };
 

@@ -8,8 +8,15 @@ namespace {
 using Words = std::vector<std::string>;
 
 CompletedVerb Ath() {
-  CompletedVerb ps{"ps", {{{"--state"}, "STATES", {"queued", "running", "failed"}}, {{"-a", "--all"}, "", {}}}, {}, {}};
-  CompletedVerb run{"run", {{{"--type"}, "TYPE", {}}, {{"-d", "--detach"}, "", {}}}, {{{"file"}, "FILE", {}}}, {}};
+  CompletedVerb ps{
+      "ps",
+      {{{"--state"}, "STATES", {"queued", "running", "failed"}}, {{"-a", "--all"}, "", {}}},
+      {},
+      {}};
+  CompletedVerb run{"run",
+                    {{{"--type"}, "TYPE", {}}, {{"-d", "--detach"}, "", {}}},
+                    {{{"file"}, "FILE", {}}},
+                    {}};
   CompletedVerb show{"show", {}, {{{"study"}, "STUDY", {}}}, {}};
   CompletedVerb tune{"tune", {}, {{{"file"}, "FILE", {}}}, {show}};
   CompletedVerb metrics{"metrics", {}, {{{"job"}, "JOB", {}}, {{"name"}, "METRIC", {}}}, {}};

@@ -20,14 +20,17 @@ CompletedOption CompletedOf(const CLI::Option& option) {
     out.words = Split(type.substr(open + 1, type.find('}') - open - 1), ',');
   }
   static const std::pair<const char*, std::vector<std::string>> kKnown[] = {
-      {"STATES", {"queued", "placing", "preparing", "running", "uploading", "interrupted",
-                  "completed", "failed", "stopped", "stopping", "interrupting", "unknown"}},
+      {"STATES",
+       {"queued", "placing", "preparing", "running", "uploading", "interrupted", "completed",
+        "failed", "stopped", "stopping", "interrupting", "unknown"}},
       {"SHELL", {"bash", "zsh", "fish"}},
       {"SCOPE", {"read", "submit", "admin"}}};
   for (const auto& [value, words] : kKnown) {
     if (out.value == value) out.words = words;
   }
-  const auto is = [&](const char* name) { return std::ranges::find(out.names, name) != out.names.end(); };
+  const auto is = [&](const char* name) {
+    return std::ranges::find(out.names, name) != out.names.end();
+  };
   if (is("--experiment")) out.value = "EXPERIMENT";
   if (is("--secret")) out.value = "SECRET";
   if (is("--strategy")) out.words = {"auto", "bayes", "tpe", "sobol", "random", "grid"};
@@ -52,7 +55,8 @@ CompletedVerb CompletedOf(const CLI::App& app) {
        app.get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); })) {
     out.verbs.push_back(CompletedOf(*below));
   }
-  if (out.name == "rm" && app.get_parent()->get_name() == "secret") out.arguments[0].value = "SECRET";
+  if (out.name == "rm" && app.get_parent()->get_name() == "secret")
+    out.arguments[0].value = "SECRET";
   return out;
 }
 

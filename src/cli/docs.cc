@@ -3,9 +3,9 @@
 #include <string>
 
 #include "cli/errors.h"
-#include "serve/settings.h"
 #include "cli/verbs/verbs.h"
 #include "job/state.h"
+#include "serve/settings.h"
 #include "submit/job_file.h"
 
 namespace athanor {

@@ -21,9 +21,10 @@ constexpr int kDeepest = 32;          // folders
 Result<EventSource> EventSource::Open(std::string root) {
   struct stat info {};
   if (::stat(root.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    return Fail(Error{ErrorCode::kNotFound, "there is no folder " + Printable(root),
-                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
-                      "", "ATH-C0051", ""});
+    return Fail(
+        Error{ErrorCode::kNotFound, "there is no folder " + Printable(root),
+              "ath import tb DIR    with the folder that you would give to tensorboard --logdir"}
+            .Id("ATH-C0051"));
   }
   return EventSource(std::move(root));
 }
@@ -99,8 +100,8 @@ Status EventSource::Read(const std::string& path, File& file, size_t most, const
                                       Printable(path), file.reader.damage()[file.damage].offset));
     }
     if (made.points() == 0) continue;
-    ATHANOR_CHECK_OK(take({file.run, made.Take(), made.points(), file.known.first_ms,
-                           file.known.last_ms}));
+    ATHANOR_CHECK_OK(
+        take({file.run, made.Take(), made.points(), file.known.first_ms, file.known.last_ms}));
   }
   return Ok();
 }

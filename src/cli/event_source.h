@@ -29,9 +29,9 @@ class EventSource {
   static Result<EventSource> Open(std::string root);
 
   struct Run {
-    std::string name;  // "." for the root itself
-    std::string frames;   // for SeriesStore::AppendFrames
-    uint64_t points = 0;  // in them
+    std::string name;      // "." for the root itself
+    std::string frames;    // for SeriesStore::AppendFrames
+    uint64_t points = 0;   // in them
     int64_t first_ms = 0;  // of the first point that was ever read; 0: none yet
     int64_t last_ms = 0;
   };

@@ -51,10 +51,11 @@ Status WriteNamed(int root, const std::string& kind, const std::string& name,
 Result<std::string> ExperimentFolder(int root, const std::string& name, int64_t now_ms) {
   const std::string id = name == "Default" ? "0" : NumberOf(name);
   if (OpenBeneath(root, id + "/meta.yaml", O_RDONLY)) return id;
-  ATHANOR_CHECK_OK(Write(root, id + "/meta.yaml",
-                         fmt::format("artifact_location: {}\ncreation_time: {}\nexperiment_id: '{}'\n"
-                                     "last_update_time: {}\nlifecycle_stage: active\nname: {}\n",
-                                     Yaml("mlflow-artifacts:/" + id), now_ms, id, now_ms, Yaml(name))));
+  ATHANOR_CHECK_OK(
+      Write(root, id + "/meta.yaml",
+            fmt::format("artifact_location: {}\ncreation_time: {}\nexperiment_id: '{}'\n"
+                        "last_update_time: {}\nlifecycle_stage: active\nname: {}\n",
+                        Yaml("mlflow-artifacts:/" + id), now_ms, id, now_ms, Yaml(name))));
   return id;
 }
 
@@ -71,8 +72,8 @@ Status WriteRun(int root, const std::string& folder, const std::string& experime
                   "status: {}\ntags: []\nuser_id: {}\n",
                   Yaml("mlflow-artifacts:/" + experiment + "/" + id + "/artifacts"),
                   ended == 0 ? "null" : std::to_string(ended), experiment, Yaml(id),
-                  Yaml(Text(run, "name")), Yaml(id), started,
-                  StatusNumber(Text(run, "status")), Yaml(Text(run, "user")))));
+                  Yaml(Text(run, "name")), Yaml(id), started, StatusNumber(Text(run, "status")),
+                  Yaml(Text(run, "user")))));
   for (const char* kind : {"params", "tags"}) {
     if (!run.contains(kind)) continue;
     for (const auto& [name, value] : run[kind].items()) {
@@ -95,7 +96,8 @@ Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
   const std::string folder = experiment + "/" + Text(run, "run_id");
   if (OpenBeneath(root.get(), folder, O_RDONLY | O_DIRECTORY)) {
     return Fail(Error{ErrorCode::kConflict, "the run is already in " + Printable(dir),
-                      "rm -r " + ShellQuote(JoinPath(dir, folder)), "", "ATH-C0050", ""});
+                      "rm -r " + ShellQuote(JoinPath(dir, folder))}
+                    .Id("ATH-C0050"));
   }
   std::map<std::string, std::string> metrics;
   uint64_t points = 0;
@@ -105,8 +107,7 @@ Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
                               : point.value_text == "-Infinity" ? "-inf"
                               : point.value_text == "NaN"       ? "nan"
                                                                 : point.value_text;
-    metrics[point.name] +=
-        fmt::format("{} {} {}\n", point.time_ms, value, point.step.value_or(0));
+    metrics[point.name] += fmt::format("{} {} {}\n", point.time_ms, value, point.step.value_or(0));
     ++points;
     return Ok();
   }));

@@ -30,7 +30,6 @@ Status ForEachLine(Client& client, const ExportOptions& options,
 // The run in the layout of MLflow's folders (mlruns): experiment, run, params, tags, metrics. If an
 // experiment of that name exists, the run is added to it; if a run of that id exists, kConflict.
 // Returns the number of points.
-Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options,
-                              const std::string& dir);
+Result<uint64_t> ExportMlflow(Client& client, const ExportOptions& options, const std::string& dir);
 
 }  // namespace athanor

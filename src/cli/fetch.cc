@@ -13,8 +13,8 @@ namespace athanor {
 
 Scratch::Scratch(const char* purpose) {
   const char* below = std::getenv("TMPDIR");
-  std::string name = JoinPath(below && *below ? below : "/tmp",
-                              std::string("ath-") + purpose + "-XXXXXX");
+  std::string name =
+      JoinPath(below && *below ? below : "/tmp", std::string("ath-") + purpose + "-XXXXXX");
   if (::mkdtemp(name.data())) path_ = name;
 }
 
@@ -37,9 +37,8 @@ Status FetchSource(Client& client, const std::string& bundle, const std::string&
   ATHANOR_TRY(auto manifest, ReadManifest(text));
   ATHANOR_CHECK_OK(MakeDirs(dir));
   ATHANOR_TRY(auto folder, OpenDir(dir));
-  return LayOut(manifest, folder.get(), [&](const std::string& sha) {
-    return FetchBlob(client, sha, dir);
-  });
+  return LayOut(manifest, folder.get(),
+                [&](const std::string& sha) { return FetchBlob(client, sha, dir); });
 }
 
 Status FetchFile(Client& client, const std::string& target, const std::string& path) {

@@ -10,8 +10,8 @@
 
 #include "base/io/archive.h"
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "base/text/text.h"
 #include "cli/fetch.h"
 #include "cli/screen/reading.h"
 #include "job/record.h"
@@ -47,7 +47,8 @@ Result<JobFiles> JobFiles::Open(Client& client, const std::string& job) {
   for (const auto& output : record.value("outputs", Json::array())) {
     const auto name = Text(output, "name");
     if (!IsListing(name)) {
-      files.archives_.push_back(name.substr(0, name.size() - (EndsWith(name, kArchive) ? kArchive.size() : 0)));
+      files.archives_.push_back(
+          name.substr(0, name.size() - (EndsWith(name, kArchive) ? kArchive.size() : 0)));
       continue;
     }
     ATHANOR_TRY(const auto text, client.GetText("/api/v1/blobs/" + Text(output, "blob")));
@@ -84,9 +85,10 @@ Status JobFiles::FetchArchive(const std::string& top, const std::string& tree) c
 
 std::string JobFiles::Resolved(std::string path) const {
   for (int links = 0; links < kMostLinks; ++links) {
-    const auto link = std::find_if(left_.entries.begin(), left_.entries.end(), [&](const auto& entry) {
-      return entry.kind == BundleEntry::Kind::kLink && IsOrLiesIn(path, entry.path);
-    });
+    const auto link =
+        std::find_if(left_.entries.begin(), left_.entries.end(), [&](const auto& entry) {
+          return entry.kind == BundleEntry::Kind::kLink && IsOrLiesIn(path, entry.path);
+        });
     if (link == left_.entries.end()) return path;
     const auto folder = std::filesystem::path(link->path).parent_path();
     path = ((folder / link->target).string() + path.substr(link->path.size()));
@@ -112,13 +114,18 @@ Result<bool> JobFiles::FetchLeft(const std::string& path, const std::string& tre
 }
 
 Error JobFiles::Missing(const std::string& path) const {
-  Error error{ErrorCode::kNotFound, name_ + " has no \"" + Printable(path) + "\"",
-              "ath cp " + ShellQuote(name_ + ":"), "", "ATH-C0022", ""};
+  Error error{ErrorCode::kNotFound,
+              name_ + " has no \"" + Printable(path) + "\"",
+              "ath cp " + ShellQuote(name_ + ":"),
+              "",
+              "ATH-C0022",
+              ""};
   std::vector<std::string> tops;
   for (const auto& archive : archives_) tops.push_back(archive + "/");
   for (const auto& entry : left_.entries) {
     const size_t slash = entry.path.find('/');
-    const auto top = Printable(entry.path.substr(0, slash == std::string::npos ? slash : slash + 1));
+    const auto top =
+        Printable(entry.path.substr(0, slash == std::string::npos ? slash : slash + 1));
     if (std::find(tops.begin(), tops.end(), top) == tops.end()) tops.push_back(top);
   }
   const bool more = tops.size() > 8;
@@ -199,7 +206,8 @@ Result<std::vector<JobFiles::File>> JobFiles::List(const std::string& path) cons
     take(by_name ? std::string(Output::kFiles) + "/" + entry.path : entry.path, entry.size);
   }
   if (files.empty()) return Fail(Missing(path));
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.path < b.path; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.path < b.path; });
   return files;
 }
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "cli/client.h"
 #include "job/manifest.h"
 
@@ -49,10 +49,10 @@ class JobFiles {
   std::string id_;
   std::string name_;
   std::string state_;
-  std::string source_;  // the source's listing
+  std::string source_;                 // the source's listing
   std::vector<std::string> archives_;  // "model", "algo-2/output"
-  BundleManifest left_;  // those of other hosts as "algo-2/files/..."
-  std::string left_out_;  // as text
+  BundleManifest left_;                // those of other hosts as "algo-2/files/..."
+  std::string left_out_;               // as text
 };
 
 }  // namespace athanor

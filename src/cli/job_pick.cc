@@ -71,7 +71,8 @@ Result<bool> IsConfirmed(const std::string& preview, const std::string& question
                          const std::string& command) {
   if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
     return Fail(Error{ErrorCode::kInvalid, question + " This needs --yes when no one can be asked",
-                      command + " --yes\n" + command + " --dry-run", "", "ATH-C0016", ""});
+                      command + " --yes\n" + command + " --dry-run"}
+                    .Id("ATH-C0016"));
   }
   std::fprintf(stderr, "%s%s [y/N] ", preview.c_str(), question.c_str());
   const int answer = std::getchar();

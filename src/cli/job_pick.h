@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 
 namespace athanor {
 
@@ -15,12 +15,13 @@ struct JobPick {
   bool all = false;
   std::string state;
   std::string experiment;
-  std::string name;  // a pattern of the shell's
-  std::string older;  // an age
+  std::string name;               // a pattern of the shell's
+  std::string older;              // an age
   std::vector<std::string> tags;  // KEY=VALUE or KEY
 
   bool filters() const {
-    return !state.empty() || !experiment.empty() || !name.empty() || !older.empty() || !tags.empty();
+    return !state.empty() || !experiment.empty() || !name.empty() || !older.empty() ||
+           !tags.empty();
   }
   bool chooses() const { return all || filters(); }
 };

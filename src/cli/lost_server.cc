@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "link/server_record.h"
 
@@ -77,8 +77,8 @@ Status LostServer::WaitForOne(int cancel_fd, Millis until) {
     if (now >= until) return Fail(ErrorCode::kTimeout, "no server answered in time");
     if (!client_.remote()) {
       if (!Exists(home)) {
-        return Fail(Error{ErrorCode::kUnavailable, home + " was removed, and its jobs with it", "",
-                          "", "ATH-C0004", ""});
+        return Fail(Error{ErrorCode::kUnavailable, home + " was removed, and its jobs with it"}.Id(
+            "ATH-C0004"));
       }
       const auto record = ReadServerRecord(home);
       const bool ours = record && record->by == StartedBy::kCommand;

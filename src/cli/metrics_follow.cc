@@ -32,7 +32,9 @@ class MetricsFollower {
       : common_(common), client_(client), job_(std::move(job)), only_(std::move(only)) {}
 
   int Run() {
-    if (!common_.json) std::printf("%s%8s  %-12s  TIME\n", only_.empty() ? "METRIC            " : "", "STEP", "VALUE");
+    if (!common_.json)
+      std::printf("%s%8s  %-12s  TIME\n", only_.empty() ? "METRIC            " : "", "STEP",
+                  "VALUE");
     while (true) {
       // Asked before the points: those that came until it ended are there then.
       const auto record = client_.Get("/api/v1/jobs/" + UrlEncode(job_));
@@ -41,7 +43,8 @@ class MetricsFollower {
       if (!body) return Refuse(body.error(), common_.json);
       for (const auto& metric : (*body)["metrics"]) {
         if (!only_.empty() && Text(metric, "name") != only_) continue;
-        if (const auto status = Follow(metric); !status) return Refuse(status.error(), common_.json);
+        if (const auto status = Follow(metric); !status)
+          return Refuse(status.error(), common_.json);
       }
       std::fflush(stdout);
       if (!Text(*record, "ended").empty() || std::ferror(stdout)) return 0;
@@ -59,8 +62,8 @@ class MetricsFollower {
     if (metric.contains("last_step")) last = Number(metric, "last_step");
     // A later attempt that resumed counts from an earlier step: its points are new.
     if (last && printed.step && *last <= *printed.step) printed.step = *last - 1;
-    const bool by_step = last && printed.step && count > printed.count &&
-                         count - printed.count < kMostByStep;
+    const bool by_step =
+        last && printed.step && count > printed.count && count - printed.count < kMostByStep;
     std::string target = PointsTarget("/api/v1/runs/" + UrlEncode(job_) + "/metrics", name);
     if (by_step) target += fmt::format("&from={}&width={}", *printed.step + 1, 4 * kMostByStep);
     ATHANOR_TRY(const auto text, client_.GetText(target));

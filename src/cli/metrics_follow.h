@@ -8,8 +8,8 @@
 
 namespace athanor {
 
-// Prints the points there are and then new ones, of one metric or (without a name) of all, until the
-// job ends.
+// Prints the points there are and then new ones, of one metric or (without a name) of all, until
+// the job ends.
 int FollowMetrics(const Common& common, Client& client, const std::string& job,
                   const std::string& name);
 

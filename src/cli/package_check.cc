@@ -15,7 +15,8 @@ Result<PackageCheck> CheckPackage(const std::string& program) {
   PackageCheck check;
   check.manifest = JoinPath(prefix, "lib/athanor/manifest.sha256");
   if (!Exists(check.manifest)) {
-    return Fail(ErrorCode::kNotFound, "there is no package to verify: " + program + " was built from source",
+    return Fail(ErrorCode::kNotFound,
+                "there is no package to verify: " + program + " was built from source",
                 "tools/package    makes packages from source");
   }
   ATHANOR_TRY(const auto text, ReadFile(check.manifest, 1 << 20));

@@ -1,7 +1,7 @@
 // Checks that an installed package is unchanged: `ath version --verify`.
 //
-// A package (tools/package) has a list of its files with their checksums, lib/athanor/manifest.sha256
-// below its prefix. A program in a build folder has none.
+// A package (tools/package) has a list of its files with their checksums,
+// lib/athanor/manifest.sha256 below its prefix. A program in a build folder has none.
 #pragma once
 
 #include <string>

@@ -34,8 +34,8 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   const CLI::App* verb = &app;
   size_t at = 0;
   for (; at < args.size(); ++at) {
-    const auto named = verb->get_subcommands(
-        [&](const CLI::App* each) { return each->get_name() == args[at]; });
+    const auto named =
+        verb->get_subcommands([&](const CLI::App* each) { return each->get_name() == args[at]; });
     if (named.empty()) break;
     verb = named.front();
   }
@@ -48,10 +48,9 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
   const auto verbs =
       verb->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
   // `ath env` goes without one, but not with a word that is none.
-  const bool only_verbs = verb->get_options([](const CLI::Option* each) {
-                                return each->get_positional();
-                              }).empty() &&
-                          at < args.size() && !StartsWith(args[at], "-");
+  const bool only_verbs =
+      verb->get_options([](const CLI::Option* each) { return each->get_positional(); }).empty() &&
+      at < args.size() && !StartsWith(args[at], "-");
   if (!verbs.empty() && (verb->get_require_subcommand_min() > 0 || only_verbs)) {
     error.what = NameOfVerb(*verb) + " needs a command";
     if (at == args.size()) return error;

@@ -11,7 +11,7 @@ namespace athanor {
 
 // The parser's own messages say neither which command it was nor what would be right. `file` is
 // what it took for the job file of `run`.
-Error Misunderstood(const CLI::App& app, const CLI::ParseError& e, const std::vector<std::string>& args,
-                    const std::string& file);
+Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
+                    const std::vector<std::string>& args, const std::string& file);
 
 }  // namespace athanor

@@ -3,9 +3,9 @@
 #pragma once
 
 #include "base/result.h"
-#include "serve/settings.h"
 #include "cli/submission.h"
 #include "cli/verbs/verbs.h"
+#include "serve/settings.h"
 
 namespace athanor {
 

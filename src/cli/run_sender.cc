@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "cli/screen/reading.h"
 
@@ -21,7 +22,7 @@ RunSender::RunSender(Home home, std::string origin, std::string experiment)
 
 RunSender::~RunSender() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
     changed_.notify_all();
   }
@@ -41,8 +42,9 @@ void RunSender::Add(Work work) {
 }
 
 Status RunSender::Take(EventSource::Run points) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return under_way_ < kMostUnderWay || !failed_.ok(); });
+  MutexLock lock(mutex_);
+  changed_.wait(lock,
+                [this]() REQUIRES(mutex_) { return under_way_ < kMostUnderWay || !failed_.ok(); });
   if (!failed_.ok()) return failed_;
   const size_t next = runs_.size() % kLanes;
   const auto [at, fresh] = runs_.try_emplace(points.name);
@@ -52,14 +54,14 @@ Status RunSender::Take(EventSource::Run points) {
 }
 
 Status RunSender::Wait() {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [this] { return under_way_ == 0 || !failed_.ok(); });
+  MutexLock lock(mutex_);
+  changed_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0 || !failed_.ok(); });
   return failed_;
 }
 
 Status RunSender::Finish() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto& entry : runs_) Add({&entry.second, {}, true});
   }
   return Wait();
@@ -67,9 +69,9 @@ Status RunSender::Finish() {
 
 void RunSender::Serve(Lane& lane) {
   auto client = Client::Connect(home_, false);
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, [&] { return stopping_ || !lane.queue.empty(); });
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return stopping_ || !lane.queue.empty(); });
     if (stopping_ || !failed_.ok()) return;
     Work work = std::move(lane.queue.front());
     lane.queue.pop_front();

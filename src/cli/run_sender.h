@@ -7,16 +7,15 @@
 // returns that error.
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/result.h"
 #include "cli/client.h"
 #include "cli/event_source.h"
@@ -56,7 +55,7 @@ class RunSender {
     std::thread thread;
   };
 
-  void Add(Work work);  // with the mutex held
+  void Add(Work work) REQUIRES(mutex_);
   void Serve(Lane& lane);
   Status Do(Client& client, Work& work);
   Status MakeRun(Client& client, const EventSource::Run& points, Brought& run);
@@ -66,12 +65,12 @@ class RunSender {
   const std::string experiment_;
   std::map<std::string, Brought> runs_;  // an entry is its lane's while work is under way
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::unique_ptr<Lane>> lanes_;  // GUARDED_BY(mutex_), as all below
-  size_t under_way_ = 0;                      // queued or being sent
-  bool stopping_ = false;
-  Status failed_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::unique_ptr<Lane>> lanes_ GUARDED_BY(mutex_);
+  size_t under_way_ GUARDED_BY(mutex_) = 0;  // queued or being sent
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  Status failed_ GUARDED_BY(mutex_);
 };
 
 }  // namespace athanor

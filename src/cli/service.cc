@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "serve/service_unit.h"
 
@@ -43,7 +43,7 @@ Result<std::string> Systemctl(bool system, std::vector<std::string> words) {
   if (done.ok()) return said;
   std::string typed;
   for (const auto& word : argv) typed += (typed.empty() ? "" : " ") + ShellQuote(word);
-  return Fail(Error{ErrorCode::kUnavailable, typed + " failed", "", said, "ATH-V0041", ""});
+  return Fail(Error{ErrorCode::kUnavailable, typed + " failed"}.Why(said).Id("ATH-V0041"));
 }
 
 bool StartService(const Home& home) {

@@ -10,13 +10,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ids.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
-#include "base/ids.h"
 #include "base/text/text.h"
-#include "job/object_uri.h"
 #include "job/codec.h"
 #include "job/command.h"
+#include "job/object_uri.h"
 #include "submit/bundle.h"
 #include "submit/check.h"
 #include "submit/git.h"
@@ -29,18 +29,41 @@ extern char** environ;
 namespace athanor {
 namespace {
 
-constexpr int kMostTries = 4;  // after the first
+constexpr int kMostTries = 4;                  // after the first
 constexpr useconds_t kFirstPauseUs = 100'000;  // doubled each time
 
 // What a job gets from the shell it was submitted in; everything else is the
 // job's own to ask for.
 bool IsInherited(std::string_view name) {
-  static constexpr std::string_view kNames[] = {
-      "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "VIRTUAL_ENV",
-      "CONDA_PREFIX", "CONDA_DEFAULT_ENV", "PYTHONPATH", "PYTHONHOME", "PYENV_ROOT",
-      "PYENV_VERSION", "LD_LIBRARY_PATH", "CUDA_HOME", "TMPDIR", "SSL_CERT_FILE", "SSL_CERT_DIR",
-      "REQUESTS_CA_BUNDLE", "http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY", "HTTPS_PROXY",
-      "NO_PROXY", "OMP_NUM_THREADS", "MKL_NUM_THREADS"};
+  static constexpr std::string_view kNames[] = {"PATH",
+                                                "HOME",
+                                                "USER",
+                                                "LOGNAME",
+                                                "SHELL",
+                                                "LANG",
+                                                "LANGUAGE",
+                                                "TZ",
+                                                "VIRTUAL_ENV",
+                                                "CONDA_PREFIX",
+                                                "CONDA_DEFAULT_ENV",
+                                                "PYTHONPATH",
+                                                "PYTHONHOME",
+                                                "PYENV_ROOT",
+                                                "PYENV_VERSION",
+                                                "LD_LIBRARY_PATH",
+                                                "CUDA_HOME",
+                                                "TMPDIR",
+                                                "SSL_CERT_FILE",
+                                                "SSL_CERT_DIR",
+                                                "REQUESTS_CA_BUNDLE",
+                                                "http_proxy",
+                                                "https_proxy",
+                                                "no_proxy",
+                                                "HTTP_PROXY",
+                                                "HTTPS_PROXY",
+                                                "NO_PROXY",
+                                                "OMP_NUM_THREADS",
+                                                "MKL_NUM_THREADS"};
   if (StartsWith(name, "LC_")) return true;
   for (auto known : kNames) {
     if (name == known) return true;
@@ -67,8 +90,10 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
     for (auto [end, program] : {std::pair{".py", "python3"}, {".sh", "sh"}}) {
       if (!EndsWith(options.file, end)) continue;
       return Fail(Error{ErrorCode::kInvalid,
-                        Printable(options.file) + " is a script, not a job file", std::string("ath run -- ") + program + " " + ShellQuote(options.file),
-                        "a command goes after --", "ATH-S0100", ""});
+                        Printable(options.file) + " is a script, not a job file",
+                        std::string("ath run -- ") + program + " " + ShellQuote(options.file)}
+                      .Why("a command goes after --")
+                      .Id("ATH-S0100"));
     }
     auto text = ReadFile(options.file, 16 << 20);
     if (!text) {
@@ -76,8 +101,9 @@ Result<JobSpec> ReadSpec(const RunOptions& options) {
       if (error.code == ErrorCode::kNotFound) {
         error.what = "there is no job file '" + Printable(options.file) + "'";
       }
-      error.hint = "ath init            writes a job file for the script in this folder\n"
-                   "ath run -- CMD      runs a command without a job file";
+      error.hint =
+          "ath init            writes a job file for the script in this folder\n"
+          "ath run -- CMD      runs a command without a job file";
       error.id = "ATH-S0100";
       return Fail(std::move(error));
     }
@@ -226,7 +252,8 @@ std::string GitKey(const SourceSpec& source) {
     auto head = ReadFile(dir + "/.git/HEAD", 4096);
     if (!head) continue;
     std::string ref(Trim(*head));
-    if (StartsWith(ref, "ref: ")) ref += ReadFile(dir + "/.git/" + ref.substr(5), 4096).value_or("");
+    if (StartsWith(ref, "ref: "))
+      ref += ReadFile(dir + "/.git/" + ref.substr(5), 4096).value_or("");
     return Sha256Hex(source.bundle + ref);
   }
   return {};
@@ -250,8 +277,9 @@ void AddGit(const Home& home, SourceSpec& source) {
   source.git_branch = facts.branch;
   if (!facts.diff.empty()) source.git_diff = Sha256Hex(facts.diff);
   // Without a cache it is only slower.
-  (void)ReplaceFile(cache, key + "\n" + source.git_commit + "\n" + source.git_branch + "\n" +
-                               source.git_diff).ok();
+  (void)ReplaceFile(
+      cache, key + "\n" + source.git_commit + "\n" + source.git_branch + "\n" + source.git_diff)
+      .ok();
 }
 
 }  // namespace

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "cli/client.h"
 #include "job/spec.h"
 
@@ -25,9 +25,9 @@ struct RunOptions {
   bool json = false;
   bool quiet = false;
   bool dry_run = false;
-  bool current = false;       // of retry: the source as it is now
-  bool preflight = false;     // only that
-  bool no_preflight = false;  // whatever the settings say
+  bool current = false;          // of retry: the source as it is now
+  bool preflight = false;        // only that
+  bool no_preflight = false;     // whatever the settings say
   std::string preflight_time;    // "30s"
   std::string preflight_sample;  // of each channel: "64MB"
 };
@@ -50,7 +50,7 @@ struct SubmittedJob {
   std::string id;
   std::string name;
   std::string same_as;
-  std::string warning;  // of the server's, about where its jobs run
+  std::string warning;             // of the server's, about where its jobs run
   std::vector<std::string> notes;  // of the server's, about what it asked for
   bool simulated = false;
 };

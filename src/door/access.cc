@@ -107,6 +107,18 @@ constexpr Permission kPermissions[] = {
     {"agent.objects", Access::kAgent},
     {"agent.object", Access::kAgent},
     {"agent.put", Access::kAgent},
+    {"agent.files.has", Access::kAgent},
+    {"agent.files.blob", Access::kAgent},
+    {"agent.files.received", Access::kAgent},
+    {"agent.files.upload", Access::kAgent},
+    {"agent.files.list", Access::kAgent},
+    {"agent.files.read", Access::kAgent},
+    {"agent.files.replace", Access::kAgent},
+    {"agent.files.append", Access::kAgent},
+    {"agent.files.remove", Access::kAgent},
+    {"agent.files.steps", Access::kAgent},
+    {"agent.files.commit", Access::kAgent},
+    {"agent.files.care", Access::kAgent},
 };
 
 // All doors' rows, in one table.
@@ -141,12 +153,17 @@ tl::unexpected<Error> Refuse(std::string what, std::string hint, std::string id)
 
 bool Enough(Scope held, Access need) {
   switch (need) {
-    case Access::kPublic: return true;
-    case Access::kRead: return Covers(held, Scope::kRead);
-    case Access::kSubmit: return Covers(held, Scope::kSubmit);
-    case Access::kAdmin: return Covers(held, Scope::kAdmin);
+    case Access::kPublic:
+      return true;
+    case Access::kRead:
+      return Covers(held, Scope::kRead);
+    case Access::kSubmit:
+      return Covers(held, Scope::kSubmit);
+    case Access::kAdmin:
+      return Covers(held, Scope::kAdmin);
     case Access::kAgent:
-    case Access::kNobody: return false;
+    case Access::kNobody:
+      return false;
   }
   return false;
 }
@@ -211,9 +228,7 @@ bool HasOwnersUid(const DoorContext& context, const Peer& peer) {
 
 // Jobs have the server's uid, so this uid says little; but root on a server of another user is not
 // a job.
-bool MayBeJob(const DoorContext& context, const Peer& peer) {
-  return peer.uid == context.info.uid;
-}
+bool MayBeJob(const DoorContext& context, const Peer& peer) { return peer.uid == context.info.uid; }
 
 std::string HostName(std::string_view host) {
   if (StartsWith(host, "[")) return std::string(host.substr(0, host.find(']') + 1));
@@ -230,10 +245,12 @@ bool AsksWhoCalls(const DoorContext& context, const Request& head, std::string_v
   switch (AccessOf(route)) {
     case Access::kRead:
     case Access::kSubmit:
-    case Access::kAdmin: return !SessionOf(context, head);
+    case Access::kAdmin:
+      return !SessionOf(context, head);
     case Access::kPublic:
     case Access::kAgent:
-    case Access::kNobody: break;
+    case Access::kNobody:
+      break;
   }
   return false;
 }
@@ -254,8 +271,8 @@ Status CheckOrigin(const DoorContext& context, const Request& request) {
                   "use " + context.info.url, "ATH-A0003");
   }
   auto origin = request.headers.Get("Origin");
-  if (!origin.empty() && origin != std::string(request.peer.tls ? "https://" : "http://") +
-                                       std::string(host)) {
+  if (!origin.empty() &&
+      origin != std::string(request.peer.tls ? "https://" : "http://") + std::string(host)) {
     return Refuse("pages of another origin may not call this server", "", "ATH-A0004");
   }
   return Ok();
@@ -283,7 +300,8 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
       if (error.code == ErrorCode::kDenied) error.id = "ATH-A0002";
       return Fail(std::move(error));
     }
-    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt, 0};
+    caller = {"token:" + (info->note.empty() ? info->id : info->note), info->scope, std::nullopt,
+              0};
   } else if (auto user = SessionOf(context, request)) {
     caller = {user->user, user->scope, std::nullopt, 0};
   } else if (HasOwnersUid(context, request.peer) &&
@@ -295,8 +313,10 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
                   "give it ATHANOR_TOKEN as a secret: ath token create --scope submit",
                   "ATH-A0010");
   } else {
-    return Refuse("this server does not know you", "ask its owner for `ath token create`, then "
-                  "export ATHANOR_TOKEN=...", "ATH-A0002");
+    return Refuse("this server does not know you",
+                  "ask its owner for `ath token create`, then "
+                  "export ATHANOR_TOKEN=...",
+                  "ATH-A0002");
   }
   if (!Enough(*caller.scope, need)) {
     return Refuse("a token of scope " + std::string(NameOf(*caller.scope)) + " may not do this",
@@ -306,7 +326,8 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
   if (changes && LooksLikeBrowser(request) && token.empty()) {
     auto csrf = request.headers.Get("X-Athanor-Csrf");
     auto right = CsrfToken(context);
-    if (csrf.size() != right.size() || CRYPTO_memcmp(csrf.data(), right.data(), right.size()) != 0) {
+    if (csrf.size() != right.size() ||
+        CRYPTO_memcmp(csrf.data(), right.data(), right.size()) != 0) {
       return Refuse("a page must send X-Athanor-Csrf to change anything", "GET /api/v1/session",
                     "ATH-A0007");
     }

@@ -24,7 +24,7 @@ struct Permission {
 std::span<const Permission> Permissions();
 
 struct Caller {
-  std::string user;   // for records: "ann", "token:laptop"
+  std::string user;  // for records: "ann", "token:laptop"
   std::optional<Scope> scope;
   std::optional<AttemptId> attempt;  // an agent, or a script
   uint32_t host = 0;                 // an agent's, of its attempt

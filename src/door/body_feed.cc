@@ -27,8 +27,7 @@ class BodyFeed final : public PieceFeed {
 }  // namespace
 
 void SendBody(DoorContext& context, const Call& call, Response head,
-              std::shared_ptr<BodySource> source,
-              const std::function<void(const Error&)>& refuse) {
+              std::shared_ptr<BodySource> source, const std::function<void(const Error&)>& refuse) {
   for (int pieces = 0; pieces < 2; ++pieces) {
     auto piece = source->Next();
     if (!piece) return refuse(piece.error());

@@ -27,7 +27,6 @@ inline constexpr size_t kBodyPiece = 256 << 10;
 // Answers with `head` and what the source gives. Short answers are sent in one piece, with their
 // length; an error before anything was sent goes to `refuse` instead. On a reader's thread.
 void SendBody(DoorContext& context, const Call& call, Response head,
-              std::shared_ptr<BodySource> source,
-              const std::function<void(const Error&)>& refuse);
+              std::shared_ptr<BodySource> source, const std::function<void(const Error&)>& refuse);
 
 }  // namespace athanor

@@ -54,8 +54,8 @@ std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt) {
 }
 
 std::string IngestToken(const std::string& key, AttemptId attempt, uint32_t host) {
-  // Keyed twice, so that a token cannot be extended into another one's. That of the first host is as
-  // it was when there was one host only: agents outlive a server that is replaced.
+  // Keyed twice, so that a token cannot be extended into another one's. That of the first host is
+  // as it was when there was one host only: agents outlive a server that is replaced.
   const auto id = attempt.ToString() + (host == 0 ? "" : "." + std::to_string(host));
   return std::string(kAgentPrefix) + id + "_" + Sha256Hex(key + Sha256Hex(key + id));
 }

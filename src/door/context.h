@@ -4,17 +4,18 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/exec/clock.h"
-#include "base/log.h"
 #include "base/exec/thread_pool.h"
+#include "base/log.h"
 #include "job/inventory.h"
 #include "link/wire.h"
-#include "net/loop.h"
 #include "net/http/router.h"
+#include "net/loop.h"
 #include "price/catalogue.h"
 #include "price/price.h"
 #include "record/documents/document_store.h"
@@ -30,20 +31,22 @@
 #include "record/runs/run_writer.h"
 #include "record/series/series_store.h"
 #include "steer/engine.h"
+#include "steer/point_intake.h"
 #include "track/model_book.h"
 #include "track/run_book.h"
 
 namespace athanor {
 
 class Hub;
+class JobFilesService;
 class Studies;
 
 struct ServerInfo {
   std::string version;
   std::string home;
-  std::string url;         // of the TCP port; empty: none
+  std::string url;  // of the TCP port; empty: none
   std::string socket;
-  uint32_t uid = 0;        // whose server this is
+  uint32_t uid = 0;  // whose server this is
   std::string user;
   WallTime started;
   bool simulate = false;
@@ -60,7 +63,8 @@ struct DoorContext {
   LossStore& losses;
   DocumentStore& documents;
   LogStore& logs;
-  SeriesStore& series;
+  SeriesStore& series;  // points enter it by `points` only
+  PointIntake& points;
   RunStore& run_store;
   RunBook& runs;
   RunWriter& run_writer;
@@ -73,14 +77,16 @@ struct DoorContext {
   const Catalogue& catalogue;
   Inventory inventory;
   Hub& hub;
-  ThreadPool& readers;      // for reads that may take long
-  ThreadPool& transfers;    // for work on objects
-  std::string artifacts;    // folder of what runs keep
+  ThreadPool& readers;        // for reads that may take long
+  ThreadPool& transfers;      // for work on objects
+  std::string artifacts;      // folder of what runs keep
   std::string artifact_root;  // URI beneath which experiments are made; may be a local folder
-  std::string ingest_key;   // signs agents' tokens and CSRF tokens
+  std::string ingest_key;     // signs agents' tokens and CSRF tokens
   ServerInfo info;
   std::function<void()> shut_down;
   Studies* studies = nullptr;  // tuning jobs; set as soon as they can be made
+  // Of agents; made with its routes. Shared: calls may still be answered while routes are removed.
+  std::shared_ptr<JobFilesService> job_files = nullptr;
 };
 
 // A job by any reference (id, prefix, name, @last): the live record, otherwise the stored one.
@@ -101,8 +107,8 @@ struct AgentId {
   uint32_t host = 0;
 };
 std::optional<AgentId> ReadIngestToken(const std::string& key, std::string_view token);
-// The same for the scripts of all hosts: for MLflow's calls, and of those that change something, only
-// those about its own job (door/mlflow/job_rights.h).
+// The same for the scripts of all hosts: for MLflow's calls, and of those that change something,
+// only those about its own job (door/mlflow/job_rights.h).
 std::string RunToken(const std::string& key, AttemptId attempt);
 std::optional<AttemptId> ReadRunToken(const std::string& key, std::string_view token);
 

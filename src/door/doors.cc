@@ -3,10 +3,11 @@
 #include <memory>
 
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
-#include "door/native/disk_routes.h"
+#include "base/text/text.h"
+#include "door/agents/file_routes.h"
 #include "door/mlflow/mlflow.h"
+#include "door/native/disk_routes.h"
 #include "door/page/page_doors.h"
 #include "net/http/content_coding.h"
 
@@ -46,8 +47,8 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
   constexpr size_t kSmall = 32 << 10;
   auto wishes = WishesOf(request);
   if (!wishes.any()) return;
-  responder.SetFinish([&context, wishes = std::move(wishes)](
-                          Response response, std::function<void(Response)> send) {
+  responder.SetFinish([&context, wishes = std::move(wishes)](Response response,
+                                                             std::function<void(Response)> send) {
     if (!Fits(wishes, response)) return send(std::move(response));
     if (response.body.size() <= kSmall || !context.loop.InLoopThread()) {
       Fit(wishes, response);
@@ -66,11 +67,12 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
 
 Result<Router> MakeRouter(DoorContext& context) {
   Router router;
-  for (auto make : {JobRoutes, StopRoutes, SurviveRoutes, CaptureRoutes, StreamRoutes, FileRoutes, DiffRoutes,
-                    RunRoutes, ImportRoutes, SweepRoutes, DiskRoutes, AdminRoutes, AgentRoutes, ObjectRoutes,
-                    SageMakerRoutes, StudyRoutes, LiveRoutes, LogRoutes, PageRoutes, SourceRoutes,
-                    QueueRoutes, NameRoutes, RunChangeRoutes, RunFileRoutes, MediaRoutes,
-                    MlflowRoutes}) {
+  for (auto make : {JobRoutes,       StopRoutes,  SurviveRoutes, CaptureRoutes,   StreamRoutes,
+                    FileRoutes,      DiffRoutes,  RunRoutes,     ImportRoutes,    SweepRoutes,
+                    DiskRoutes,      AdminRoutes, AgentRoutes,   AgentFileRoutes, ObjectRoutes,
+                    SageMakerRoutes, StudyRoutes, LiveRoutes,    LogRoutes,       PageRoutes,
+                    SourceRoutes,    QueueRoutes, NameRoutes,    RunChangeRoutes, RunFileRoutes,
+                    MediaRoutes,     MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}, route.file_names};
       guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
@@ -104,6 +106,7 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.refuse = Denied(caller.error());
     return policy;
   }
+  if (IsAgentFileRoute(match.route->name)) return AgentFilePolicy(context, match, head, *caller);
   if (match.route->name == "blobs.put" || match.route->name == "agent.put") {
     policy.max_bytes = kMostBlob;
     SpoolTo(policy, JoinPath(context.blobs.dir(), "tmp"));
@@ -116,7 +119,8 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     policy.max_bytes = kMostCall;
   } else if (match.route->name == "agent.report" || match.route->name == "runs.add") {
     policy.max_bytes = kMostReport;
-  } else if (match.route->name == "jobs.submit" || match.route->name == "studies.create" || match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
+  } else if (match.route->name == "jobs.submit" || match.route->name == "studies.create" ||
+             match.route->name == "sagemaker.create" || match.route->name == "blobs.missing") {
     policy.max_bytes = kMostSpec;
   }
   return policy;

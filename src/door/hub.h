@@ -17,8 +17,8 @@ namespace athanor {
 enum class News { kState, kLog, kPoints, kUsage };
 
 struct LiveStats {
-  std::optional<UsageFrame> usage;        // of the first host
-  std::map<uint32_t, UsageFrame> hosts;   // of each
+  std::optional<UsageFrame> usage;       // of the first host
+  std::map<uint32_t, UsageFrame> hosts;  // of each
   std::optional<ProgressFrame> progress;
   uint64_t supervisor_pid = 0;
 };

@@ -1,8 +1,8 @@
 #include "door/queries.h"
 
-#include <iterator>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <iterator>
 
 #include <algorithm>
 #include <charconv>
@@ -19,9 +19,9 @@ Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* 
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number > INT64_MAX) {
     return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a number",
-                      "give a whole number, such as 10",
-                      "got '" + Printable(std::string_view(*text).substr(0, 80)) + "'", "ATH-R0014",
-                      ""});
+                      "give a whole number, such as 10"}
+                    .Why("got '" + Printable(std::string_view(*text).substr(0, 80)) + "'")
+                    .Id("ATH-R0014"));
   }
   return std::optional(number);
 }
@@ -43,12 +43,12 @@ std::optional<int64_t> BeganMs(const RunEntry& run) {
 
 void OnReader(DoorContext& context, const Call& call, std::function<void()> work) {
   if (context.readers.Submit(std::move(work))) return;
-  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void OnDisk(DoorContext& context, const Call& call, std::function<void()> work) {
   if (context.transfers.Submit(std::move(work))) return;
-  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 std::optional<std::pair<uint64_t, uint64_t>> ByteRange(std::string_view header, uint64_t size) {
@@ -106,8 +106,8 @@ void SendUserBytes(const Call& call, const std::string& type, bool shown, Result
 
 std::optional<std::string> RasterTypeOf(std::string_view path) {
   static constexpr std::pair<std::string_view, const char*> kTypes[] = {
-      {".png", "image/png"},  {".jpg", "image/jpeg"}, {".jpeg", "image/jpeg"},
-      {".gif", "image/gif"},  {".webp", "image/webp"}, {".bmp", "image/bmp"}};
+      {".png", "image/png"}, {".jpg", "image/jpeg"},  {".jpeg", "image/jpeg"},
+      {".gif", "image/gif"}, {".webp", "image/webp"}, {".bmp", "image/bmp"}};
   const std::string lower = ToLower(path);
   for (const auto& [end, type] : kTypes) {
     if (EndsWith(lower, end)) return type;
@@ -117,8 +117,7 @@ std::optional<std::string> RasterTypeOf(std::string_view path) {
 
 void Append(RunBatch& all, RunBatch more) {
   const auto add = [](auto& to, auto& from) {
-    to.insert(to.end(), std::make_move_iterator(from.begin()),
-              std::make_move_iterator(from.end()));
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };
   add(all.experiments, more.experiments);
   add(all.runs, more.runs);

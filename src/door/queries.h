@@ -37,8 +37,8 @@ void SendUserBytes(const Call& call, const std::string& type, bool shown, Result
 // The type of a picture by its name, if it is of a kind that can contain only pixels.
 std::optional<std::string> RasterTypeOf(std::string_view path);
 
-// When a run was made; a job's id tells. And when it began: of a job, when its script first ran; none
-// if it never did.
+// When a run was made; a job's id tells. And when it began: of a job, when its script first ran;
+// none if it never did.
 int64_t CreatedMs(const RunEntry& run);
 std::optional<int64_t> BeganMs(const RunEntry& run);
 

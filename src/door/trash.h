@@ -23,7 +23,8 @@ struct Trash {
 };
 
 // Reads folders: call it on a thread that may wait. `live` are jobs that have not ended.
-Trash LookIntoTrash(const DoorContext& context, WallTime before, const std::vector<JobRecord>& live);
+Trash LookIntoTrash(const DoorContext& context, WallTime before,
+                    const std::vector<JobRecord>& live);
 // Removes them, one after the other. Called on the loop's thread; `done` is called from any.
 void EmptyTrash(DoorContext& context, std::vector<TrashedRun> due,
                 std::function<void(Status)> done);

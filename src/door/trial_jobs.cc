@@ -75,8 +75,8 @@ Result<TrialSight> TrialJobs::Look(JobId job, const std::string& metric) {
 }
 
 Result<std::optional<JobId>> TrialJobs::FindKey(const TrialOrder& order) {
-  const auto key = order.spec.origin == "sagemaker" ? "sagemaker:" + sagemaker::TrialName(order)
-                                                    : order.key();
+  const auto key =
+      order.spec.origin == "sagemaker" ? "sagemaker:" + sagemaker::TrialName(order) : order.key();
   ATHANOR_TRY(const auto hit, context_.jobs.FindKey(key));
   if (!hit) return std::optional<JobId>();
   return std::optional(hit->id);
@@ -119,8 +119,9 @@ Status CheckTrials(const DoorContext& context, const StudySpec& spec, const std:
   auto without = Draft(context, TrialJob(spec, always, 1), "", user);
   if (without) return Ok();
   Error error = without.error();
-  error.hint += (error.hint.empty() ? "" : "\n") +
-                std::string("a conditional parameter needs a value under params, for trials without it");
+  error.hint +=
+      (error.hint.empty() ? "" : "\n") +
+      std::string("a conditional parameter needs a value under params, for trials without it");
   return Fail(std::move(error));
 }
 

@@ -42,13 +42,30 @@ bool TakeValue(std::string_view& summary, SummaryValue& value) {
       }
       if (field.type != WireType::kBytes) continue;
       switch (field.number) {
-        case 1: value.tag = field.bytes; break;
-        case 4: value.form = Form::kImage; value.bytes = field.bytes; break;
-        case 5: value.form = Form::kHistogram; value.bytes = field.bytes; break;
-        case 6: value.form = Form::kAudio; value.bytes = field.bytes; break;
-        case 8: value.form = Form::kTensor; value.bytes = field.bytes; break;
-        case 9: value.metadata = field.bytes; break;
-        default: break;
+        case 1:
+          value.tag = field.bytes;
+          break;
+        case 4:
+          value.form = Form::kImage;
+          value.bytes = field.bytes;
+          break;
+        case 5:
+          value.form = Form::kHistogram;
+          value.bytes = field.bytes;
+          break;
+        case 6:
+          value.form = Form::kAudio;
+          value.bytes = field.bytes;
+          break;
+        case 8:
+          value.form = Form::kTensor;
+          value.bytes = field.bytes;
+          break;
+        case 9:
+          value.metadata = field.bytes;
+          break;
+        default:
+          break;
       }
     }
     if (!in.empty()) return false;
@@ -80,12 +97,17 @@ std::string_view PluginContent(std::string_view metadata) { return PluginField(m
 std::string_view TagKinds::KindOf(const SummaryValue& value) {
   using Form = SummaryValue::Form;
   switch (value.form) {
-    case Form::kSimple: return "scalars";
-    case Form::kHistogram: return "histograms";
-    case Form::kImage: return "images";
-    case Form::kAudio: return "audio";
+    case Form::kSimple:
+      return "scalars";
+    case Form::kHistogram:
+      return "histograms";
+    case Form::kImage:
+      return "images";
+    case Form::kAudio:
+      return "audio";
     case Form::kNone:
-    case Form::kTensor: break;
+    case Form::kTensor:
+      break;
   }
   const auto name = PluginName(value.metadata);
   const auto known = kinds_.find(value.tag);

@@ -64,16 +64,21 @@ void DumpFile(const char* path) {
       return;
     }
     if (event.kind == EventView::Kind::kFileVersion) {
-      std::puts(DumpJson(Json{{"offset", offset}, {"kind", "version"}, {"text", event.body}}).c_str());
+      std::puts(
+          DumpJson(Json{{"offset", offset}, {"kind", "version"}, {"text", event.body}}).c_str());
     } else if (event.kind == EventView::Kind::kGraph) {
-      std::puts(DumpJson(Json{{"offset", offset}, {"kind", "graph"}, {"bytes", event.body.size()}}).c_str());
+      std::puts(DumpJson(Json{{"offset", offset}, {"kind", "graph"}, {"bytes", event.body.size()}})
+                    .c_str());
     }
     if (event.kind != EventView::Kind::kSummary) return;
     SummaryValue value;
     while (TakeValue(event.body, value)) {
       const auto kind = kinds.KindOf(value);
-      Json line = {{"offset", offset}, {"kind", kind},          {"tag", value.tag},
-                   {"step", event.step}, {"wall_time", event.wall_time}};
+      Json line = {{"offset", offset},
+                   {"kind", kind},
+                   {"tag", value.tag},
+                   {"step", event.step},
+                   {"wall_time", event.wall_time}};
       Describe(value, kind, line);
       std::puts(DumpJson(line).c_str());
     }

@@ -67,17 +67,20 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const size_t n = std::min<size_t>(file.size() - at, 1 + cut);
     Check(::pwrite(fd, file.data() + at, n, static_cast<off_t>(at)) == static_cast<ssize_t>(n));
     at += n;
-    Check(reader.Poll([&](uint64_t offset, std::string_view payload) {
-                  grown.emplace_back(offset, payload);
-                  ReadAll(payload);
-                })
+    Check(reader
+              .Poll([&](uint64_t offset, std::string_view payload) {
+                grown.emplace_back(offset, payload);
+                ReadAll(payload);
+              })
               .has_value());
   }
   std::vector<std::pair<uint64_t, std::string>> whole;
   EventReader again{UniqueFd(fd)};
-  Check(again.Poll([&](uint64_t offset, std::string_view payload) {
-               whole.emplace_back(offset, payload);
-             }).has_value());
+  Check(again
+            .Poll([&](uint64_t offset, std::string_view payload) {
+              whole.emplace_back(offset, payload);
+            })
+            .has_value());
   Check(grown == whole);
   Check(reader.offset() == again.offset() && reader.tail() == again.tail());
   uint64_t seen = again.tail();

@@ -24,10 +24,14 @@ using Metadata = std::map<std::string, std::string, std::less<>>;
 
 void PutField(std::string& out, const Field& field) {
   switch (field.type) {
-    case WireType::kVarint: return proto::PutInt(out, field.number, field.AsInt());
-    case WireType::kFixed64: return proto::PutDouble(out, field.number, field.AsDouble());
-    case WireType::kFixed32: return proto::PutFloat(out, field.number, field.AsFloat());
-    case WireType::kBytes: return proto::PutBytes(out, field.number, field.bytes);
+    case WireType::kVarint:
+      return proto::PutInt(out, field.number, field.AsInt());
+    case WireType::kFixed64:
+      return proto::PutDouble(out, field.number, field.AsDouble());
+    case WireType::kFixed32:
+      return proto::PutFloat(out, field.number, field.AsFloat());
+    case WireType::kBytes:
+      return proto::PutBytes(out, field.number, field.bytes);
   }
 }
 
@@ -113,7 +117,8 @@ class Splitter {
     begun_ = true;
     const auto behind = [&](std::string_view tag) { return IsBehind(cuts_, tag, event.step); };
     if (staying > 0) {
-      kept_.Add(Filter(payload, [&](std::string_view tag) { return !behind(tag); }, nullptr));
+      kept_.Add(Filter(
+          payload, [&](std::string_view tag) { return !behind(tag); }, nullptr));
     }
     abandoned_.Add(Filter(payload, behind, &described_));
   }

@@ -28,8 +28,8 @@ bool IsEventFileName(std::string_view name) {
 Result<EventWriter> EventWriter::Create(const std::string& dir, double wall_time,
                                         std::string_view label) {
   ATHANOR_CHECK_OK(MakeDirs(dir, 0755));
-  auto path = JoinPath(dir, fmt::format("events.out.tfevents.{:010}.{}",
-                                        static_cast<int64_t>(wall_time), label));
+  auto path = JoinPath(
+      dir, fmt::format("events.out.tfevents.{:010}.{}", static_cast<int64_t>(wall_time), label));
   UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!fd) return FailErrno("write " + path, errno);
   EventWriter writer(std::move(fd), std::move(path));
@@ -77,7 +77,8 @@ Status EventWriter::Histogram(std::string_view tag, int64_t step, double wall_ti
 
 Status EventWriter::Image(std::string_view tag, int64_t step, double wall_time,
                           const ImageValue& value) {
-  Tensor tensor{TensorType::kString, {}, {}, {std::to_string(value.width), std::to_string(value.height)}};
+  Tensor tensor{
+      TensorType::kString, {}, {}, {std::to_string(value.width), std::to_string(value.height)}};
   tensor.strings.insert(tensor.strings.end(), value.encoded.begin(), value.encoded.end());
   tensor.shape = {static_cast<int64_t>(tensor.strings.size())};
   return Value(tag, step, wall_time, tensor, "images", kNoContent, kBlobClass);
@@ -114,8 +115,8 @@ Status EventWriter::PrCurve(std::string_view tag, int64_t step, double wall_time
 Status EventWriter::HParams(double wall_time, const HParamsValue& value) {
   constexpr const char* kTags[] = {"_hparams_/experiment", "_hparams_/session_start_info",
                                    "_hparams_/session_end_info"};
-  return Value(kTags[static_cast<int>(value.part)], 0, wall_time,
-               {TensorType::kFloat, {0}, {}, {}}, "hparams", WriteHParams(value), kTensorClass);
+  return Value(kTags[static_cast<int>(value.part)], 0, wall_time, {TensorType::kFloat, {0}, {}, {}},
+               "hparams", WriteHParams(value), kTensorClass);
 }
 
 Status EventWriter::Graph(double wall_time, std::string_view graph_def) {

@@ -30,9 +30,9 @@ Seen ReadBytes(const TestDir& dir, const std::string& bytes) {
   EXPECT_TRUE(ReplaceFile(dir / "file", bytes).ok());
   EventReader reader{UniqueFd(::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC))};
   Seen seen;
-  EXPECT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) {
-    seen.records.emplace_back(payload);
-  }).has_value());
+  EXPECT_TRUE(
+      reader.Poll([&](uint64_t, std::string_view payload) { seen.records.emplace_back(payload); })
+          .has_value());
   seen.damage = reader.damage();
   seen.offset = reader.offset();
   seen.tail = reader.tail();
@@ -55,24 +55,28 @@ void RoundTrip(Write write, Use use) {
   ASSERT_TRUE(writer->Flush().ok());
   EventReader reader{UniqueFd(::open(writer->path().c_str(), O_RDONLY | O_CLOEXEC))};
   int values = 0;
-  ASSERT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) {
-    EventView event;
-    ASSERT_TRUE(ReadEvent(payload, event));
-    if (event.kind != EventView::Kind::kSummary) return;
-    SummaryValue value;
-    TagKinds kinds;
-    while (TakeValue(event.body, value)) {
-      ++values;
-      use(event, value, kinds.KindOf(value));
-    }
-  }).has_value());
+  ASSERT_TRUE(reader
+                  .Poll([&](uint64_t, std::string_view payload) {
+                    EventView event;
+                    ASSERT_TRUE(ReadEvent(payload, event));
+                    if (event.kind != EventView::Kind::kSummary) return;
+                    SummaryValue value;
+                    TagKinds kinds;
+                    while (TakeValue(event.body, value)) {
+                      ++values;
+                      use(event, value, kinds.KindOf(value));
+                    }
+                  })
+                  .has_value());
   EXPECT_EQ(values, 1);
   EXPECT_EQ(reader.tail(), 0u);
 }
 
 TEST(TfRecord, HasTheChecksumsOfTheFormat) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
-  EXPECT_EQ(MaskedCrc32c("\x1a\x11" "CRC test, one two"), 0x5794d08au);
+  EXPECT_EQ(MaskedCrc32c("\x1a\x11"
+                         "CRC test, one two"),
+            0x5794d08au);
   const auto bytes = Records({"hello"});
   ASSERT_EQ(bytes.size(), 12u + 5u + 4u);
   const auto record = ReadTfRecord(bytes);
@@ -83,17 +87,17 @@ TEST(TfRecord, HasTheChecksumsOfTheFormat) {
 TEST(EventReader, StopsAtATornTailAndGoesOnWhenItIsWritten) {
   TestDir dir;
   const auto bytes = Records({"one", std::string(600'000, 'x'), "three"});
-  for (const size_t cut : {size_t{0}, size_t{5}, size_t{12}, size_t{19}, size_t{30}, size_t{300'000},
-                           bytes.size() - 1}) {
+  for (const size_t cut : {size_t{0}, size_t{5}, size_t{12}, size_t{19}, size_t{30},
+                           size_t{300'000}, bytes.size() - 1}) {
     EXPECT_TRUE(ReplaceFile(dir / "file", bytes.substr(0, cut)).ok());
     EventReader reader{UniqueFd(::open((dir / "file").c_str(), O_RDWR | O_CLOEXEC))};
     std::vector<size_t> sizes;
     const auto take = [&](uint64_t, std::string_view payload) { sizes.push_back(payload.size()); };
     ASSERT_TRUE(reader.Poll(take).has_value());
     EXPECT_EQ(reader.offset() + reader.tail(), cut);
-    ASSERT_EQ(::pwrite(reader.fd(), bytes.data() + cut, bytes.size() - cut,
-                       static_cast<off_t>(cut)),
-              static_cast<ssize_t>(bytes.size() - cut));
+    ASSERT_EQ(
+        ::pwrite(reader.fd(), bytes.data() + cut, bytes.size() - cut, static_cast<off_t>(cut)),
+        static_cast<ssize_t>(bytes.size() - cut));
     ASSERT_TRUE(reader.Poll(take).has_value());
     EXPECT_EQ(sizes, (std::vector<size_t>{3, 600'000, 5})) << cut;
     EXPECT_TRUE(reader.damage().empty());
@@ -137,9 +141,8 @@ TEST(EventReader, StepsOverARecordThatIsTooLongToBeHeld) {
   ASSERT_TRUE(ReplaceFile(dir / "file", bytes).ok());
   EventReader reader(UniqueFd(::open((dir / "file").c_str(), O_RDONLY | O_CLOEXEC)), 500'000);
   std::vector<std::string> seen;
-  ASSERT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) {
-    seen.emplace_back(payload);
-  }).has_value());
+  ASSERT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) { seen.emplace_back(payload); })
+                  .has_value());
   EXPECT_EQ(seen, (std::vector<std::string>{"one", "three"}));
   EXPECT_EQ(reader.offset(), bytes.size());
 }
@@ -173,34 +176,46 @@ TEST(EventWriter, ScalarsKeepNaNInfinityAndLargeSteps) {
 }
 
 TEST(EventWriter, EveryPluginsValuesComeBack) {
-  RoundTrip([](EventWriter& w) { return w.Histogram("h", 1, 0, {{{0, 1, 5}, {1, 2, 7}}}); },
-            [](const EventView&, const SummaryValue& value, std::string_view kind) {
-              EXPECT_EQ(kind, "histograms");
-              const auto read = ReadHistogram(value);
-              ASSERT_TRUE(read.has_value());
-              ASSERT_EQ(read->buckets.size(), 2u);
-              EXPECT_EQ(read->buckets[1].right, 2);
-              EXPECT_EQ(read->buckets[1].count, 7);
-            });
-  RoundTrip([](EventWriter& w) { return w.Image("i", 1, 0, {4, 3, {"png"}}); },
-            [](const EventView&, const SummaryValue& value, std::string_view kind) {
-              EXPECT_EQ(kind, "images");
-              const auto read = ReadImage(value);
-              ASSERT_TRUE(read.has_value());
-              EXPECT_EQ(read->width, 4);
-              EXPECT_EQ(read->height, 3);
-              EXPECT_EQ(read->encoded, std::vector<std::string>{"png"});
-            });
-  RoundTrip([](EventWriter& w) { return w.Audio("s", 1, 0, {0, "", {"wav"}}); },
-            [](const EventView&, const SummaryValue& value, std::string_view kind) {
-              EXPECT_EQ(kind, "audio");
-              EXPECT_EQ(ReadAudio(value)->encoded, std::vector<std::string>{"wav"});
-            });
-  RoundTrip([](EventWriter& w) { return w.Text("t", 1, 0, {{"# title", "second"}}); },
-            [](const EventView&, const SummaryValue& value, std::string_view kind) {
-              EXPECT_EQ(kind, "text");
-              EXPECT_EQ(ReadText(value)->texts, (std::vector<std::string>{"# title", "second"}));
-            });
+  RoundTrip(
+      [](EventWriter& w) {
+        return w.Histogram("h", 1, 0, {{{0, 1, 5}, {1, 2, 7}}});
+      },
+      [](const EventView&, const SummaryValue& value, std::string_view kind) {
+        EXPECT_EQ(kind, "histograms");
+        const auto read = ReadHistogram(value);
+        ASSERT_TRUE(read.has_value());
+        ASSERT_EQ(read->buckets.size(), 2u);
+        EXPECT_EQ(read->buckets[1].right, 2);
+        EXPECT_EQ(read->buckets[1].count, 7);
+      });
+  RoundTrip(
+      [](EventWriter& w) {
+        return w.Image("i", 1, 0, {4, 3, {"png"}});
+      },
+      [](const EventView&, const SummaryValue& value, std::string_view kind) {
+        EXPECT_EQ(kind, "images");
+        const auto read = ReadImage(value);
+        ASSERT_TRUE(read.has_value());
+        EXPECT_EQ(read->width, 4);
+        EXPECT_EQ(read->height, 3);
+        EXPECT_EQ(read->encoded, std::vector<std::string>{"png"});
+      });
+  RoundTrip(
+      [](EventWriter& w) {
+        return w.Audio("s", 1, 0, {0, "", {"wav"}});
+      },
+      [](const EventView&, const SummaryValue& value, std::string_view kind) {
+        EXPECT_EQ(kind, "audio");
+        EXPECT_EQ(ReadAudio(value)->encoded, std::vector<std::string>{"wav"});
+      });
+  RoundTrip(
+      [](EventWriter& w) {
+        return w.Text("t", 1, 0, {{"# title", "second"}});
+      },
+      [](const EventView&, const SummaryValue& value, std::string_view kind) {
+        EXPECT_EQ(kind, "text");
+        EXPECT_EQ(ReadText(value)->texts, (std::vector<std::string>{"# title", "second"}));
+      });
   RoundTrip(
       [](EventWriter& w) {
         return w.PrCurve("p", 1, 0, {{3, 2}, {1, 0}, {0, 1}, {0, 1}, {0.75, 1}, {1, 0.5}});

@@ -38,7 +38,8 @@ int Make(const std::string& dir, int runs, uint64_t bytes) {
       for (int tag = 0; tag < kTags; ++tag) {
         std::string value;
         proto::PutBytes(value, 1, fmt::format("train/metric_{}", tag));
-        proto::PutFloat(value, 2, static_cast<float>(std::exp(-1e-4 * static_cast<double>(step)) + tag));
+        proto::PutFloat(value, 2,
+                        static_cast<float>(std::exp(-1e-4 * static_cast<double>(step)) + tag));
         std::string summary;
         proto::PutBytes(summary, 1, value);
         event.clear();
@@ -49,7 +50,8 @@ int Make(const std::string& dir, int runs, uint64_t bytes) {
         ++points;
       }
     }
-    if (!ReplaceFile(JoinPath(folder, "events.out.tfevents.1700000000.bench"), file, 0644)) return 1;
+    if (!ReplaceFile(JoinPath(folder, "events.out.tfevents.1700000000.bench"), file, 0644))
+      return 1;
   }
   std::printf("{\"points\": %llu}\n", static_cast<unsigned long long>(points));
   return 0;
@@ -93,8 +95,10 @@ int main(int argc, char** argv) {
                           {"bytes", bytes},
                           {"answered", answered},
                           {"last", last},
-                          {"cpu_seconds", static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
-                                              1e-6 * static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec)},
+                          {"cpu_seconds",
+                           static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+                               1e-6 * static_cast<double>(usage.ru_utime.tv_usec +
+                                                          usage.ru_stime.tv_usec)},
                           {"peak_mb", usage.ru_maxrss / 1024}})
                 .c_str());
   return 0;

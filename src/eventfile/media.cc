@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
 #include "base/text/text.h"
@@ -49,7 +50,8 @@ struct SeenFile {
 
 tl::unexpected<Error> Gone() {
   return Fail(Error{ErrorCode::kNotFound, "the run's event files do not hold this any more",
-                    "reload the page", "", "ATH-R0042", ""});
+                    "reload the page"}
+                  .Id("ATH-R0042"));
 }
 
 // Every event file below `dir_fd`, as paths; links and abandoned files are skipped.
@@ -92,7 +94,7 @@ struct MediaBook::Folder {
   using Key = std::pair<std::string, std::string>;  // kind, name
 
   std::string dir;
-  std::mutex mutex;  // guards what follows
+  Mutex mutex;  // guards what follows
   std::vector<std::unique_ptr<SeenFile>> files;
   std::map<Key, std::vector<Place>, std::less<>> series;
 
@@ -173,7 +175,7 @@ MediaBook::MediaBook(size_t kept) : kept_(kept) {}
 MediaBook::~MediaBook() = default;
 
 std::shared_ptr<MediaBook::Folder> MediaBook::FolderOf(const std::string& dir) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto at = std::find_if(used_.begin(), used_.end(),
                                [&](const auto& folder) { return folder->dir == dir; });
   if (at != used_.end()) {
@@ -189,12 +191,13 @@ std::shared_ptr<MediaBook::Folder> MediaBook::FolderOf(const std::string& dir) {
 
 Result<std::vector<MediaSeries>> MediaBook::List(const std::string& dir) {
   const auto folder = FolderOf(dir);
-  const std::lock_guard lock(folder->mutex);
+  const MutexLock lock(folder->mutex);
   ATHANOR_CHECK_OK(folder->Refresh());
   std::vector<MediaSeries> all;
   for (const auto& [key, places] : folder->series) {
-    const auto last = std::max_element(places.begin(), places.end(),
-                                       [](const Place& a, const Place& b) { return a.step < b.step; });
+    const auto last =
+        std::max_element(places.begin(), places.end(),
+                         [](const Place& a, const Place& b) { return a.step < b.step; });
     all.push_back({key.first, key.second, places.size(), last->step});
   }
   return all;
@@ -203,7 +206,7 @@ Result<std::vector<MediaSeries>> MediaBook::List(const std::string& dir) {
 Result<std::vector<MediaItem>> MediaBook::Items(const std::string& dir, std::string_view kind,
                                                 std::string_view name, size_t most) {
   const auto folder = FolderOf(dir);
-  const std::lock_guard lock(folder->mutex);
+  const MutexLock lock(folder->mutex);
   ATHANOR_CHECK_OK(folder->Refresh());
   const auto at = folder->series.find(Folder::Key(kind, name));
   if (at == folder->series.end()) return Gone();
@@ -234,7 +237,7 @@ Result<MediaRecord> MediaBook::Read(const std::string& dir, std::string_view key
     return Gone();
   }
   const auto folder = FolderOf(dir);
-  const std::lock_guard lock(folder->mutex);
+  const MutexLock lock(folder->mutex);
   if (folder->files.empty()) ATHANOR_CHECK_OK(folder->Refresh());
   const auto at = std::find_if(folder->files.begin(), folder->files.end(),
                                [&](const auto& file) { return file->hash == parts[0]; });

@@ -8,11 +8,11 @@
 #include <cstdint>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/result.h"
 #include "eventfile/event.h"
 
@@ -60,8 +60,9 @@ class MediaBook {
   std::shared_ptr<Folder> FolderOf(const std::string& dir);
 
   const size_t kept_;
-  std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Folder>> used_;  // newest first; shared with readers at work
+  Mutex mutex_;
+  std::list<std::shared_ptr<Folder>> used_
+      GUARDED_BY(mutex_);  // newest first; shared with readers at work
 };
 
 }  // namespace athanor

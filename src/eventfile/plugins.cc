@@ -47,8 +47,8 @@ Result<HistogramValue> OldHistogram(std::string_view in) {
   while (first < last && counts[first] == 0) ++first;
   while (last > first && counts[last - 1] == 0) --last;
   for (size_t i = first; i < last; ++i) {
-    value.buckets.push_back({i == first ? min : limits[i - 1], i + 1 == last ? max : limits[i],
-                             counts[i]});
+    value.buckets.push_back(
+        {i == first ? min : limits[i - 1], i + 1 == last ? max : limits[i], counts[i]});
   }
   return value;
 }

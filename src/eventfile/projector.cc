@@ -38,12 +38,15 @@ bool WholeNumberIn(std::string_view text, int64_t& number) {
   return !text.empty() && read.ec == std::errc() && read.ptr == text.data() + text.size();
 }
 
-// "points:00002" is "points" at step 2; a table in "00002/points/" of no such name is at step 2 too.
+// "points:00002" is "points" at step 2; a table in "00002/points/" of no such name is at step 2
+// too.
 void NameAndStep(std::string name, Embedding& out) {
   const auto colon = name.rfind(':');
-  if (colon != std::string::npos && WholeNumberIn(std::string_view(name).substr(colon + 1), out.step)) {
+  if (colon != std::string::npos &&
+      WholeNumberIn(std::string_view(name).substr(colon + 1), out.step)) {
     name.resize(colon);
-  } else if (!WholeNumberIn(std::string_view(out.tensor_path).substr(0, out.tensor_path.find('/')), out.step)) {
+  } else if (!WholeNumberIn(std::string_view(out.tensor_path).substr(0, out.tensor_path.find('/')),
+                            out.step)) {
     out.step = 0;
   }
   out.name = name.empty() ? "embedding" : std::move(name);
@@ -66,7 +69,8 @@ bool Numbers(std::string_view line, std::vector<double>& out) {
     const auto cell = line.substr(0, tab);
     double number = 0;
     const auto read = std::from_chars(cell.data(), cell.data() + cell.size(), number);
-    if (cell.empty() || read.ec != std::errc() || read.ptr != cell.data() + cell.size()) return false;
+    if (cell.empty() || read.ec != std::errc() || read.ptr != cell.data() + cell.size())
+      return false;
     out.push_back(number);
     if (tab == std::string_view::npos) return true;
     line.remove_prefix(tab + 1);
@@ -122,7 +126,8 @@ std::vector<Embedding> ReadProjectorConfig(std::string_view text) {
   std::string name;
   const auto finish = [&] {
     const bool there = CheckRelativeName(now.tensor_path).ok();
-    if (!now.metadata_path.empty() && !CheckRelativeName(now.metadata_path).ok()) now.metadata_path.clear();
+    if (!now.metadata_path.empty() && !CheckRelativeName(now.metadata_path).ok())
+      now.metadata_path.clear();
     if (there) {
       NameAndStep(std::move(name), now);
       all.push_back(std::move(now));
@@ -134,8 +139,10 @@ std::vector<Embedding> ReadProjectorConfig(std::string_view text) {
     const auto line = TakeLine(text);
     if (StartsWith(Trim(line), "embeddings")) finish();
     if (auto value = FieldValue(line, "tensor_name"); !value.empty()) name = std::move(value);
-    if (auto value = FieldValue(line, "tensor_path"); !value.empty()) now.tensor_path = std::move(value);
-    if (auto value = FieldValue(line, "metadata_path"); !value.empty()) now.metadata_path = std::move(value);
+    if (auto value = FieldValue(line, "tensor_path"); !value.empty())
+      now.tensor_path = std::move(value);
+    if (auto value = FieldValue(line, "metadata_path"); !value.empty())
+      now.metadata_path = std::move(value);
   }
   finish();
   return all;
@@ -170,7 +177,8 @@ std::vector<Embedding> FindEmbeddings(const std::string& dir) {
   return found;
 }
 
-Result<EmbeddingRows> ReadEmbedding(const std::string& dir, const Embedding& embedding, size_t most) {
+Result<EmbeddingRows> ReadEmbedding(const std::string& dir, const Embedding& embedding,
+                                    size_t most) {
   ATHANOR_TRY(const auto dir_fd, OpenDir(dir));
   ATHANOR_TRY(const auto table, ReadBelow(dir_fd.get(), embedding.tensor_path, kMostTable));
   std::string labels;

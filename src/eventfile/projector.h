@@ -17,7 +17,7 @@ namespace athanor {
 inline constexpr std::string_view kProjectorConfig = "projector_config.pbtxt";
 
 struct Embedding {
-  std::string name;           // the tag
+  std::string name;  // the tag
   int64_t step = 0;
   int64_t wall_ms = 0;        // when its table was written; 0 from ReadProjectorConfig
   std::string tensor_path;    // of a table of numbers; below the folder that was asked for
@@ -25,7 +25,7 @@ struct Embedding {
 };
 
 struct EmbeddingRows {
-  size_t rows = 0;        // in the table
+  size_t rows = 0;  // in the table
   size_t dimensions = 0;
   std::vector<double> values;       // row by row, of the rows that were taken
   std::vector<std::string> labels;  // of the same rows; empty if there are none
@@ -43,6 +43,7 @@ EmbeddingRows ReadVectors(std::string_view table, std::string_view labels, size_
 // "abandoned" do not count, and links are not followed.
 std::vector<Embedding> FindEmbeddings(const std::string& dir);
 // kNotFound: its table does not exist, or is too large to show (256 MiB).
-Result<EmbeddingRows> ReadEmbedding(const std::string& dir, const Embedding& embedding, size_t most);
+Result<EmbeddingRows> ReadEmbedding(const std::string& dir, const Embedding& embedding,
+                                    size_t most);
 
 }  // namespace athanor

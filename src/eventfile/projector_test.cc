@@ -29,7 +29,8 @@ TEST(Projector, ReadsNamesStepsAndPathsOfBothWritersForms) {
 TEST(Projector, LeavesOutPathsThatLeadOutOfTheFolder) {
   EXPECT_TRUE(ReadProjectorConfig("embeddings {\ntensor_path: \"../../etc/passwd\"\n}").empty());
   EXPECT_TRUE(ReadProjectorConfig("embeddings {\ntensor_path: \"/etc/passwd\"\n}").empty());
-  const auto all = ReadProjectorConfig("embeddings {\ntensor_path: \"7/t.tsv\"\nmetadata_path: \"../m\"\n}");
+  const auto all =
+      ReadProjectorConfig("embeddings {\ntensor_path: \"7/t.tsv\"\nmetadata_path: \"../m\"\n}");
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(all[0].step, 7);
   EXPECT_EQ(all[0].name, "embedding");

@@ -39,7 +39,7 @@ struct LoadedFile {
 struct LoadedRun {
   std::string name;  // "." for the root itself
   std::vector<LoadedFile> files;
-  std::vector<ScalarColumn> scalars;     // in the order of first appearance
+  std::vector<ScalarColumn> scalars;       // in the order of first appearance
   std::map<std::string, uint64_t> others;  // values by kind: "histograms": 12; "graph": 1
   uint64_t records = 0;
   uint64_t unreadable = 0;  // records whose bytes are complete but are not an event

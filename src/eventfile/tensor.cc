@@ -49,17 +49,37 @@ void TakeAll(std::string_view content, std::vector<double>& numbers) {
 
 bool TakeContent(TensorType type, std::string_view content, std::vector<double>& numbers) {
   switch (type) {
-    case TensorType::kFloat: TakeAll<float>(content, numbers); return true;
-    case TensorType::kDouble: TakeAll<double>(content, numbers); return true;
-    case TensorType::kInt32: TakeAll<int32_t>(content, numbers); return true;
+    case TensorType::kFloat:
+      TakeAll<float>(content, numbers);
+      return true;
+    case TensorType::kDouble:
+      TakeAll<double>(content, numbers);
+      return true;
+    case TensorType::kInt32:
+      TakeAll<int32_t>(content, numbers);
+      return true;
     case TensorType::kUint8:
-    case TensorType::kBool: TakeAll<uint8_t>(content, numbers); return true;
-    case TensorType::kInt16: TakeAll<int16_t>(content, numbers); return true;
-    case TensorType::kInt8: TakeAll<int8_t>(content, numbers); return true;
-    case TensorType::kInt64: TakeAll<int64_t>(content, numbers); return true;
-    case TensorType::kUint16: TakeAll<uint16_t>(content, numbers); return true;
-    case TensorType::kUint32: TakeAll<uint32_t>(content, numbers); return true;
-    case TensorType::kUint64: TakeAll<uint64_t>(content, numbers); return true;
+    case TensorType::kBool:
+      TakeAll<uint8_t>(content, numbers);
+      return true;
+    case TensorType::kInt16:
+      TakeAll<int16_t>(content, numbers);
+      return true;
+    case TensorType::kInt8:
+      TakeAll<int8_t>(content, numbers);
+      return true;
+    case TensorType::kInt64:
+      TakeAll<int64_t>(content, numbers);
+      return true;
+    case TensorType::kUint16:
+      TakeAll<uint16_t>(content, numbers);
+      return true;
+    case TensorType::kUint32:
+      TakeAll<uint32_t>(content, numbers);
+      return true;
+    case TensorType::kUint64:
+      TakeAll<uint64_t>(content, numbers);
+      return true;
     case TensorType::kBfloat16:
     case TensorType::kHalf: {
       std::vector<double> raw;
@@ -71,7 +91,8 @@ bool TakeContent(TensorType type, std::string_view content, std::vector<double>&
       return true;
     }
     case TensorType::kNone:
-    case TensorType::kString: return content.empty();
+    case TensorType::kString:
+      return content.empty();
   }
   return false;
 }
@@ -147,8 +168,8 @@ Result<Tensor> ReadTensor(std::string_view bytes) {
   }
   if (!good || !bytes.empty()) return Fail(ErrorCode::kInvalid, "not a tensor");
   if (!TakeContent(tensor.type, content, tensor.numbers)) {
-    return Fail(ErrorCode::kInvalid, "a tensor of type " +
-                                         std::to_string(static_cast<int32_t>(tensor.type)));
+    return Fail(ErrorCode::kInvalid,
+                "a tensor of type " + std::to_string(static_cast<int32_t>(tensor.type)));
   }
   const uint64_t wanted = ElementsOf(tensor.shape);
   const bool text = tensor.type == TensorType::kString;

@@ -17,7 +17,8 @@ Status CopyBytes(int in, int out, uint64_t size, const std::string& path) {
   while (left > 0) {
     ssize_t n = ::copy_file_range(in, nullptr, out, nullptr, left, 0);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP)) break;
+    if (n < 0 && (errno == EXDEV || errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP))
+      break;
     if (n < 0) return FailErrno("copy " + path, errno);
     if (n == 0) return Ok();  // it shrank meanwhile; the rest was copied
     left -= static_cast<uint64_t>(n);
@@ -64,7 +65,8 @@ Status CopyTree(int from, int to, const std::string& path, int depth, ChannelUse
       status = FailErrno("stat " + below, errno);
     } else if (S_ISDIR(info.st_mode)) {
       ::mkdirat(to, name.c_str(), 0777);
-      UniqueFd sub_from(::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+      UniqueFd sub_from(
+          ::openat(from, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
       UniqueFd sub_to(::openat(to, name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
       status = sub_from && sub_to ? CopyTree(sub_from.get(), sub_to.get(), below, depth + 1, use)
                                   : Status(FailErrno("open " + below, errno));

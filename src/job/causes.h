@@ -5,10 +5,12 @@
 #include <span>
 #include <string_view>
 
+#include "job/cause_kind.h"
+
 namespace athanor {
 
 struct CauseRow {
-  std::string_view kind;     // "out_of_memory"
+  CauseKind kind;
   std::string_view code;     // "ATH-J0137"
   std::string_view title;    // "killed by the kernel: out of memory"
   std::string_view explain;  // a paragraph for `ath explain`
@@ -17,8 +19,11 @@ struct CauseRow {
   // A failure of the script itself, named more precisely than python_exception or nonzero_exit. In
   // retry.on, those two names include it.
   bool refined = false;
+
+  std::string_view name() const { return NameOf(kind); }  // "out_of_memory"
 };
-std::span<const CauseRow> Causes();
-const CauseRow* FindCause(std::string_view kind_or_code);
+std::span<const CauseRow> Causes();  // one of each kind, in order
+const CauseRow& RowOf(CauseKind kind);
+const CauseRow* FindCause(std::string_view name_or_code);  // null: this version does not know it
 
 }  // namespace athanor

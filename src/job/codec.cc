@@ -17,24 +17,21 @@ namespace athanor {
 namespace {
 
 template <class T>
-concept HasFields = requires(T& x, int& v) { requires std::is_class_v<T>; } &&
-                    (std::same_as<T, Param> || std::same_as<T, SourceSpec> ||
-                     std::same_as<T, EnvironmentSpec> || std::same_as<T, ResourceSpec> ||
-                     std::same_as<T, LimitSpec> || std::same_as<T, ChannelSpec> ||
-                     std::same_as<T, MetricSpec> || std::same_as<T, SecretSpec> ||
-                     std::same_as<T, RetrySpec> || std::same_as<T, JobSpec> ||
-                     std::same_as<T, Cause> || std::same_as<T, StopRequest> ||
-                     std::same_as<T, ExitInfo> || std::same_as<T, Placement> ||
-                     std::same_as<T, Attempt> || std::same_as<T, Output> ||
-                     std::same_as<T, PriceTag> || std::same_as<T, JobRecord> ||
-                     std::same_as<T, StoredEvent> || std::same_as<T, Inventory> ||
-                     std::same_as<T, SpotSpec> || std::same_as<T, CheckpointSpec> ||
-                     std::same_as<T, RuleSpec> || std::same_as<T, CheckpointInfo> ||
-                     std::same_as<T, IntervalAdvice> || std::same_as<T, Firing> ||
-                     std::same_as<T, OutputSpec> || std::same_as<T, LeftFile> ||
-                     std::same_as<T, LeftOut> || std::same_as<T, RankEnd> ||
-                     std::same_as<T, HostUsage> || std::same_as<T, Host> ||
-                     std::same_as<T, FirstFall>);
+concept HasFields = requires(T& x, int& v) {
+  requires std::is_class_v<T>;
+}
+&&(std::same_as<T, Param> || std::same_as<T, SourceSpec> || std::same_as<T, EnvironmentSpec> ||
+   std::same_as<T, ResourceSpec> || std::same_as<T, LimitSpec> || std::same_as<T, ChannelSpec> ||
+   std::same_as<T, MetricSpec> || std::same_as<T, SecretSpec> || std::same_as<T, RetrySpec> ||
+   std::same_as<T, JobSpec> || std::same_as<T, Cause> || std::same_as<T, StopRequest> ||
+   std::same_as<T, ExitInfo> || std::same_as<T, Placement> || std::same_as<T, Attempt> ||
+   std::same_as<T, Output> || std::same_as<T, PriceTag> || std::same_as<T, JobRecord> ||
+   std::same_as<T, StoredEvent> || std::same_as<T, Inventory> || std::same_as<T, SpotSpec> ||
+   std::same_as<T, CheckpointSpec> || std::same_as<T, RuleSpec> ||
+   std::same_as<T, CheckpointInfo> || std::same_as<T, IntervalAdvice> || std::same_as<T, Firing> ||
+   std::same_as<T, OutputSpec> || std::same_as<T, LeftFile> || std::same_as<T, LeftOut> ||
+   std::same_as<T, RankEnd> || std::same_as<T, HostUsage> || std::same_as<T, Host> ||
+   std::same_as<T, FirstFall>);
 
 constexpr std::string_view kParamKinds[] = {"string", "number", "bool", "null", "json"};
 
@@ -50,8 +47,8 @@ class Writer {
       if (field == T{}) return;
     }
     Json value = Value(field);
-    bool empty = value.is_null() || ((value.is_string() || value.is_array() || value.is_object()) &&
-                                     value.empty()) ||
+    bool empty = value.is_null() ||
+                 ((value.is_string() || value.is_array() || value.is_object()) && value.empty()) ||
                  (value.is_string() && value.template get_ref<const std::string&>().empty());
     if (!empty) out_[key] = std::move(value);
   }
@@ -256,9 +253,7 @@ Result<IntervalAdvice> AdviceFromJson(const Json& json) {
   return FromJson<IntervalAdvice>(json, "advice");
 }
 Result<Firing> FiringFromJson(const Json& json) { return FromJson<Firing>(json, "firing"); }
-Result<StoredEvent> EventFromJson(const Json& json) {
-  return FromJson<StoredEvent>(json, "event");
-}
+Result<StoredEvent> EventFromJson(const Json& json) { return FromJson<StoredEvent>(json, "event"); }
 
 std::string SpecHash(const JobSpec& spec) { return Sha256Hex(SpecText(spec)); }
 std::string SameRunHash(const JobSpec& spec) { return Sha256Hex(SameRunText(spec)); }

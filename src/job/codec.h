@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "job/event.h"
 #include "job/inventory.h"
 #include "job/record.h"

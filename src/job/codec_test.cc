@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "job/record_reader.h"
 #include "job/causes.h"
+#include "job/record_reader.h"
 
 namespace athanor {
 namespace {
@@ -55,8 +55,9 @@ JobRecord FullRecord() {
   record.advice = {60'000, 1'000, 3'600'000, "assumed"};
   record.firings = {{"r", "nan", "loss", 7, "NaN", "", "stop", "look", {99}}};
   record.retries = 1;
-  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},
-                    {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
+  record.outputs = {
+      {"model.tar.gz", std::string(64, 'a'), 12, 3},
+      {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
   record.spec.outputs = {false, {"*.pt"}, 7};
   AddMissingHosts(record);
   return record;
@@ -165,11 +166,26 @@ TEST(Cost, IsHeldSecondsOfAllAttemptsAtTheFrozenPrice) {
 
 TEST(Causes, KindsAndCodesAreUnique) {
   for (const auto& row : Causes()) {
-    EXPECT_EQ(FindCause(row.kind), &row) << row.kind;
+    EXPECT_EQ(FindCause(row.name()), &row) << row.name();
+    EXPECT_EQ(&RowOf(row.kind), &row) << row.name();
     EXPECT_EQ(FindCause(row.code), &row) << row.code;
-    EXPECT_FALSE(row.explain.empty()) << row.kind;
+    EXPECT_FALSE(row.explain.empty()) << row.name();
   }
   EXPECT_EQ(FindCause("no such"), nullptr);
+}
+
+TEST(Causes, OneOfAnotherVersionSurvivesARoundTrip) {
+  const Cause cause{std::string("of_a_newer_version"), "what", "next", "evidence"};
+  const auto read = CauseFromJson(ToJson(cause));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, cause);
+  for (const auto& row : Causes()) EXPECT_FALSE(read->Is(row.kind));
+}
+
+TEST(Errors, AreBuiltByName) {
+  const Error error =
+      Error{ErrorCode::kConflict, "what", "hint"}.Why("why").Id("ATH-R0005").Where("a:1");
+  EXPECT_EQ(error, (Error{ErrorCode::kConflict, "what", "hint", "why", "ATH-R0005", "a:1"}));
 }
 
 }  // namespace

@@ -213,7 +213,8 @@ class Substitution {
         continue;
       }
       if (IsFlagsPlace(spec_, name)) {
-        if (!spec_.shell || quotes.context() != QuoteTracker::Context::kBare || !quotes.quotable()) {
+        if (!spec_.shell || quotes.context() != QuoteTracker::Context::kBare ||
+            !quotes.quotable()) {
           return Fail(Misplaced());
         }
         out += ShellWords(FlagWords(spec_));

@@ -1,6 +1,6 @@
 // A job's command: ${name} for a parameter, ${args} for all of them as flags, ${channel.NAME} for
-// the folder a data channel has where the job runs. Pure, so that the client can check a command and
-// the agent can build it by the same rules.
+// the folder a data channel has where the job runs. Pure, so that the client can check a command
+// and the agent can build it by the same rules.
 #pragma once
 
 #include <functional>

@@ -90,14 +90,11 @@ TEST(Command, RefusesToGuessInsideBackticksAndHereDocuments) {
 
 JobSpec WithFlags(std::vector<std::string> command, bool shell) {
   auto spec = Spec(std::move(command), shell);
-  spec.params = {{"lr", "0.1", Param::Kind::kNumber},
-                 {"shift", "-1e-5", Param::Kind::kNumber},
-                 {"amp", "true", Param::Kind::kBool},
-                 {"resume", "false", Param::Kind::kBool},
-                 {"none", "", Param::Kind::kNull},
-                 {"layers", "[64,32.5,\"x y\"]", Param::Kind::kJson},
-                 {"text", "it's", Param::Kind::kString},
-                 {"sagemaker_program", "x", Param::Kind::kString}};
+  spec.params = {
+      {"lr", "0.1", Param::Kind::kNumber},    {"shift", "-1e-5", Param::Kind::kNumber},
+      {"amp", "true", Param::Kind::kBool},    {"resume", "false", Param::Kind::kBool},
+      {"none", "", Param::Kind::kNull},       {"layers", "[64,32.5,\"x y\"]", Param::Kind::kJson},
+      {"text", "it's", Param::Kind::kString}, {"sagemaker_program", "x", Param::Kind::kString}};
   return spec;
 }
 
@@ -117,14 +114,16 @@ TEST(Command, PassesParametersAsArgparseReadsThem) {
   expected.insert(expected.begin(), "p");
   expected.push_back("last");
   EXPECT_EQ(*Substituted(WithFlags({"p", "${args}", "last"}, false)), expected);
-  EXPECT_EQ(Substituted(Passed(WithFlags({"python train.py\n"}, true)))->front(),
-            "python train.py --lr 0.1 --shift=-1e-5 --amp --layers 64 32.5 'x y' --text 'it'\\''s'");
+  EXPECT_EQ(
+      Substituted(Passed(WithFlags({"python train.py\n"}, true)))->front(),
+      "python train.py --lr 0.1 --shift=-1e-5 --amp --layers 64 32.5 'x y' --text 'it'\\''s'");
 }
 
 TEST(Command, DoesNotPassWhatTheCommandNamesItself) {
   auto spec = WithFlags({"p", "--rate=${lr}"}, false);
   spec.params.resize(2);
-  EXPECT_EQ(*Substituted(Passed(spec)), (std::vector<std::string>{"p", "--rate=0.1", "--shift=-1e-5"}));
+  EXPECT_EQ(*Substituted(Passed(spec)),
+            (std::vector<std::string>{"p", "--rate=0.1", "--shift=-1e-5"}));
   EXPECT_TRUE(CommandPasses(Passed(spec), spec.params[1]));
   EXPECT_FALSE(CommandPasses(spec, spec.params[1]));
   spec.params = {{"args", "x", Param::Kind::kString}};  // a parameter of that name goes first
@@ -133,7 +132,8 @@ TEST(Command, DoesNotPassWhatTheCommandNamesItself) {
 }
 
 TEST(Command, AsksWhichProgramOfAShellCommandGetsTheFlags) {
-  for (const char* text : {"cd x && p", "p | tee log", "p > log", "a\nb", "x=$(id) p", "p # note"}) {
+  for (const char* text :
+       {"cd x && p", "p | tee log", "p > log", "a\nb", "x=$(id) p", "p # note"}) {
     auto unclear = WithFlags({text}, true);
     const auto words = PassFlags(unclear);
     ASSERT_FALSE(words.ok()) << text;

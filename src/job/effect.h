@@ -28,9 +28,12 @@ struct Effect {
 
 constexpr std::string_view NameOf(EffectKind kind) {
   switch (kind) {
-    case EffectKind::kLaunch: return "launch";
-    case EffectKind::kStop: return "stop";
-    case EffectKind::kRelease: return "release";
+    case EffectKind::kLaunch:
+      return "launch";
+    case EffectKind::kStop:
+      return "stop";
+    case EffectKind::kRelease:
+      return "release";
   }
   return "";
 }

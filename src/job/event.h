@@ -15,9 +15,9 @@ struct Submitted {};
 // The queue found room.
 struct Placed {
   AttemptId attempt;
-  Placement placement;  // of all hosts together
-  std::string type = {};         // if it differs from the spec's
-  int64_t micros_per_hour = -1;  // if it differs from the job's
+  Placement placement;                // of all hosts together
+  std::string type = {};              // if it differs from the spec's
+  int64_t micros_per_hour = -1;       // if it differs from the job's
   std::vector<Placement> hosts = {};  // empty: one, with `placement`
 };
 // The queue found no room: the reason and amount, stored when it changes.
@@ -105,10 +105,10 @@ struct Noted {
   Cause cause;
 };
 
-using JobEvent = std::variant<Submitted, Placed, Waiting, Launched, LaunchFailed, AgentUp,
-                              PrepareFailed, ScriptStarted, ScriptEnded, Uploaded, HostLost,
-                              StopAsked, InterruptAsked, Resumed, CheckpointKept, RuleFired,
-                              WaitedTooLong, Noted>;
+using JobEvent =
+    std::variant<Submitted, Placed, Waiting, Launched, LaunchFailed, AgentUp, PrepareFailed,
+                 ScriptStarted, ScriptEnded, Uploaded, HostLost, StopAsked, InterruptAsked, Resumed,
+                 CheckpointKept, RuleFired, WaitedTooLong, Noted>;
 
 std::string_view NameOf(const JobEvent& event);  // "script_ended"
 

@@ -16,9 +16,9 @@ TEST(HostFolder, EveryHostHasItsOwnAndTheFirstHasTheAttempts) {
 
 TEST(HostFolder, AnyOtherNameIsNone) {
   const auto id = AttemptId::New().ToString();
-  for (const auto& name : {std::string(), std::string(".1"), std::string("starts"), id + ".", id + ".0",
-                           id + ".01", id + ".-1", id + ".1.2", id + ".x", id + ".99999999999",
-                           id + "/1", "../" + id}) {
+  for (const auto& name :
+       {std::string(), std::string(".1"), std::string("starts"), id + ".", id + ".0", id + ".01",
+        id + ".-1", id + ".1.2", id + ".x", id + ".99999999999", id + "/1", "../" + id}) {
     EXPECT_FALSE(ParseHostFolder(name)) << name;
   }
 }

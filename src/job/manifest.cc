@@ -9,8 +9,8 @@
 #include <unordered_set>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -28,9 +28,7 @@ tl::unexpected<Error> Damaged(size_t line, std::string why) {
   return Fail(std::move(error));
 }
 
-bool NeedsEscape(unsigned char c) {
-  return c < 0x20 || c == 0x7f || c == '%';
-}
+bool NeedsEscape(unsigned char c) { return c < 0x20 || c == 0x7f || c == '%'; }
 
 void AppendEscaped(std::string& out, std::string_view name) {
   const auto needs_escape = [](char c) { return NeedsEscape(static_cast<unsigned char>(c)); };

@@ -6,9 +6,9 @@
 
 #include <map>
 
+#include "base/ids.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
-#include "base/ids.h"
 
 namespace athanor {
 namespace {

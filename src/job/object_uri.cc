@@ -27,9 +27,7 @@ Result<ObjectUri> ObjectUri::Parse(std::string_view text) {
   return Fail(std::move(error));
 }
 
-std::string ObjectUri::ToString() const {
-  return std::string(kScheme) + bucket + "/" + key;
-}
+std::string ObjectUri::ToString() const { return std::string(kScheme) + bucket + "/" + key; }
 
 ObjectUri ObjectUri::operator/(std::string_view name) const {
   ObjectUri below = *this;

@@ -24,8 +24,8 @@ std::string OutputNameOf(uint32_t host, std::string_view name) {
 int64_t CostMicros(const JobRecord& record) {
   std::map<int64_t, int64_t> held_ms;  // by price
   for (const auto& attempt : record.attempts) {
-    held_ms[attempt.micros_per_hour < 0 ? record.price.micros_per_hour
-                                        : attempt.micros_per_hour] += HeldByAll(attempt);
+    held_ms[attempt.micros_per_hour < 0 ? record.price.micros_per_hour : attempt.micros_per_hour] +=
+        HeldByAll(attempt);
   }
   int64_t cost = 0;
   for (const auto& [price, held] : held_ms) {

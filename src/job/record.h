@@ -35,9 +35,9 @@ struct CheckpointInfo {
   uint64_t bytes = 0;
   uint64_t new_bytes = 0;  // of these, not stored before
   WallTime at;
-  int64_t held_ms = 0;   // of the attempt, when its files were last written
-  int64_t save_ms = 0;   // how long the script took to write it; 0: unknown
-  int64_t sync_ms = 0;   // how long storing it took
+  int64_t held_ms = 0;  // of the attempt, when its files were last written
+  int64_t save_ms = 0;  // how long the script took to write it; 0: unknown
+  int64_t sync_ms = 0;  // how long storing it took
   bool operator==(const CheckpointInfo&) const = default;
 };
 
@@ -52,11 +52,11 @@ struct IntervalAdvice {
 
 // A rule that fired.
 struct Firing {
-  std::string rule;    // its name
-  std::string kind;    // "nan"
+  std::string rule;  // its name
+  std::string kind;  // "nan"
   std::string metric;
   std::optional<int64_t> step;
-  std::string value;   // as text: NaN and infinities are values here
+  std::string value;  // as text: NaN and infinities are values here
   std::string threshold;
   std::string action;  // what was done
   std::string advice;
@@ -70,25 +70,25 @@ struct Attempt {
   Placement placement;  // of all hosts together
   std::string handle;   // the back end's; empty until launched
   WallTime placed;
-  WallTime prepared;    // the agent came up
-  WallTime started;     // the script started; 0: never
-  WallTime exited;      // the script ended
-  WallTime ended;       // the reservation was released
-  int64_t held_ms = 0;  // of the host that held it longest
-  int64_t setup_ms = 0; // part of it, before the script started
+  WallTime prepared;     // the agent came up
+  WallTime started;      // the script started; 0: never
+  WallTime exited;       // the script ended
+  WallTime ended;        // the reservation was released
+  int64_t held_ms = 0;   // of the host that held it longest
+  int64_t setup_ms = 0;  // part of it, before the script started
   std::optional<ExitInfo> exit;
-  Cause cause;          // how it ended
+  Cause cause;                   // how it ended
   std::vector<std::string> off;  // isolation that this machine cannot provide
-  std::string type;     // requested for this attempt if it differs from the spec's (escalated)
-  int64_t micros_per_hour = -1;  // its price if it differs from the job's
-  bool spot = false;    // its machine can be taken away
+  std::string type;  // requested for this attempt if it differs from the spec's (escalated)
+  int64_t micros_per_hour = -1;          // its price if it differs from the job's
+  bool spot = false;                     // its machine can be taken away
   std::optional<StopRequest> interrupt;  // its machine is being taken away
   std::string resumed_from;              // checkpoint; empty: from the beginning
   std::optional<int64_t> resumed_step;
-  std::optional<CheckpointInfo> saved;   // newest of this attempt
-  int64_t lost_ms = 0;  // part of its held time that the next attempt repeats
-  std::vector<Host> hosts;         // by index; one unless the job asked for more
-  std::optional<FirstFall> fell;   // set once, by the first rank or host that ended badly
+  std::optional<CheckpointInfo> saved;  // newest of this attempt
+  int64_t lost_ms = 0;                  // part of its held time that the next attempt repeats
+  std::vector<Host> hosts;              // by index; one unless the job asked for more
+  std::optional<FirstFall> fell;        // set once, by the first rank or host that ended badly
   bool operator==(const Attempt&) const = default;
 };
 
@@ -112,8 +112,8 @@ struct LeftOut {
 struct Output {
   static constexpr char kFiles[] = "files";  // the name of the manifest
 
-  std::string name;  // "model.tar.gz", "output.tar.gz", or kFiles
-  std::string blob;  // sha256 of the archive or the manifest
+  std::string name;    // "model.tar.gz", "output.tar.gz", or kFiles
+  std::string blob;    // sha256 of the archive or the manifest
   uint64_t bytes = 0;  // of the archive, or of all listed files
   uint64_t files = 0;
   std::string largest = {};  // of a manifest: its largest file, if its name is printable
@@ -121,8 +121,8 @@ struct Output {
   bool operator==(const Output&) const = default;
   bool is_listing() const { return name == kFiles || name.ends_with("/files"); }
 };
-// Under which name what a host left is stored: as it is for the first, "algo-2/model.tar.gz" for the
-// second.
+// Under which name what a host left is stored: as it is for the first, "algo-2/model.tar.gz" for
+// the second.
 std::string OutputNameOf(uint32_t host, std::string_view name);
 
 // The price in force when the job was submitted, in millionths of `currency` an hour.
@@ -135,7 +135,7 @@ struct PriceTag {
 
 struct JobRecord {
   JobId id;
-  std::string key;        // idempotency key
+  std::string key;  // idempotency key
   std::string spec_hash;
   std::string user;
   JobSpec spec;
@@ -151,9 +151,9 @@ struct JobRecord {
   std::vector<Output> outputs;
   PriceTag price;
   bool simulated = false;
-  std::string packages;    // blob: the output of `pip freeze`, for diff; empty if unknown
-  std::string same_as;     // an earlier job with the same source, params and data
-  std::string parent;      // job this one is a retry of
+  std::string packages;     // blob: the output of `pip freeze`, for diff; empty if unknown
+  std::string same_as;      // an earlier job with the same source, params and data
+  std::string parent;       // job this one is a retry of
   std::string resume_job;   // `ath resume`: the job whose checkpoint the first attempt starts from
   std::string resume_from;  // that checkpoint; empty: its newest complete one
   uint32_t retries = 0;     // spent of the user's budget
@@ -166,7 +166,8 @@ struct JobRecord {
   Attempt* current() { return attempts.empty() ? nullptr : &attempts.back(); }
 };
 
-// Cost of a job so far, in millionths: held seconds of all hosts of all attempts at its frozen price.
+// Cost of a job so far, in millionths: held seconds of all hosts of all attempts at its frozen
+// price.
 int64_t CostMicros(const JobRecord& record);
 
 // Attempts of before there were hosts ran on one: what is known of them is that host's, too.

@@ -18,7 +18,9 @@ namespace {
 class TextReader;
 
 template <class T>
-concept ReadNoun = std::is_class_v<T> && requires(TextReader& reader, T& x) { Fields(reader, x); };
+concept ReadNoun = std::is_class_v<T> && requires(TextReader& reader, T& x) {
+  Fields(reader, x);
+};
 
 // Reads members in the order of the field table, each present or left out. Anything else ends the
 // reading: the slower reader then handles the text.
@@ -90,8 +92,7 @@ class TextReader {
         if (!Escape(out)) return false;
         continue;
       }
-      const size_t length =
-          static_cast<unsigned char>(rest_.front()) < ' ' ? 0 : Utf8Length(rest_);
+      const size_t length = static_cast<unsigned char>(rest_.front()) < ' ' ? 0 : Utf8Length(rest_);
       if (length == 0) return false;
       out += rest_.substr(0, length);
       rest_.remove_prefix(length);

@@ -56,8 +56,9 @@ JobRecord FullRecord() {
   attempt.exit->oom_child = "python3, pid 7";
   attempt.off = {"pid namespace"};
   record.attempts = {attempt, Attempt{}};
-  record.outputs = {{"model.tar.gz", std::string(64, 'a'), 12, 3},
-                    {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
+  record.outputs = {
+      {"model.tar.gz", std::string(64, 'a'), 12, 3},
+      {"files", std::string(64, 'b'), 9, 2, "model.pt", {1, 5, {{"big", 5, "too large"}}}}};
   record.spec.outputs = {false, {"*.pt"}, 7};
   record.same_as = "01hf";
   AddMissingHosts(record);
@@ -110,17 +111,27 @@ TEST(RecordReader, ReadsWhatIsStoredAsTheCodecDoes) {
 TEST(RecordReader, LeavesToTheCodecWhatItDoesNotKnow) {
   auto ruled = PlainRecord();
   ruled.spec.rules.emplace_back().min_delta = 0.5;
-  for (const std::string& text :
-       {RecordText(FullRecord()), RecordText(ruled), std::string(), std::string("{"),
-        std::string("{}x"), std::string("{ }"), std::string("[]"),
-        std::string(R"({"user":"ann","key":"another order"})"),
-        std::string(R"({"key":"k","of_a_newer":1})"), std::string(R"({"key":null})"),
-        std::string(R"({"key":1})"), std::string(R"({"retries":01})"),
-        std::string(R"({"retries":-1})"), std::string(R"({"retries":1.5})"),
-        std::string(R"({"retries":4294967296})"), std::string(R"({"state":"Lost"})"),
-        std::string("{\"key\":\"a\nb\"}"), std::string("{\"key\":\"\xff\"}"),
-        std::string(R"({"key":"\u0041"})"), std::string(R"({"key":"k")"),
-        std::string(R"({"spec":{"env":{"A":"1","A":"2"}}})")}) {
+  for (const std::string& text : {RecordText(FullRecord()),
+                                  RecordText(ruled),
+                                  std::string(),
+                                  std::string("{"),
+                                  std::string("{}x"),
+                                  std::string("{ }"),
+                                  std::string("[]"),
+                                  std::string(R"({"user":"ann","key":"another order"})"),
+                                  std::string(R"({"key":"k","of_a_newer":1})"),
+                                  std::string(R"({"key":null})"),
+                                  std::string(R"({"key":1})"),
+                                  std::string(R"({"retries":01})"),
+                                  std::string(R"({"retries":-1})"),
+                                  std::string(R"({"retries":1.5})"),
+                                  std::string(R"({"retries":4294967296})"),
+                                  std::string(R"({"state":"Lost"})"),
+                                  std::string("{\"key\":\"a\nb\"}"),
+                                  std::string("{\"key\":\"\xff\"}"),
+                                  std::string(R"({"key":"\u0041"})"),
+                                  std::string(R"({"key":"k")"),
+                                  std::string(R"({"spec":{"env":{"A":"1","A":"2"}}})")}) {
     JobRecord record;
     EXPECT_FALSE(ReadRecordText(text, record)) << text;
   }

@@ -12,6 +12,8 @@
 namespace athanor {
 namespace {
 
+constexpr size_t kMostNamed = 5;  // metrics, in a text
+
 constexpr RuleParam kPointParams[] = {
     {"window", "1", "so many points in a row"},
 };
@@ -83,7 +85,7 @@ constexpr RuleRow kRules[] = {
 constexpr std::chrono::milliseconds kDefaultAfter = std::chrono::minutes(30);
 
 tl::unexpected<Error> Refuse(std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why)});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Why(std::move(why)));
 }
 
 std::string Shown(std::string_view text) {
@@ -115,8 +117,7 @@ Status CheckTaken(const RuleSpec& spec, const RuleRow& row) {
     if (!set || row.Takes(name)) continue;
     std::vector<std::string> takes;
     for (const RuleParam& param : row.params) takes.emplace_back(param.name);
-    return Refuse(fmt::format("the rule {} takes no {}", row.kind, name),
-                  "it would be ignored",
+    return Refuse(fmt::format("the rule {} takes no {}", row.kind, name), "it would be ignored",
                   fmt::format("remove {}; {} takes {}", name, row.kind, Join(takes, ", ")));
   }
   return Ok();
@@ -240,6 +241,38 @@ bool MetricMatches(std::string_view pattern, std::string_view name) {
   }
   while (p < pattern.size() && pattern[p] == '*') ++p;
   return p == pattern.size();
+}
+
+std::vector<std::string> RulesWithoutMetric(const std::vector<RuleSpec>& rules,
+                                            const std::vector<std::string>& logged) {
+  std::vector<std::string> texts;
+  for (const auto& given : rules) {
+    const RuleSpec rule = WithRuleDefaults(given);
+    const bool found = std::any_of(logged.begin(), logged.end(), [&](const std::string& name) {
+      return MetricMatches(rule.metric, name);
+    });
+    if (found) continue;
+    std::string text = "rule " + Printable(rule.name) + " on '" + Printable(rule.metric) + "': ";
+    if (logged.empty()) {
+      text += "no metric was logged";
+    } else if (rule.metric.find('*') != std::string::npos) {
+      text += "no metric that was logged has such a name";
+    } else {
+      text += "no metric of that name was logged";
+    }
+    if (const auto meant = Nearest(rule.metric, logged)) {
+      text += "; did you mean " + Printable(*meant) + "?";
+    } else if (!logged.empty()) {
+      std::vector<std::string> some;
+      for (const auto& name : logged) {
+        if (some.size() == kMostNamed) break;
+        some.push_back(Printable(name));
+      }
+      text += "; there is " + Join(some, ", ") + (logged.size() > some.size() ? ", ..." : "");
+    }
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 }  // namespace athanor

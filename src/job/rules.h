@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/result.h"
 #include "job/spec.h"
@@ -21,10 +22,10 @@ struct RuleParam {
 };
 
 struct RuleRow {
-  std::string_view kind;     // "plateau"
-  std::string_view title;    // "fires when ..."
-  std::string_view explain;  // a paragraph: when exactly, and when it has recovered
-  std::string_view advice;   // a sentence a person can act on
+  std::string_view kind;              // "plateau"
+  std::string_view title;             // "fires when ..."
+  std::string_view explain;           // a paragraph: when exactly, and when it has recovered
+  std::string_view advice;            // a sentence a person can act on
   std::span<const RuleParam> params;  // besides name, metric, action and url, which all have
 
   bool Takes(std::string_view param) const;
@@ -47,6 +48,12 @@ Status CheckRule(const RuleSpec& spec);
 // The spec with every default of its kind filled in (name, value of divergence,
 // window, after). For one that CheckRule accepts.
 RuleSpec WithRuleDefaults(RuleSpec spec);
+
+// What to say of the rules that could not fire because the job never logged a metric of their name,
+// one text each: "rule nan on 'los': no metric of that name was logged; did you mean loss?".
+// `logged` are the names of all metrics that the job has.
+std::vector<std::string> RulesWithoutMetric(const std::vector<RuleSpec>& rules,
+                                            const std::vector<std::string>& logged);
 
 // Whether `pattern`, in which each * stands for any text (also with '/', also empty), matches all
 // of `name`.

@@ -116,6 +116,23 @@ TEST(CheckRule, AWebhookAndItsAddressBelongTogether) {
   EXPECT_NE(Refusal(spec), "");
 }
 
+TEST(RulesWithoutMetric, NamesWhatWasLoggedInstead) {
+  RuleSpec rule = Rule("nan");
+  rule.metric = "los";
+  using Texts = std::vector<std::string>;
+  EXPECT_EQ(RulesWithoutMetric({rule}, {"acc", "loss"}),
+            Texts{"rule nan on 'los': no metric of that name was logged; did you mean loss?"});
+  EXPECT_EQ(RulesWithoutMetric({rule}, {"a", "b"}),
+            Texts{"rule nan on 'los': no metric of that name was logged; there is a, b"});
+  EXPECT_EQ(RulesWithoutMetric({rule}, {}), Texts{"rule nan on 'los': no metric was logged"});
+  EXPECT_EQ(RulesWithoutMetric({rule}, {"los"}), Texts());
+  rule.metric = "val/*";
+  EXPECT_EQ(
+      RulesWithoutMetric({rule}, {"train/loss"}),
+      Texts{"rule nan on 'val/*': no metric that was logged has such a name; there is train/loss"});
+  EXPECT_EQ(RulesWithoutMetric({rule}, {"val/loss"}), Texts());
+}
+
 TEST(MetricMatches, TreatsOnlyStarsSpecially) {
   EXPECT_TRUE(MetricMatches("loss", "loss"));
   EXPECT_FALSE(MetricMatches("loss", "val_loss"));

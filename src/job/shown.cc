@@ -74,10 +74,11 @@ Cause ShownCause(const JobRecord& record, WallTime now) {
     return cause;
   }
   // On a full disk, an agent waits for the answer to its last report: the cause is known.
-  if (silent && record.cause.kind != "waiting_disk") {
+  if (silent && !record.cause.Is(CauseKind::kWaitingDisk)) {
     return {"agent_silent",
-            silence + ". Silence is not death: the script may well go on, and what it prints and "
-                      "logs is kept beside it until the agent is heard of again",
+            silence +
+                ". Silence is not death: the script may well go on, and what it prints and "
+                "logs is kept beside it until the agent is heard of again",
             "ath logs -f " + name + "    goes on by itself with the agent's next word\n" +
                 "pkill -KILL -f '[a]gent --dir .*" + record.current()->id.ToString() +
                 "'    if it hangs: another is started, and the script goes on",

@@ -32,7 +32,8 @@ TEST(Shown, ASilentAgentIsUnknownAndNotFine) {
   EXPECT_EQ("Failed", ShownState(Job(JobState::kFailed, 90'000), kNow));
   const Cause cause = ShownCause(Job(JobState::kRunning, 90'000), kNow);
   EXPECT_EQ("agent_silent", cause.kind);
-  EXPECT_NE(std::string::npos, cause.text.find("no word from its agent for 1 m 30 s")) << cause.text;
+  EXPECT_NE(std::string::npos, cause.text.find("no word from its agent for 1 m 30 s"))
+      << cause.text;
   EXPECT_NE(std::string::npos, cause.hint.find("ath logs -f 'my job'")) << cause.hint;
   EXPECT_NE(std::string::npos, cause.hint.find("pkill")) << cause.hint;
   EXPECT_EQ(kNow.ms - 90'000, SilentSince(Job(JobState::kRunning, 90'000), kNow)->ms);

@@ -36,9 +36,9 @@ struct SourceSpec {
 };
 
 struct EnvironmentSpec {
-  std::string base;          // "" or "host": as the submitting shell; "system": a venv over the system's
-                             // packages; "isolated": a venv of its own
-  std::string python;        // interpreter or version; empty means the one on PATH
+  std::string base;    // "" or "host": as the submitting shell; "system": a venv over the system's
+                       // packages; "isolated": a venv of its own
+  std::string python;  // interpreter or version; empty means the one on PATH
   std::string requirements;  // file inside the source
   std::string conda;         // file inside the source
   std::vector<std::string> apt;
@@ -62,17 +62,17 @@ struct SpotSpec {
 };
 
 struct ResourceSpec {
-  std::string type;          // instance type by name; empty means by amounts
-  uint32_t cpu_millis = 0;   // 1000 is one CPU; 0 means the default
-  uint64_t memory_bytes = 0; // 0 means no limit
-  uint32_t gpus = 0;         // to reserve
-  bool no_gpus = false;      // `gpus: 0`: sees none. Else, with gpus 0 and no type (`gpus: auto`),
-                             // it may use those that no other job reserved
+  std::string type;           // instance type by name; empty means by amounts
+  uint32_t cpu_millis = 0;    // 1000 is one CPU; 0 means the default
+  uint64_t memory_bytes = 0;  // 0 means no limit
+  uint32_t gpus = 0;          // to reserve
+  bool no_gpus = false;       // `gpus: 0`: sees none. Else, with gpus 0 and no type (`gpus: auto`),
+                              // it may use those that no other job reserved
   // Hosts of an attempt, each with the amounts above. `nodes_most` is not 0 for a job that may run
   // with fewer or more (`nodes: 1..4`): then `nodes` is the least.
   uint32_t nodes = 1;
   uint32_t nodes_most = 0;
-  uint32_t processes = 1;    // ranks per node
+  uint32_t processes = 1;  // ranks per node
   SpotSpec spot;
   uint32_t ranks() const { return nodes * processes; }
   bool operator==(const ResourceSpec&) const = default;
@@ -81,18 +81,18 @@ struct ResourceSpec {
 struct LimitSpec {
   std::chrono::milliseconds max_runtime{0};  // 0: none
   std::chrono::milliseconds stop_grace{120'000};
-  std::chrono::milliseconds lost_after{0};   // stop itself after this silence; 0: never
-  uint64_t log_bytes = 1ull << 30;           // a stream is cut there
-  std::chrono::milliseconds hang_after{0};   // no output, metric or CPU for so long; 0: from steps
-  uint32_t hang_steps = 0;                   // ... or for so many median steps; 0: the default
-  std::string hang_action = "note";          // note, fail, retry or off
+  std::chrono::milliseconds lost_after{0};  // stop itself after this silence; 0: never
+  uint64_t log_bytes = 1ull << 30;          // a stream is cut there
+  std::chrono::milliseconds hang_after{0};  // no output, metric or CPU for so long; 0: from steps
+  uint32_t hang_steps = 0;                  // ... or for so many median steps; 0: the default
+  std::string hang_action = "note";         // note, fail, retry or off
   bool operator==(const LimitSpec&) const = default;
 };
 
 // A data channel: a folder or file given to the script under input/data/<name>.
 struct ChannelSpec {
   std::string name;
-  std::string from;  // a path of this machine, or s3://bucket/prefix of the object store
+  std::string from;           // a path of this machine, or s3://bucket/prefix of the object store
   std::string mode = "file";  // file: copied before the start; shared: used in place
   bool manifest = false;      // `from` is an object that lists objects (a ManifestFile)
   bool operator==(const ChannelSpec&) const = default;
@@ -107,17 +107,17 @@ struct MetricSpec {
 
 // A secret by reference. The value is fetched when the job starts and is never part of a spec.
 struct SecretSpec {
-  std::string name;           // also the environment variable's name
+  std::string name;              // also the environment variable's name
   std::string source = "store";  // store, env, file, command
-  std::string locator;        // variable, path or command line; empty for store
-  std::string as = "env";     // env or file
+  std::string locator;           // variable, path or command line; empty for store
+  std::string as = "env";        // env or file
   bool optional = false;
   bool operator==(const SecretSpec&) const = default;
 };
 
 // How checkpoints are kept.
 struct CheckpointSpec {
-  std::string store = "objects";  // objects: synced to the object store; shared: kept in place
+  std::string store = "objects";       // objects: synced to the object store; shared: kept in place
   std::chrono::milliseconds every{0};  // 0: as advised from what was measured
   uint32_t keep_last = 2;
   uint32_t keep_best = 0;
@@ -143,12 +143,12 @@ struct RuleSpec {
   std::string rule;    // nan, inf, above, below, plateau, divergence, no_progress
   std::string metric;  // a name, or a pattern with *
   std::optional<double> value;
-  uint32_t window = 0;        // points; 0: the rule's default
+  uint32_t window = 0;  // points; 0: the rule's default
   double min_delta = 0;
-  std::string goal = "min";   // min or max: which way is better
+  std::string goal = "min";            // min or max: which way is better
   std::chrono::milliseconds after{0};  // of no_progress
-  std::string action = "mark";  // mark, stop, retry, webhook
-  std::string url;            // of webhook
+  std::string action = "mark";         // mark, stop, retry, webhook
+  std::string url;                     // of webhook
   bool operator==(const RuleSpec&) const = default;
 };
 
@@ -164,7 +164,7 @@ struct RetrySpec {
 struct JobSpec {
   std::string name;
   std::string experiment;
-  std::string run;  // display name inside the experiment; empty means the name
+  std::string run;                   // display name inside the experiment; empty means the name
   std::vector<std::string> command;  // argv; with `shell`, one string for sh -c
   bool shell = false;
   std::string entry;  // the script inside the source, if it is known
@@ -189,9 +189,9 @@ struct JobSpec {
   // s3://bucket/prefix: outputs are also copied to <prefix>/<name>/output/; empty: only the job
   // keeps them.
   std::string output_to;
-  bool output_plain = false;  // there as single files instead of an archive
-  std::string origin = "native";  // the door it came through
-  std::string request;            // the original request, to be returned as it came
+  bool output_plain = false;       // there as single files instead of an archive
+  std::string origin = "native";   // the door it came through
+  std::string request;             // the original request, to be returned as it came
   std::vector<std::string> notes;  // what differs from the request, reported when it was accepted
   bool operator==(const JobSpec&) const = default;
 };

@@ -51,30 +51,48 @@ bool HoldsRoom(JobState state) {
 
 std::string_view NameOf(JobState state) {
   switch (state) {
-    case kQueued: return "Queued";
-    case kPlacing: return "Placing";
-    case kPreparing: return "Preparing";
-    case kRunning: return "Running";
-    case kUploading: return "Uploading";
-    case kInterrupted: return "Interrupted";
-    case kCompleted: return "Completed";
-    case kFailed: return "Failed";
-    case kStopped: return "Stopped";
+    case kQueued:
+      return "Queued";
+    case kPlacing:
+      return "Placing";
+    case kPreparing:
+      return "Preparing";
+    case kRunning:
+      return "Running";
+    case kUploading:
+      return "Uploading";
+    case kInterrupted:
+      return "Interrupted";
+    case kCompleted:
+      return "Completed";
+    case kFailed:
+      return "Failed";
+    case kStopped:
+      return "Stopped";
   }
   return "";
 }
 
 std::string_view NameOf(Step step) {
   switch (step) {
-    case Step::kPlace: return "place";
-    case Step::kPrepare: return "prepare";
-    case Step::kStart: return "start";
-    case Step::kEnd: return "end";
-    case Step::kComplete: return "complete";
-    case Step::kFail: return "fail";
-    case Step::kStop: return "stop";
-    case Step::kInterrupt: return "interrupt";
-    case Step::kRequeue: return "requeue";
+    case Step::kPlace:
+      return "place";
+    case Step::kPrepare:
+      return "prepare";
+    case Step::kStart:
+      return "start";
+    case Step::kEnd:
+      return "end";
+    case Step::kComplete:
+      return "complete";
+    case Step::kFail:
+      return "fail";
+    case Step::kStop:
+      return "stop";
+    case Step::kInterrupt:
+      return "interrupt";
+    case Step::kRequeue:
+      return "requeue";
   }
   return "";
 }

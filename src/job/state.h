@@ -21,16 +21,16 @@ enum class JobState {
   kStopped,
 };
 inline constexpr JobState kAllStates[] = {
-    JobState::kQueued,    JobState::kPlacing,     JobState::kPreparing,
-    JobState::kRunning,   JobState::kUploading,   JobState::kInterrupted,
-    JobState::kCompleted, JobState::kFailed,      JobState::kStopped};
+    JobState::kQueued,    JobState::kPlacing,   JobState::kPreparing,
+    JobState::kRunning,   JobState::kUploading, JobState::kInterrupted,
+    JobState::kCompleted, JobState::kFailed,    JobState::kStopped};
 
 // Steps are what the table knows; events (job/event.h) are what is reported.
 enum class Step {
-  kPlace,      // the queue gave it room
-  kPrepare,    // its agent is up
-  kStart,      // the script runs
-  kEnd,        // the script ended, one way or another
+  kPlace,    // the queue gave it room
+  kPrepare,  // its agent is up
+  kStart,    // the script runs
+  kEnd,      // the script ended, one way or another
   kComplete,
   kFail,
   kStop,

@@ -23,17 +23,18 @@ std::vector<UnreadParam> ParamsNamed(const JobSpec& spec, const std::vector<std:
 Cause UnreadNote(const JobSpec& spec, const std::vector<std::string>& names, bool sure) {
   const auto params = ParamsNamed(spec, names, sure);
   // The detail is read again below: how sure it is, and a name on each line.
-  return {std::string(kUnreadKind), UnreadText(params), UnreadHint(params),
+  return {CauseKind::kParamsUnread, UnreadText(params), UnreadHint(params),
           UnreadMark(sure) + "\n" + Join(names, "\n")};
 }
 
-std::vector<UnreadParam> UnreadParams(const JobRecord& record, const std::vector<StoredEvent>& last) {
+std::vector<UnreadParam> UnreadParams(const JobRecord& record,
+                                      const std::vector<StoredEvent>& last) {
   uint32_t attempt = 0;
   for (const auto& each : record.attempts) {
     if (each.exit) attempt = each.number;
   }
   for (auto event = last.rbegin(); event != last.rend(); ++event) {
-    if (event->attempt != attempt || event->cause.kind != kUnreadKind) continue;
+    if (event->attempt != attempt || !event->cause.Is(CauseKind::kParamsUnread)) continue;
     auto lines = Split(event->cause.detail, '\n');
     const bool sure = lines.front() == UnreadMark(true);
     lines.erase(lines.begin());
@@ -57,8 +58,9 @@ std::string UnreadMark(bool sure) {
 }
 
 std::string UnreadHint(const std::vector<UnreadParam>& params) {
-  return params.size() == 1 ? "ath run -P passes it as --" + params.front().name
-                            : "ath run -P passes them as flags: --" + params.front().name + " VALUE";
+  return params.size() == 1
+             ? "ath run -P passes it as --" + params.front().name
+             : "ath run -P passes them as flags: --" + params.front().name + " VALUE";
 }
 
 }  // namespace athanor

@@ -12,8 +12,6 @@
 
 namespace athanor {
 
-inline constexpr std::string_view kUnreadKind = "params_unread";
-
 struct UnreadParam {
   std::string name;
   std::string value;
@@ -26,7 +24,8 @@ struct UnreadParam {
 // The note about these parameters of the job; the list is not empty.
 Cause UnreadNote(const JobSpec& spec, const std::vector<std::string>& names, bool sure);
 // What such a note, among the last events of the job, says about the newest attempt that ended.
-std::vector<UnreadParam> UnreadParams(const JobRecord& record, const std::vector<StoredEvent>& last);
+std::vector<UnreadParam> UnreadParams(const JobRecord& record,
+                                      const std::vector<StoredEvent>& last);
 
 // "lr=0.9, wd=0.1 were not read by the script", or, if that is not certain, "there is no sign that
 // the script read lr=0.9 ...". Not for an empty list.

@@ -34,7 +34,8 @@ struct HostStatus {
   std::optional<ExitInfo> exit;      // of kEnded
 };
 
-// One attempt, as a plan for each of its hosts, by index. All have the same job, attempt and number.
+// One attempt, as a plan for each of its hosts, by index. All have the same job, attempt and
+// number.
 struct LaunchPlan {
   std::vector<AttemptPlan> hosts;
   AttemptId attempt() const { return hosts.front().attempt; }

@@ -3,11 +3,11 @@
 //   Backend& backend();
 //   void RestartServer();                // backend() is another object from now on
 //   LaunchPlan NewPlan(size_t hosts);    // of scripts that run until they are ended
-//   void AwaitScript(const AttemptPlan&);   // of this host: until an agent looks after it and it runs
-//   void KillAgent(const AttemptPlan&);     // of this host; the script goes on; back when it is gone
-//   int ScriptStarts(const AttemptPlan&);   // on this host, so far
-//   bool ScriptRuns(const AttemptPlan&);    // on this host
-//   void BreakHost(const AttemptPlan&);     // from now on, starting this host fails (gangs only)
+//   void AwaitScript(const AttemptPlan&);   // of this host: until an agent looks after it and it
+//   runs void KillAgent(const AttemptPlan&);     // of this host; the script goes on; back when it
+//   is gone int ScriptStarts(const AttemptPlan&);   // on this host, so far bool ScriptRuns(const
+//   AttemptPlan&);    // on this host void BreakHost(const AttemptPlan&);     // from now on,
+//   starting this host fails (gangs only)
 //
 // and INSTANTIATE_TYPED_TEST_SUITE_P(Name, BackendConformance, Case). A back end whose attempts may
 // have several hosts also instantiates GangConformance.

@@ -45,8 +45,8 @@ Result<std::string> FakeBackend::Launch(const LaunchPlan& plan) {
     std::lock_guard lock(mutex_);
     auto known = attempts_.find(handle);
     if (known == attempts_.end()) {
-      const bool refused =
-          fate == Fate::kRefused || (world_.refused && std::ranges::any_of(plan.hosts, world_.refused));
+      const bool refused = fate == Fate::kRefused ||
+                           (world_.refused && std::ranges::any_of(plan.hosts, world_.refused));
       if (refused) return Fail(ErrorCode::kExhausted, "no host has room");
       auto chosen = Emptiest(plan.hosts.size());
       if (chosen.empty()) return Fail(ErrorCode::kExhausted, "no host is up");

@@ -1,6 +1,6 @@
 // FakeBackend is a cluster in memory, for tests and the simulation: machines that run the hosts of
-// attempts, lose them, come back, or do not answer. It passes the same conformance suites as the real
-// back ends. The owner decides what runs on a host: it is called when an agent starts and when
+// attempts, lose them, come back, or do not answer. It passes the same conformance suites as the
+// real back ends. The owner decides what runs on a host: it is called when an agent starts and when
 // everything of a host is ended.
 //
 // Threads: as Backend. Callbacks come from the calling thread, without the lock held.
@@ -62,15 +62,17 @@ class FakeBackend final : public Backend {
   struct KnownHost {
     size_t machine = 0;
     bool agent = false;
-    bool gone = false;   // its machine was lost, or it was ended
-    HostStatus says;     // while its agent runs
+    bool gone = false;  // its machine was lost, or it was ended
+    HostStatus says;    // while its agent runs
   };
   using Known = std::vector<KnownHost>;
   Result<std::vector<HostStatus>> PollOne(const std::string& handle);
   Fate Ask(Call call) const;
   // The machines with the fewest hosts, one for each of `hosts`; less if none is up.
   Known Emptiest(size_t hosts);
-  bool Answers(const KnownHost& host) const { return host.gone || machines_[host.machine].reachable; }
+  bool Answers(const KnownHost& host) const {
+    return host.gone || machines_[host.machine].reachable;
+  }
 
   const std::string name_;
   World world_;

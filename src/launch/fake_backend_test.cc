@@ -41,7 +41,9 @@ class FakeCase {
                           // As an agent does: it looks for the script before it starts one.
                           if (running_.insert(Of(plan)).second) ++starts_[Of(plan)];
                         },
-                        [this](AttemptId attempt, uint32_t host) { running_.erase({attempt, host}); },
+                        [this](AttemptId attempt, uint32_t host) {
+                          running_.erase({attempt, host});
+                        },
                         [this](const AttemptPlan& plan) { return broken_.contains(Of(plan)); }}};
 };
 

@@ -40,9 +40,8 @@ Json EndpointJson(const std::string& url) {
 }
 
 Json Rule(Json conditions, const std::string& url) {
-  return {{"conditions", std::move(conditions)},
-          {"endpoint", EndpointJson(url)},
-          {"type", "endpoint"}};
+  return {
+      {"conditions", std::move(conditions)}, {"endpoint", EndpointJson(url)}, {"type", "endpoint"}};
 }
 
 // botocore's rules for one service: this server, or an endpoint that a program names itself. For
@@ -60,13 +59,14 @@ std::string RuleSet(std::string_view service, const std::string& url) {
   Json rules = Json::array();
   if (service == "s3") {
     parameters["Bucket"] = text(nullptr);
-    rules.push_back(Rule(Json::array({is_set("Bucket"), is_set("Endpoint")}), "{Endpoint}/{Bucket}"));
+    rules.push_back(
+        Rule(Json::array({is_set("Bucket"), is_set("Endpoint")}), "{Endpoint}/{Bucket}"));
     rules.push_back(Rule(Json::array({is_set("Bucket")}), url + "/{Bucket}"));
   }
   if (service != "sts") rules.push_back(Rule(Json::array({is_set("Endpoint")}), "{Endpoint}"));
   rules.push_back(Rule(Json::array(), url));
-  return DumpJsonPretty(
-             Json{{"version", "1.0"}, {"parameters", parameters}, {"rules", rules}}) + "\n";
+  return DumpJsonPretty(Json{{"version", "1.0"}, {"parameters", parameters}, {"rules", rules}}) +
+         "\n";
 }
 
 Status KeepFile(const std::string& path, const std::string& text) {

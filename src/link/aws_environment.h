@@ -24,8 +24,8 @@ struct AwsKey {
   std::string secret;
 };
 
-// The key of an attempt's script. Made from the token of its host's agent by both sides, so that it is
-// not stored. It is valid for as long as the attempt is the current one of its job.
+// The key of an attempt's script. Made from the token of its host's agent by both sides, so that it
+// is not stored. It is valid for as long as the attempt is the current one of its job.
 AwsKey KeyOfAttempt(AttemptId attempt, std::string_view token, uint32_t host = 0);
 // The attempt in a key's id; none: not a key of that kind.
 std::optional<AttemptId> AttemptOfKey(std::string_view key_id);
@@ -40,10 +40,12 @@ Status WriteAwsOverlay(const std::string& dir, const std::string& url);
 std::map<std::string, std::string> AwsVariables(const std::string& url, const std::string& dir,
                                                 const AwsKey& key);
 // Variables that would direct a client elsewhere: unset them, too.
-inline constexpr const char* kAwsInTheWay[] = {
-    "AWS_SESSION_TOKEN",        "AWS_SECURITY_TOKEN",
-    "AWS_PROFILE",              "AWS_DEFAULT_PROFILE",
-    "AWS_USE_FIPS_ENDPOINT",    "AWS_USE_DUALSTACK_ENDPOINT",
-    "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"};
+inline constexpr const char* kAwsInTheWay[] = {"AWS_SESSION_TOKEN",
+                                               "AWS_SECURITY_TOKEN",
+                                               "AWS_PROFILE",
+                                               "AWS_DEFAULT_PROFILE",
+                                               "AWS_USE_FIPS_ENDPOINT",
+                                               "AWS_USE_DUALSTACK_ENDPOINT",
+                                               "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"};
 
 }  // namespace athanor

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/io/files.h"
-#include "base/text/json.h"
 #include "base/io/test_dir.h"
+#include "base/text/json.h"
 
 namespace athanor {
 namespace {

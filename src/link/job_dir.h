@@ -13,10 +13,13 @@ namespace athanor::job_dir {
 inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
 inline constexpr char kParts[] = "parts";          // their bytes, by hash
 inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
-inline constexpr char kEvents[] = "events";        // TensorBoard's files; see run/events/event_keeper.h
-inline constexpr char kMembers[] = "members";      // what is in its outputs; record/objects/member_list.h
-inline constexpr char kStacks[] = "stacks";        // of ranks that hung
-inline constexpr char kValues[] = "values";        // "step value" of keep.metric; the last counts
+inline constexpr char kEvents[] = "events";  // TensorBoard's files; see run/events/event_keeper.h
+inline constexpr char kMembers[] =
+    "members";                               // what is in its outputs; record/objects/member_list.h
+inline constexpr char kStacks[] = "stacks";  // of ranks that hung
+inline constexpr char kPutBlobs[] =
+    "put";  // which blobs agents of other machines stored; a line each
+inline constexpr char kValues[] = "values";  // "step value" of keep.metric; the last counts
 
 // With `store: shared`: where the script's checkpoints are kept permanently. A folder outside of
 // /opt/ml belongs to the user; otherwise it is here.

@@ -31,9 +31,7 @@ std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not 
 
 // The channel of a spool whose random number is `number`; distinct from those of the script's own
 // spool (small), of regular expressions and of event files (the two highest bits).
-inline uint32_t ChannelOfSpool(uint32_t number) {
-  return 0x2000'0000u | (number & 0x0FFF'FFFFu);
-}
+inline uint32_t ChannelOfSpool(uint32_t number) { return 0x2000'0000u | (number & 0x0FFF'FFFFu); }
 // The sequence number of the `index`-th point.
 uint64_t SeqOfPoint(const KeptPlace& place, size_t index);
 

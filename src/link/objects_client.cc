@@ -14,11 +14,11 @@ std::string Target(const char* route, const ObjectUri& uri) {
 
 tl::unexpected<Error> Refused(const HttpReply& reply) {
   Error error;
-  error.code = reply.status == 404   ? ErrorCode::kNotFound
+  error.code = reply.status == 404                          ? ErrorCode::kNotFound
                : reply.status == 409 || reply.status == 412 ? ErrorCode::kConflict
-               : reply.status == 507 ? ErrorCode::kExhausted
-               : reply.status >= 500 ? ErrorCode::kUnavailable
-                                     : ErrorCode::kInvalid;
+               : reply.status == 507                        ? ErrorCode::kExhausted
+               : reply.status >= 500                        ? ErrorCode::kUnavailable
+                                                            : ErrorCode::kInvalid;
   error.what = "the server refused: " + std::to_string(reply.status);
   if (auto body = ParseJson(reply.body); body && body->is_object() && body->contains("error")) {
     const auto& said = (*body)["error"];
@@ -55,7 +55,8 @@ Status ObjectsClient::ForEach(const ObjectUri& prefix, const Visit& visit) {
     ATHANOR_TRY(auto page, ParseJson(reply.body));
     for (const auto& row : page["objects"]) {
       RemoteObject object{{prefix.bucket, row["key"].get<std::string>()},
-                          row["size"].get<uint64_t>(), row["etag"].get<std::string>()};
+                          row["size"].get<uint64_t>(),
+                          row["etag"].get<std::string>()};
       ATHANOR_CHECK_OK(visit(object));
     }
     after = page.value("after", "");

@@ -1,8 +1,8 @@
 // How an agent reaches the objects that its job names: the server's object store through the routes
 // for agents. It sees only what the job's channels, checkpoints and outputs name.
 //
-// Threads: one at a time. Errors: those of net/http/http_client.h, and refusals of the server, with its
-// message.
+// Threads: one at a time. Errors: those of net/http/http_client.h, and refusals of the server, with
+// its message.
 #pragma once
 
 #include <cstdint>

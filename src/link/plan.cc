@@ -34,6 +34,9 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["mtbf_ms"] = plan.mtbf_ms;
   json["mtbf_source"] = plan.mtbf_source;
   json["webhooks_private"] = plan.webhooks_private;
+  json["config_files"] = plan.config_files;
+  json["platform_params"] = Json::object();
+  for (const auto& param : plan.platform_params) json["platform_params"][param.name] = param.value;
   json["instance_type"] = plan.instance_type;
   return DumpJson(json);
 }
@@ -74,6 +77,11 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.mtbf_ms = json.value("mtbf_ms", int64_t{0});
     plan.mtbf_source = json.value("mtbf_source", "");
     plan.webhooks_private = json.value("webhooks_private", false);
+    plan.config_files = json.value("config_files", std::map<std::string, std::string>());
+    const auto params = json.value("platform_params", std::map<std::string, std::string>());
+    for (const auto& [name, value] : params) {
+      plan.platform_params.push_back({name, value, Param::Kind::kJson});
+    }
     plan.instance_type = json.at("instance_type").get<std::string>();
   } catch (const nlohmann::json::exception& e) {
     return Fail(ErrorCode::kInvalid, std::string("plan: ") + e.what());

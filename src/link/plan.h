@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,12 +25,12 @@ struct AttemptPlan {
   AttemptId attempt;
   uint32_t number = 1;
   JobSpec spec;
-  Placement placement;      // of this host
-  uint32_t host = 0;        // index of this host
+  Placement placement;          // of this host
+  uint32_t host = 0;            // index of this host
   std::vector<PeerHost> peers;  // all hosts of the attempt, this one too, by index
-  uint16_t master_port = 0; // on the first host; 0: the usual one
-  std::string dir;          // the attempt's folder: all its files are below
-  std::string server;       // unix:/… or http://…
+  uint16_t master_port = 0;     // on the first host; 0: the usual one
+  std::string dir;              // the attempt's folder: all its files are below
+  std::string server;           // unix:/… or http://…
   std::string url;          // of the server's TCP port, for the script's own clients; empty: none
   std::string token;        // ingest, bound to this attempt
   std::string blob_dir;     // the object store's blobs, readable and writable
@@ -40,11 +41,15 @@ struct AttemptPlan {
   std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
   std::string python_path;  // where the athanor package is; empty: none
   std::string kept_files;   // manifest of files that earlier attempts left; empty: none
-  std::string resume_dir;     // job_dir to continue from while this job has no checkpoint
-  std::string resume_from;    // the checkpoint there; empty: the newest complete one
-  int64_t mtbf_ms = 0;        // mean time between losses of this kind of machine; 0: unknown
-  std::string mtbf_source;    // "measured: 3 in 41 h", "assumed"
+  std::string resume_dir;   // job_dir to continue from while this job has no checkpoint
+  std::string resume_from;  // the checkpoint there; empty: the newest complete one
+  int64_t mtbf_ms = 0;      // mean time between losses of this kind of machine; 0: unknown
+  std::string mtbf_source;  // "measured: 3 in 41 h", "assumed"
   bool webhooks_private = false;  // webhooks may go to addresses that are not public
+  // What a door adds to the contract: files of input/config by name, which replace the contract's
+  // own, and sagemaker_* parameters as they were sent.
+  std::map<std::string, std::string> config_files;
+  std::vector<Param> platform_params;
   std::string instance_type;  // as shown to the script; the machine's if none was asked for
 };
 

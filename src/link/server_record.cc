@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
+#include "base/exec/process.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "record/layout.h"
 
@@ -43,9 +43,12 @@ std::string Field(std::string_view name, const std::string& value) {
 
 const char* NameOf(StartedBy by) {
   switch (by) {
-    case StartedBy::kCommand: return "command";
-    case StartedBy::kHand: return "hand";
-    case StartedBy::kService: return "service";
+    case StartedBy::kCommand:
+      return "command";
+    case StartedBy::kHand:
+      return "hand";
+    case StartedBy::kService:
+      return "service";
   }
   return "";
 }
@@ -110,7 +113,8 @@ bool MayReviveServer(const std::string& home) {
 }
 
 Result<pid_t> ReviveServer(const std::string& home, const std::string& program) {
-  if (!MayReviveServer(home)) return Fail(ErrorCode::kConflict, "there is no server to start again");
+  if (!MayReviveServer(home))
+    return Fail(ErrorCode::kConflict, "there is no server to start again");
   // Not created again: a home that is being removed stays removed.
   const std::string path = home + "/server.log";
   const UniqueFd log(::open(path.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));

@@ -283,8 +283,8 @@ void SpoolSegments::Read(uint32_t serial, Segment& segment, const Callback& call
                           callback, left);
     }
     if (sense && left > 0) {
-      sense = ReadRecords(fd->get(), serial, segment, taken, segment.committed, false, callback,
-                          left);
+      sense =
+          ReadRecords(fd->get(), serial, segment, taken, segment.committed, false, callback, left);
     }
     if (segment.ahead && taken.position >= segment.ahead->position) segment.ahead.reset();
     counts_.points += taken.parser.points() - points;
@@ -447,8 +447,7 @@ Result<ControlState> ReadControl(const std::string& dir) {
 
 Result<ControlState> ReadControl(int dir_fd) {
   // Not blocking: the script may have put a FIFO there.
-  ATHANOR_TRY(const UniqueFd fd,
-              OpenBeneath(dir_fd, spool::kControlName, O_RDONLY | O_NONBLOCK));
+  ATHANOR_TRY(const UniqueFd fd, OpenBeneath(dir_fd, spool::kControlName, O_RDONLY | O_NONBLOCK));
   for (int tries = 0; tries < 100; ++tries) {
     spool::ControlBytes before;
     spool::ControlBytes after;

@@ -133,9 +133,9 @@ class SpoolSegments {
     SpoolParser parser;
   };
   struct Segment {
-    uint64_t bytes = 0;      // of the file
-    uint64_t committed = 0;  // as last seen
-    Cursor taken;            // by Poll
+    uint64_t bytes = 0;           // of the file
+    uint64_t committed = 0;       // as last seen
+    Cursor taken;                 // by Poll
     std::optional<Cursor> ahead;  // of LookAhead, while it is before `taken`
     bool ahead_bad = false;
     uint64_t suspect = UINT64_MAX;

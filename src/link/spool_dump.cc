@@ -12,9 +12,7 @@ namespace {
 
 using athanor::Json;
 
-void Print(const Json& line) {
-  std::puts(athanor::DumpJson(line).c_str());
-}
+void Print(const Json& line) { std::puts(athanor::DumpJson(line).c_str()); }
 
 void PrintBatch(const athanor::SpoolBatch& batch) {
   for (const auto& point : batch.points) {

@@ -33,7 +33,7 @@ enum class Type : uint8_t {
 class Packer {
  public:
   template <class T>
-    requires std::is_arithmetic_v<T>
+  requires std::is_arithmetic_v<T>
   void Put(T value) {
     char raw[sizeof(T)];
     std::memcpy(raw, &value, sizeof(T));  // little endian is the wire order and the machine's
@@ -54,8 +54,7 @@ class Unpacker {
  public:
   explicit Unpacker(std::string_view in) : in_(in) {}
   template <class T>
-    requires std::is_arithmetic_v<T>
-  T Get() {
+  requires std::is_arithmetic_v<T> T Get() {
     T value{};
     if (in_.size() < sizeof(T)) {
       ok_ = false;

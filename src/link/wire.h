@@ -3,8 +3,8 @@
 // unknown frame type is skipped, so that one minor version of difference works. A malformed batch
 // is refused completely.
 //
-// Whose report it is says its token, which is bound to an attempt and a host; frames that name a host
-// must name that one.
+// Whose report it is says its token, which is bound to an attempt and a host; frames that name a
+// host must name that one.
 //
 // The agent sends Report batches and reads Reply batches. Reports are sent at
 // least once: logs carry offsets, points sequences, and everything else is
@@ -87,9 +87,9 @@ struct FiringFrame {
   Firing firing;
 };
 
-using ReportFrame =
-    std::variant<HelloFrame, LogFrame, PointsFrame, UsageFrame, ProgressFrame, StartedFrame,
-                 PrepareFailedFrame, EndedFrame, UploadedFrame, NoteFrame, ResumedFrame, CheckpointFrame, FiringFrame>;
+using ReportFrame = std::variant<HelloFrame, LogFrame, PointsFrame, UsageFrame, ProgressFrame,
+                                 StartedFrame, PrepareFailedFrame, EndedFrame, UploadedFrame,
+                                 NoteFrame, ResumedFrame, CheckpointFrame, FiringFrame>;
 
 // How much of a stream the server has; the agent continues from there.
 struct LogAckFrame {

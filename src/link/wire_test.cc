@@ -13,7 +13,8 @@ TEST(Wire, AReportComesBackFrameByFrame) {
   PointsFrame points;
   points.batch.rank = 3;
   points.batch.channel = 9;
-  points.batch.items = {{1, {"loss", 1ll << 60, 5, std::nan("")}}, {2, {"lr", std::nullopt, 6, 1e-4}}};
+  points.batch.items = {{1, {"loss", 1ll << 60, 5, std::nan("")}},
+                        {2, {"lr", std::nullopt, 6, 1e-4}}};
   std::vector<ReportFrame> frames = {
       HelloFrame{AttemptId::New(), 42},
       LogFrame{0, 1, LogStream::kStderr, 7, 8, std::string("a\0b\n", 4)},

@@ -55,9 +55,9 @@ bool Inside(const uint8_t* address, const Range6& range) {
 // Only addresses that are assigned as global unicast are public, except these ranges.
 constexpr Range6 kGlobal6{{0x20}, 3};
 constexpr Range6 kNotPublic6[] = {
-    {{0x20, 0x01, 0x00}, 23},                    // protocol assignments, Teredo
-    {{0x20, 0x01, 0x0d, 0xb8}, 32},              // documentation
-    {{0x3f, 0xff, 0x00}, 20},                    // documentation
+    {{0x20, 0x01, 0x00}, 23},        // protocol assignments, Teredo
+    {{0x20, 0x01, 0x0d, 0xb8}, 32},  // documentation
+    {{0x3f, 0xff, 0x00}, 20},        // documentation
 };
 constexpr Range6 kMapped{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96};
 constexpr Range6 kTranslated{{0x00, 0x64, 0xff, 0x9b}, 96};
@@ -70,7 +70,8 @@ uint32_t Word(const uint8_t* bytes) {
 }
 
 bool IsPublic6(const uint8_t* address) {
-  if (Inside(address, kMapped) || Inside(address, kTranslated)) return IsPublic4(Word(address + 12));
+  if (Inside(address, kMapped) || Inside(address, kTranslated))
+    return IsPublic4(Word(address + 12));
   if (!Inside(address, kGlobal6)) return false;
   for (const auto& range : kNotPublic6) {
     if (Inside(address, range)) return false;
@@ -94,7 +95,8 @@ bool IsPublicAddress(const sockaddr& address) {
 std::string AddressText(const sockaddr& address) {
   char text[INET6_ADDRSTRLEN] = "?";
   if (address.sa_family == AF_INET) {
-    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof text);
+    ::inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text,
+                sizeof text);
   } else if (address.sa_family == AF_INET6) {
     ::inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text,
                 sizeof text);

@@ -13,22 +13,22 @@
 #include <ctime>
 #include <deque>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "base/io/fd.h"
+#include "base/exec/mutex.h"
 #include "base/exec/serving_thread.h"
+#include "base/io/fd.h"
 
 namespace athanor {
 namespace {
 
 using Steady = std::chrono::steady_clock;
 
-constexpr uint64_t kWake = 0;      // in place of a watch's number
-constexpr int kMostEvents = 64;    // taken at once
+constexpr uint64_t kWake = 0;                   // in place of a watch's number
+constexpr int kMostEvents = 64;                 // taken at once
 constexpr uint32_t kEnd = EPOLLERR | EPOLLHUP;  // reported even if it was not asked for
 
 // Where a signal is reported: an eventfd of the loop that asked for it last.
@@ -98,9 +98,9 @@ struct Loop::Impl {
   std::atomic<int64_t> longest{0};  // of a task, in microseconds
   int64_t last_done = 0;            // the loop's thread only
 
-  std::mutex mutex;
-  std::deque<Task> posted;  // under mutex
-  bool asleep = false;      // under mutex: it waits, and was not woken yet
+  Mutex mutex;
+  std::deque<Task> posted GUARDED_BY(mutex);
+  bool asleep GUARDED_BY(mutex) = false;  // it waits, and was not woken yet
 
   // The loop's thread only.
   std::map<std::pair<Steady::time_point, TimerId>, Task> timers;
@@ -220,7 +220,7 @@ void Loop::Impl::RunPosted() {
   for (size_t done = 0; !stopped; ++done) {
     Task task;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (done == 0) count = posted.size();
       if (done == count) return;
       task = std::move(posted.front());
@@ -251,14 +251,14 @@ void Loop::Impl::Wait() {
     pause = static_cast<int>(std::clamp<int64_t>(whole, 0, 60'000));
   }
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (!posted.empty() || stopped) pause = 0;
     asleep = pause != 0;
   }
   std::array<epoll_event, kMostEvents> events;
   const int count = ::epoll_wait(poll.get(), events.data(), kMostEvents, pause);
   if (pause != 0) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     asleep = false;
   }
   for (int i = 0; i < count && !stopped; ++i) {
@@ -284,7 +284,7 @@ Loop::~Loop() {
   // What a task held may post when it is destroyed.
   for (bool some = true; some;) {
     const auto timers = std::exchange(impl_->timers, {});
-    std::unique_lock lock(impl_->mutex);
+    MutexLock lock(impl_->mutex);
     const auto posted = std::exchange(impl_->posted, {});
     lock.unlock();
     some = !timers.empty() || !posted.empty();
@@ -321,7 +321,7 @@ std::chrono::microseconds Loop::longest_task() const {
 void Loop::Post(Task task) {
   bool sleeps = false;
   {
-    const std::lock_guard lock(impl_->mutex);
+    const MutexLock lock(impl_->mutex);
     impl_->posted.push_back(std::move(task));
     sleeps = std::exchange(impl_->asleep, false);
   }

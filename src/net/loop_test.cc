@@ -16,9 +16,9 @@
 
 #include <gtest/gtest.h>
 
+#include "base/exec/serving_thread.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
-#include "base/exec/serving_thread.h"
 #include "base/io/test_dir.h"
 
 namespace athanor {

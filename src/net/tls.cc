@@ -11,6 +11,7 @@
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
 
+#include "net/certificate.h"
 #include "net/transport.h"
 
 namespace athanor {
@@ -23,9 +24,7 @@ struct FreeSsl {
   void operator()(SSL* ssl) const { SSL_free(ssl); }
 };
 
-int FdOf(BIO* bio) {
-  return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio)));
-}
+int FdOf(BIO* bio) { return static_cast<int>(reinterpret_cast<intptr_t>(BIO_get_data(bio))); }
 
 // OpenSSL's own socket BIO uses write(2), which raises SIGPIPE when the peer is gone; ignoring that
 // signal for the process would be inherited by the jobs it starts.
@@ -47,9 +46,7 @@ int BioRead(BIO* bio, char* bytes, int size) {
   return static_cast<int>(got);
 }
 
-long BioControl(BIO*, int command, long, void*) {
-  return command == BIO_CTRL_FLUSH ? 1 : 0;
-}
+long BioControl(BIO*, int command, long, void*) { return command == BIO_CTRL_FLUSH ? 1 : 0; }
 
 BIO_METHOD* SocketBioMethod() {
   static BIO_METHOD* const method = [] {
@@ -62,19 +59,30 @@ BIO_METHOD* SocketBioMethod() {
   return method;
 }
 
+// What OpenSSL is told when a pinned server has another key.
+constexpr int kAnotherKey = X509_V_ERR_APPLICATION_VERIFICATION;
+
 class TlsTransport final : public Transport {
  public:
-  // `server_name` empty: we are the server.
-  TlsTransport(SSL_CTX* context, int fd, const std::string& server_name = {})
+  enum class Role { kServer, kNamed, kPinned };
+  // kNamed: the server must be `server_name`; kPinned: its key is checked by the context.
+  TlsTransport(SSL_CTX* context, int fd, Role role, const std::string& server_name = {})
       : ssl_(SSL_new(context)), fd_(fd) {
     BIO* bio = BIO_new(SocketBioMethod());
     BIO_set_data(bio, reinterpret_cast<void*>(static_cast<intptr_t>(fd)));
     BIO_set_init(bio, 1);
     SSL_set_bio(ssl_.get(), bio, bio);
-    if (server_name.empty()) {
-      SSL_set_accept_state(ssl_.get());
-    } else {
-      Expect(server_name);
+    switch (role) {
+      case Role::kServer:
+        SSL_set_accept_state(ssl_.get());
+        break;
+      case Role::kNamed:
+        Expect(server_name);
+        break;
+      case Role::kPinned:
+        SSL_set_connect_state(ssl_.get());
+        SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
+        break;
     }
   }
 
@@ -84,6 +92,7 @@ class TlsTransport final : public Transport {
   }
   bool pending() const override { return SSL_pending(ssl_.get()) > 0; }
   std::string why() const override { return why_; }
+  bool is_stranger() const override { return stranger_; }
 
   Outcome Read(char* buffer, size_t size) override {
     ERR_clear_error();
@@ -148,7 +157,11 @@ class TlsTransport final : public Transport {
   }
 
   void Explain() {
-    if (const long verified = SSL_get_verify_result(ssl_.get()); verified != X509_V_OK) {
+    const long verified = SSL_get_verify_result(ssl_.get());
+    if (verified == kAnotherKey) {
+      stranger_ = true;
+      why_ = "its certificate has another key than the one that was expected";
+    } else if (verified != X509_V_OK) {
       why_ = std::string("its certificate was refused: ") + X509_verify_cert_error_string(verified);
     } else if (const unsigned long code = ERR_peek_error()) {
       const char* reason = ERR_reason_error_string(code);
@@ -159,6 +172,7 @@ class TlsTransport final : public Transport {
   std::unique_ptr<SSL, FreeSsl> ssl_;
   int fd_;
   bool broken_ = false;
+  bool stranger_ = false;
   std::string why_;
 };
 
@@ -174,7 +188,8 @@ constexpr const char* kBundles[] = {"/etc/ssl/certs/ca-certificates.crt",
 
 void UseAuthorities(SSL_CTX* context) {
   SSL_CTX_set_default_verify_paths(context);  // SSL_CERT_FILE and SSL_CERT_DIR, or its own
-  if (std::getenv(X509_get_default_cert_file_env()) || std::getenv(X509_get_default_cert_dir_env())) {
+  if (std::getenv(X509_get_default_cert_file_env()) ||
+      std::getenv(X509_get_default_cert_dir_env())) {
     return;
   }
   if (::access(X509_get_default_cert_dir(), R_OK) == 0) return;
@@ -182,6 +197,21 @@ void UseAuthorities(SSL_CTX* context) {
     if (SSL_CTX_load_verify_file(context, bundle) == 1) break;
   }
   ERR_clear_error();
+}
+
+// A client's context, and the pin that its callback compares with.
+struct PinnedContext {
+  std::unique_ptr<SSL_CTX, FreeContext> context;
+  std::string pin;
+};
+
+// Instead of everything that OpenSSL checks of a certificate. That the server has the private key
+// to it is checked by the handshake.
+int HasPinnedKey(X509_STORE_CTX* store, void* pinned) {
+  const X509* shown = X509_STORE_CTX_get0_cert(store);
+  if (shown && PinOf(shown) == static_cast<const PinnedContext*>(pinned)->pin) return 1;
+  X509_STORE_CTX_set_error(store, kAnotherKey);
+  return 0;
 }
 
 tl::unexpected<Error> FailTls(const std::string& what) {
@@ -196,19 +226,36 @@ tl::unexpected<Error> FailTls(const std::string& what) {
   return Fail(std::move(error));
 }
 
-}  // namespace
-
-Result<TransportFactory> MakeTlsClientTransports(const std::string& host) {
-  std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_client_method()), FreeContext());
+Result<std::unique_ptr<SSL_CTX, FreeContext>> NewClientContext() {
+  std::unique_ptr<SSL_CTX, FreeContext> context(SSL_CTX_new(TLS_client_method()));
   if (!context) return FailTls("cannot set up TLS");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  if (SSL_CTX_set_cipher_list(context.get(), kClientCiphers) != 1) return FailTls("cannot set up TLS");
+  if (SSL_CTX_set_cipher_list(context.get(), kClientCiphers) != 1)
+    return FailTls("cannot set up TLS");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
   SSL_CTX_set_mode(context.get(),
                    SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  return context;
+}
+
+}  // namespace
+
+Result<TransportFactory> MakeTlsClientTransports(const std::string& host) {
+  ATHANOR_TRY(auto made, NewClientContext());
+  std::shared_ptr<SSL_CTX> context = std::move(made);
   UseAuthorities(context.get());
   return TransportFactory([context, host](int fd) -> std::unique_ptr<Transport> {
-    return std::make_unique<TlsTransport>(context.get(), fd, host);
+    return std::make_unique<TlsTransport>(context.get(), fd, TlsTransport::Role::kNamed, host);
+  });
+}
+
+Result<TransportFactory> MakePinnedClientTransports(const std::string& pin) {
+  ATHANOR_TRY(auto made, NewClientContext());
+  // Shared by the factory's copies and the connections made from it.
+  const std::shared_ptr<PinnedContext> pinned(new PinnedContext{std::move(made), pin});
+  SSL_CTX_set_cert_verify_callback(pinned->context.get(), HasPinnedKey, pinned.get());
+  return TransportFactory([pinned](int fd) -> std::unique_ptr<Transport> {
+    return std::make_unique<TlsTransport>(pinned->context.get(), fd, TlsTransport::Role::kPinned);
   });
 }
 
@@ -218,7 +265,8 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
   std::shared_ptr<SSL_CTX> context(SSL_CTX_new(TLS_server_method()), FreeContext());
   if (!context) return FailTls("cannot set up TLS");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  if (SSL_CTX_set_cipher_list(context.get(), kServerCiphers) != 1) return FailTls("cannot set up TLS");
+  if (SSL_CTX_set_cipher_list(context.get(), kServerCiphers) != 1)
+    return FailTls("cannot set up TLS");
   SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
                                          SSL_OP_CIPHER_SERVER_PREFERENCE);
   // Released buffers make idle TLS connections small; partial writes keep one large body from
@@ -236,7 +284,7 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
     return FailTls("the private key " + key_file + " does not belong to " + cert_file);
   }
   return TransportFactory([context](int fd) -> std::unique_ptr<Transport> {
-    return std::make_unique<TlsTransport>(context.get(), fd);
+    return std::make_unique<TlsTransport>(context.get(), fd, TlsTransport::Role::kServer);
   });
 }
 

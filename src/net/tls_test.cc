@@ -150,8 +150,8 @@ TEST(Tls, TakesOnlyCiphersThatKeepAnOldRecordingClosed) {
     client.Offer(closed);
     EXPECT_TRUE(client.Connect()) << closed;
   }
-  for (const char* open : {"AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES128-GCM-SHA256",
-                           "AES256-GCM-SHA384"}) {
+  for (const char* open :
+       {"AES128-SHA", "AES256-SHA", "AES128-SHA256", "AES128-GCM-SHA256", "AES256-GCM-SHA384"}) {
     TlsClient client(*port, TLS1_2_VERSION);
     client.Offer(open);
     EXPECT_FALSE(client.Connect()) << open;

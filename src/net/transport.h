@@ -18,7 +18,7 @@ class Transport {
   enum class Io { kDone, kEof, kWantRead, kWantWrite, kError };
   struct Outcome {
     Io io = Io::kError;
-    size_t bytes = 0;  // with kDone: at least 1
+    size_t bytes = 0;      // with kDone: at least 1
     bool drained = false;  // of a Read: the socket has no more for now
   };
 
@@ -39,6 +39,8 @@ class Transport {
   // Bytes were read from the socket that no Read has returned yet: poll() would not report them.
   virtual bool pending() const { return false; }
   virtual std::string why() const { return {}; }
+  // Whoever answered is not the server that was expected, so asking again does not help.
+  virtual bool is_stranger() const { return false; }
 };
 
 // Neither owns `fd`.
@@ -50,5 +52,8 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
 // For clients: the server's certificate must be valid for `host` (a name or an address) and lead
 // to an authority of SSL_CERT_FILE, SSL_CERT_DIR or the system. TLS 1.2 or later.
 Result<TransportFactory> MakeTlsClientTransports(const std::string& host);
+// The same for a server that is known by its key alone: the public key of its certificate must have
+// this sha256 (PinOf in net/certificate.h). Its name, its dates and who signed it do not matter.
+Result<TransportFactory> MakePinnedClientTransports(const std::string& pin);
 
 }  // namespace athanor

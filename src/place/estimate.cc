@@ -39,7 +39,8 @@ std::vector<std::optional<WallTime>> LatestStarts(QueueView view) {
       }
       starts[places.at(job.id)] = view.now;
       RunningJob running{job.id, job.name, Together(decisions[i].hosts), std::nullopt};
-      if (job.hold_limit.count() > 0) running.ends_by = WallTime{view.now.ms + job.hold_limit.count()};
+      if (job.hold_limit.count() > 0)
+        running.ends_by = WallTime{view.now.ms + job.hold_limit.count()};
       view.running.push_back(std::move(running));
     }
     view.waiting = std::move(left);

@@ -49,15 +49,14 @@ std::string FewerNodes(const Need& need, const Inventory& inventory) {
 Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
                          const Inventory& inventory, bool simulate) {
   if (spec.cpu_millis != 0 || spec.memory_bytes != 0 || spec.gpus != 0) {
-    return Fail(Error{ErrorCode::kInvalid,
-                      "a job names an instance type or amounts, not both",
-                      "leave out cpus, memory and gpus, or leave out the type",
-                      fmt::format("got type {} and amounts", spec.type),
-                      "ATH-S0212",
-                      ""});
+    return Fail(Error{ErrorCode::kInvalid, "a job names an instance type or amounts, not both",
+                      "leave out cpus, memory and gpus, or leave out the type"}
+                    .Why(fmt::format("got type {} and amounts", spec.type))
+                    .Id("ATH-S0212"));
   }
   ATHANOR_TRY(const InstanceType type, catalogue.Find(spec.type));
-  Need need{type.cpu_millis, type.memory_bytes, type.gpus, false, false, spec.nodes, spec.processes};
+  Need need{type.cpu_millis, type.memory_bytes, type.gpus,     false,
+            false,           spec.nodes,        spec.processes};
   if (Amounts::Of(inventory).Holds(Amounts::Of(need))) return need;
   if (simulate) {
     need.cpu_millis = std::min(type.cpu_millis, Share(inventory.cpu_millis, spec.nodes));
@@ -77,12 +76,11 @@ Result<Need> ResolveType(const ResourceSpec& spec, const Catalogue& catalogue,
   }
   const std::string has = fmt::format("{}, {} and {}", CpuText(type.cpu_millis),
                                       MemoryText(type.memory_bytes), GpuText(type.gpus));
-  return TooLarge(
-      spec.nodes > 1
-          ? fmt::format("{} nodes of {}, which has {}, are more than this machine", spec.nodes,
-                        type.name, has)
-          : fmt::format("{} has {}: more than this machine", type.name, has),
-      inventory, std::move(hint));
+  return TooLarge(spec.nodes > 1
+                      ? fmt::format("{} nodes of {}, which has {}, are more than this machine",
+                                    spec.nodes, type.name, has)
+                      : fmt::format("{} has {}: more than this machine", type.name, has),
+                  inventory, std::move(hint));
 }
 
 Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory) {
@@ -90,8 +88,13 @@ Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory
   const auto asks = [&](const std::string& amount) {
     return fmt::format("the job asks for {}{}{}", TimesText(nodes), amount, EachText(nodes));
   };
-  Need need{spec.cpu_millis, spec.memory_bytes, spec.gpus, false,
-            inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus, nodes, spec.processes};
+  Need need{spec.cpu_millis,
+            spec.memory_bytes,
+            spec.gpus,
+            false,
+            inventory.gpus > 0 && spec.gpus == 0 && !spec.no_gpus,
+            nodes,
+            spec.processes};
   const Amounts all = Amounts::Of(need);
   const std::string fewer = nodes > 1 ? FewerNodes(need, inventory) : std::string();
   if (all.cpu_millis > inventory.cpu_millis) {
@@ -106,10 +109,9 @@ Result<Need> ResolveAmounts(const ResourceSpec& spec, const Inventory& inventory
   }
   if (all.gpus > inventory.gpus) {
     return TooLarge(asks(GpuText(spec.gpus)), inventory,
-                    inventory.gpus == 0
-                        ? std::string("leave out --gpus to run on the CPU")
-                        : fmt::format("{}ask for less: --gpus {}", fewer,
-                                      std::max(Share(inventory.gpus, nodes), 1u)));
+                    inventory.gpus == 0 ? std::string("leave out --gpus to run on the CPU")
+                                        : fmt::format("{}ask for less: --gpus {}", fewer,
+                                                      std::max(Share(inventory.gpus, nodes), 1u)));
   }
   if (need.cpu_millis != 0) return need;
   // A machine may have less than the default.

@@ -25,9 +25,9 @@ struct Need {
   bool operator==(const Need&) const = default;
 };
 
-// A job that names no amounts gets one CPU for each rank, so that as many run at once as the machine
-// has CPUs, and neither a reservation nor a limit of memory: its need is unknown, and a guessed limit would
-// kill it.
+// A job that names no amounts gets one CPU for each rank, so that as many run at once as the
+// machine has CPUs, and neither a reservation nor a limit of memory: its need is unknown, and a
+// guessed limit would kill it.
 inline constexpr uint32_t kDefaultCpuMillis = 1'000;
 // On a machine with fewer CPUs than ranks they share them, but no node gets less than this.
 inline constexpr uint32_t kLeastCpuMillis = 100;

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "place/reasons.h"
 #include "place/amounts.h"
+#include "place/reasons.h"
 
 namespace athanor {
 namespace {
@@ -126,9 +126,8 @@ class Planner {
     for (uint32_t device = 0; device < device_taken_.size(); ++device) {
       if (!device_taken_[device]) open.push_back(device);
     }
-    std::stable_sort(open.begin(), open.end(), [this](uint32_t a, uint32_t b) {
-      return seen_by_[a] < seen_by_[b];
-    });
+    std::stable_sort(open.begin(), open.end(),
+                     [this](uint32_t a, uint32_t b) { return seen_by_[a] < seen_by_[b]; });
     return open;
   }
 
@@ -194,8 +193,8 @@ class Planner {
       const bool room = free_.Holds(Amounts::Of(job.need));
       // If there is room, the position in line is not shown; far back it is shown roughly.
       const size_t place = room ? 0 : std::min<size_t>(ahead, 101);
-      Cause& cause = made[{job.need.nodes, job.need.cpu_millis, job.need.memory_bytes, job.need.gpus,
-                           room && head.priority > job.priority, place}];
+      Cause& cause = made[{job.need.nodes, job.need.cpu_millis, job.need.memory_bytes,
+                           job.need.gpus, room && head.priority > job.priority, place}];
       if (cause.kind.empty()) {
         cause = room ? NotItsTurn(job, head, free_, view_.inventory)
                      : Lacks(job, free_, view_.inventory, place);
@@ -236,8 +235,6 @@ Placement Together(const std::vector<Placement>& hosts) {
   return all;
 }
 
-std::vector<Decision> Plan(const QueueView& view) {
-  return Planner(view).Run();
-}
+std::vector<Decision> Plan(const QueueView& view) { return Planner(view).Run(); }
 
 }  // namespace athanor

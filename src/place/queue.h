@@ -53,7 +53,7 @@ struct WaitingJob {
 struct RunningJob {
   JobId id;
   std::string name;
-  Placement placement;  // of all its hosts together
+  Placement placement;              // of all its hosts together
   std::optional<WallTime> ends_by;  // latest end; none, or one that has passed: not known
 };
 

@@ -234,13 +234,9 @@ void RunSeeds(bool exact) {
   }
 }
 
-TEST(QueueHistory, NeverOversubscribesNeverStarvesAndAlwaysGivesAReason) {
-  RunSeeds(false);
-}
+TEST(QueueHistory, NeverOversubscribesNeverStarvesAndAlwaysGivesAReason) { RunSeeds(false); }
 
-TEST(QueueHistory, BackFillNeverDelaysTheHeadWhenRunTimesAreKnown) {
-  RunSeeds(true);
-}
+TEST(QueueHistory, BackFillNeverDelaysTheHeadWhenRunTimesAreKnown) { RunSeeds(true); }
 
 }  // namespace
 }  // namespace athanor

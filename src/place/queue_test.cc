@@ -43,9 +43,7 @@ RunningJob Runs(uint8_t n, uint32_t cpu_millis, uint64_t gib = 0, std::vector<ui
   return job;
 }
 
-WallTime After(int64_t minutes) {
-  return WallTime{kNow.ms + minutes * 60'000};
-}
+WallTime After(int64_t minutes) { return WallTime{kNow.ms + minutes * 60'000}; }
 
 std::vector<int> Started(const QueueView& view) {
   std::vector<int> started;
@@ -129,7 +127,8 @@ TEST(Queue, NamesSeveralJobsWhenOneEndIsNotEnough) {
             "needs 4 CPUs; 2 of 4 free; frees up when jobs run-7 and run-8 finish");
 }
 
-WaitingJob Gang(uint8_t n, uint32_t nodes, uint32_t cpu_millis, uint64_t gib = 0, uint32_t gpus = 0) {
+WaitingJob Gang(uint8_t n, uint32_t nodes, uint32_t cpu_millis, uint64_t gib = 0,
+                uint32_t gpus = 0) {
   WaitingJob job = Waits(n, cpu_millis, gib, gpus);
   job.need.nodes = nodes;
   return job;
@@ -319,8 +318,10 @@ TEST(Queue, JobsThatShareGpusStartWithDifferentOnes) {
 // Planted bug: counting shared GPUs as held. Two scripts that asked for nothing would block the
 // GPUs for all others.
 TEST(Queue, AReservationDoesNotWaitForThoseWhoShareAndTakesWhatTheyUseLeast) {
-  QueueView view{{Waits(9, 100, 0, 1)}, {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
-                 Machine(2, 24, 3), kNow};
+  QueueView view{{Waits(9, 100, 0, 1)},
+                 {RunsSharing(1, {0, 1}), RunsSharing(2, {1, 0})},
+                 Machine(2, 24, 3),
+                 kNow};
   EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{2}));
   view.waiting[0].need.gpus = 3;
   EXPECT_EQ(Plan(view)[0].hosts.at(0).gpus, (Devices{0, 1, 2}));

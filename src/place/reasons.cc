@@ -14,8 +14,8 @@ constexpr size_t kNamesShown = 2;
 constexpr size_t kAheadShown = 100;
 
 struct Shortage {
-  std::string_view kind;  // of the scarcest; empty if nothing is short
-  std::string text;       // "needs 4 CPUs; 1.5 of 2 free"
+  CauseKind kind = CauseKind::kWaitingTurn;  // of the scarcest, if something is short
+  std::string text;                          // "needs 4 CPUs; 1.5 of 2 free"
 };
 
 std::string Of(std::string_view need, std::string free, std::string_view all) {
@@ -32,19 +32,20 @@ std::string MemoryOf(uint64_t need, uint64_t free, uint64_t all) {
 Shortage ShortageOf(const Need& each, const Amounts& free, const Inventory& all) {
   Shortage shortage;
   const Amounts need = Amounts::Of(each);
-  const auto add = [&shortage](std::string_view kind, const std::string& text) {
-    if (shortage.kind.empty()) shortage.kind = kind;
+  const auto add = [&shortage](CauseKind kind, const std::string& text) {
+    if (shortage.text.empty()) shortage.kind = kind;
     shortage.text += (shortage.text.empty() ? "" : ", ") + text;
   };
   if (need.gpus > free.gpus) {
-    add("waiting_gpus",
+    add(CauseKind::kWaitingGpus,
         fmt::format("needs {}; {} of {} free", GpuText(need.gpus), free.gpus, all.gpus));
   }
   if (need.memory_bytes > free.memory_bytes) {
-    add("waiting_memory", MemoryOf(need.memory_bytes, free.memory_bytes, all.memory_bytes));
+    add(CauseKind::kWaitingMemory,
+        MemoryOf(need.memory_bytes, free.memory_bytes, all.memory_bytes));
   }
   if (need.cpu_millis > free.cpu_millis) {
-    add("waiting_cpus",
+    add(CauseKind::kWaitingCpus,
         Of(CpuText(need.cpu_millis), CpuText(free.cpu_millis), CpuText(all.cpu_millis)));
   }
   if (each.nodes > 1) {
@@ -126,7 +127,7 @@ Cause HeadLacks(const WaitingJob& job, const Amounts& free, const Inventory& inv
                       : fmt::format("; frees up when jobs {} and {} more finish", Join(names, ", "),
                                     more);
   }
-  return {std::string(shortage.kind), std::move(text), std::string(kSeeQueue), ""};
+  return {shortage.kind, std::move(text), std::string(kSeeQueue), ""};
 }
 
 Cause Lacks(const WaitingJob& job, const Amounts& free, const Inventory& inventory, size_t ahead) {
@@ -134,7 +135,7 @@ Cause Lacks(const WaitingJob& job, const Amounts& free, const Inventory& invento
   const std::string line =
       ahead > kAheadShown ? fmt::format("more than {} jobs go first", kAheadShown)
                           : fmt::format("{} job{} first", ahead, ahead == 1 ? " goes" : "s go");
-  return {std::string(shortage.kind), shortage.text + "; " + line, std::string(kSeeQueue), ""};
+  return {shortage.kind, shortage.text + "; " + line, std::string(kSeeQueue), ""};
 }
 
 Cause NotItsTurn(const WaitingJob& job, const WaitingJob& head, const Amounts& free,

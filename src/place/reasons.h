@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "job/record.h"
-#include "place/queue.h"
 #include "place/amounts.h"
+#include "place/queue.h"
 
 namespace athanor {
 

@@ -19,9 +19,7 @@ constexpr int64_t kMaxGib = 1'000'000;
 constexpr int64_t kMaxGpus = 1'024;
 constexpr int64_t kMaxPrice = 1'000'000;
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // "21.957642" as 21957642: exact, at most six decimals, at most `max` whole units.
 std::optional<int64_t> ParseMicros(std::string_view text, int64_t max) {

@@ -80,9 +80,7 @@ void CutTo(const std::string& path, uint64_t length) {
   [[maybe_unused]] const int cut = ::truncate(path.c_str(), static_cast<off_t>(length));
 }
 
-Status SyncFileData(const std::string& path) {
-  return SyncPath(path, O_RDONLY, ::fdatasync);
-}
+Status SyncFileData(const std::string& path) { return SyncPath(path, O_RDONLY, ::fdatasync); }
 
 Status SyncFolder(const std::string& path) {
   return SyncPath(path, O_RDONLY | O_DIRECTORY, ::fsync);

@@ -114,8 +114,6 @@ inline void PutBytes(const std::string& path, std::string_view bytes) {
   ASSERT_TRUE(ReplaceFile(path, bytes).ok());
 }
 
-inline size_t OpenDescriptors() {
-  return ListDir("/proc/self/fd").value().size();
-}
+inline size_t OpenDescriptors() { return ListDir("/proc/self/fd").value().size(); }
 
 }  // namespace athanor

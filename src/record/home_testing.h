@@ -36,15 +36,15 @@ inline JobRecord MakeHome(const StoreLayout& home) {
 
   const auto script = blobs->Put("print('hello')\n");
   BundleManifest source;
-  source.entries.push_back({"train.py", BundleEntry::Kind::kFile, false, script->bytes,
-                            script->sha256, ""});
+  source.entries.push_back(
+      {"train.py", BundleEntry::Kind::kFile, false, script->bytes, script->sha256, ""});
   source.bytes = script->bytes;
   record.spec.source.bundle = blobs->Put(WriteManifest(source))->sha256;
   const auto output = blobs->Put("a model");
   const auto left = blobs->Put("left behind");
   BundleManifest files;
-  files.entries.push_back({"notes.txt", BundleEntry::Kind::kFile, false, left->bytes,
-                           left->sha256, ""});
+  files.entries.push_back(
+      {"notes.txt", BundleEntry::Kind::kFile, false, left->bytes, left->sha256, ""});
   record.outputs = {{"model.tar.gz", output->sha256, output->bytes, 1},
                     {Output::kFiles, blobs->Put(WriteManifest(files))->sha256, left->bytes, 1}};
   record.state = JobState::kCompleted;

@@ -13,9 +13,9 @@
 #include <functional>
 #include <list>
 #include <map>
-#include <mutex>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "job/ids.h"
 
 namespace athanor {
@@ -50,13 +50,13 @@ class OpenJobs {
   };
 
   Lease Take(JobId job) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return TakeLocked(job);
   }
 
   // Drops the job now, or as soon as its last user is done.
   void Drop(JobId job) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = slots_.find(job);
     if (at == slots_.end()) return;
     at->second.drop = true;
@@ -64,7 +64,7 @@ class OpenJobs {
   }
 
   size_t weight() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return weight_;
   }
 
@@ -73,7 +73,7 @@ class OpenJobs {
   template <class Relieve>  // bool(JobId, State&): true: drop it
   void Trim(Relieve relieve) {
     for (;;) {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       if (weight_ <= limit_ || idle_.empty()) return;
       const JobId job = idle_.front();
       const Lease lease = TakeLocked(job);
@@ -93,7 +93,7 @@ class OpenJobs {
   };
   using Slots = std::map<JobId, Slot>;
 
-  Lease TakeLocked(JobId job) {
+  Lease TakeLocked(JobId job) REQUIRES(mutex_) {
     Slot& slot = slots_[job];
     if (slot.users++ == 0 && slot.idle_known) {
       idle_.erase(slot.idle);
@@ -103,7 +103,7 @@ class OpenJobs {
   }
 
   void Give(JobId job) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto at = slots_.find(job);
     Slot& slot = at->second;
     if (--slot.users > 0) return;
@@ -119,7 +119,7 @@ class OpenJobs {
     if (!weigh_ && idle_.size() > limit_) Erase(slots_.find(idle_.front()));
   }
 
-  void Erase(typename Slots::iterator at) {
+  void Erase(typename Slots::iterator at) REQUIRES(mutex_) {
     if (at->second.idle_known) idle_.erase(at->second.idle);
     weight_ -= at->second.weight;
     slots_.erase(at);
@@ -127,10 +127,10 @@ class OpenJobs {
 
   const size_t limit_;
   const Weigh weigh_;
-  mutable std::mutex mutex_;
-  Slots slots_;
-  std::list<JobId> idle_;  // longest idle first
-  size_t weight_ = 0;
+  mutable Mutex mutex_;
+  Slots slots_ GUARDED_BY(mutex_);
+  std::list<JobId> idle_ GUARDED_BY(mutex_);  // longest idle first
+  size_t weight_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace athanor

@@ -15,7 +15,8 @@ namespace {
 
 // A container's own limit counts when it is below the machine's memory.
 uint64_t MemoryLimit(uint64_t total) {
-  for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
+  for (const char* path :
+       {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     auto text = ReadFile(path);
     if (!text) continue;
     auto limit = std::strtoull(text->c_str(), nullptr, 10);
@@ -27,7 +28,8 @@ uint64_t MemoryLimit(uint64_t total) {
 void CountGpus(Inventory& inventory) {
   // Another driver's folder is for tests: this machine need not have a GPU.
   const char* driver = std::getenv("ATHANOR_NVIDIA_DRIVER");
-  const std::string root = std::string(driver && *driver ? driver : "/proc/driver/nvidia") + "/gpus";
+  const std::string root =
+      std::string(driver && *driver ? driver : "/proc/driver/nvidia") + "/gpus";
   auto devices = ListDir(root);
   if (!devices) return;
   inventory.gpus = static_cast<uint32_t>(devices->size());

@@ -23,24 +23,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/thread_pool.h"
+#include "base/id_floor.h"
 #include "base/io/files.h"
 #include "base/io/folder_hints.h"
-#include "base/id_floor.h"
-#include "base/text/json.h"
 #include "base/log.h"
+#include "base/text/json.h"
 #include "base/text/text.h"
-#include "base/exec/thread_pool.h"
-#include "serve/home_lock.h"
-#include "serve/kept_port.h"
-#include "serve/machine.h"
-#include "serve/service_unit.h"
-#include "serve/settings.h"
-#include "serve/version.h"
-#include "door/native/artifact_places.h"
 #include "door/aws/aws_front.h"
 #include "door/cloudwatch/cloudwatch.h"
 #include "door/doors.h"
 #include "door/hub.h"
+#include "door/native/artifact_places.h"
+#include "door/sagemaker/contract.h"
 #include "door/sagemaker/register.h"
 #include "door/trial_jobs.h"
 #include "job/shown.h"
@@ -56,8 +51,15 @@
 #include "record/studies/study_store.h"
 #include "run/agent/folder_watch.h"
 #include "run/isolate/job_peers.h"
-#include "run/supervisor/launch_supervisor.h"
 #include "run/isolate/start_lane.h"
+#include "run/supervisor/launch_supervisor.h"
+#include "serve/home_lock.h"
+#include "serve/kept_port.h"
+#include "serve/machine.h"
+#include "serve/service_unit.h"
+#include "serve/settings.h"
+#include "serve/version.h"
+#include "steer/point_intake.h"
 #include "study/studies.h"
 
 namespace athanor {
@@ -68,7 +70,7 @@ constexpr Millis kKeepEvery{500};
 constexpr size_t kKeptAtOnce = 1'000;  // runs
 constexpr Millis kKeepAtEnd{1'000};
 constexpr Millis kSilenceEvery{5'000};
-constexpr size_t kIdleHeap = 8 << 20;         // free bytes worth a walk over the heap
+constexpr size_t kIdleHeap = 8 << 20;  // free bytes worth a walk over the heap
 constexpr int kLargeBlock = 1 << 20;
 constexpr rlim_t kOwnFiles = 512;
 constexpr Millis kGiveBackEvery{2'000};
@@ -122,8 +124,8 @@ std::string CommandOf(const ServeOptions& options) {
   return command;
 }
 
-// Where the ranks of an attempt meet: attempts side by side on one machine rarely have the same, and
-// an attempt always has the same one, however often it is launched.
+// Where the ranks of an attempt meet: attempts side by side on one machine rarely have the same,
+// and an attempt always has the same one, however often it is launched.
 uint16_t MasterPortOf(const AttemptId& attempt) {
   constexpr uint16_t kFirst = 20'000;
   constexpr uint32_t kPorts = 10'000;
@@ -232,8 +234,8 @@ class Server {
     ATHANOR_TRY(objects_, objects.get());
     Notice(objects_notice_);
     NoticeLosses();
-    backend_ = std::make_unique<ProcessBackend>(
-        ProcessBackend::Options{home_.attempts(), ProgramPath()});
+    backend_ =
+        std::make_unique<ProcessBackend>(ProcessBackend::Options{home_.attempts(), ProgramPath()});
     MakeEngine();
     ATHANOR_CHECK_OK(Listen());
     ATHANOR_CHECK_OK(engine_->Start());
@@ -253,7 +255,8 @@ class Server {
     record_.url = context_->info.url;
     record_.again = CommandOf(options_);
     record_.started_ms = clock_.Wall().ms;
-    if (options_.revive && before_ && record_.started_ms - before_->started_ms < kShortLife.count()) {
+    if (options_.revive && before_ &&
+        record_.started_ms - before_->started_ms < kShortLife.count()) {
       record_.revivals = before_->revivals + 1;
     }
     return WriteServerRecord(home_.root, record_);
@@ -313,26 +316,25 @@ class Server {
   void MakeEngine() {
     const auto inventory = CountThisMachine();
     backends_.Add(*backend_, inventory);
-    Engine::Parts parts{loop_,
-                        clock_,
-                        *jobs_,
-                        writer_,
-                        [](const std::string&, size_t threads) {
-                          return std::make_unique<ThreadPool>(threads);
-                        },
-                        backends_,
-                        log_,
-                        *catalogue_,
-                        options_.simulate || settings_.simulate,
-                        [this](const JobRecord& record) { return PlanFor(record); },
-                        [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
-                          Changed(record, events);
-                        },
-                        [this](const Error& error) {
-                          log_.Log(LogLevel::kError, "commit failed", {{"why", error.what}});
-                          failed_ = true;
-                          loop_.Stop();
-                        }};
+    Engine::Parts parts{
+        loop_,
+        clock_,
+        *jobs_,
+        writer_,
+        [](const std::string&, size_t threads) { return std::make_unique<ThreadPool>(threads); },
+        backends_,
+        log_,
+        *catalogue_,
+        options_.simulate || settings_.simulate,
+        [this](const JobRecord& record) { return PlanFor(record); },
+        [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+          Changed(record, events);
+        },
+        [this](const Error& error) {
+          log_.Log(LogLevel::kError, "commit failed", {{"why", error.what}});
+          failed_ = true;
+          loop_.Stop();
+        }};
     engine_ = std::make_unique<Engine>(parts);
     ServerInfo info;
     info.version = kVersion;
@@ -345,12 +347,45 @@ class Server {
     if (!parts.simulate) (void)OurIsolation();  // known by the time the first job is accepted
     info.rates = settings_.rates;
     info.notices = notices_;
-    context_ = std::make_unique<DoorContext>(
-        DoorContext{loop_, clock_, log_, *engine_, *jobs_, *losses_, *documents_, *logs_, *series_,
-                    *run_store_, *runs_, *run_writer_, models_, *blobs_, *tokens_, *secrets_,
-                    *access_keys_, *objects_, *catalogue_, inventory, hub_, readers_,
-                    transfers_, home_.artifacts(), artifact_root_, ingest_key_,
-                    std::move(info), [this] { loop_.Stop(); }});
+    points_ = std::make_unique<PointIntake>(
+        PointIntake::Parts{*series_,
+                           [this](JobId run, const std::function<void()>& store) {
+                             const RunBook::Storing storing(*runs_, run);
+                             store();
+                           },
+                           [this](JobId run) {
+                             hub_.Tell(run, News::kPoints);
+                             studies_->PointsCame(run);
+                           }});
+    context_ = std::make_unique<DoorContext>(DoorContext{loop_,
+                                                         clock_,
+                                                         log_,
+                                                         *engine_,
+                                                         *jobs_,
+                                                         *losses_,
+                                                         *documents_,
+                                                         *logs_,
+                                                         *series_,
+                                                         *points_,
+                                                         *run_store_,
+                                                         *runs_,
+                                                         *run_writer_,
+                                                         models_,
+                                                         *blobs_,
+                                                         *tokens_,
+                                                         *secrets_,
+                                                         *access_keys_,
+                                                         *objects_,
+                                                         *catalogue_,
+                                                         inventory,
+                                                         hub_,
+                                                         readers_,
+                                                         transfers_,
+                                                         home_.artifacts(),
+                                                         artifact_root_,
+                                                         ingest_key_,
+                                                         std::move(info),
+                                                         [this] { loop_.Stop(); }});
     trial_jobs_ = std::make_unique<TrialJobs>(*context_);
     study_store_ = std::make_unique<StudyStore>(*database_);
     if (const auto rows = study_store_->List(); rows && !rows->empty()) {
@@ -391,10 +426,11 @@ class Server {
     plan.job_dir = home_.jobs() + "/" + record.id.ToString();
     plan.hide_dir = home_.root;
     // Where there is none, its start fails and the job says which file is missing.
-    plan.supervisor = DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
+    plan.supervisor =
+        DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
     plan.python_path = PythonPackageDir();
     plan.webhooks_private = settings_.webhooks_private;
-    plan.instance_type = !attempt.type.empty()                 ? attempt.type
+    plan.instance_type = !attempt.type.empty()                ? attempt.type
                          : record.spec.resources.type.empty() ? kOwnMachine
                                                               : record.spec.resources.type;
     for (const auto& output : record.outputs) {
@@ -404,6 +440,8 @@ class Server {
       plan.resume_dir = home_.jobs() + "/" + record.resume_job;
       plan.resume_from = record.resume_from;
     }
+    FillContract(record.spec, plan);
+    plan.spec.request.clear();
     AddLossRate(record, plan);
     AddTracking(record, plan);
     return plan;
@@ -440,7 +478,8 @@ class Server {
         continue;
       }
       const auto& attempt = record.attempts[event.attempt - 1];
-      const bool lost = attempt.cause.kind == "preempted" || attempt.cause.kind == "agent_lost";
+      const bool lost =
+          attempt.cause.Is(CauseKind::kPreempted) || attempt.cause.Is(CauseKind::kAgentLost);
       std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
       if (type.empty()) type = kOwnMachine;
       // A statistic: one more or less after a crash does not matter.
@@ -534,8 +573,9 @@ class Server {
       if (options_.port) {
         Error error = port.error();
         error.why = "another program uses port " + std::to_string(wanted);
-        error.hint = "ath serve        uses the port of this home, or a free one\n"
-                     "ath serve --port 0";
+        error.hint =
+            "ath serve        uses the port of this home, or a free one\n"
+            "ath serve --port 0";
         error.id = "ATH-V0003";
         return Fail(std::move(error));
       }
@@ -559,8 +599,11 @@ class Server {
 
   void Announce() {
     if (options_.json) {
-      Json line = {{"url", context_->info.url}, {"socket", home_.socket()},
-                   {"pid", ::getpid()}, {"home", home_.root}, {"version", kVersion}};
+      Json line = {{"url", context_->info.url},
+                   {"socket", home_.socket()},
+                   {"pid", ::getpid()},
+                   {"home", home_.root},
+                   {"version", kVersion}};
       std::printf("%s\n", DumpJson(line).c_str());
     } else {
       std::printf("athanor %s listens on %s\n", kVersion, context_->info.url.c_str());
@@ -624,9 +667,9 @@ class Server {
 
   ServeOptions options_;
   std::set<JobId> silent_;  // when last looked
-  Millis gave_back_{0};  // the syncing thread's
-  Millis kept_at_{0};    // the same
-  Millis worked_{0};     // CPU time when it last gave back; that thread's, too
+  Millis gave_back_{0};     // the syncing thread's
+  Millis kept_at_{0};       // the same
+  Millis worked_{0};        // CPU time when it last gave back; that thread's, too
   Home home_;
   SystemClock clock_;
   Logger log_;
@@ -666,6 +709,7 @@ class Server {
   std::string objects_notice_;  // of the thread that opens them, until it is done
   std::string artifact_root_ = std::string(kOwnArtifacts);
   Hub hub_;
+  std::unique_ptr<PointIntake> points_;
   std::unique_ptr<ProcessBackend> backend_;
   Backends backends_;
   std::unique_ptr<Engine> engine_;

@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
-#include "serve/home.h"
 #include "link/server_record.h"
+#include "serve/home.h"
 
 namespace athanor {
 

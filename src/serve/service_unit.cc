@@ -54,10 +54,13 @@ std::string UnitText(const ServiceUnit& unit, const std::string& name) {
   text +=
       "\n[Service]\n"
       "Type=exec\n"
-      "Environment=" + Quoted("ATHANOR_HOME=" + unit.home, false) + "\n";
+      "Environment=" +
+      Quoted("ATHANOR_HOME=" + unit.home, false) + "\n";
   if (!unit.path.empty()) {
-    text += "# Jobs find their programs here.\n"
-            "Environment=" + Quoted("PATH=" + unit.path, false) + "\n";
+    text +=
+        "# Jobs find their programs here.\n"
+        "Environment=" +
+        Quoted("PATH=" + unit.path, false) + "\n";
   }
   text += "ExecStart=" + Quoted(unit.program, true) + " serve --service " +
           MarkOf(unit.system, name) + "\n" +
@@ -70,7 +73,8 @@ std::string UnitText(const ServiceUnit& unit, const std::string& name) {
           "# So that the server can limit the memory and CPUs of jobs.\n"
           "Delegate=yes\n"
           "\n[Install]\n"
-          "WantedBy=" + std::string(unit.system ? "multi-user.target" : "default.target") + "\n";
+          "WantedBy=" +
+          std::string(unit.system ? "multi-user.target" : "default.target") + "\n";
   return text;
 }
 

@@ -10,7 +10,7 @@ struct ServiceUnit {
   bool system = false;  // of the machine; else of the user
   std::string program;
   std::string home;
-  std::string path;     // PATH for jobs; empty: systemd's
+  std::string path;  // PATH for jobs; empty: systemd's
 };
 
 // "athanor.service" for the usual home, otherwise one with a mark of the home: a machine may have

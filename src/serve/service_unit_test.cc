@@ -13,13 +13,16 @@ TEST(ServiceUnit, TheUsualHomeHasThePlainName) {
 }
 
 TEST(ServiceUnit, RunsTheServerOfTheHomeAndLeavesJobsAlone) {
-  const auto text = UnitText({false, "/usr/bin/ath", "/home/ann/athanor", "/usr/bin"}, "athanor.service");
-  EXPECT_NE(text.find("\nExecStart=\"/usr/bin/ath\" serve --service user/athanor.service\n"), std::string::npos);
+  const auto text =
+      UnitText({false, "/usr/bin/ath", "/home/ann/athanor", "/usr/bin"}, "athanor.service");
+  EXPECT_NE(text.find("\nExecStart=\"/usr/bin/ath\" serve --service user/athanor.service\n"),
+            std::string::npos);
   EXPECT_NE(text.find("\nEnvironment=\"ATHANOR_HOME=/home/ann/athanor\"\n"), std::string::npos);
   EXPECT_NE(text.find("\nKillMode=process\n"), std::string::npos);
   EXPECT_NE(text.find("\nRestart=on-failure\n"), std::string::npos);
   EXPECT_NE(text.find("\nWantedBy=default.target\n"), std::string::npos);
-  EXPECT_NE(UnitText({true, "/usr/bin/ath", "/h", ""}, "a.service").find("\nWantedBy=multi-user.target\n"),
+  EXPECT_NE(UnitText({true, "/usr/bin/ath", "/h", ""}, "a.service")
+                .find("\nWantedBy=multi-user.target\n"),
             std::string::npos);
 }
 

@@ -19,7 +19,7 @@ struct Settings {
 };
 
 Result<Settings> ReadSettings(const std::string& path);  // defaults if there is no file
-std::string SettingsPage();  // docs/settings.md
+std::string SettingsPage();                              // docs/settings.md
 Result<Catalogue> LoadCatalogue(const std::string& overrides);
 
 }  // namespace athanor

@@ -16,8 +16,9 @@ Result<Settings> Read(const std::string& text) {
 }
 
 TEST(Settings, ReadsEveryKey) {
-  const auto read = Read("instances: simulate\npreflight_above: 5.5\nwebhooks: {allow_private: true}\n"
-                         "rates: {cpu_hour: 0.01, gib_hour: 0.002, gpu_hour: 0.5, currency: EUR}\n");
+  const auto read = Read(
+      "instances: simulate\npreflight_above: 5.5\nwebhooks: {allow_private: true}\n"
+      "rates: {cpu_hour: 0.01, gib_hour: 0.002, gpu_hour: 0.5, currency: EUR}\n");
   ASSERT_TRUE(read) << read.error().what;
   EXPECT_TRUE(read->simulate);
   EXPECT_TRUE(read->webhooks_private);

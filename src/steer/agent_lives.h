@@ -12,8 +12,8 @@ namespace athanor {
 
 class AgentLives {
  public:
-  static constexpr int kMostUnheard = 5;      // in a row, that never reported
-  static constexpr int kMostShort = 50;       // in a row, that did not last
+  static constexpr int kMostUnheard = 5;          // in a row, that never reported
+  static constexpr int kMostShort = 50;           // in a row, that did not last
   static constexpr Millis kLasted = Seconds(60);  // from its start to its last report
 
   void Launched(Millis now);

@@ -58,7 +58,8 @@ const CheckpointInfo* LastCheckpoint(const JobRecord& record) {
 uint32_t FruitlessLosses(const JobRecord& record) {
   uint32_t losses = 0;
   for (auto at = record.attempts.rbegin(); at != record.attempts.rend(); ++at) {
-    if (at->saved || at->spot || at->cause.kind == "preempted" || !IsInfrastructure(at->cause)) {
+    if (at->saved || at->spot || at->cause.Is(CauseKind::kPreempted) ||
+        !IsInfrastructure(at->cause)) {
       break;
     }
     ++losses;
@@ -91,11 +92,11 @@ WallTime NotBefore(const JobRecord& record) {
   }
   size_t quick = 0;
   for (auto at = record.attempts.rbegin(); at != record.attempts.rend(); ++at) {
-    if (at->held_ms >= kQuickMs || at->saved || at->cause.kind == "preempted") break;
+    if (at->held_ms >= kQuickMs || at->saved || at->cause.Is(CauseKind::kPreempted)) break;
     ++quick;
   }
   if (quick >= kQuickDeaths) pause = std::max(pause, Doubled(1'000, quick - kQuickDeaths));
-  if (last.cause.kind == "launch_failed") pause = std::max(pause, Doubled(1'000, quick));
+  if (last.cause.Is(CauseKind::kLaunchFailed)) pause = std::max(pause, Doubled(1'000, quick));
   return {last.ended.ms + pause};
 }
 
@@ -103,7 +104,7 @@ std::string NextType(const JobRecord& record) {
   const auto& ladder = record.spec.retry.escalate;
   size_t taken = 0;
   for (const auto& attempt : record.attempts) {
-    if (attempt.cause.kind == "out_of_memory") ++taken;
+    if (attempt.cause.Is(CauseKind::kOutOfMemory)) ++taken;
   }
   // Called while the newest attempt ends, and after: its own end counts both times.
   return taken == 0 || taken > ladder.size() ? "" : ladder[taken - 1];
@@ -114,7 +115,7 @@ ResourceSpec NextResources(const JobRecord& record) {
   const auto& ladder = record.spec.retry.escalate;
   size_t taken = 0;
   for (const auto& attempt : record.attempts) {
-    if (attempt.cause.kind == "out_of_memory") ++taken;
+    if (attempt.cause.Is(CauseKind::kOutOfMemory)) ++taken;
   }
   if (taken == 0 || ladder.empty()) return resources;
   resources.type = ladder[std::min(taken, ladder.size()) - 1];

@@ -14,7 +14,6 @@ constexpr uint32_t kMostLaunchFailures = 3;
 // Losses in a row without a new checkpoint, on machines that should not be taken away.
 constexpr uint32_t kMostFruitless = 10;
 constexpr size_t kMostFirings = 32;
-constexpr std::string_view kCompleted = "completed";
 
 class Decider {
  public:
@@ -42,9 +41,7 @@ class Decider {
     out_.events.push_back(std::move(stored));
   }
 
-  void Do(EffectKind kind) {
-    out_.effects.push_back({0, kind, record().id, attempt().id});
-  }
+  void Do(EffectKind kind) { out_.effects.push_back({0, kind, record().id, attempt().id}); }
 
   Status Go(Step step, std::string_view name, const Cause& cause) {
     auto next = Next(record().state, step);
@@ -86,20 +83,19 @@ class Decider {
   }
 
   bool RanksAreOver() {
-    return std::ranges::all_of(attempt().hosts, [](const Host& host) {
-      return host.exited.ms != 0 || host.over.ms != 0;
-    });
+    return std::ranges::all_of(
+        attempt().hosts, [](const Host& host) { return host.exited.ms != 0 || host.over.ms != 0; });
   }
   bool AllHostsAreOver() {
     return std::ranges::all_of(attempt().hosts, [](const Host& host) { return host.over.ms != 0; });
   }
 
-  // The first fall is recorded, and the others are stopped. What ends because everything is asked to
-  // end does not fall.
+  // The first fall is recorded, and the others are stopped. What ends because everything is asked
+  // to end does not fall.
   void Fall(uint32_t host, std::optional<uint32_t> rank, const Cause& cause) {
     const bool asked = record().stop || attempt().interrupt;
     const bool alone = !IsGang() && record().spec.resources.processes <= 1;
-    if (asked || alone || attempt().fell || cause.kind == kPeerFailed) return;
+    if (asked || alone || attempt().fell || cause.Is(CauseKind::kPeerFailed)) return;
     attempt().fell = FirstFall{host, rank, now_, cause};
     if (IsGang() && !AllHostsAreOver()) Do(EffectKind::kStop);
   }
@@ -118,8 +114,9 @@ class Decider {
     auto& a = attempt();
     const auto* worst = &a.hosts.front();
     for (const auto& host : a.hosts) {
-      const bool better = worst->cause.kind == kCompleted || worst->cause.kind == kPeerFailed;
-      if (better && host.cause.kind != kCompleted) worst = &host;
+      const bool better =
+          worst->cause.Is(CauseKind::kCompleted) || worst->cause.Is(CauseKind::kPeerFailed);
+      if (better && !host.cause.Is(CauseKind::kCompleted)) worst = &host;
     }
     if (a.fell) worst = &a.hosts[a.fell->host];
     a.cause = a.fell ? a.fell->cause : worst->cause;
@@ -191,13 +188,13 @@ class Decider {
     const auto& retry = record().spec.retry;
     if (IsInfrastructure(cause)) {
       const bool wanted = retry.max > 0 || record().spec.resources.spot.use ||
-                          cause.kind == "preempted" || LastCheckpoint(record()) != nullptr;
+                          cause.Is(CauseKind::kPreempted) || LastCheckpoint(record()) != nullptr;
       return wanted && FruitlessLosses(record()) < kMostFruitless;
     }
-    if (cause.kind == "out_of_memory" && !NextType(record()).empty()) return true;
+    if (cause.Is(CauseKind::kOutOfMemory) && !NextType(record()).empty()) return true;
     // A cause that asks for another attempt itself gets one even without `retry`.
-    const bool asked = cause.kind == "rule_retry" ||
-                       (cause.kind == "hung" && record().spec.limits.hang_action == "retry");
+    const bool asked = cause.Is(CauseKind::kRuleRetry) ||
+                       (cause.Is(CauseKind::kHung) && record().spec.limits.hang_action == "retry");
     if (!asked && !RetryNames(retry, cause, attempt().exit.value_or(ExitInfo{}))) return false;
     if (record().retries >= std::max(retry.max, asked ? 1u : 0u)) return false;
     ++record().retries;
@@ -209,17 +206,17 @@ class Decider {
     const auto& attempt = *out_.record.current();
     const bool asked = attempt.interrupt.has_value() || out_.record.stop.has_value();
     const ExitInfo exit = attempt.exit.value_or(ExitInfo{});
-    if (cause.kind == "completed" && asked && exit.notice_ms >= 0 && !exit.done_called) {
+    if (cause.Is(CauseKind::kCompleted) && asked && exit.notice_ms >= 0 && !exit.done_called) {
       if (out_.record.stop) return out_.record.stop->cause;
       cause = attempt.interrupt->cause;
     }
-    if (attempt.interrupt && !out_.record.stop && cause.kind != "completed" &&
-        cause.kind != "out_of_memory" && cause.kind != "time_limit") {
+    if (attempt.interrupt && !out_.record.stop && !cause.Is(CauseKind::kCompleted) &&
+        !cause.Is(CauseKind::kOutOfMemory) && !cause.Is(CauseKind::kTimeLimit)) {
       std::string how = cause.text;
       cause = attempt.interrupt->cause;
       if (cause.detail.empty()) cause.detail = std::move(how);
     }
-    if (cause.kind == "preempted") cause.text += "; " + NoticeText(attempt);
+    if (cause.Is(CauseKind::kPreempted)) cause.text += "; " + NoticeText(attempt);
     return cause;
   }
 
@@ -228,12 +225,12 @@ class Decider {
   Status Finish(const Cause& reported, std::string_view name) {
     const Cause cause = CauseOfEnd(reported);
     EndAttempt(cause);
-    if (record().stop && cause.kind != "completed") {
+    if (record().stop && !cause.Is(CauseKind::kCompleted)) {
       Cause why = cause.kind == record().stop->cause.kind ? cause : record().stop->cause;
       if (why.detail.empty()) why.detail = cause.text;
       return Go(Step::kStop, name, why);
     }
-    if (cause.kind == "completed") return Go(Step::kComplete, name, cause);
+    if (cause.Is(CauseKind::kCompleted)) return Go(Step::kComplete, name, cause);
     if (TakeRetry(cause)) {
       attempt().lost_ms = LostMs(attempt());
       ATHANOR_CHECK_OK(Go(Step::kInterrupt, name, cause));
@@ -241,7 +238,7 @@ class Decider {
                 {"backoff", "attempt " + std::to_string(attempt().number) + " ended: " + cause.text,
                  "", ""});
     }
-    if (cause.kind == "time_limit" || cause.kind == "rule_stop") {
+    if (cause.Is(CauseKind::kTimeLimit) || cause.Is(CauseKind::kRuleStop)) {
       return Go(Step::kStop, name, cause);
     }
     return Go(Step::kFail, name, cause);
@@ -298,7 +295,8 @@ class Decider {
       return Go(Step::kFail, "launch_failed", e.cause);
     }
     ATHANOR_CHECK_OK(Go(Step::kInterrupt, "launch_failed", e.cause));
-    return Go(Step::kRequeue, "requeued", {"backoff", "could not be started: " + e.cause.text, "", ""});
+    return Go(Step::kRequeue, "requeued",
+              {"backoff", "could not be started: " + e.cause.text, "", ""});
   }
 
   Status On(const AgentUp& e) {
@@ -349,7 +347,7 @@ class Decider {
     host->exit = e.exit;
     host->cause = e.cause;
     host->ranks = e.ranks;
-    if (e.cause.kind != kCompleted) Fall(e.host, FirstFallen(e.host, e.ranks), e.cause);
+    if (!e.cause.Is(CauseKind::kCompleted)) Fall(e.host, FirstFallen(e.host, e.ranks), e.cause);
     return AfterHost("script_ended", OnHost(e.host, e.cause));
   }
 
@@ -361,7 +359,7 @@ class Decider {
     if (e.failure.kind.empty() || !e.outputs.empty()) KeepOutputs(e.host, e.outputs);
     if (e.host == 0) record().packages = e.packages;
     // A script that succeeded but whose outputs are lost did not succeed for its owner.
-    if (!e.failure.kind.empty() && host->cause.kind == kCompleted) host->cause = e.failure;
+    if (!e.failure.kind.empty() && host->cause.Is(CauseKind::kCompleted)) host->cause = e.failure;
     return AfterHost(AllHostsAreOver() ? "ended" : "uploaded", OnHost(e.host, host->cause));
   }
 
@@ -378,17 +376,18 @@ class Decider {
     if (IsTerminal(record().state)) {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is already " + std::string(NameOf(record().state)),
-                        "ath retry " + ShellQuote(record().spec.name), "", "ATH-R0006", ""});
+                        "ath retry " + ShellQuote(record().spec.name)}
+                      .Id("ATH-R0006"));
     }
     if (record().stop) {
       if (e.grace >= record().stop->grace) return Ok();  // asked twice, done once
       // A caller that asked with a long grace may lose patience.
       record().stop->grace = e.grace;
-      Note("stop_hastened", {e.cause.kind,
-                             e.grace.count() == 0
-                                 ? "is ended at once, without the rest of its grace time"
+      Note("stop_hastened",
+           {e.cause.kind,
+            e.grace.count() == 0 ? "is ended at once, without the rest of its grace time"
                                  : "has only " + HumanDuration(e.grace) + " left to end",
-                             "", ""});
+            "", ""});
       Do(EffectKind::kStop);
       return Ok();
     }
@@ -404,7 +403,8 @@ class Decider {
       return Fail(Error{ErrorCode::kConflict,
                         "the job is " + std::string(NameOf(record().state)) +
                             ": it holds no machine that could be taken away",
-                        "ath why " + ShellQuote(record().spec.name), "", "ATH-R0009", ""});
+                        "ath why " + ShellQuote(record().spec.name)}
+                      .Id("ATH-R0009"));
     }
     if (attempt().interrupt || record().stop) return Ok();  // it is going already
     attempt().interrupt = StopRequest{e.cause, e.who, now_, e.grace};
@@ -435,13 +435,12 @@ class Decider {
     // Reported again after a lost reply: the same one.
     if (attempt().saved && attempt().saved->id == e.checkpoint.id) return Ok();
     attempt().saved = e.checkpoint;
-    Note("checkpoint",
-         {"checkpoint",
-          (e.checkpoint.step ? "step " + std::to_string(*e.checkpoint.step) + ", "
-                             : std::string()) +
-              HumanBytes(e.checkpoint.bytes) + " kept (" + HumanBytes(e.checkpoint.new_bytes) +
-              " new)",
-          "", ""});
+    Note("checkpoint", {"checkpoint",
+                        (e.checkpoint.step ? "step " + std::to_string(*e.checkpoint.step) + ", "
+                                           : std::string()) +
+                            HumanBytes(e.checkpoint.bytes) + " kept (" +
+                            HumanBytes(e.checkpoint.new_bytes) + " new)",
+                        "", ""});
     return Ok();
   }
 
@@ -467,21 +466,23 @@ class Decider {
     const std::string limit = HumanDuration(spot.max_wait);
     if (spot.fallback) {
       record().spot_fell_back = true;
-      Note("fell_back", {"max_wait", "waited and ran for " + limit +
-                                         ": goes on as an ordinary job, at its price", "", ""});
+      Note("fell_back",
+           {"max_wait",
+            "waited and ran for " + limit + ": goes on as an ordinary job, at its price", "", ""});
       return Ok();
     }
     return On(StopAsked{{"max_wait", "waiting and running took longer than max_wait, " + limit,
                          "raise resources.spot.max_wait, or set resources.spot.fallback", ""},
-                        "athanor", record().spec.limits.stop_grace});
+                        "athanor",
+                        record().spec.limits.stop_grace});
   }
 
   Status On(const Noted& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     // While something holds a running script up, that is the job's reason.
-    if (e.cause.kind == "waiting_disk" || e.cause.kind == "disk_room") {
-      const bool begins = e.cause.kind == "waiting_disk";
-      const bool known = record().cause.kind == "waiting_disk";
+    if (e.cause.Is(CauseKind::kWaitingDisk) || e.cause.Is(CauseKind::kDiskRoom)) {
+      const bool begins = e.cause.Is(CauseKind::kWaitingDisk);
+      const bool known = record().cause.Is(CauseKind::kWaitingDisk);
       if (record().state != JobState::kRunning || begins == known) return Ok();
       record().cause = begins ? e.cause : Cause{};
     }

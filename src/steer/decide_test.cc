@@ -58,7 +58,8 @@ TEST(Decide, AQueuedJobStopsAtOnceAndARunningOneAfterItsScriptEnded) {
   auto again = Decide(decision->record, ask, {3001});
   ASSERT_TRUE(again);
   EXPECT_TRUE(again->effects.empty());
-  auto ended = Apply(decision->record, ScriptEnded{attempt, ExitInfo{-1, 15}, {"signal", "SIGTERM", "", ""}});
+  auto ended = Apply(decision->record,
+                     ScriptEnded{attempt, ExitInfo{-1, 15}, {"signal", "SIGTERM", "", ""}});
   ended = Apply(ended, Uploaded{attempt, {}, {}, {}});
   EXPECT_EQ(ended.state, JobState::kStopped);
   EXPECT_EQ(ended.cause.kind, "user_stop");
@@ -158,25 +159,55 @@ TEST(Decide, RandomHistoriesKeepTheInvariants) {
       JobEvent event;
       const auto host = static_cast<uint32_t>(random() % 2);
       switch (random() % 16) {
-        case 0: event = Submitted{}; break;
+        case 0:
+          event = Submitted{};
+          break;
         case 1: {
           Placed placed{AttemptId::New(), {}};
           placed.hosts.resize(history % 3);
           event = placed;
           break;
         }
-        case 2: event = Launched{some(), "h"}; break;
-        case 3: event = LaunchFailed{some(), {"launch_failed", "", "", ""}, random() % 4 == 0}; break;
-        case 4: event = AgentUp{some(), host}; break;
-        case 5: event = PrepareFailed{some(), {"install_failed", "", "", ""}, host}; break;
-        case 6: event = ScriptStarted{some(), 0, {}, host}; break;
-        case 7: event = ScriptEnded{some(), {}, {random() % 2 ? "completed" : "nonzero_exit", "", "", ""}, host}; break;
-        case 8: event = Uploaded{some(), {}, {}, {}, host}; break;
-        case 9: event = HostLost{some(), {"agent_lost", "", "", ""}, host}; break;
-        case 11: event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)}; break;
-        case 12: event = Resumed{some(), "1-1", 5}; break;
-        case 13: event = CheckpointKept{some(), {std::to_string(i), 1, i}, {}}; break;
-        case 14: event = RuleFired{some(), {"nan", "nan", "loss", i}}; break;
+        case 2:
+          event = Launched{some(), "h"};
+          break;
+        case 3:
+          event = LaunchFailed{some(), {"launch_failed", "", "", ""}, random() % 4 == 0};
+          break;
+        case 4:
+          event = AgentUp{some(), host};
+          break;
+        case 5:
+          event = PrepareFailed{some(), {"install_failed", "", "", ""}, host};
+          break;
+        case 6:
+          event = ScriptStarted{some(), 0, {}, host};
+          break;
+        case 7:
+          event = ScriptEnded{
+              some(),
+              {},
+              {random() % 2 ? CauseKind::kCompleted : CauseKind::kNonzeroExit, "", "", ""},
+              host};
+          break;
+        case 8:
+          event = Uploaded{some(), {}, {}, {}, host};
+          break;
+        case 9:
+          event = HostLost{some(), {"agent_lost", "", "", ""}, host};
+          break;
+        case 11:
+          event = InterruptAsked{{"preempted", "", "", ""}, "x", Millis(1)};
+          break;
+        case 12:
+          event = Resumed{some(), "1-1", 5};
+          break;
+        case 13:
+          event = CheckpointKept{some(), {std::to_string(i), 1, i}, {}};
+          break;
+        case 14:
+          event = RuleFired{some(), {"nan", "nan", "loss", i}};
+          break;
         case 15:
           if (random() % 8) continue;
           event = WaitedTooLong{};

@@ -193,7 +193,8 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
     Status refused =
         known ? Status(Fail(Error{ErrorCode::kConflict,
                                   "the job is already " + std::string(NameOf(known->state)),
-                                  "ath retry " + ShellQuote(known->spec.name), "", "ATH-R0006", ""}))
+                                  "ath retry " + ShellQuote(known->spec.name)}
+                                .Id("ATH-R0006")))
               : Status(tl::unexpected(known.error()));
     if (done) done(refused);
     return;
@@ -225,8 +226,9 @@ void Engine::Apply(JobId job, JobEvent event, std::function<void(Status)> done) 
 
 void Engine::Forget(JobId job, std::function<void(Status)> done) {
   if (live_.contains(job)) {
-    return done(Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString(),
-                           "", "ATH-R0005", ""}));
+    return done(
+        Fail(Error{ErrorCode::kConflict, "the job is not over", "ath stop " + job.ToString()}.Id(
+            "ATH-R0005")));
   }
   auto known = parts_.jobs.Find(job);
   if (!known) return done(tl::unexpected(known.error()));

@@ -43,7 +43,7 @@ class Engine {
     Executor& executor;
     const Clock& clock;
     JobStore& jobs;
-    Pool& writer;  // exactly one thread: commits in order
+    Pool& writer;        // exactly one thread: commits in order
     MakePool make_pool;  // for the calls of back ends
     const Backends& backends;
     Logger& log;
@@ -105,7 +105,9 @@ class Engine {
     JobId job;
     auto operator<=>(const Place&) const = default;
   };
-  static Place PlaceOf(const JobRecord& record) { return {-int64_t{record.spec.priority}, record.id}; }
+  static Place PlaceOf(const JobRecord& record) {
+    return {-int64_t{record.spec.priority}, record.id};
+  }
   Outbox::Parts OutboxParts();
   HostWatch::Parts WatchParts();
   void EachSecond();
@@ -123,8 +125,8 @@ class Engine {
   void PlaceAfter(Millis delay);
   Millis PauseFor(Wanted wanted) const;
   void PlaceWaiting();
-  // Places what fits at one back end; the others get its reasons. Returns when to plan again; 0: when
-  // something changes.
+  // Places what fits at one back end; the others get its reasons. Returns when to plan again; 0:
+  // when something changes.
   Millis PlaceAt(const Backends::Entry& at, std::map<JobId, Error>& impossible);
   void TellWait(JobRecord& record, const Cause& wait);
   // What is left of the pause before its next attempt.
@@ -149,7 +151,7 @@ class Engine {
   using WaitKey = std::tuple<uint32_t, uint32_t, uint64_t, uint32_t, int32_t>;
   static WaitKey WaitKeyOf(const Need& need, int32_t priority);
   std::map<WaitKey, Cause> waits_;
-  std::map<JobId, Millis> waits_until_;  // monotonic; of spot jobs with max_wait
+  std::map<JobId, Millis> waits_until_;           // monotonic; of spot jobs with max_wait
   std::set<std::pair<Millis, JobId>> wait_ends_;  // the same, the next first; without reported ones
   Millis plan_cost_{0};
   bool committing_ = false;

@@ -43,7 +43,8 @@ TEST_F(EngineTest, ALongLineMovesUpWhenRoomComes) {
   const JobId holds = Submit("holds", 4);
   for (int i = 0; i < 100; ++i) Submit("waits", 4);
   EXPECT_EQ(engine_->waiting_count(), 100u);
-  engine_->Apply(holds, HostLost{engine_->Live(holds)->current()->id, {"agent_lost", "gone", "", ""}});
+  engine_->Apply(holds,
+                 HostLost{engine_->Live(holds)->current()->id, {"agent_lost", "gone", "", ""}});
   executor_.RunFor(std::chrono::seconds(5));
   EXPECT_EQ(engine_->waiting_count(), 99u);
   EXPECT_EQ(Holders(), Names{"waits"});

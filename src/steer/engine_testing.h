@@ -68,12 +68,12 @@ class EngineTest : public testing::Test {
   virtual void AddBackends() { backends_.Add(backend_, inventory_); }
 
   void Begin() {
-    engine_ = std::make_unique<Engine>(Engine::Parts{
-        executor_, executor_.clock(), *jobs_, pool_,
-        [this](const std::string& backend, size_t) { return PoolOf(backend); }, backends_, log_, Catalogue::Builtin(),
-        false, PlanOf,
-        [](const JobRecord&, const std::vector<StoredEvent>&) {},
-        [](const Error& error) { ADD_FAILURE() << error.what; }});
+    engine_ = std::make_unique<Engine>(
+        Engine::Parts{executor_, executor_.clock(), *jobs_, pool_,
+                      [this](const std::string& backend, size_t) { return PoolOf(backend); },
+                      backends_, log_, Catalogue::Builtin(), false, PlanOf,
+                      [](const JobRecord&, const std::vector<StoredEvent>&) {},
+                      [](const Error& error) { ADD_FAILURE() << error.what; }});
     ASSERT_TRUE(engine_->Start().ok());
     executor_.RunFor(Millis(100));
   }
@@ -106,9 +106,8 @@ class EngineTest : public testing::Test {
   const JobRecord& Record(JobId job) const { return *engine_->Live(job); }
   AttemptId Now(JobId job) const { return Record(job).current()->id; }
   void Apply(JobId job, JobEvent event) {
-    engine_->Apply(job, std::move(event), [](const Status& status) {
-      EXPECT_TRUE(status) << status.error().what;
-    });
+    engine_->Apply(job, std::move(event),
+                   [](const Status& status) { EXPECT_TRUE(status) << status.error().what; });
     executor_.RunFor(Millis(100));
   }
   std::vector<std::string> Line() const {
@@ -131,8 +130,8 @@ class EngineTest : public testing::Test {
   SimExecutor executor_;
   AtOnce pool_;
   std::vector<uint32_t> starts_;  // hosts for which agents were started
-  FakeBackend backend_{4, {[this](const AttemptPlan& plan, size_t) { starts_.push_back(plan.host); },
-                           {}, {}}};
+  FakeBackend backend_{
+      4, {[this](const AttemptPlan& plan, size_t) { starts_.push_back(plan.host); }, {}, {}}};
   Backends backends_;
   std::map<std::string, Millis> late_;  // back ends whose calls take so long
   Inventory inventory_;

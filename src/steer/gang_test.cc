@@ -10,7 +10,7 @@ namespace {
 
 const Cause kDone{"completed", "done", "", ""};
 const Cause kFailed{"nonzero_exit", "exit status 3", "", ""};
-const Cause kPeer{std::string(kPeerFailed), "algo-2 ended first", "", ""};
+const Cause kPeer{CauseKind::kPeerFailed, "algo-2 ended first", "", ""};
 
 class GangTest : public testing::Test {
  protected:
@@ -52,9 +52,8 @@ class GangTest : public testing::Test {
     return Do(ScriptEnded{id_, exit, cause, host, std::move(ranks)});
   }
   static bool Stops(const Outcome& outcome) {
-    return std::ranges::any_of(outcome.effects, [](const Effect& effect) {
-      return effect.kind == EffectKind::kStop;
-    });
+    return std::ranges::any_of(
+        outcome.effects, [](const Effect& effect) { return effect.kind == EffectKind::kStop; });
   }
   const std::vector<Host>& hosts() const { return record_.current()->hosts; }
   const Attempt& attempt() const { return *record_.current(); }
@@ -188,9 +187,9 @@ TEST_F(GangTest, WhatIsSaidTwiceIsKnown) {
   Run();
   End(1, kFailed);
   const auto once = record_;
-  for (const JobEvent& again : std::vector<JobEvent>{
-           AgentUp{id_, 1}, ScriptStarted{id_, 5, {}, 1}, PrepareFailed{id_, kDone, 1},
-           ScriptEnded{id_, {}, kDone, 1, {}}}) {
+  for (const JobEvent& again :
+       std::vector<JobEvent>{AgentUp{id_, 1}, ScriptStarted{id_, 5, {}, 1},
+                             PrepareFailed{id_, kDone, 1}, ScriptEnded{id_, {}, kDone, 1, {}}}) {
     const auto outcome = Do(again);
     EXPECT_TRUE(outcome.events.empty());
     EXPECT_TRUE(outcome.effects.empty());
@@ -203,10 +202,10 @@ TEST_F(GangTest, WhatIsSaidTwiceIsKnown) {
 
 TEST_F(GangTest, AHostThatItDoesNotHaveIsRefused) {
   Run();
-  for (const JobEvent& event : std::vector<JobEvent>{
-           AgentUp{id_, 3}, ScriptStarted{id_, 5, {}, 3}, PrepareFailed{id_, kDone, 7},
-           ScriptEnded{id_, {}, kDone, 3, {}}, Uploaded{id_, {}, {}, "", 3},
-           HostLost{id_, kDone, 3}}) {
+  for (const JobEvent& event :
+       std::vector<JobEvent>{AgentUp{id_, 3}, ScriptStarted{id_, 5, {}, 3},
+                             PrepareFailed{id_, kDone, 7}, ScriptEnded{id_, {}, kDone, 3, {}},
+                             Uploaded{id_, {}, {}, "", 3}, HostLost{id_, kDone, 3}}) {
     EXPECT_EQ(Refused(event), ErrorCode::kInvalid) << NameOf(event);
   }
 }

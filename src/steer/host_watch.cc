@@ -35,8 +35,10 @@ std::string NamesOf(const std::vector<uint32_t>& hosts) {
 // What an exit that only the back end saw means.
 Cause CauseOf(const ExitInfo& exit, const std::string& detail) {
   if (exit.oom_killed) return {"out_of_memory", "killed for its use of memory", "", detail};
-  if (exit.signal != 0) return {"signal", "ended by signal " + std::to_string(exit.signal), "", detail};
-  if (exit.code > 0) return {"nonzero_exit", "exit status " + std::to_string(exit.code), "", detail};
+  if (exit.signal != 0)
+    return {"signal", "ended by signal " + std::to_string(exit.signal), "", detail};
+  if (exit.code > 0)
+    return {"nonzero_exit", "exit status " + std::to_string(exit.code), "", detail};
   return {"agent_lost", "it ended, and what it wrote was not stored", "", detail};
 }
 
@@ -129,20 +131,24 @@ void HostWatch::HostIs(JobRecord& record, uint32_t index, const HostStatus& stat
                        std::vector<uint32_t>& agents_gone) {
   const auto attempt = record.current()->id;
   switch (status.state) {
-    case HostStatus::State::kAlive: return;
-    case HostStatus::State::kPending: return Waits(record, record.current()->hosts[index], status);
-    case HostStatus::State::kEvicted: return Evicted(record, index, status);
-    case HostStatus::State::kEnded: return Ended(record, index, status);
+    case HostStatus::State::kAlive:
+      return;
+    case HostStatus::State::kPending:
+      return Waits(record, record.current()->hosts[index], status);
+    case HostStatus::State::kEvicted:
+      return Evicted(record, index, status);
+    case HostStatus::State::kEnded:
+      return Ended(record, index, status);
     case HostStatus::State::kGone:
-      return parts_.apply(record.id,
-                          HostLost{attempt, {"agent_lost", status.detail, Retry(record), ""}, index});
-    case HostStatus::State::kAgentGone: break;
+      return parts_.apply(
+          record.id, HostLost{attempt, {"agent_lost", status.detail, Retry(record), ""}, index});
+    case HostStatus::State::kAgentGone:
+      break;
   }
   if (parts_.attempts[attempt].agent(index).Another()) {
-    parts_.log.Log(LogLevel::kWarning, "agent gone, starting another",
-                   {{"job", record.id.ToString()},
-                    {"host", HostNameOf(index)},
-                    {"why", status.detail}});
+    parts_.log.Log(
+        LogLevel::kWarning, "agent gone, starting another",
+        {{"job", record.id.ToString()}, {"host", HostNameOf(index)}, {"why", status.detail}});
     agents_gone.push_back(index);
     return;
   }
@@ -167,10 +173,10 @@ void HostWatch::Evicted(const JobRecord& record, uint32_t index, const HostStatu
     grace = std::clamp(Millis(left), Millis(0), grace);
   }
   const std::string whose = IsGang(record) ? HostNameOf(index) : "its machine";
-  parts_.apply(record.id,
-               InterruptAsked{{"preempted", whose + " is taken away: " + status.detail,
-                               "ath show " + ShellQuote(record.spec.name), ""},
-                              "athanor", grace});
+  parts_.apply(record.id, InterruptAsked{{"preempted", whose + " is taken away: " + status.detail,
+                                          "ath show " + ShellQuote(record.spec.name), ""},
+                                         "athanor",
+                                         grace});
 }
 
 void HostWatch::Ended(const JobRecord& record, uint32_t index, const HostStatus& status) {
@@ -179,7 +185,7 @@ void HostWatch::Ended(const JobRecord& record, uint32_t index, const HostStatus&
   const auto& host = record.current()->hosts[index];
   const Cause cause = CauseOf(status.exit.value_or(ExitInfo{}), status.detail);
   const bool ran = host.started.ms != 0 && host.exited.ms == 0;
-  if (ran && status.exit && cause.kind != "agent_lost") {
+  if (ran && status.exit && !cause.Is(CauseKind::kAgentLost)) {
     parts_.apply(job, ScriptEnded{attempt, *status.exit, cause, index, {}});
   }
   parts_.apply(job, HostLost{attempt, cause, index});
@@ -210,7 +216,7 @@ void HostWatch::GiveUp(const JobRecord& record, uint32_t host, const Cause& caus
   const auto attempt = record.current()->id;
   parts_.attempts[attempt].giving_up = true;
   const auto lost = [this, attempt, host, cause] {
-    const Cause with_it{std::string(kPeerFailed),
+    const Cause with_it{CauseKind::kPeerFailed,
                         "ended with its attempt, because of " + HostNameOf(host), "", ""};
     const auto* live = Current(attempt);
     if (live == nullptr) return;

@@ -1,10 +1,10 @@
-// HostWatch asks the back ends what became of the hosts of running attempts, and acts on it: another
-// agent for a host that lost its own, an interruption for one that is taken away, and an end for one
-// that is gone. Each second, with one call per back end under way and all its attempts in it, so that
-// a slow back end delays no other.
+// HostWatch asks the back ends what became of the hosts of running attempts, and acts on it:
+// another agent for a host that lost its own, an interruption for one that is taken away, and an
+// end for one that is gone. Each second, with one call per back end under way and all its attempts
+// in it, so that a slow back end delays no other.
 //
-// Silence is not death: a host is given up only when its back end proves that it is over, or has ended
-// what was left. That holds, too, for a gang of which a part never came up.
+// Silence is not death: a host is given up only when its back end proves that it is over, or has
+// ended what was left. That holds, too, for a gang of which a part never came up.
 //
 // Threads: every method belongs to the executor's thread; calls of back ends run in pools.
 #pragma once

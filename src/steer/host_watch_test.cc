@@ -228,9 +228,9 @@ TEST_F(SlowBackEndTest, AnAttemptIsReleasedBeforeTheNextOneOfItsJobStarts) {
   executor_.RunFor(std::chrono::minutes(1));
   const auto second = Now(job);
   ASSERT_NE(first, second);
-  EXPECT_EQ(slow_.calls, (std::vector<std::string>{"launch " + first.ToString(),
-                                                   "release " + first.ToString(),
-                                                   "launch " + second.ToString()}));
+  EXPECT_EQ(slow_.calls,
+            (std::vector<std::string>{"launch " + first.ToString(), "release " + first.ToString(),
+                                      "launch " + second.ToString()}));
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kCallsAtOnce = 4;     // of one back end
+constexpr size_t kCallsAtOnce = 4;  // of one back end
 constexpr Millis kRepeatAfter{3'000};
 
 const Attempt* Find(const JobRecord* record, AttemptId id) {
@@ -64,7 +64,8 @@ void Outbox::Perform(const Effect& effect) {
   const auto* live = parts_.live(effect.job);
   switch (effect.kind) {
     case EffectKind::kLaunch:
-      // Its agents may have started before the handle was stored: launching it again makes it known.
+      // Its agents may have started before the handle was stored: launching it again makes it
+      // known.
       if (!live || !HoldsRoom(live->state) || live->current()->id != effect.attempt) {
         return Performed(effect.id);
       }
@@ -73,7 +74,8 @@ void Outbox::Perform(const Effect& effect) {
       // The door passes the stop to the agents when they ask; the record contains it.
       if (live) parts_.tell(*live);
       return Performed(effect.id);
-    case EffectKind::kRelease: return Release(effect);
+    case EffectKind::kRelease:
+      return Release(effect);
   }
 }
 
@@ -89,7 +91,8 @@ void Outbox::Performed(uint64_t effect) {
 }
 
 void Outbox::Release(const Effect& effect) {
-  // Of an attempt that is not known any more, every back end is asked; those that never had it agree.
+  // Of an attempt that is not known any more, every back end is asked; those that never had it
+  // agree.
   std::vector<std::string> at;
   std::string handle = effect.attempt.ToString();
   if (const auto* attempt = Find(parts_.live(effect.job), effect.attempt)) {

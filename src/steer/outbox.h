@@ -1,5 +1,5 @@
-// The Outbox performs effects after they are durable, and repeats those without an answer. Effects of
-// one job are performed one after the other, so that an attempt is released before the next one
+// The Outbox performs effects after they are durable, and repeats those without an answer. Effects
+// of one job are performed one after the other, so that an attempt is released before the next one
 // starts; those of different jobs never wait for each other, except for one of the few threads of
 // their back end. A slow back end delays no other.
 //

@@ -27,8 +27,7 @@ void Engine::SchedulePlacing(Wanted wanted) {
 
 Millis Engine::PauseFor(Wanted wanted) const {
   if (live_.size() <= kLongQueue) return Millis(0);
-  return wanted == Wanted::kRoomCame ? kLongQueuePause
-                                     : std::max(kLongQueuePause, 20 * plan_cost_);
+  return wanted == Wanted::kRoomCame ? kLongQueuePause : std::max(kLongQueuePause, 20 * plan_cost_);
 }
 
 void Engine::PlaceAfter(Millis delay) {
@@ -47,7 +46,8 @@ Millis Engine::RestLeft(const JobRecord& record) {
   const auto end = NotBefore(record);
   if (!last || end <= last->ended) return Millis(0);
   const auto now = parts_.clock.Monotonic();
-  const auto left = std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
+  const auto left =
+      std::clamp<int64_t>(end.ms - parts_.clock.Wall().ms, 0, end.ms - last->ended.ms);
   auto& until = attempts_[last->id].rests_until;
   if (!until) until = now + Millis(left);
   return std::max(*until - now, Millis(0));
@@ -135,7 +135,7 @@ Millis Engine::PlaceAt(const Backends::Entry& at, std::map<JobId, Error>& imposs
       continue;
     }
     if (decision.overtaken > 0) overtaken_[decision.job] = decision.overtaken;
-    if (decision.wait.kind == "backoff") {
+    if (decision.wait.Is(CauseKind::kBackoff)) {
       const Millis left = std::max(RestLeft(record), Millis(10));
       again = again.count() == 0 ? left : std::min(again, left);
     }
@@ -144,7 +144,8 @@ Millis Engine::PlaceAt(const Backends::Entry& at, std::map<JobId, Error>& imposs
   // A new job would wait for the same thing as the last one of its kind.
   for (size_t i = decisions.size(); i-- > 0;) {
     const auto& wait = decisions[i].wait;
-    if (decisions[i].placed() || wait.kind == "backoff" || wait.kind == "never_fits") continue;
+    const bool lasting = wait.Is(CauseKind::kBackoff) || wait.Is(CauseKind::kNeverFits);
+    if (decisions[i].placed() || lasting) continue;
     const auto& job = line.view.waiting[i];
     waits_.try_emplace(WaitKeyOf(job.need, job.priority), wait);
   }

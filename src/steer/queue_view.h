@@ -1,5 +1,5 @@
-// The queue as `place` sees it, made from the engine's records. What places jobs and what people are
-// shown of the line are made here (Engine::ViewLine), so that they agree.
+// The queue as `place` sees it, made from the engine's records. What places jobs and what people
+// are shown of the line are made here (Engine::ViewLine), so that they agree.
 #pragma once
 
 #include <utility>

@@ -26,17 +26,17 @@ Error Denied(std::string what, std::string why) {
 
 Status CheckHost(const OwnRanks& own, uint32_t host) {
   if (host == own.host) return Ok();
-  return Fail(Denied("a report of " + HostNameOf(host) + " came with the token of " +
-                         HostNameOf(own.host),
-                     "an agent reports for its own host only"));
+  return Fail(
+      Denied("a report of " + HostNameOf(host) + " came with the token of " + HostNameOf(own.host),
+             "an agent reports for its own host only"));
 }
 
 Status CheckRank(const OwnRanks& own, uint32_t rank) {
   if (own.Has(rank)) return Ok();
-  return Fail(Denied(HostNameOf(own.host) + " reported rank " + std::to_string(rank) +
-                         ", which is another host's",
-                     "its ranks are " + std::to_string(own.first()) + " to " +
-                         std::to_string(own.first() + own.each - 1)));
+  return Fail(Denied(
+      HostNameOf(own.host) + " reported rank " + std::to_string(rank) + ", which is another host's",
+      "its ranks are " + std::to_string(own.first()) + " to " +
+          std::to_string(own.first() + own.each - 1)));
 }
 
 // Whether a frame says only what its sender may say.
@@ -127,8 +127,7 @@ class Taker {
 StopFrame PeerFailed(const JobRecord& record, const FirstFall& fell) {
   std::string who = HostNameOf(fell.host);
   if (fell.rank) who += " (rank " + std::to_string(*fell.rank) + ")";
-  return {{std::string(kPeerFailed), who + " ended first: " + fell.cause.text, "",
-           fell.cause.kind},
+  return {{CauseKind::kPeerFailed, who + " ended first: " + fell.cause.text, "", fell.cause.kind},
           std::min(kPeerGrace, record.spec.limits.stop_grace).count(),
           false};
 }
@@ -141,7 +140,8 @@ std::vector<ReplyFrame> CommandsFor(const JobRecord& record, uint32_t host) {
   std::vector<ReplyFrame> frames;
   const auto stop = [&](const StopRequest& asked, bool interrupt) {
     StopFrame frame{asked.cause, asked.grace.count(), interrupt};
-    if (fell) frame.grace_ms = std::min(frame.grace_ms, PeerFailed(record, *attempt->fell).grace_ms);
+    if (fell)
+      frame.grace_ms = std::min(frame.grace_ms, PeerFailed(record, *attempt->fell).grace_ms);
     frames.push_back(std::move(frame));
   };
   if (record.stop) {

@@ -1,8 +1,8 @@
-// Reports takes what the agents say: it applies it in order, and answers with what was stored and what
-// the agent must do. The server's door and the simulation use the same one.
+// Reports takes what the agents say: it applies it in order, and answers with what was stored and
+// what the agent must do. The server's door and the simulation use the same one.
 //
-// Whose report it is says the agent's token: an attempt and a host of it. Frames of another host, and
-// of ranks of another host, are refused, and nothing of such a report is taken.
+// Whose report it is says the agent's token: an attempt and a host of it. Frames of another host,
+// and of ranks of another host, are refused, and nothing of such a report is taken.
 //
 // Threads: the engine's.
 #pragma once
@@ -42,14 +42,14 @@ class ReportSink {
 class Reports {
  public:
   struct Answer {
-    bool fenced = false;          // the attempt is over: the agent ends what is left
+    bool fenced = false;  // the attempt is over: the agent ends what is left
     std::optional<Error> refused;
     std::vector<ReplyFrame> frames;
   };
   Reports(Engine& engine, ReportSink& sink) : engine_(engine), sink_(sink) {}
 
-  // Logs and points are stored (write(2)) when this returns; state changes are durable when `done` is
-  // called.
+  // Logs and points are stored (write(2)) when this returns; state changes are durable when `done`
+  // is called.
   void Take(AttemptId attempt, uint32_t host, std::vector<ReportFrame> frames,
             std::function<void(Answer)> done);
 

@@ -54,8 +54,9 @@ class ReportsTest : public EngineTest {
     engine_->Submit(std::move(draft), [](const auto&) {});
     executor_.RunFor(Millis(100));
     for (uint32_t host = 0; host < 2; ++host) {
-      Say(Now(job), host, {HelloFrame{Now(job), 1, host, "10.0.0." + std::to_string(host)},
-                           StartedFrame{7, {}, 11 + host}});
+      Say(Now(job), host,
+          {HelloFrame{Now(job), 1, host, "10.0.0." + std::to_string(host)},
+           StartedFrame{7, {}, 11 + host}});
     }
     EXPECT_EQ(Record(job).state, JobState::kRunning);
     return job;
@@ -71,9 +72,10 @@ class ReportsTest : public EngineTest {
 
 TEST_F(ReportsTest, EachHostReportsForItself) {
   const JobId job = Gang();
-  const auto answer = Say(Now(job), 1, {UsageFrame{1'500, 187, 10, 20},
-                                        LogFrame{1, 3, LogStream::kStdout, 0, 0, "hello"},
-                                        PointsFrame{{1, 2, 0, {}, 1}}});
+  const auto answer =
+      Say(Now(job), 1,
+          {UsageFrame{1'500, 187, 10, 20}, LogFrame{1, 3, LogStream::kStdout, 0, 0, "hello"},
+           PointsFrame{{1, 2, 0, {}, 1}}});
   EXPECT_FALSE(answer.fenced || answer.refused);
   ASSERT_EQ(answer.frames.size(), 1u);
   EXPECT_EQ(std::get<LogAckFrame>(answer.frames[0]).length, 5u);
@@ -128,8 +130,10 @@ TEST_F(ReportsTest, TheOtherHostsOfAGangThatFellAreTold) {
   const JobId job = Gang();
   ExitInfo exit;
   exit.code = 3;
-  const auto own = Say(Now(job), 1, {EndedFrame{exit, {"nonzero_exit", "exit status 3", "", ""},
-                                                {{3, 3, 0, 90}, {2, -1, 15, 95}}}});
+  const auto own =
+      Say(Now(job), 1,
+          {EndedFrame{
+              exit, {"nonzero_exit", "exit status 3", "", ""}, {{3, 3, 0, 90}, {2, -1, 15, 95}}}});
   EXPECT_EQ(StopIn(own), nullptr);
   const auto other = Say(Now(job), 0, {UsageFrame{5}});
   const auto* stop = StopIn(other);
@@ -165,8 +169,8 @@ TEST_F(ReportsTest, OfAnAttemptThatIsOverIsFenced) {
 TEST_F(ReportsTest, WhatCouldNotBeStoredIsNotAcknowledged) {
   const JobId job = Gang();
   sink_.full = true;
-  const auto answer = Say(Now(job), 0, {HelloFrame{Now(job), 2, 0},
-                                        LogFrame{0, 0, LogStream::kStdout, 0, 0, "x"}});
+  const auto answer =
+      Say(Now(job), 0, {HelloFrame{Now(job), 2, 0}, LogFrame{0, 0, LogStream::kStdout, 0, 0, "x"}});
   ASSERT_TRUE(answer.refused);
   EXPECT_EQ(answer.refused->code, ErrorCode::kExhausted);
 }

@@ -31,7 +31,8 @@ void Engine::ArmSpot(const JobRecord& record) {
     if (stopped_ || !live || live->state != JobState::kRunning || live->current()->id != id) return;
     Apply(job, InterruptAsked{{"preempted", "its machine was taken away (on purpose, by --preempt)",
                                "ath show " + ShellQuote(live->spec.name), ""},
-                              "athanor", live->spec.limits.stop_grace});
+                              "athanor",
+                              live->spec.limits.stop_grace});
   });
 }
 

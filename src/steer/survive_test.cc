@@ -25,10 +25,11 @@ JobRecord Running(JobRecord record = {}) {
   return Apply(record, ScriptStarted{attempt, 100, {}});
 }
 
-JobRecord Ended(JobRecord record, ExitInfo exit, const char* kind, int64_t held_ms = 10'000) {
+JobRecord Ended(JobRecord record, ExitInfo exit, KnownCause kind, int64_t held_ms = 10'000) {
   auto attempt = record.current()->id;
   record.current()->held_ms = held_ms;
-  record = Apply(record, ScriptEnded{attempt, std::move(exit), {kind, kind, "", ""}});
+  record = Apply(record,
+                 ScriptEnded{attempt, std::move(exit), {kind, std::string(kind.name()), "", ""}});
   return Apply(record, Uploaded{attempt, {}, {}, {}}, 5'000);
 }
 
@@ -41,9 +42,7 @@ ExitInfo AfterNotice(int32_t code, int64_t saved_ms = -1, bool done = false) {
   return exit;
 }
 
-InterruptAsked Taken() {
-  return {{"preempted", "taken away", "", ""}, "ann", Millis(120'000)};
-}
+InterruptAsked Taken() { return {{"preempted", "taken away", "", ""}, "ann", Millis(120'000)}; }
 
 CheckpointKept Kept(const JobRecord& record, const char* id, int64_t held_ms) {
   CheckpointInfo info;
@@ -207,8 +206,9 @@ TEST(Survive, NothingIsAddedToAHistoryAfterItsEnd) {
   const auto attempt = record.current()->id;
   record = Ended(record, ExitInfo{0}, "completed");
   ASSERT_EQ(record.state, JobState::kCompleted);
-  for (const JobEvent& event : {JobEvent(Noted{attempt, {"log_capped", "cut", "", ""}}),
-                                JobEvent(WaitedTooLong{}), JobEvent(Uploaded{attempt, {}, {}, {}})}) {
+  for (const JobEvent& event :
+       {JobEvent(Noted{attempt, {"log_capped", "cut", "", ""}}), JobEvent(WaitedTooLong{}),
+        JobEvent(Uploaded{attempt, {}, {}, {}})}) {
     auto decision = Decide(record, event, {9'000});
     ASSERT_FALSE(decision) << NameOf(event);
     EXPECT_EQ(decision.error().code, ErrorCode::kConflict);

@@ -14,7 +14,8 @@ using EventKind = StudyEvent::Kind;
 
 constexpr size_t kLeastForConvergence = 20;
 
-StudyEvent Finish(StudyState as, std::string kind, std::string text, std::string hint, WallTime now) {
+StudyEvent Finish(StudyState as, std::string kind, std::string text, std::string hint,
+                  WallTime now) {
   StudyEvent event;
   event.kind = EventKind::kFinishing;
   event.at = now;
@@ -51,24 +52,27 @@ std::optional<StudyEvent> FailedEnough(const StudyRecord& record, WallTime now) 
   const auto failed = static_cast<int64_t>(record.Count(TrialState::kFailed));
   for (const auto& trial : record.trials) {
     if (trial.losses > kMostLosses) {
-      return Finish(StudyState::kFailed, "trial_lost",
-                    fmt::format("trial {} was lost {} times by the platform", trial.number,
-                                trial.losses),
-                    "ath why " + ShellQuote(trial.job), now);
+      return Finish(
+          StudyState::kFailed, "trial_lost",
+          fmt::format("trial {} was lost {} times by the platform", trial.number, trial.losses),
+          "ath why " + ShellQuote(trial.job), now);
     }
+    // Once there is a value, failures are for the search to learn from.
     if (trial.value && trial.state != TrialState::kRunning) return std::nullopt;
   }
   if (failed < record.spec.max_failures) return std::nullopt;
-  const auto last = std::find_if(record.trials.rbegin(), record.trials.rend(), [](const auto& trial) {
-    return trial.state == TrialState::kFailed;
-  });
-  auto event = Finish(StudyState::kFailed, "all_failed",
-                      fmt::format("the first {} trials all failed", failed),
-                      "ath why " + ShellQuote(fmt::format("{}-{}", record.spec.name, last->number)), now);
+  const auto last =
+      std::find_if(record.trials.rbegin(), record.trials.rend(),
+                   [](const auto& trial) { return trial.state == TrialState::kFailed; });
+  auto event = Finish(
+      StudyState::kFailed, "all_failed", fmt::format("the first {} trials all failed", failed),
+      "ath why " + ShellQuote(fmt::format("{}-{}", record.spec.name, last->number)), now);
   event.cause.detail = last->cause.text;
   return event;
 }
 
+// The first limit that is reached; the order decides which one is named if there are several. The
+// last two wait for what runs or may still continue, the others stop it.
 std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool promotable,
                                  WallTime now) {
   const auto& spec = record.spec;
@@ -82,10 +86,10 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool 
                   "", now);
   }
   if (spec.budget_micros > 0 && record.CostMicros() + spent >= spec.budget_micros) {
-    return Finish(StudyState::kCompleted, "budget_spent",
-                  fmt::format("the budget of {:.2f} is spent",
-                              static_cast<double>(spec.budget_micros) / 1e6),
-                  extend + "--money", now);
+    return Finish(
+        StudyState::kCompleted, "budget_spent",
+        fmt::format("the budget of {:.2f} is spent", static_cast<double>(spec.budget_micros) / 1e6),
+        extend + "--money", now);
   }
   if (spec.budget_time.count() > 0 && now.ms - record.created.ms >= spec.budget_time.count()) {
     return Finish(StudyState::kCompleted, "time_spent",
@@ -96,8 +100,8 @@ std::optional<StudyEvent> Enough(const StudyRecord& record, int64_t spent, bool 
                   fmt::format("{} trials in a row were no better", spec.no_improvement), "", now);
   }
   if (spec.converge && Converged(record)) {
-    return Finish(StudyState::kCompleted, "converged", "more trials are unlikely to find better", "",
-                  now);
+    return Finish(StudyState::kCompleted, "converged", "more trials are unlikely to find better",
+                  "", now);
   }
   const auto trials = static_cast<int64_t>(record.trials.size());
   if (record.Live() > 0 || promotable) return std::nullopt;
@@ -143,7 +147,8 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   }
   if ((plan.event = Enough(record, spent_micros, promotable.has_value(), now))) return plan;
   const auto live = static_cast<int64_t>(record.Live());
-  // A trial that is being paused is not touched: others use the time.
+  // The promotable trial may still run, on its way to its pause. Then it is promoted later, and
+  // free places go to others meanwhile.
   if (promotable && live < record.spec.parallel &&
       record.Find(*promotable)->state == TrialState::kPaused) {
     StudyEvent promoted;
@@ -159,8 +164,8 @@ Plan Decide(const StudyRecord& record, int64_t spent_micros, WallTime now,
   }
   if (!record.exhausted) {
     const auto trials = static_cast<int64_t>(record.trials.size());
-    plan.ask = std::max<int64_t>(0, std::min(record.spec.parallel - live,
-                                             record.spec.max_trials - trials));
+    plan.ask = std::max<int64_t>(
+        0, std::min(record.spec.parallel - live, record.spec.max_trials - trials));
   }
   return plan;
 }
@@ -179,16 +184,17 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.value = end.value;
     event.step = end.step;
   }
+  // The platform's fault says nothing about the parameters: they get another try.
   const auto* cause = FindCause(end.cause.kind);
   if (end.state == JobState::kFailed && cause && cause->infrastructure) {
     event.kind = EventKind::kLost;
     event.value.reset();
     return event;
   }
-  const bool pausing = trial->stopping && trial->cause.kind == kTrialPaused;
+  const bool pausing = trial->stopping && trial->cause.Is(CauseKind::kTrialPaused);
   if (pausing && end.state != JobState::kFailed && usable) {
     event.told = !trial->told;
-    // It continued while it was being paused, until its end.
+    // It reached its end before the pause stopped it.
     if (end.state == JobState::kCompleted && end.step.value_or(0) >= record.spec.early.last) {
       event.outcome = TrialState::kDone;
       return event;
@@ -215,7 +221,8 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
     event.told = !trial->told;
     return event;
   }
-  // Stopped: by a rule, a person, a limit, or with the study. What it reached is still useful.
+  // Stopped: by a rule, a person, a limit, or with the study. The search still learns the value it
+  // reached; one that a rule stopped before it had any counts as failed.
   event.outcome = TrialState::kStopped;
   if (trial->stopping) event.cause = trial->cause;
   event.told = usable || trial->stopping;
@@ -225,7 +232,7 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 }
 
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended) {
-  if (ended.kind != EventKind::kEnded || ended.cause.kind != "no_objective") return false;
+  if (ended.kind != EventKind::kEnded || !ended.cause.Is(CauseKind::kNoObjective)) return false;
   return std::none_of(record.trials.begin(), record.trials.end(),
                       [](const TrialRecord& trial) { return trial.value.has_value(); });
 }
@@ -242,7 +249,8 @@ bool Converged(const StudyRecord& record) {
     return best;
   };
   auto sorted = values;
-  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2), sorted.end());
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<long>(sorted.size() / 2),
+                   sorted.end());
   const double spread = std::fabs(sorted[sorted.size() / 2] - best_of(values.size()));
   return std::fabs(best_of(values.size()) - best_of(values.size() - tail)) <= 0.01 * spread;
 }
@@ -285,7 +293,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
     if (verdict == tune::Verdict::kStop) {
       return cause(fmt::format("not among the best 1/{:g} {}", spec_.early.eta, whose));
     }
-    return Cause{kTrialPaused,
+    return Cause{CauseKind::kTrialPaused,
                  fmt::format("paused by the study at step {}: the best 1/{:g} {} go on", point.step,
                              spec_.early.eta, whose),
                  "ath tune show " + ShellQuote(spec_.name), ""};
@@ -316,7 +324,7 @@ std::optional<Cause> Referee::Report(int64_t trial, const tune::CurvePoint& poin
 
 std::optional<int64_t> Referee::Promotable() const {
   if (!spec_.early.promote) return std::nullopt;
-  // On a copy: it counts as promoted only when the journal says so.
+  // Asked of a copy, because Promote() changes the rungs: that is done when the journal has it.
   const auto next = spec_.early.rule == EarlyStopSpec::Rule::kAsha
                         ? tune::Asha(parts_->asha).Promote()
                         : tune::Hyperband(parts_->hyperband).Promote();

@@ -15,7 +15,6 @@
 
 namespace athanor {
 
-inline constexpr char kTrialPaused[] = "trial_paused";  // a cause
 inline constexpr uint32_t kMostLosses = 10;  // of one trial, before the study gives up
 
 struct Plan {
@@ -47,7 +46,8 @@ StudyEvent JudgeEnd(const StudyRecord& record, int64_t number, const TrialEnd& e
 bool NeverReported(const StudyRecord& record, const StudyEvent& ended);
 
 // Whether the best has stopped getting better: the last third of the trials (ten at least) moved it
-// by less than a hundredth of the distance between it and the median. Not before 20 values.
+// by no more than a hundredth of the distance between it and the median. Not before 20 values. Our
+// rule; the median makes it independent of the unit and of a few very bad trials.
 bool Converged(const StudyRecord& record);
 
 // Decides early stops from reports in the order of the journal; the same reports give the same
@@ -60,7 +60,7 @@ class Referee {
   Referee& operator=(Referee&&) noexcept;
 
   bool looks() const { return spec_.early.rule != EarlyStopSpec::Rule::kNone; }
-  // The reason to stop the trial, or to pause it (kTrialPaused), if there is one.
+  // The reason to stop the trial, or to pause it (CauseKind::kTrialPaused), if there is one.
   std::optional<Cause> Report(int64_t trial, const tune::CurvePoint& point);
   // The paused trial that continues next; the event of its promotion must then be replayed.
   std::optional<int64_t> Promotable() const;

@@ -87,7 +87,8 @@ TEST(StudyDecide, JudgesHowATrialEnded) {
   };
   const Case cases[] = {
       {JobState::kCompleted, "completed", 0.5, false, Kind::kEnded, TrialState::kDone, true},
-      {JobState::kCompleted, "completed", std::nan(""), false, Kind::kEnded, TrialState::kFailed, true},
+      {JobState::kCompleted, "completed", std::nan(""), false, Kind::kEnded, TrialState::kFailed,
+       true},
       {JobState::kCompleted, "completed", {}, false, Kind::kEnded, TrialState::kFailed, true},
       {JobState::kCompleted, "completed", 0.5, true, Kind::kEnded, TrialState::kStopped, true},
       {JobState::kFailed, "python_exception", 0.5, false, Kind::kEnded, TrialState::kFailed, true},
@@ -101,7 +102,8 @@ TEST(StudyDecide, JudgesHowATrialEnded) {
     SCOPED_TRACE(each.cause);
     auto record = Running(1, 1);
     record.trials[0].stopping = each.stopping;
-    const auto event = JudgeEnd(record, 1, {each.state, {each.cause, "", "", ""}, each.value, 3}, {});
+    const auto event =
+        JudgeEnd(record, 1, {each.state, {each.cause, "", "", ""}, each.value, 3}, {});
     EXPECT_EQ(event.kind, each.kind);
     if (event.kind == Kind::kLost) continue;
     EXPECT_EQ(event.outcome, each.outcome);

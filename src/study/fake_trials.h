@@ -109,7 +109,9 @@ class FakeTrials final : public TrialRunner {
     for (const auto& [id, job] : jobs) running += !IsTerminal(job.sight.state);
     return running;
   }
-  int64_t Dice(int64_t most) { return static_cast<int64_t>(random_() % static_cast<uint64_t>(most + 1)); }
+  int64_t Dice(int64_t most) {
+    return static_cast<int64_t>(random_() % static_cast<uint64_t>(most + 1));
+  }
   bool Chance(double share) { return static_cast<double>(random_() % 1'000'000) < share * 1e6; }
 
  private:

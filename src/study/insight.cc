@@ -33,9 +33,11 @@ std::vector<TrialRow> RowsOf(const StudyRecord& record, const tune::Space& space
     auto values = space.FromJson(*params, true);
     if (!values) continue;
     auto point = space.Encode(*values);
-    rows.push_back({std::move(*values), std::move(point), record.spec.maximize ? -*trial.value : *trial.value});
+    rows.push_back({std::move(*values), std::move(point),
+                    record.spec.maximize ? -*trial.value : *trial.value});
   }
-  std::stable_sort(rows.begin(), rows.end(), [](const TrialRow& a, const TrialRow& b) { return a.loss < b.loss; });
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const TrialRow& a, const TrialRow& b) { return a.loss < b.loss; });
   return rows;
 }
 
@@ -57,8 +59,9 @@ std::string Widened(const std::string& study, const tune::Parameter& parameter, 
   } else {
     below ? low -= more : high += more;
   }
-  return fmt::format("ath tune extend {} --range {}", ShellQuote(study),
-                     ShellQuote(fmt::format("{}={}..{}", parameter.name, Rounded(low), Rounded(high))));
+  return fmt::format(
+      "ath tune extend {} --range {}", ShellQuote(study),
+      ShellQuote(fmt::format("{}={}..{}", parameter.name, Rounded(low), Rounded(high))));
 }
 
 void EdgeHints(const std::string& study, const tune::Space& space, const TrialRow& best,
@@ -74,8 +77,8 @@ void EdgeHints(const std::string& study, const tune::Space& space, const TrialRo
     const bool low = whole ? value <= parameter.low : at <= kEdge;
     const bool high = whole ? value >= parameter.high : at >= 1 - kEdge;
     if (!low && !high) continue;
-    hints.push_back({fmt::format("the best trial has {} = {}, at the {} edge of its range", parameter.name,
-                                 Rounded(value), low ? "low" : "high"),
+    hints.push_back({fmt::format("the best trial has {} = {}, at the {} edge of its range",
+                                 parameter.name, Rounded(value), low ? "low" : "high"),
                      Widened(study, parameter, low)});
   }
 }
@@ -89,8 +92,9 @@ std::vector<Importance> ParameterImportance(const StudyRecord& record) {
   if (rows.size() < kLeastTrials) return {};
   std::vector<double> losses;
   for (const auto& row : rows) losses.push_back(row.loss);
-  // In the unit cube, where a logarithmic range is even (from 1 to 2, so that it is not treated as
-  // logarithmic again); choices by their number, as words.
+  // In the unit cube, where a logarithmic range is even already. Shifted to 1..2, because values
+  // from nearly 0 to 1 would be taken for logarithmic once more. Choices, which have no order, are
+  // words.
   std::vector<ParamColumn> columns;
   for (size_t i = 0; i < space->size(); ++i) {
     const auto& parameter = space->parameters()[i];
@@ -121,7 +125,8 @@ std::vector<StudyHint> HintsFor(const StudyRecord& record) {
   const size_t failed = record.Count(TrialState::kFailed);
   if (failed >= 3 && failed * 2 > failed + rows.size()) {
     hints.push_back({fmt::format("{} of {} trials failed", failed, failed + rows.size()),
-                     "ath tune show " + ShellQuote(record.spec.name) + " lists why; narrow the ranges they lie in"});
+                     "ath tune show " + ShellQuote(record.spec.name) +
+                         " lists why; narrow the ranges they lie in"});
   }
   if (rows.size() < kLeastTrials) return hints;
   EdgeHints(record.spec.name, *space, rows.front(), hints);
@@ -129,8 +134,9 @@ std::vector<StudyHint> HintsFor(const StudyRecord& record) {
                       record.spec.strategy != tune::Strategy::kGrid &&
                       record.spec.strategy != tune::Strategy::kSobol;
   if (rows.front().loss == rows.back().loss) {
-    hints.push_back({"every trial has the same value: the parameters do not change " + record.spec.metric,
-                     "does the script use them? ${name} in the command, or SM_HP_NAME"});
+    hints.push_back(
+        {"every trial has the same value: the parameters do not change " + record.spec.metric,
+         "does the script use them? ${name} in the command, or SM_HP_NAME"});
   } else if (learns && rows.size() >= kLeastForConverging && !Converged(record)) {
     hints.push_back({"not converged: the best still moves",
                      fmt::format("ath tune extend {} --max-trials {}", ShellQuote(record.spec.name),

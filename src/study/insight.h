@@ -13,8 +13,8 @@ struct Importance {
   std::string parameter;
   double share = 0;  // all of them add up to 1, unless all are 0
 };
-// As track/importance.h weighs them, on the scales of the space; heaviest first. Empty below 8
-// finished trials.
+// By PED-ANOVA, as for runs (track/importance.h), but on the scales of the space; heaviest first.
+// Empty below 8 finished trials.
 std::vector<Importance> ParameterImportance(const StudyRecord& record);
 
 struct StudyHint {

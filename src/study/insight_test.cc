@@ -54,7 +54,8 @@ TEST(Insight, ConstantValuesAreSaidAndNeverCrash) {
   auto record = Sample();
   for (auto& trial : record.trials) trial.value = 1;
   bool said = false;
-  for (const auto& hint : HintsFor(record)) said |= hint.text.find("same value") != std::string::npos;
+  for (const auto& hint : HintsFor(record))
+    said |= hint.text.find("same value") != std::string::npos;
   EXPECT_TRUE(said);
   EXPECT_EQ(ParameterImportance(record).size(), 3u);
 }

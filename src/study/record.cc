@@ -19,23 +19,27 @@ struct KindRow {
   std::string_view name;
 };
 constexpr KindRow kKinds[] = {
-    {Kind::kCreated, "created"},     {Kind::kImported, "imported"},   {Kind::kAsked, "asked"},
-    {Kind::kSubmitted, "submitted"}, {Kind::kReported, "reported"},   {Kind::kStopping, "stopping"},
-    {Kind::kEnded, "ended"},         {Kind::kLost, "lost"},           {Kind::kExhausted, "exhausted"},
-    {Kind::kChanged, "changed"},     {Kind::kFinishing, "finishing"}, {Kind::kFinished, "finished"},
+    {Kind::kCreated, "created"},     {Kind::kImported, "imported"},
+    {Kind::kAsked, "asked"},         {Kind::kSubmitted, "submitted"},
+    {Kind::kReported, "reported"},   {Kind::kStopping, "stopping"},
+    {Kind::kEnded, "ended"},         {Kind::kLost, "lost"},
+    {Kind::kExhausted, "exhausted"}, {Kind::kChanged, "changed"},
+    {Kind::kFinishing, "finishing"}, {Kind::kFinished, "finished"},
     {Kind::kPaused, "paused"},       {Kind::kPromoted, "promoted"},
 };
 
 constexpr StudyState kStates[] = {StudyState::kRunning, StudyState::kFinishing,
                                   StudyState::kCompleted, StudyState::kStopped,
                                   StudyState::kFailed};
-constexpr TrialState kTrialStates[] = {TrialState::kAsked, TrialState::kRunning,
-                                       TrialState::kPaused, TrialState::kDone, TrialState::kFailed,
-                                       TrialState::kStopped};
+constexpr TrialState kTrialStates[] = {TrialState::kAsked,  TrialState::kRunning,
+                                       TrialState::kPaused, TrialState::kDone,
+                                       TrialState::kFailed, TrialState::kStopped};
 
 tl::unexpected<Error> Broken(std::string why) {
-  return Fail(Error{ErrorCode::kCorrupt, "the study's journal cannot be", "ath server restore BACKUP",
-                    std::move(why), "ATH-T0005", ""});
+  return Fail(
+      Error{ErrorCode::kCorrupt, "the study's journal cannot be", "ath server restore BACKUP"}
+          .Why(std::move(why))
+          .Id("ATH-T0005"));
 }
 
 template <class Entry, size_t kSize, class Match>
@@ -66,6 +70,7 @@ Status ApplyToTrial(StudyRecord& record, const StudyEvent& event) {
   auto* trial = record.Find(event.trial);
   if (!trial) return Broken(fmt::format("there is no trial {}", event.trial));
   if (IsOver(trial->state)) return Broken(fmt::format("trial {} is over", event.trial));
+  // A paused trial can only be promoted, and no other can be.
   if ((trial->state == TrialState::kPaused) != (event.kind == Kind::kPromoted)) {
     return Broken(fmt::format("trial {} is {}", event.trial, NameOf(trial->state)));
   }
@@ -124,7 +129,8 @@ Status ApplyToTrial(StudyRecord& record, const StudyEvent& event) {
 
 Status ApplyAsked(StudyRecord& record, const StudyEvent& event) {
   if (event.trial != static_cast<int64_t>(record.trials.size()) + 1) {
-    return Broken(fmt::format("trial {} does not follow trial {}", event.trial, record.trials.size()));
+    return Broken(
+        fmt::format("trial {} does not follow trial {}", event.trial, record.trials.size()));
   }
   TrialRecord trial;
   trial.number = event.trial;
@@ -136,7 +142,7 @@ Status ApplyAsked(StudyRecord& record, const StudyEvent& event) {
   return Ok();
 }
 
-// More trials for a study that had ended: it continues.
+// Other limits or ranges: the study continues, also if it had ended.
 Status ApplyChanged(StudyRecord& record, const StudyEvent& event) {
   ATHANOR_TRY(const auto changes, ParseJson(event.changes));
   const auto space = record.spec.space;
@@ -192,7 +198,8 @@ bool IsOver(StudyState state) {
 }
 
 bool IsOver(TrialState state) {
-  return state == TrialState::kDone || state == TrialState::kFailed || state == TrialState::kStopped;
+  return state == TrialState::kDone || state == TrialState::kFailed ||
+         state == TrialState::kStopped;
 }
 
 bool Better(const StudySpec& spec, double value, double than) {
@@ -200,9 +207,8 @@ bool Better(const StudySpec& spec, double value, double than) {
 }
 
 size_t StudyRecord::Count(TrialState trial_state) const {
-  return static_cast<size_t>(std::count_if(trials.begin(), trials.end(), [&](const auto& trial) {
-    return trial.state == trial_state;
-  }));
+  return static_cast<size_t>(std::count_if(
+      trials.begin(), trials.end(), [&](const auto& trial) { return trial.state == trial_state; }));
 }
 
 size_t StudyRecord::Live() const { return Count(TrialState::kAsked) + Count(TrialState::kRunning); }
@@ -217,7 +223,8 @@ const TrialRecord* StudyRecord::Best() const {
   for (const bool done : {true, false}) {
     const TrialRecord* best = nullptr;
     for (const auto& trial : trials) {
-      const bool stopped = trial.state == TrialState::kStopped || trial.state == TrialState::kPaused;
+      const bool stopped =
+          trial.state == TrialState::kStopped || trial.state == TrialState::kPaused;
       if (!(done ? trial.state == TrialState::kDone : stopped) || !trial.value) continue;
       if (!best || Better(spec, *trial.value, *best->value)) best = &trial;
     }
@@ -296,7 +303,8 @@ std::string WriteEvent(const StudyEvent& event) {
     Json points = Json::array();
     // A value that JSON does not have is sent as null.
     for (const auto& point : event.points) {
-      points.push_back({point.step, std::isfinite(point.value) ? Json(point.value) : Json(nullptr)});
+      points.push_back(
+          {point.step, std::isfinite(point.value) ? Json(point.value) : Json(nullptr)});
     }
     out["points"] = std::move(points);
   }
@@ -334,8 +342,8 @@ Result<StudyEvent> ReadEvent(std::string_view line) {
       if (!point.is_array() || point.size() != 2 || !point[0].is_number_integer()) {
         return Broken("a point is no pair of step and value");
       }
-      event.points.push_back({point[0].get<int64_t>(), point[1].is_number() ? point[1].get<double>()
-                                                                            : std::nan("")});
+      event.points.push_back(
+          {point[0].get<int64_t>(), point[1].is_number() ? point[1].get<double>() : std::nan("")});
     }
   }
   const auto outcome = TextIn(*json, "outcome");
@@ -379,6 +387,7 @@ Result<StudyRecord> Replay(const StudyRow& row, const std::vector<std::string>& 
 std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEvent& event) {
   Json out;
   if (event.kind == Kind::kCreated) {
+    // With the ranges of then: `changed` events bring the later ones, each at its place.
     auto space = ParseJson(record.first_space.empty() ? record.spec.space : record.first_space);
     out = {{"e", "created"},
            {"version", 1},
@@ -405,10 +414,12 @@ std::optional<std::string> SearchLine(const StudyRecord& record, const StudyEven
     out = {{"e", "ranges"}, {"ranges", (*changes)["ranges"]}};
     return DumpJson(out);
   }
-  if ((event.kind != Kind::kEnded && event.kind != Kind::kPaused) || !event.told) return std::nullopt;
+  if ((event.kind != Kind::kEnded && event.kind != Kind::kPaused) || !event.told)
+    return std::nullopt;
   const auto* trial = record.Find(event.trial);
   if (!trial) return std::nullopt;
-  out = {{"e", "told"}, {"id", trial->search_id},
+  out = {{"e", "told"},
+         {"id", trial->search_id},
          {"value", event.outcome == TrialState::kFailed ? Json(nullptr) : value}};
   return DumpJson(out);
 }

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/exec/clock.h"
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "job/record.h"
 #include "record/studies/study_store.h"
 #include "study/spec.h"
@@ -34,17 +34,17 @@ struct TrialRecord {
   int64_t search_id = 0;  // of tune::Session
   std::string params;     // JSON object
   TrialState state = TrialState::kAsked;
-  std::string job;        // id; of the last try
-  uint32_t losses = 0;    // tries that the platform lost
-  uint32_t promotions = 0;  // how often it continued after a pause
-  std::string resume_job;   // whose checkpoint it continues from; empty: it starts
-  bool told = false;        // the search has a value of it
-  bool own = false;       // parameters that a person gave
-  std::optional<double> value;  // of the objective: final once over, else the newest known
-  std::optional<int64_t> step;  // of it
+  std::string job;                      // id; of the last try
+  uint32_t losses = 0;                  // tries that the platform lost
+  uint32_t promotions = 0;              // how often it continued after a pause
+  std::string resume_job;               // whose checkpoint it continues from; empty: it starts
+  bool told = false;                    // the search has a value of it
+  bool own = false;                     // parameters that a person gave
+  std::optional<double> value;          // of the objective: final once over, else the newest known
+  std::optional<int64_t> step;          // of it
   std::vector<tune::CurvePoint> curve;  // what was reported, while early stopping is on
-  bool stopping = false;  // a stop was decided
-  Cause cause;            // of the stop, or of the end
+  bool stopping = false;                // a stop was decided
+  Cause cause;                          // of the stop, or of the end
   int64_t cost_micros = 0;
   int64_t held_ms = 0;
   WallTime asked;

@@ -45,10 +45,10 @@ TEST(StudyEvent, EveryKindReadsBackAsItWasWritten) {
   auto imported = Event(Kind::kImported);
   imported.params = R"({"lr":1})";
   imported.value = 2.0;
-  for (const auto& event : {Event(Kind::kCreated), imported, asked, submitted, reported,
-                            Event(Kind::kStopping, 1), ended, Event(Kind::kLost, 1), paused,
-                            Event(Kind::kPromoted, 1),
-                            Event(Kind::kExhausted), changed, finishing, Event(Kind::kFinished)}) {
+  for (const auto& event :
+       {Event(Kind::kCreated), imported, asked, submitted, reported, Event(Kind::kStopping, 1),
+        ended, Event(Kind::kLost, 1), paused, Event(Kind::kPromoted, 1), Event(Kind::kExhausted),
+        changed, finishing, Event(Kind::kFinished)}) {
     const auto read = ReadEvent(WriteEvent(event));
     ASSERT_TRUE(read) << WriteEvent(event);
     EXPECT_EQ(*read, event) << WriteEvent(event);

@@ -247,7 +247,7 @@ TEST(Study, PromotesTheBestOfEachRungFromTheirCheckpointsThroughKills) {
         EXPECT_EQ(trial.promotions, 2u);
         EXPECT_DOUBLE_EQ(*trial.value, FakeTrials::Objective(trial.params));
       } else {
-        EXPECT_EQ(trial.cause.kind, kTrialPaused);
+        EXPECT_TRUE(trial.cause.Is(CauseKind::kTrialPaused));
       }
     }
     EXPECT_GE(promotions, 6u);
@@ -293,7 +293,8 @@ TEST(Study, OtherRangesHoldForAllFurtherTrialsAlsoInALaterLife) {
     world.Create(Spec(6, 1));
     world.UntilOver();
     Result<StudyRecord> answer = Fail(ErrorCode::kBug, "");
-    const Json changes = {{"max_trials", 14}, {"ranges", {{"x", {{"low", 2}, {"high", 3}}}, {"n", {{"low", 4}}}}}};
+    const Json changes = {{"max_trials", 14},
+                          {"ranges", {{"x", {{"low", 2}, {"high", 3}}}, {"n", {{"low", 4}}}}}};
     world.studies->Extend("digits", changes, [&](auto study) { answer = study; });
     world.Until([&] { return answer.has_value(); });
     if (killed) {
@@ -316,7 +317,8 @@ TEST(Study, OtherRangesHoldForAllFurtherTrialsAlsoInALaterLife) {
 TEST(Study, ASpaceThatIsUsedUpEndsIt) {
   World world(1, {});
   auto spec = Spec(50, 2);
-  spec.space = R"([{"name":"x","type":"cat","choices":[0.1,0.2]},{"name":"n","type":"int","low":1,"high":3}])";
+  spec.space =
+      R"([{"name":"x","type":"cat","choices":[0.1,0.2]},{"name":"n","type":"int","low":1,"high":3}])";
   world.Create(spec);
   world.UntilOver();
   EXPECT_EQ(world.Record().cause.kind, "exhausted");
@@ -388,7 +390,8 @@ TEST(Study, RandomHistoriesKeepThePromises) {
     size_t tries = 0;
     std::set<std::string> distinct;
     for (const auto& trial : record.trials) {
-      EXPECT_TRUE(IsOver(trial.state) || (spec.early.promote && trial.state == TrialState::kPaused));
+      EXPECT_TRUE(IsOver(trial.state) ||
+                  (spec.early.promote && trial.state == TrialState::kPaused));
       tries += trial.losses + trial.promotions + (trial.job.empty() ? 0 : 1);
       distinct.insert(trial.params);
       if (trial.state == TrialState::kDone) {

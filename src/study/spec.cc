@@ -19,8 +19,10 @@ constexpr EarlyStopSpec::Rule kRules[] = {
 
 // `key` is what the error is about, within the object that is read; empty: all of it.
 tl::unexpected<Error> Bad(std::string key, std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
-                    "ATH-T0011", std::move(key)});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(std::move(why))
+                  .Id("ATH-T0011")
+                  .Where(std::move(key)));
 }
 
 std::string SeenText(const Json& value) {
@@ -53,23 +55,25 @@ class Members {
   Status Text(const char* key, std::string& to, bool told = true) {
     const auto* value = Find(key, told);
     if (!value) return Ok();
-    if (!value->is_string()) return Bad(key, where_ + key + " must be a text", SeenText(*value), "");
+    if (!value->is_string())
+      return Bad(key, where_ + key + " must be a text", SeenText(*value), "");
     to = value->get<std::string>();
     return Ok();
   }
   Status Whole(const char* key, int64_t low, int64_t high, int64_t& to) {
     const auto* value = Find(key);
     if (!value) return Ok();
-    const bool whole = value->is_number_integer() ||
-                       (value->is_number_float() &&
-                        value->get<double>() == std::floor(value->get<double>()) &&
-                        std::fabs(value->get<double>()) < 9e15);
+    const bool whole =
+        value->is_number_integer() ||
+        (value->is_number_float() && value->get<double>() == std::floor(value->get<double>()) &&
+         std::fabs(value->get<double>()) < 9e15);
     const int64_t number = !whole ? 0
                            : value->is_number_integer()
                                ? value->get<int64_t>()
                                : static_cast<int64_t>(value->get<double>());
     if (!whole || number < low || number > high) {
-      return Bad(key, where_ + key + " must be a whole number from " + std::to_string(low) + " to " +
+      return Bad(key,
+                 where_ + key + " must be a whole number from " + std::to_string(low) + " to " +
                      std::to_string(high),
                  SeenText(*value), "");
     }
@@ -88,7 +92,8 @@ class Members {
   Status Flag(const char* key, bool& to) {
     const auto* value = Find(key);
     if (!value) return Ok();
-    if (!value->is_boolean()) return Bad(key, where_ + key + " must be true or false", SeenText(*value), "");
+    if (!value->is_boolean())
+      return Bad(key, where_ + key + " must be true or false", SeenText(*value), "");
     to = value->get<bool>();
     return Ok();
   }
@@ -154,19 +159,22 @@ Result<std::string> ReadSpace(const Json* space) {
 
 Status ReadBudget(const Json* budget, StudySpec& spec) {
   if (!budget) return Ok();
-  if (!budget->is_object()) return Bad("", "budget must be a map", SeenText(*budget), "budget: {time: 2h}");
+  if (!budget->is_object())
+    return Bad("", "budget must be a map", SeenText(*budget), "budget: {time: 2h}");
   Members members(*budget, "budget.");
   std::optional<double> money;
   ATHANOR_CHECK_OK(members.Number("money", money));
   if (money && (*money <= 0 || *money > 1e9)) {
-    return Bad("money", "budget.money must be above 0", fmt::format("got {}", *money), "budget: {money: 5}");
+    return Bad("money", "budget.money must be above 0", fmt::format("got {}", *money),
+               "budget: {money: 5}");
   }
   if (money) spec.budget_micros = std::llround(*money * 1e6);
   if (const auto* time = members.Find("time")) {
     const auto text = time->is_string() ? time->get<std::string>() : DumpJson(*time);
     auto duration = ParseDuration(text);
     if (!duration || duration->count() <= 0) {
-      return Bad("time", "budget.time is no duration", "got " + Printable(text), "budget: {time: 2h}");
+      return Bad("time", "budget.time is no duration", "got " + Printable(text),
+                 "budget: {time: 2h}");
     }
     spec.budget_time = *duration;
   }
@@ -176,7 +184,8 @@ Status ReadBudget(const Json* budget, StudySpec& spec) {
 Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   if (!early) return Ok();
   Json object = early->is_string() ? Json({{"rule", *early}}) : *early;
-  constexpr char kHint[] = "early_stopping: {rule: asha, first: 1, last: 81}\nearly_stopping: median";
+  constexpr char kHint[] =
+      "early_stopping: {rule: asha, first: 1, last: 81}\nearly_stopping: median";
   constexpr char kForms[] = "early_stopping: {rule: asha, first: 1, last: 81, form: promotion}";
   if (!object.is_object()) return Bad("", "early_stopping must be a rule", SeenText(*early), kHint);
   Members members(object, "early_stopping.");
@@ -186,8 +195,8 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   const auto known = std::find_if(std::begin(kRules), std::end(kRules),
                                   [&](auto each) { return NameOf(each) == rule; });
   if (known == std::end(kRules)) {
-    return Bad("rule", "early_stopping has no rule " + Printable(rule), "none, asha, hyperband, median, curve",
-               kHint);
+    return Bad("rule", "early_stopping has no rule " + Printable(rule),
+               "none, asha, hyperband, median, curve", kHint);
   }
   spec.rule = *known;
   ATHANOR_CHECK_OK(members.Whole("first", 0, 1'000'000'000, spec.first));
@@ -196,11 +205,13 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   ATHANOR_CHECK_OK(members.Text("form", form));
   spec.promote = form == "promotion";
   if (!form.empty() && form != "stopping" && !spec.promote) {
-    return Bad("form", "early_stopping has no form " + Printable(form), "stopping, promotion", kForms);
+    return Bad("form", "early_stopping has no form " + Printable(form), "stopping, promotion",
+               kForms);
   }
   if (spec.promote && spec.rule != EarlyStopSpec::Rule::kAsha &&
       spec.rule != EarlyStopSpec::Rule::kHyperband) {
-    return Bad("form", "only asha and hyperband have rungs to be promoted from", "the rule is " + rule, kForms);
+    return Bad("form", "only asha and hyperband have rungs to be promoted from",
+               "the rule is " + rule, kForms);
   }
   std::optional<double> eta, chance;
   ATHANOR_CHECK_OK(members.Number("eta", eta));
@@ -208,16 +219,19 @@ Status ReadEarly(const Json* early, EarlyStopSpec& spec) {
   spec.eta = eta.value_or(spec.eta);
   spec.chance = chance.value_or(spec.chance);
   if (!(spec.eta >= 1.5 && spec.eta <= 100)) {
-    return Bad("eta", "early_stopping.eta must be 1.5 to 100", fmt::format("got {}", spec.eta), kHint);
+    return Bad("eta", "early_stopping.eta must be 1.5 to 100", fmt::format("got {}", spec.eta),
+               kHint);
   }
   if (!(spec.chance > 0 && spec.chance < 1)) {
-    return Bad("chance", "early_stopping.chance must lie between 0 and 1", fmt::format("got {}", spec.chance), kHint);
+    return Bad("chance", "early_stopping.chance must lie between 0 and 1",
+               fmt::format("got {}", spec.chance), kHint);
   }
   const bool needs_last = spec.rule == EarlyStopSpec::Rule::kAsha ||
                           spec.rule == EarlyStopSpec::Rule::kHyperband ||
                           spec.rule == EarlyStopSpec::Rule::kCurve;
   if (needs_last && spec.last <= spec.first) {
-    return Bad("last", "early_stopping needs `last`, the step at which a trial is complete, above `first`",
+    return Bad("last",
+               "early_stopping needs `last`, the step at which a trial is complete, above `first`",
                fmt::format("first {}, last {}", spec.first, spec.last), kHint);
   }
   return members.End();
@@ -254,16 +268,19 @@ std::string_view NameOf(EarlyStopSpec::Rule rule) {
 }
 
 Result<StudySpec> StudySpecFromJson(const Json& json) {
-  if (!json.is_object()) return Bad("", "a study must be a map", SeenText(json), "see docs/tuning.md");
+  if (!json.is_object())
+    return Bad("", "a study must be a map", SeenText(json), "see docs/tuning.md");
   StudySpec spec;
   Members members(json, "");
   ATHANOR_CHECK_OK(members.Text("name", spec.name));
   if (spec.name.size() > 200 || Printable(spec.name) != spec.name) {
-    return Bad("name", "a bad name for a study", "got " + Printable(spec.name), "at most 200 characters");
+    return Bad("name", "a bad name for a study", "got " + Printable(spec.name),
+               "at most 200 characters");
   }
   ATHANOR_CHECK_OK(members.Text("metric", spec.metric));
   if (spec.metric.empty()) {
-    return Bad("metric", "which metric is to be optimised?", "metric is not given", "metric: val_loss");
+    return Bad("metric", "which metric is to be optimised?", "metric is not given",
+               "metric: val_loss");
   }
   ATHANOR_CHECK_OK(members.Either("goal", "minimize", "maximize", spec.maximize));
   ATHANOR_CHECK_OK(members.Either("value", "last", "best", spec.best_value));
@@ -306,7 +323,8 @@ Json ToJson(const StudySpec& spec) {
   out["parallel"] = spec.parallel;
   Json budget = Json::object();
   if (spec.budget_micros > 0) budget["money"] = static_cast<double>(spec.budget_micros) / 1e6;
-  if (spec.budget_time.count() > 0) budget["time"] = std::to_string(spec.budget_time.count()) + "ms";
+  if (spec.budget_time.count() > 0)
+    budget["time"] = std::to_string(spec.budget_time.count()) + "ms";
   if (!budget.empty()) out["budget"] = std::move(budget);
   if (spec.target) out["target"] = *spec.target;
   if (spec.no_improvement > 0) out["no_improvement"] = spec.no_improvement;
@@ -355,8 +373,9 @@ JobSpec TrialJob(const StudySpec& spec, const Json& params, int64_t number) {
     if (value.is_number()) param.kind = Param::Kind::kNumber;
     if (value.is_boolean()) param.kind = Param::Kind::kBool;
     if (value.is_null()) param = {name, "", Param::Kind::kNull};
-    const auto same = std::find_if(job.params.begin(), job.params.end(),
-                                   [&param](const Param& other) { return other.name == param.name; });
+    const auto same =
+        std::find_if(job.params.begin(), job.params.end(),
+                     [&param](const Param& other) { return other.name == param.name; });
     if (same == job.params.end()) {
       job.params.push_back(std::move(param));
     } else {

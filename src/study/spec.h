@@ -4,7 +4,8 @@
 //
 //   {"name": "digits", "metric": "val_loss", "goal": "minimize", "value": "last",
 //    "space": {"lr": {"type": "float", "scale": "log", "low": 1e-5, "high": 1},
-//              "optimizer": ["sgd", "adam"]},                       or a list, as Space::Parse takes
+//              "optimizer": ["sgd", "adam"]},                       or a list, as Space::Parse
+//              takes
 //    "strategy": "auto", "seed": 7, "max_trials": 50, "parallel": 4,
 //    "budget": {"money": 5.0, "time": "2h"}, "target": 0.1, "no_improvement": 20, "converge": true,
 //    "max_failures": 10, "early_stopping": {"rule": "asha", "first": 1, "last": 81, "eta": 3},
@@ -17,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "job/spec.h"
 #include "tune/strategy.h"
 
@@ -27,13 +28,13 @@ namespace athanor {
 struct EarlyStopSpec {
   enum class Rule { kNone, kAsha, kHyperband, kMedian, kCurve };
   Rule rule = Rule::kNone;
-  int64_t first = 1;    // step of the first decision (grace of median and curve)
-  int64_t last = 0;     // the step at which a trial is complete; needed by all but median
-  double eta = 3;       // of asha and hyperband
+  int64_t first = 1;  // step of the first decision (grace of median and curve)
+  int64_t last = 0;   // the step at which a trial is complete; needed by all but median
+  double eta = 3;     // of asha and hyperband
   // Of asha and hyperband: trials wait at each rung and continue from their checkpoint if they are
   // among the best, instead of continuing until it is clear that they are not.
   bool promote = false;
-  double chance = 0.05; // of curve: a trial less likely than this to beat the best is stopped
+  double chance = 0.05;  // of curve: a trial less likely than this to beat the best is stopped
   bool operator==(const EarlyStopSpec&) const = default;
 };
 std::string_view NameOf(EarlyStopSpec::Rule rule);
@@ -53,15 +54,15 @@ struct StudySpec {
   std::optional<double> target;
   int64_t no_improvement = 0;  // trials in a row without a better one; 0: not used
   bool converge = false;
-  int64_t max_failures = 10;   // that many failures before the first value end the study
+  int64_t max_failures = 10;  // that many failures before the first value end the study
   EarlyStopSpec early;
   std::vector<std::string> warm_start;  // earlier studies, by reference; by id once accepted
-  // From a warm start's trials only those whose objective is the same metric are taken as they
-  // are; `transfer` takes ranks of the others' values.
+  // A warm start takes over values, and needs the same objective; with `transfer`, it only tries
+  // the best parameters first, of any objective (warm_start.h).
   bool transfer = false;
-  JobSpec job;           // its params are those that are not searched
+  JobSpec job;  // its params are those that are not searched
   std::string origin = "native";
-  std::string request;   // the original request of another API, to be returned
+  std::string request;  // the original request of another API, to be returned
   bool operator==(const StudySpec&) const = default;
 };
 
@@ -74,7 +75,7 @@ Result<StudySpec> StudySpecFromJson(const Json& json);
 Json ToJson(const StudySpec& spec);  // reads back to the same
 
 // What may be changed of a study that exists: max_trials, parallel, budget, target,
-// no_improvement, and `ranges` of its space (tune::WithRanges); the rest is kInvalid. `changes` has only those keys.
+// no_improvement, and `ranges` of its space (tune::WithRanges). Any other key is kInvalid.
 Status ChangeStudySpec(StudySpec& spec, const Json& changes);
 
 // The job of one trial: the study's job, with `params` (an object of plain values) over its own.

@@ -45,8 +45,9 @@ TEST(StudySpec, NamesTheKeyThatIsWrong) {
   EXPECT_EQ(where(R"("early_stopping":{"rule":"asha"})"), "early_stopping.last");
   EXPECT_EQ(where(R"("strategy":"gp")"), "strategy");
   EXPECT_EQ(where(R"("trials":3)"), "trials");
-  EXPECT_EQ(Read(R"({"metric":"l","space":{"a":[1],"b":{"type":"int","low":2,"high":1}}})").error().where,
-            "space.b");
+  EXPECT_EQ(
+      Read(R"({"metric":"l","space":{"a":[1],"b":{"type":"int","low":2,"high":1}}})").error().where,
+      "space.b");
   // Keys that a program adds are not suggested.
   EXPECT_EQ(Read(R"({"metric":"l","space":{"a":[1]},"zzz":1})").error().hint.find("origin"),
             std::string::npos);
@@ -64,7 +65,8 @@ TEST(StudySpec, SaysWhatIsWrongAndWhatWouldBeRight) {
       {R"({"metric":"loss"})", "no space"},
       {R"({"metric":"loss","space":{}})", "no parameters"},
       {R"({"metric":"loss","space":{"x":{"type":"float","low":1,"high":0}}})", "empty range"},
-      {R"({"metric":"loss","space":{"x":{"type":"float","low":0,"high":1,"scale":"log"}}})", "log scale"},
+      {R"({"metric":"loss","space":{"x":{"type":"float","low":0,"high":1,"scale":"log"}}})",
+       "log scale"},
       {R"({"metric":"loss",$,"goal":"up"})", "neither minimize nor maximize"},
       {R"({"metric":"loss",$,"max_trials":0})", "max_trials must be a whole number"},
       {R"({"metric":"loss",$,"max_trials":1.5})", "max_trials must be a whole number"},
@@ -73,8 +75,10 @@ TEST(StudySpec, SaysWhatIsWrongAndWhatWouldBeRight) {
       {R"({"metric":"loss",$,"budget":{"money":-1}})", "above 0"},
       {R"({"metric":"loss",$,"early_stopping":"asha"})", "needs `last`"},
       {R"({"metric":"loss",$,"early_stopping":"soon"})", "no rule soon"},
-      {R"({"metric":"loss",$,"early_stopping":{"rule":"asha","last":9,"form":"up"}})", "no form up"},
-      {R"({"metric":"loss",$,"early_stopping":{"rule":"median","form":"promotion"}})", "have rungs"},
+      {R"({"metric":"loss",$,"early_stopping":{"rule":"asha","last":9,"form":"up"}})",
+       "no form up"},
+      {R"({"metric":"loss",$,"early_stopping":{"rule":"median","form":"promotion"}})",
+       "have rungs"},
       {R"({"metric":"loss",$,"max_trial":3})", "unknown key max_trial"},
       {R"({"metric":"loss",$,"target":"low"})", "target must be a number"},
       {R"({"metric":"loss",$,"job":{"comand":["x"]}})", "comand"},

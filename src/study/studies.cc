@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/codec.h"
 #include "study/warm_start.h"
@@ -18,7 +18,7 @@ constexpr Millis kTick{1'000};
 constexpr Millis kRetry{2'000};
 
 tl::unexpected<Error> Conflict(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kConflict, std::move(what), std::move(hint), "", "ATH-T0012", ""});
+  return Fail(Error{ErrorCode::kConflict, std::move(what), std::move(hint)}.Id("ATH-T0012"));
 }
 
 StudyEvent EventOf(StudyEvent::Kind kind, WallTime now, int64_t trial = 0) {
@@ -38,9 +38,9 @@ struct Studies::Open {
   StudyRecord record;
   std::unique_ptr<tune::Session> session;
   Referee referee;
-  std::set<int64_t> submitting;  // orders on their way
-  std::set<int64_t> stopping;    // told to stop
-  int64_t spent_micros = 0;      // by what runs
+  std::set<int64_t> submitting;    // orders on their way
+  std::set<int64_t> stopping;      // told to stop
+  int64_t spent_micros = 0;        // by what runs
   std::vector<std::string> lines;  // applied, and not stored yet
   uint64_t stored = 0;             // lines of the journal
 };
@@ -105,7 +105,7 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
   ATHANOR_TRY(open->session, tune::Session::Replay(journal));
   for (const auto& trial : open->record.trials) {
     if (trial.state == TrialState::kAsked) {
-      // The previous life may have submitted it without recording it.
+      // The server may have died between submitting it and storing that: its key finds the job.
       ATHANOR_TRY(const auto job, parts_.trials.FindKey(OrderOf(open->record, trial)));
       if (!job) continue;
       auto submitted = EventOf(StudyEvent::Kind::kSubmitted, parts_.clock.Wall(), trial.number);
@@ -129,11 +129,11 @@ Result<Studies::Open*> Studies::OpenStudy(const StudyRow& row) {
 
 void Studies::Create(StudySpec spec, std::string key, std::string user,
                      std::function<void(Result<Created>)> done) {
-  const bool taken = OnWorker([this, spec = std::move(spec), key = std::move(key),
-                               user = std::move(user), done] {
-    auto created = DoCreate(spec, key, user);
-    OnLoop([created, done] { done(created); });
-  });
+  const bool taken =
+      OnWorker([this, spec = std::move(spec), key = std::move(key), user = std::move(user), done] {
+        auto created = DoCreate(spec, key, user);
+        OnLoop([created, done] { done(created); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
@@ -235,7 +235,8 @@ Result<Studies::Open*> Studies::ForChange(const std::string& reference, bool ove
   ATHANOR_TRY(const auto row, parts_.store.Resolve(reference));
   if (const auto open = open_.find(row.id); open != open_.end()) return open->second.get();
   if (!over_too) {
-    return Conflict("the study " + row.name + " is over: " + row.state, "ath tune show " + ShellQuote(row.name));
+    return Conflict("the study " + row.name + " is over: " + row.state,
+                    "ath tune show " + ShellQuote(row.name));
   }
   return OpenStudy(row);
 }
@@ -249,7 +250,8 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
         auto event = EventOf(StudyEvent::Kind::kFinishing, parts_.clock.Wall());
         event.finish = StudyState::kStopped;
         event.cause = {"user_stop", "stopped by " + who,
-                       "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N", ""};
+                       "ath tune extend " + ShellQuote(open->record.spec.name) + " --max-trials N",
+                       ""};
         ATHANOR_CHECK_OK(Record(*open, std::move(event)));
         Step(*open);
       }
@@ -261,47 +263,52 @@ void Studies::StopStudy(std::string reference, std::string who, Shown done) {
 }
 
 void Studies::Extend(std::string reference, Json changes, Shown done) {
-  const bool taken = OnWorker([this, reference = std::move(reference), changes = std::move(changes), done] {
-    auto extended = [&]() -> Result<StudyRecord> {
-      ATHANOR_TRY(auto* open, ForChange(reference, true));
-      const auto id = open->record.id;
-      StudySpec tried = open->record.spec;
-      ATHANOR_CHECK_OK(ChangeStudySpec(tried, changes));
-      if (open->record.state == StudyState::kFinishing) {
-        return Conflict("the study is just ending", "wait for its trials: ath tune show " + ShellQuote(tried.name));
-      }
-      auto event = EventOf(StudyEvent::Kind::kChanged, parts_.clock.Wall());
-      event.changes = DumpJson(changes);
-      ATHANOR_CHECK_OK(Record(*open, std::move(event)));
-      if (changes.contains("ranges")) ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
-      Step(*open);
-      return Find(id.ToString());
-    }();
-    OnLoop([extended, done] { done(extended); });
-  });
+  const bool taken =
+      OnWorker([this, reference = std::move(reference), changes = std::move(changes), done] {
+        auto extended = [&]() -> Result<StudyRecord> {
+          ATHANOR_TRY(auto* open, ForChange(reference, true));
+          const auto id = open->record.id;
+          StudySpec tried = open->record.spec;
+          ATHANOR_CHECK_OK(ChangeStudySpec(tried, changes));
+          if (open->record.state == StudyState::kFinishing) {
+            return Conflict("the study is just ending",
+                            "wait for its trials: ath tune show " + ShellQuote(tried.name));
+          }
+          auto event = EventOf(StudyEvent::Kind::kChanged, parts_.clock.Wall());
+          event.changes = DumpJson(changes);
+          ATHANOR_CHECK_OK(Record(*open, std::move(event)));
+          if (changes.contains("ranges"))
+            ATHANOR_CHECK_OK(open->session->ChangeRanges(changes["ranges"]));
+          Step(*open);
+          return Find(id.ToString());
+        }();
+        OnLoop([extended, done] { done(extended); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
 void Studies::Add(std::string reference, Json params, Shown done) {
-  const bool taken = OnWorker([this, reference = std::move(reference), params = std::move(params), done] {
-    auto added = [&]() -> Result<StudyRecord> {
-      ATHANOR_TRY(auto* open, ForChange(reference, false));
-      const auto id = open->record.id;
-      if (open->record.state != StudyState::kRunning) {
-        return Conflict("the study is just ending", "ath tune show " + ShellQuote(open->record.spec.name));
-      }
-      ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
-      auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
-                           static_cast<int64_t>(open->record.trials.size()) + 1);
-      event.search_id = search_id;
-      event.params = DumpJson(params);
-      event.own = true;
-      ATHANOR_CHECK_OK(Record(*open, std::move(event)));
-      Step(*open);
-      return Find(id.ToString());
-    }();
-    OnLoop([added, done] { done(added); });
-  });
+  const bool taken =
+      OnWorker([this, reference = std::move(reference), params = std::move(params), done] {
+        auto added = [&]() -> Result<StudyRecord> {
+          ATHANOR_TRY(auto* open, ForChange(reference, false));
+          const auto id = open->record.id;
+          if (open->record.state != StudyState::kRunning) {
+            return Conflict("the study is just ending",
+                            "ath tune show " + ShellQuote(open->record.spec.name));
+          }
+          ATHANOR_TRY(const auto search_id, open->session->ImportRunning(params));
+          auto event = EventOf(StudyEvent::Kind::kAsked, parts_.clock.Wall(),
+                               static_cast<int64_t>(open->record.trials.size()) + 1);
+          event.search_id = search_id;
+          event.params = DumpJson(params);
+          event.own = true;
+          ATHANOR_CHECK_OK(Record(*open, std::move(event)));
+          Step(*open);
+          return Find(id.ToString());
+        }();
+        OnLoop([added, done] { done(added); });
+      });
   if (!taken) done(Fail(ErrorCode::kUnavailable, "the server is stopping", "try again"));
 }
 
@@ -323,7 +330,8 @@ void Studies::Remove(std::string reference, Shown done) {
 
 Status Studies::Record(Open& open, StudyEvent event) {
   ATHANOR_CHECK_OK(Apply(open.record, event));
-  if (event.kind == StudyEvent::Kind::kEnded || event.kind == StudyEvent::Kind::kPromoted) open.referee.Replay(event);
+  if (event.kind == StudyEvent::Kind::kEnded || event.kind == StudyEvent::Kind::kPromoted)
+    open.referee.Replay(event);
   open.lines.push_back(WriteEvent(event));
   return Ok();
 }
@@ -348,10 +356,13 @@ void Studies::Step(Open& open) {
 }
 
 Status Studies::StepOnce(Open& open, bool& more) {
-  auto plan = Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
+  auto plan =
+      Decide(open.record, open.spent_micros, parts_.clock.Wall(), open.referee.Promotable());
   more = plan.event || plan.ask > 0;
-  // A submit in progress will return with its job, which is then stopped like the others.
-  if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded && open.submitting.contains(plan.event->trial)) {
+  // While its order is on its way, a trial cannot be dropped: its job will come, and is then
+  // stopped like the others.
+  if (plan.event && plan.event->kind == StudyEvent::Kind::kEnded &&
+      open.submitting.contains(plan.event->trial)) {
     more = false;
     plan.event.reset();
   }
@@ -411,7 +422,7 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
     auto& open = *found->second;
     open.submitting.erase(order.trial);
     if (!job) {
-      // What was refused once is always refused; if there is no room now, there may be some later.
+      // An error that may pass (no room, no answer) is tried again; any other would only come back.
       if (RowOf(job.error().code).retry) {
         return OnLoop([this, id = order.study] {
           parts_.executor.After(kRetry, [this, alive = alive_, id] {
@@ -428,7 +439,8 @@ void Studies::Submitted(const TrialOrder& order, const Result<JobId>& job) {
         event.cause = {"trial_refused",
                        fmt::format("trial {} was refused: {}", order.trial, job.error().what),
                        job.error().hint, job.error().why};
-        if (auto kept = Record(open, std::move(event)); !kept) return GiveUp(order.study, kept.error());
+        if (auto kept = Record(open, std::move(event)); !kept)
+          return GiveUp(order.study, kept.error());
       }
       return Step(open);
     }
@@ -461,6 +473,7 @@ void Studies::JobChanged(JobId job, bool over) {
 void Studies::PointsCame(JobId job) {
   const auto whose = jobs_.find(job);
   if (whose == jobs_.end() || !whose->second.looks || whose->second.pending) return;
+  // However many batches come, one look is on its way; points after it begins ask for another.
   whose->second.pending = true;
   (void)OnWorker([this, job, whose = whose->second] {
     OnLoop([this, job] {
@@ -494,8 +507,8 @@ Status Studies::LookAt(Open& open, int64_t number) {
   return EndTrial(open, *open.record.Find(number), *sight);
 }
 
-// What came since the last check, as far as it was judged, goes to the journal before anything
-// acts.
+// New points go to the journal as far as they were judged: a replay then gives the same verdict.
+// Points after a verdict are left out, as the trial is to stop there.
 Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSight& sight) {
   if (trial.stopping) return Ok();
   const auto last = trial.curve.empty() ? INT64_MIN : trial.curve.back().step;
@@ -505,7 +518,7 @@ Status Studies::ReportTrial(Open& open, const TrialRecord& trial, const TrialSig
     if (point.step <= last) continue;
     event.points.push_back(point);
     cause = open.referee.Report(trial.number, point);
-    // A trial that is at its end anyway counts as complete.
+    // One that has ended anyway is not stopped: the rest of its points count, too.
     if (cause && !IsTerminal(sight.state)) break;
   }
   if (event.points.empty()) return Ok();
@@ -523,8 +536,8 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   auto points = trial.promotions > 0 ? trial.curve : std::vector<tune::CurvePoint>();
   points.insert(points.end(), sight.points.begin(), sight.points.end());
   for (const auto& point : points) {
-    const bool better = !end.value || !open.record.spec.best_value ||
-                        !std::isfinite(*end.value) || Better(open.record.spec, point.value, *end.value);
+    const bool better = !end.value || !open.record.spec.best_value || !std::isfinite(*end.value) ||
+                        Better(open.record.spec, point.value, *end.value);
     if (!better) continue;
     end.value = point.value;
     end.step = point.step;
@@ -544,11 +557,14 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   auto failed = EventOf(StudyEvent::Kind::kFinishing, now);
   failed.finish = StudyState::kFailed;
   const auto& metric = open.record.spec.metric;
-  failed.cause = {"no_objective",
-                  fmt::format("trial {} ended without ever reporting the metric {}", event.trial, metric),
-                  "athanor.log(\"" + metric + "\", value)    in the script, or in the job file\n"
-                  "metrics: [{name: " + metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + ShellQuote(name),
-                  words.lines};
+  failed.cause = {
+      "no_objective",
+      fmt::format("trial {} ended without ever reporting the metric {}", event.trial, metric),
+      "athanor.log(\"" + metric +
+          "\", value)    in the script, or in the job file\n"
+          "metrics: [{name: " +
+          metric + ", regex: '" + metric + "=([0-9.]+)'}]\nath logs " + ShellQuote(name),
+      words.lines};
   if (!words.metrics.empty()) {
     failed.cause.text += "; it reported " + Join(words.metrics, ", ");
     if (auto near = Nearest(metric, words.metrics)) {
@@ -558,9 +574,11 @@ Status Studies::EndTrial(Open& open, const TrialRecord& trial, const TrialSight&
   return Record(open, std::move(failed));
 }
 
-// What could not be stored did not happen: the study is read again, a little later.
+// What could not be stored did not happen. The open study may be ahead of its journal, so it is
+// dropped, and read again from the journal a little later.
 void Studies::GiveUp(StudyId id, const Error& error) {
-  parts_.log.Log(LogLevel::kError, "a study waits", {{"study", id.ToString()}, {"why", error.what}});
+  parts_.log.Log(LogLevel::kError, "a study waits",
+                 {{"study", id.ToString()}, {"why", error.what}});
   open_.erase(id);
   OnLoop([this, id] {
     if (stopped_) return;
@@ -578,7 +596,7 @@ void Studies::GiveUp(StudyId id, const Error& error) {
   });
 }
 
-// Budgets run out without an event.
+// Money and time run out without any event that would make a study look.
 void Studies::Tick() {
   if (stopped_) return;
   std::map<StudyId, int64_t> spent;

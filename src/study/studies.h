@@ -19,10 +19,10 @@
 
 #include "base/exec/clock.h"
 #include "base/exec/executor.h"
-#include "base/text/json.h"
-#include "base/log.h"
 #include "base/exec/pool.h"
+#include "base/log.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "study/decide.h"
 #include "study/record.h"
 #include "study/trial_runner.h"
@@ -113,7 +113,7 @@ class Studies {
   std::vector<Waiter> waiters_;                    // the worker's
   std::map<JobId, Whose> jobs_;                    // the executor's
   Executor::TimerId tick_ = 0;
-  bool stopped_ = false;                           // the executor's
+  bool stopped_ = false;  // the executor's
   // Shared with tasks that may come after the end.
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
 };

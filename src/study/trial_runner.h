@@ -28,13 +28,14 @@ struct TrialOrder {
   std::string resume_job;  // whose newest checkpoint it continues from; empty: it starts
   // The same for the same try of the same trial, so that a restart never runs it twice.
   std::string key() const {
-    auto text = "study:" + study.ToString() + ":" + std::to_string(trial) + ":" + std::to_string(losses);
+    auto text =
+        "study:" + study.ToString() + ":" + std::to_string(trial) + ":" + std::to_string(losses);
     return promotions == 0 ? text : text + ":" + std::to_string(promotions);
   }
 };
 inline TrialOrder OrderOf(const StudyRecord& record, const TrialRecord& trial) {
-  return {record.id,    record.spec,       record.user,     trial.number, trial.params,
-          trial.losses, trial.promotions, trial.resume_job};
+  return {record.id,    record.spec,  record.user,      trial.number,
+          trial.params, trial.losses, trial.promotions, trial.resume_job};
 }
 
 // A trial's job as it is now.

@@ -40,12 +40,15 @@ Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
   for (const auto& parent : parents) {
     if (spec.transfer) continue;
     if (parent.spec.metric != spec.metric || parent.spec.maximize != spec.maximize) {
-      return Fail(Error{ErrorCode::kInvalid, "the study " + parent.spec.name + " has another objective",
-                        "transfer: true    takes its best parameters instead of its values",
-                        parent.spec.metric + " there, " + spec.metric + " here", "ATH-T0013", ""});
+      return Fail(Error{ErrorCode::kInvalid,
+                        "the study " + parent.spec.name + " has another objective",
+                        "transfer: true    takes its best parameters instead of its values"}
+                      .Why(parent.spec.metric + " there, " + spec.metric + " here")
+                      .Id("ATH-T0013"));
     }
     for (const auto& trial : parent.trials) {
-      const auto values = trial.state == TrialState::kDone && trial.value ? of(trial) : std::nullopt;
+      const auto values =
+          trial.state == TrialState::kDone && trial.value ? of(trial) : std::nullopt;
       if (!values) continue;
       StudyEvent event;
       event.kind = StudyEvent::Kind::kImported;
@@ -56,13 +59,15 @@ Result<std::vector<StudyEvent>> WarmStart(const StudySpec& spec,
     }
   }
   if (!spec.transfer) return events;
-  // One of each parent in turn, the best first.
+  // One of each parent in turn, the best first, because values of different objectives cannot be
+  // compared.
   std::vector<std::string> tried;
   for (size_t rank = 0; rank < kTransferred && tried.size() < kTransferred; ++rank) {
     for (const auto& parent : parents) {
       const auto best = BestFirst(parent);
       const auto values = rank < best.size() ? of(*best[rank]) : std::nullopt;
       if (!values || tried.size() >= kTransferred) continue;
+      // Through a point of the cube, which moves it into the new ranges.
       auto params = DumpJson(space.ToJson(space.Decode(space.Encode(*values))));
       if (std::find(tried.begin(), tried.end(), params) != tried.end()) continue;
       StudyEvent event;

@@ -11,8 +11,8 @@
 #include <optional>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "submit/errors.h"
 #include "submit/hash_cache.h"

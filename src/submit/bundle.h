@@ -15,8 +15,8 @@
 #include "base/exec/clock.h"
 #include "base/io/fd.h"
 #include "base/result.h"
-#include "job/manifest.h"
 #include "base/text/ignore.h"
+#include "job/manifest.h"
 
 namespace athanor {
 

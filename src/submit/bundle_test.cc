@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "base/exec/process.h"
+#include "base/ids.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
-#include "base/ids.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "submit/check.h"
 #include "submit/git.h"

@@ -82,8 +82,7 @@ ScriptWord FindScript(const std::vector<std::string>& words) {
       continue;
     }
     if (word == "-m" && IsPython(program)) {
-      return i + 1 < words.size() ? ScriptWord{words[i + 1], true, i + 1}
-                                  : ScriptWord{};
+      return i + 1 < words.size() ? ScriptWord{words[i + 1], true, i + 1} : ScriptWord{};
     }
     if (word == "-" || StartsWith(word, "-c")) return {};
     // Options of their own argument.

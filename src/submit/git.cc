@@ -2,9 +2,9 @@
 
 #include <unistd.h>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 
 namespace athanor {

@@ -196,7 +196,8 @@ Result<Json> TuneSection(std::string_view text, const std::string& file) {
   return Json();
 }
 
-std::string PlaceInTuneSection(std::string_view text, const std::string& file, std::string_view key) {
+std::string PlaceInTuneSection(std::string_view text, const std::string& file,
+                               std::string_view key) {
   const auto root = ParseYaml(text, file);
   if (!root) return file;
   for (const auto& entry : root->entries) {

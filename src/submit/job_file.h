@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "job/spec.h"
 
 namespace athanor {
@@ -24,12 +24,14 @@ Result<JobSpec> ParseJobFile(std::string_view text, const std::string& file);
 Result<Json> TuneSection(std::string_view text, const std::string& file);
 // The position of one of its keys, as "job.yaml:22:10" for "budget.money"; or, if it is missing, of
 // the key above it. A list of maps is searched by their names.
-std::string PlaceInTuneSection(std::string_view text, const std::string& file, std::string_view key);
+std::string PlaceInTuneSection(std::string_view text, const std::string& file,
+                               std::string_view key);
 
 // `flag` as typed, "--memory" or "-p"; or a dotted key ("limits.stop_grace") of any row with a
 // single value. A later value replaces an earlier one:
 //   --name N  --experiment N  --run-name N  --type T  --cpus C  --memory M  --gpus G
-//   --nodes N|A..B  --processes N  --max-time D  --priority P  --requirements F  -p name=value  --pass flags  -e NAME=value
+//   --nodes N|A..B  --processes N  --max-time D  --priority P  --requirements F  -p name=value
+//   --pass flags  -e NAME=value
 //   --tag key=value  -i name=path[:mode]  --metric name=regex  -s NAME[=env:VAR]
 Status ApplyFlag(JobSpec& spec, std::string_view flag, std::string_view value);
 

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/text/text.h"
@@ -98,8 +98,9 @@ TEST(JobFile, ReadsEveryKey) {
 }
 
 TEST(JobFile, ArgsPutsTheParametersAtTheEndOfTheCommand) {
-  for (const char* text : {"args: flags\nrun: python train.py\n", "run: python train.py\nargs: flags\n",
-                           "run: python train.py ${args}\nargs: flags\n"}) {
+  for (const char* text :
+       {"args: flags\nrun: python train.py\n", "run: python train.py\nargs: flags\n",
+        "run: python train.py ${args}\nargs: flags\n"}) {
     const auto spec = ParseJobFile(text, "job.yaml");
     ASSERT_TRUE(spec.has_value()) << text;
     EXPECT_EQ(spec->command, std::vector<std::string>{"python train.py ${args}"}) << text;
@@ -135,8 +136,7 @@ TEST(JobFile, OutputsArePatternsAMapAllOrNone) {
             (OutputSpec{true, Texts{"*.pt", "runs/**"}, 1ull << 30}));
   EXPECT_EQ(Parsed("run: a\noutputs: {limit: 5GB, files: [a]}\n").outputs,
             (OutputSpec{true, Texts{"a"}, 5'000'000'000}));
-  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 10MB}\n").outputs,
-            (OutputSpec{true, {}, 10'000'000}));
+  EXPECT_EQ(Parsed("run: a\noutputs: {limit: 10MB}\n").outputs, (OutputSpec{true, {}, 10'000'000}));
 }
 
 struct Bad {
@@ -172,14 +172,16 @@ constexpr Bad kBad[] = {
     {"resources: {nodes: 1...4}\n", "job.yaml:1:20", "ATH-S0106", "a range such as 1..4"},
     {"resources: {processes: 0}\n", "job.yaml:1:24", "ATH-S0107", "use 1 to 1024"},
     {"resources: {processes: 1..4}\n", "job.yaml:1:24", "ATH-S0106", "a whole number"},
-    {"resources: {nodes: 1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107", "at most 8192 ranks"},
+    {"resources: {nodes: 1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107",
+     "at most 8192 ranks"},
     {"resources: {nodes: 1..1024, processes: 9}\n", "job.yaml:1:12", "ATH-S0107", "9216 ranks"},
     {"run: x\nprofile: {}\n", "job.yaml:2:1", "ATH-S0108", "'profile' is not available yet"},
     {"run: x\noutputs: some\n", "job.yaml:2:10", "ATH-S0106", "all or none"},
     {"run: x\noutputs: {max: 1GB}\n", "job.yaml:2:11", "ATH-S0105", "'outputs' has no such key"},
     {"run: x\noutputs: {limit: lots}\n", "job.yaml:2:18", "ATH-S0107", "outputs.limit"},
     {"run: x\nrules: [nam]\n", "job.yaml:2:9", "ATH-S0107", "nan"},
-    {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107", "20s±10s"},
+    {"run: x\nresources: {spot: {preempt_every: 5s±10s}}\n", "job.yaml:2:12", "ATH-S0107",
+     "20s±10s"},
     {"run: x\nretry: {on: ['exit:x']}\n", "job.yaml:2:8", "ATH-S0107", "exit:75"},
     {"run: x\nretry: {on: ['log:(']}\n", "job.yaml:2:8", "ATH-S0107", "RE2"},
     {"run: x\nlimits: {hang: {action: explode}}\n", "job.yaml:2:25", "ATH-S0107", "note"},
@@ -372,10 +374,15 @@ TEST(JobFile, ARefusedFlagChangesNothingAndNamesItself) {
   JobSpec spec = Parsed("run: x\n");
   const JobSpec before = spec;
   const std::pair<const char*, const char*> bad[] = {
-      {"-p", "lr"},        {"-p", "=1"},        {"--memory", "16"},   {"--cpus", "many"},
-      {"--gpus", "-1"},    {"--nodes", "4..1"}, {"--processes", "0"}, {"--max-time", "x"}, {"-i", "train"},      {"-i", "train=/d:pipe"},
-      {"--metric", "a=b"}, {"-s", "a-b"},       {"--name", "-x"},     {"-e", "CA_REPOSITORY_ARN=x"},
-      {"--nmae", "x"},     {"rules", "x"},      {"data.*.from", "x"}, {"params", "x"}};
+      {"-p", "lr"},         {"-p", "=1"},
+      {"--memory", "16"},   {"--cpus", "many"},
+      {"--gpus", "-1"},     {"--nodes", "4..1"},
+      {"--processes", "0"}, {"--max-time", "x"},
+      {"-i", "train"},      {"-i", "train=/d:pipe"},
+      {"--metric", "a=b"},  {"-s", "a-b"},
+      {"--name", "-x"},     {"-e", "CA_REPOSITORY_ARN=x"},
+      {"--nmae", "x"},      {"rules", "x"},
+      {"data.*.from", "x"}, {"params", "x"}};
   for (const auto& [flag, value] : bad) {
     const Status status = ApplyFlag(spec, flag, value);
     ASSERT_FALSE(status.ok()) << flag << " " << value;
@@ -461,9 +468,11 @@ TEST(JobSchema, EveryExampleOfTheTableIsAccepted) {
     if (path == "rules[].url") text = "[{rule: nan, action: webhook, url: '" + text + "'}]";
     if (path == "rules[].rule") text = "[{rule: " + text + "}]";
     if (StartsWith(path, "rules[]") && text[0] != '[') {
-      static const std::map<std::string_view, std::string_view> kKinds = {
-          {"value", "above"}, {"window", "plateau"}, {"min_delta", "plateau"},
-          {"goal", "plateau"}, {"after", "no_progress"}};
+      static const std::map<std::string_view, std::string_view> kKinds = {{"value", "above"},
+                                                                          {"window", "plateau"},
+                                                                          {"min_delta", "plateau"},
+                                                                          {"goal", "plateau"},
+                                                                          {"after", "no_progress"}};
       const auto kind = kKinds.find(path.substr(8));
       text = "[{rule: " + std::string(kind == kKinds.end() ? "nan" : kind->second) + ", " +
              path.substr(8) + ": " + text + "}]";
@@ -508,8 +517,9 @@ TEST(TuneSection, SaysWhereAKeyStands) {
   EXPECT_EQ(place("missing"), "j.yaml:2:1");
   EXPECT_EQ(place(""), "j.yaml:2:1");
   EXPECT_EQ(PlaceInTuneSection("run: x\n", "j.yaml", "metric"), "j.yaml");
-  EXPECT_EQ(PlaceInTuneSection("tune: {space: [{name: a}, {name: b, low: 1}]}", "j.yaml", "space.b.low"),
-            "j.yaml:1:37");
+  EXPECT_EQ(
+      PlaceInTuneSection("tune: {space: [{name: a}, {name: b, low: 1}]}", "j.yaml", "space.b.low"),
+      "j.yaml:1:37");
 }
 
 TEST(JobReference, NamesEveryKey) {

@@ -50,8 +50,8 @@ struct Value {
       return Ok();
     }
     return AtMark(source, node.mark,
-              Refuse("ATH-S0107", fmt::format("{} is out of range", key),
-                     "got " + Quoted(node.text), fmt::format("use {} to {}", low, high)));
+                  Refuse("ATH-S0107", fmt::format("{} is out of range", key),
+                         "got " + Quoted(node.text), fmt::format("use {} to {}", low, high)));
   }
   Status Count(uint32_t& to) const {
     int64_t value = 0;
@@ -68,8 +68,8 @@ struct Value {
     const double value = std::strtod(node.text.c_str(), nullptr);
     if (!(value >= 0.001) || value > 4096) {
       return AtMark(source, node.mark,
-                Refuse("ATH-S0107", fmt::format("{} is out of range", key),
-                       "got " + Quoted(node.text), "use 0.001 to 4096"));
+                    Refuse("ATH-S0107", fmt::format("{} is out of range", key),
+                           "got " + Quoted(node.text), "use 0.001 to 4096"));
     }
     to = static_cast<uint32_t>(std::lround(value * 1000));
     return Ok();
@@ -82,9 +82,7 @@ struct Value {
     to = std::strtod(node.text.c_str(), nullptr);
     return std::isfinite(to) ? Ok() : WrongKind(source, node, key, "a finite number");
   }
-  Status Number(std::optional<double>& to) const {
-    return Number(to.emplace());
-  }
+  Status Number(std::optional<double>& to) const { return Number(to.emplace()); }
   Status Bool(bool& to) const {
     if (node.kind != Kind::kScalar || ScalarKindOf(node) != ScalarKind::kBool) {
       return WrongKind(source, node, key, "true or false");
@@ -234,11 +232,12 @@ Status SetMetrics(const KeySource& source, JobSpec& spec, const YamlNode& node) 
     ATHANOR_CHECK_OK(AtMark(source, item.mark, CheckMetric(scratch.metrics.back())));
     const auto [first, fresh] = seen.emplace(scratch.metrics.back().name, item.mark);
     if (!fresh) {
-      return AtMark(source, item.mark,
-                Refuse("ATH-S0112", fmt::format("metric {} is given twice", Quoted(first->first)),
-                       fmt::format("first on line {}, again on line {}", first->second.line,
-                                   item.mark.line),
-                       "give each metric a name of its own"));
+      return AtMark(
+          source, item.mark,
+          Refuse(
+              "ATH-S0112", fmt::format("metric {} is given twice", Quoted(first->first)),
+              fmt::format("first on line {}, again on line {}", first->second.line, item.mark.line),
+              "give each metric a name of its own"));
     }
     Upsert(spec.metrics, std::move(scratch.metrics.back()));
   }
@@ -297,9 +296,9 @@ Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node
   if (!StartsWith(text, kPrefix) || !IsVariableName(text.substr(kPrefix.size()))) {
     // The text may be the token itself, so it is not printed.
     return AtMark(source, node.mark,
-              Refuse("ATH-S0114", "environment.index.auth must name a secret",
-                     "its value does not have the form secret:NAME",
-                     "ath secret set INDEX_TOKEN\nthen  auth: secret:INDEX_TOKEN"));
+                  Refuse("ATH-S0114", "environment.index.auth must name a secret",
+                         "its value does not have the form secret:NAME",
+                         "ath secret set INDEX_TOKEN\nthen  auth: secret:INDEX_TOKEN"));
   }
   spec.environment.index_secret = text.substr(kPrefix.size());
   return Ok();
@@ -308,8 +307,8 @@ Status SetIndexAuth(const KeySource& source, JobSpec& spec, const YamlNode& node
 Status SetType(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   if (node.kind == Kind::kSequence) {
     return AtMark(source, node.mark,
-              Refuse("ATH-S0108", "a list of types is not available yet", "got a list",
-                     "name one type; ath types lists them"));
+                  Refuse("ATH-S0108", "a list of types is not available yet", "got a list",
+                         "name one type; ath types lists them"));
   }
   return Value{source, node, "resources.type"}.Name("instance type", spec.resources.type);
 }
@@ -349,18 +348,18 @@ Status SetNodes(const KeySource& source, JobSpec& spec, const YamlNode& node) {
   for (const bool most : {false, true}) {
     YamlNode end = node;
     end.quoted = false;  // '1..4' as JSON writes it
-    end.text = std::string(
-        Trim(most ? node.text.substr(dots + 2) : node.text.substr(0, dots)));
+    end.text = std::string(Trim(most ? node.text.substr(dots + 2) : node.text.substr(0, dots)));
     if (ScalarKindOf(end) != ScalarKind::kInt) {
       return WrongKind(source, node, kKey, "a whole number, or a range such as 1..4");
     }
     ATHANOR_CHECK_OK((Value{source, end, kKey}.Integer(1, kMostNodes, ends[most])));
   }
   if (ends[0] > ends[1]) {
-    return AtMark(source, node.mark,
-                  Refuse("ATH-S0107", fmt::format("{} is a range that runs backwards", kKey),
-                         "got " + Quoted(node.text),
-                         fmt::format("put the smaller number first: nodes: {}..{}", ends[1], ends[0])));
+    return AtMark(
+        source, node.mark,
+        Refuse("ATH-S0107", fmt::format("{} is a range that runs backwards", kKey),
+               "got " + Quoted(node.text),
+               fmt::format("put the smaller number first: nodes: {}..{}", ends[1], ends[0])));
   }
   resources.nodes = static_cast<uint32_t>(ends[0]);
   resources.nodes_most = ends[0] == ends[1] ? 0 : static_cast<uint32_t>(ends[1]);
@@ -461,19 +460,17 @@ Status SetGroup(const KeySource& source, JobSpec& spec, const YamlNode& node,
   }
 
 constexpr KeyRow kRows[] = {
-    {"name", KeyType::kText,
-     "Name of the job. Default: made from the script's name.",
+    {"name", KeyType::kText, "Name of the job. Default: made from the script's name.",
      "resnet-cifar", "", ATHANOR_SET("name", Name("job name", s.name))},
-    {"experiment", KeyType::kText,
-     "Experiment that the run belongs to.", "cifar10", "",
+    {"experiment", KeyType::kText, "Experiment that the run belongs to.", "cifar10", "",
      ATHANOR_SET("experiment", Name("experiment name", s.experiment))},
     {"run", KeyType::kCommand,
      "Command to run: a string for `sh -c`, or a list of words used as they are. ${name} is "
-     "replaced by a parameter, ${args} by all of them as flags (see `args`), ${channel.NAME} by the "
+     "replaced by a parameter, ${args} by all of them as flags (see `args`), ${channel.NAME} by "
+     "the "
      "folder of a data channel.",
      "python3 train.py --lr ${lr}", "", SetCommand},
-    {"run_name", KeyType::kText,
-     "Name of the run in the experiment.", "baseline", "",
+    {"run_name", KeyType::kText, "Name of the run in the experiment.", "baseline", "",
      ATHANOR_SET("run_name", Name("run name", s.run))},
     {"params", KeyType::kParams,
      "Hyperparameters. The script reads them from the command line, the SDK or "
@@ -484,78 +481,64 @@ constexpr KeyRow kRows[] = {
      "${args}. A list gives several words, true gives `--name`, false and null give nothing. "
      "Parameters that the command names as ${name} are not repeated.",
      "flags", "flags", SetArgs},
-    {"env", KeyType::kTextMap,
-     "Environment variables for the script.", "{OMP_NUM_THREADS: 1}", "",
+    {"env", KeyType::kTextMap, "Environment variables for the script.", "{OMP_NUM_THREADS: 1}", "",
      ATHANOR_SET("env", Map(s.env, CheckEnvironmentVariable))},
 
-    {"source", KeyType::kGroup,
-     "Folder that is packaged with the job.", "{dir: .}", "",
+    {"source", KeyType::kGroup, "Folder that is packaged with the job.", "{dir: .}", "",
      ATHANOR_PLAIN_GROUP("source")},
-    {"source.dir", KeyType::kText,
-     "Path of the folder. Default: the folder of the job file.", ".", "",
-     ATHANOR_SET("source.dir", Filled(s.source.dir))},
+    {"source.dir", KeyType::kText, "Path of the folder. Default: the folder of the job file.", ".",
+     "", ATHANOR_SET("source.dir", Filled(s.source.dir))},
     {"source.ignore", KeyType::kTextList,
-     "Patterns of files to leave out, in addition to .gitignore and .athanorignore.", "['*.ipynb', data/]", "",
-     ATHANOR_SET("source.ignore", List(s.source.ignore))},
-    {"source.max_size", KeyType::kBytes,
-     "Largest package that is accepted. Default: 200 MiB.",
+     "Patterns of files to leave out, in addition to .gitignore and .athanorignore.",
+     "['*.ipynb', data/]", "", ATHANOR_SET("source.ignore", List(s.source.ignore))},
+    {"source.max_size", KeyType::kBytes, "Largest package that is accepted. Default: 200 MiB.",
      "500MB", "", ATHANOR_SET("source.max_size", Size(s.source.max_size))},
 
-    {"environment", KeyType::kGroup,
-     "Python environment that the script runs in.",
+    {"environment", KeyType::kGroup, "Python environment that the script runs in.",
      "{requirements: requirements.txt}", "",
      ATHANOR_GROUP("environment", CheckEnvironment, EnvironmentSpec, environment)},
     {"environment.base", KeyType::kText,
      "host: the packages installed on this machine. system: a virtual environment that also "
      "sees the system's packages. isolated: a virtual environment of its own.",
      "system", "host|system|isolated", ATHANOR_SET("environment.base", Choice(s.environment.base))},
-    {"environment.python", KeyType::kText,
-     "Python version or path of the interpreter.", "\"3.11\"", "",
-     ATHANOR_SET("environment.python", Filled(s.environment.python))},
-    {"environment.requirements", KeyType::kText,
-     "Requirements file in the source folder.",
+    {"environment.python", KeyType::kText, "Python version or path of the interpreter.", "\"3.11\"",
+     "", ATHANOR_SET("environment.python", Filled(s.environment.python))},
+    {"environment.requirements", KeyType::kText, "Requirements file in the source folder.",
      "requirements.txt", "",
      ATHANOR_SET("environment.requirements", Filled(s.environment.requirements))},
-    {"environment.conda", KeyType::kText,
-     "Conda environment file in the source folder.",
+    {"environment.conda", KeyType::kText, "Conda environment file in the source folder.",
      "environment.yml", "", ATHANOR_SET("environment.conda", Filled(s.environment.conda))},
-    {"environment.apt", KeyType::kTextList,
-     "System packages to install. Only in a container.", "[libgl1]", "",
-     ATHANOR_SET("environment.apt", List(s.environment.apt))},
-    {"environment.image", KeyType::kText,
-     "Container image. Needs a container back end.",
+    {"environment.apt", KeyType::kTextList, "System packages to install. Only in a container.",
+     "[libgl1]", "", ATHANOR_SET("environment.apt", List(s.environment.apt))},
+    {"environment.image", KeyType::kText, "Container image. Needs a container back end.",
      "registry.example.org/train:1", "",
      ATHANOR_SET("environment.image", Filled(s.environment.image))},
-    {"environment.index", KeyType::kGroup,
-     "Private package index.",
+    {"environment.index", KeyType::kGroup, "Private package index.",
      "{url: https://packages.example.org/simple, auth: secret:INDEX_TOKEN}", "",
      ATHANOR_PLAIN_GROUP("environment.index")},
-    {"environment.index.url", KeyType::kText,
-     "URL of the index, without a password.",
+    {"environment.index.url", KeyType::kText, "URL of the index, without a password.",
      "https://packages.example.org/simple", "",
      ATHANOR_SET("environment.index.url", Filled(s.environment.index_url))},
-    {"environment.index.auth", KeyType::kText,
-     "Secret that holds the token for the index.",
+    {"environment.index.auth", KeyType::kText, "Secret that holds the token for the index.",
      "secret:INDEX_TOKEN", "", SetIndexAuth},
 
-    {"resources", KeyType::kGroup,
-     "CPUs, memory, GPUs, nodes and processes that the job needs.", "{cpus: 2, memory: 8GB}", "",
+    {"resources", KeyType::kGroup, "CPUs, memory, GPUs, nodes and processes that the job needs.",
+     "{cpus: 2, memory: 8GB}", "",
      ATHANOR_GROUP("resources", CheckResources, ResourceSpec, resources)},
-    {"resources.type", KeyType::kText,
-     "Instance type. `ath types` lists them.", "ml.m5.large", "", SetType},
-    {"resources.cpus", KeyType::kNumber,
-     "Number of CPUs. Fractions are allowed.", "0.5", "",
+    {"resources.type", KeyType::kText, "Instance type. `ath types` lists them.", "ml.m5.large", "",
+     SetType},
+    {"resources.cpus", KeyType::kNumber, "Number of CPUs. Fractions are allowed.", "0.5", "",
      ATHANOR_SET("resources.cpus", Millis(s.resources.cpu_millis))},
-    {"resources.memory", KeyType::kBytes,
-     "Memory to reserve. The job is ended if it uses more.", "8GB", "",
-     ATHANOR_SET("resources.memory", Size(s.resources.memory_bytes))},
+    {"resources.memory", KeyType::kBytes, "Memory to reserve. The job is ended if it uses more.",
+     "8GB", "", ATHANOR_SET("resources.memory", Size(s.resources.memory_bytes))},
     {"resources.gpus", KeyType::kCount,
      "GPUs to reserve. auto (the default): reserve none, and use those that no other job "
      "reserved. 0: use none.",
      "1", "auto", SetGpus},
     {"resources.nodes", KeyType::kCountOrRange,
      "Nodes (hosts) to run on, each with the resources above. All of them start together. A range "
-     "such as 1..4 is for jobs that can run with fewer; for now they start with the smaller number. "
+     "such as 1..4 is for jobs that can run with fewer; for now they start with the smaller "
+     "number. "
      "Default: 1.",
      "2", "", SetNodes},
     {"resources.processes", KeyType::kCount,
@@ -567,8 +550,7 @@ constexpr KeyRow kRows[] = {
      "Run on spot capacity: cheaper, but the machine can be taken away. The job then resumes "
      "from its last complete checkpoint.",
      "{use: true, max_wait: 24h}", "", SetSpot},
-    {"resources.spot.use", KeyType::kBool,
-     "Whether the job may run on spot capacity.", "true", "",
+    {"resources.spot.use", KeyType::kBool, "Whether the job may run on spot capacity.", "true", "",
      ATHANOR_SET("resources.spot.use", Bool(s.resources.spot.use))},
     {"resources.spot.max_wait", KeyType::kDuration,
      "Longest time to wait and run, together. After that the job ends, or falls back.", "24h", "",
@@ -582,18 +564,15 @@ constexpr KeyRow kRows[] = {
     {"resources.spot.preempt_every", KeyType::kText,
      "For tests: take the machine away again and again. ± makes the times random.", "20s±10s", "",
      SetPreemptEvery},
-    {"resources.spot.preempt_seed", KeyType::kCount,
-     "Seed for the random times of preempt_every.", "7", "",
-     SetSeed},
+    {"resources.spot.preempt_seed", KeyType::kCount, "Seed for the random times of preempt_every.",
+     "7", "", SetSeed},
 
-    {"limits", KeyType::kGroup,
-     "Limits that end the job.", "{max_runtime: 8h}", "",
+    {"limits", KeyType::kGroup, "Limits that end the job.", "{max_runtime: 8h}", "",
      ATHANOR_GROUP("limits", CheckLimits, LimitSpec, limits)},
     {"limits.max_runtime", KeyType::kDuration,
      "Longest time that the script may run. Each attempt has the full time.", "8h", "",
      ATHANOR_SET("limits.max_runtime", Duration(s.limits.max_runtime))},
-    {"limits.stop_grace", KeyType::kDuration,
-     "Time between SIGTERM and SIGKILL. Default: 120s.",
+    {"limits.stop_grace", KeyType::kDuration, "Time between SIGTERM and SIGKILL. Default: 120s.",
      "120s", "", ATHANOR_SET("limits.stop_grace", Duration(s.limits.stop_grace))},
     {"limits.log_size", KeyType::kBytes,
      "Largest size of each output stream. More output is dropped.", "1GiB", "",
@@ -603,37 +582,34 @@ constexpr KeyRow kRows[] = {
      ATHANOR_SET("limits.lost_after", Duration(s.limits.lost_after))},
 
     {"limits.hang", KeyType::kGroup,
-     "What to do if the script makes no progress: no output, no metrics and no CPU use.", "{after: 10m, action: retry}",
-     "", ATHANOR_PLAIN_GROUP("limits.hang")},
+     "What to do if the script makes no progress: no output, no metrics and no CPU use.",
+     "{after: 10m, action: retry}", "", ATHANOR_PLAIN_GROUP("limits.hang")},
     {"limits.hang.after", KeyType::kDuration,
-     "How long without progress counts as hanging. Default: estimated from the time of a step.", "10m", "",
-     ATHANOR_SET("limits.hang.after", Duration(s.limits.hang_after))},
+     "How long without progress counts as hanging. Default: estimated from the time of a step.",
+     "10m", "", ATHANOR_SET("limits.hang.after", Duration(s.limits.hang_after))},
     {"limits.hang.steps", KeyType::kCount,
      "How many median step times without progress count as hanging. Default: 50.", "50", "",
      ATHANOR_SET("limits.hang.steps", Count(s.limits.hang_steps))},
     {"limits.hang.action", KeyType::kText,
      "note: save the stacks and continue. fail: end the job. retry: start a new attempt. off: "
-     "do nothing.", "retry",
-     "note|fail|retry|off", ATHANOR_SET("limits.hang.action", Choice(s.limits.hang_action))},
+     "do nothing.",
+     "retry", "note|fail|retry|off",
+     ATHANOR_SET("limits.hang.action", Choice(s.limits.hang_action))},
 
-    {"data", KeyType::kGroupMap,
-     "Data channels: folders or files for the script.",
+    {"data", KeyType::kGroupMap, "Data channels: folders or files for the script.",
      "{train: /data/cifar}", "", SetChannels},
     {"data.*.from", KeyType::kText,
-     "Folder or file, or s3://bucket/prefix in the built-in S3 server.",
-     "/data/cifar", "",
+     "Folder or file, or s3://bucket/prefix in the built-in S3 server.", "/data/cifar", "",
      ATHANOR_SET("data.*.from", Filled(s.data.back().from))},
     // CheckChannel distinguishes modes that are not available yet from misspelt ones.
     {"data.*.mode", KeyType::kText,
-     "file: copy the data before the start. shared: use it in place.",
-     "shared", "file|shared", ATHANOR_SET("data.*.mode", Text(s.data.back().mode))},
+     "file: copy the data before the start. shared: use it in place.", "shared", "file|shared",
+     ATHANOR_SET("data.*.mode", Text(s.data.back().mode))},
 
-    {"checkpoints", KeyType::kGroup,
-     "Where the script saves checkpoints, and which ones are kept.",
+    {"checkpoints", KeyType::kGroup, "Where the script saves checkpoints, and which ones are kept.",
      "{dir: /opt/ml/checkpoints}", "",
      ATHANOR_GROUP("checkpoints", CheckCheckpoints, CheckpointSpec, checkpoints)},
-    {"checkpoints.dir", KeyType::kText,
-     "Folder for checkpoints. Default: /opt/ml/checkpoints.",
+    {"checkpoints.dir", KeyType::kText, "Folder for checkpoints. Default: /opt/ml/checkpoints.",
      "/opt/ml/checkpoints", "", ATHANOR_SET("checkpoints.dir", Filled(s.checkpoint_dir))},
     {"checkpoints.store", KeyType::kText,
      "objects: copy checkpoints to the object store while the job runs. shared: the folder is "
@@ -642,8 +618,7 @@ constexpr KeyRow kRows[] = {
     {"checkpoints.every", KeyType::kDuration,
      "How often athanor.should_checkpoint() says yes. Default: chosen from measurements.", "10m",
      "", ATHANOR_SET("checkpoints.every", Duration(s.checkpoints.every))},
-    {"checkpoints.keep", KeyType::kGroup,
-     "Which checkpoints to keep.", "{last: 2}", "",
+    {"checkpoints.keep", KeyType::kGroup, "Which checkpoints to keep.", "{last: 2}", "",
      ATHANOR_PLAIN_GROUP("checkpoints.keep")},
     {"checkpoints.keep.last", KeyType::kCount,
      "Keep this many of the newest checkpoints. Default: 2.", "2", "",
@@ -651,11 +626,9 @@ constexpr KeyRow kRows[] = {
     {"checkpoints.keep.best", KeyType::kCount,
      "Also keep this many of the best checkpoints, by a metric.", "1", "",
      ATHANOR_SET("checkpoints.keep.best", Count(s.checkpoints.keep_best))},
-    {"checkpoints.keep.metric", KeyType::kText,
-     "Metric for `best`.", "val_loss", "",
+    {"checkpoints.keep.metric", KeyType::kText, "Metric for `best`.", "val_loss", "",
      ATHANOR_SET("checkpoints.keep.metric", Name("metric name", s.checkpoints.best_metric))},
-    {"checkpoints.keep.goal", KeyType::kText,
-     "Whether a lower or a higher value is better.", "min",
+    {"checkpoints.keep.goal", KeyType::kText, "Whether a lower or a higher value is better.", "min",
      "min|max", ATHANOR_SET("checkpoints.keep.goal", Choice(s.checkpoints.best_goal))},
 
     {"outputs", KeyType::kPatterns,
@@ -667,82 +640,64 @@ constexpr KeyRow kRows[] = {
      "['*.pt', runs/**, '!runs/cache/']", "", SetOutputFiles},
     {"outputs.limit", KeyType::kBytes,
      "Largest size of all kept files together. Files that do not fit are left out, and listed. "
-     "Default: 1GiB.", "5GB", "", ATHANOR_SET("outputs.limit", Size(s.outputs.limit))},
+     "Default: 1GiB.",
+     "5GB", "", ATHANOR_SET("outputs.limit", Size(s.outputs.limit))},
 
-    {"metrics", KeyType::kGroupList,
-     "Metrics to read from the script's output.",
+    {"metrics", KeyType::kGroupList, "Metrics to read from the script's output.",
      "[{name: loss, regex: 'loss=([0-9.]+)'}]", "", SetMetrics},
-    {"metrics[].name", KeyType::kText,
-     "Name of the metric.", "loss", "",
+    {"metrics[].name", KeyType::kText, "Name of the metric.", "loss", "",
      ATHANOR_SET("metrics[].name", Name("metric name", s.metrics.back().name))},
-    {"metrics[].regex", KeyType::kText,
-     "RE2 pattern. Group 1 is the value.",
+    {"metrics[].regex", KeyType::kText, "RE2 pattern. Group 1 is the value.",
      "'loss=([0-9.eE+-]+|nan)'", "",
      ATHANOR_SET("metrics[].regex", Filled(s.metrics.back().regex))},
-    {"metrics[].step", KeyType::kText,
-     "RE2 pattern. Group 1 is the step.", "'step=(\\d+)'", "",
+    {"metrics[].step", KeyType::kText, "RE2 pattern. Group 1 is the step.", "'step=(\\d+)'", "",
      ATHANOR_SET("metrics[].step", Filled(s.metrics.back().step_regex))},
 
-    {"rules", KeyType::kGroupList,
-     "Rules that watch metrics while the job runs.",
+    {"rules", KeyType::kGroupList, "Rules that watch metrics while the job runs.",
      "[{rule: nan, metric: loss, action: stop}]", "", SetRules},
-    {"rules[].rule", KeyType::kText,
-     "What the rule detects.", "nan",
+    {"rules[].rule", KeyType::kText, "What the rule detects.", "nan",
      "nan|inf|above|below|plateau|divergence|no_progress",
      ATHANOR_SET("rules[].rule", Text(s.rules.back().rule))},
-    {"rules[].name", KeyType::kText,
-     "Name of the rule in events. Default: the kind of rule.",
+    {"rules[].name", KeyType::kText, "Name of the rule in events. Default: the kind of rule.",
      "exploding", "", ATHANOR_SET("rules[].name", Name("rule name", s.rules.back().name))},
-    {"rules[].metric", KeyType::kText,
-     "Metric, or a pattern with *. Default: all metrics.",
-     "loss", "", ATHANOR_SET("rules[].metric", Filled(s.rules.back().metric))},
-    {"rules[].value", KeyType::kSigned,
-     "Threshold for above, below and divergence.", "10", "",
+    {"rules[].metric", KeyType::kText, "Metric, or a pattern with *. Default: all metrics.", "loss",
+     "", ATHANOR_SET("rules[].metric", Filled(s.rules.back().metric))},
+    {"rules[].value", KeyType::kSigned, "Threshold for above, below and divergence.", "10", "",
      ATHANOR_SET("rules[].value", Number(s.rules.back().value))},
-    {"rules[].window", KeyType::kCount,
-     "Number of points to look at.", "20", "",
+    {"rules[].window", KeyType::kCount, "Number of points to look at.", "20", "",
      ATHANOR_SET("rules[].window", Count(s.rules.back().window))},
-    {"rules[].min_delta", KeyType::kNumber,
-     "Smallest change that counts.", "0.001", "",
+    {"rules[].min_delta", KeyType::kNumber, "Smallest change that counts.", "0.001", "",
      ATHANOR_SET("rules[].min_delta", Number(s.rules.back().min_delta))},
-    {"rules[].goal", KeyType::kText,
-     "Whether a lower or a higher value is better.", "min",
+    {"rules[].goal", KeyType::kText, "Whether a lower or a higher value is better.", "min",
      "min|max", ATHANOR_SET("rules[].goal", Choice(s.rules.back().goal))},
-    {"rules[].after", KeyType::kDuration,
-     "How long without a new step (no_progress).", "10m", "",
+    {"rules[].after", KeyType::kDuration, "How long without a new step (no_progress).", "10m", "",
      ATHANOR_SET("rules[].after", Duration(s.rules.back().after))},
     {"rules[].action", KeyType::kText,
      "mark: record it. stop: save and end the job. retry: restart from the last complete "
-     "checkpoint. webhook: send a request to `url`.", "stop", "mark|stop|retry|webhook",
+     "checkpoint. webhook: send a request to `url`.",
+     "stop", "mark|stop|retry|webhook",
      ATHANOR_SET("rules[].action", Choice(s.rules.back().action))},
     {"rules[].url", KeyType::kText,
      "URL of the webhook. It gets a POST request with JSON, and is stored with the job.",
      "https://chat.example.org/hook", "", ATHANOR_SET("rules[].url", Filled(s.rules.back().url))},
 
-    {"secrets", KeyType::kGroupList,
-     "Secrets for the script.", "[HF_TOKEN]", "",
-     SetSecrets},
-    {"secrets[].name", KeyType::kText,
-     "Name of the secret and of its environment variable.", "HF_TOKEN", "",
-     ATHANOR_SET("secrets[].name", Filled(s.secrets.back().name))},
+    {"secrets", KeyType::kGroupList, "Secrets for the script.", "[HF_TOKEN]", "", SetSecrets},
+    {"secrets[].name", KeyType::kText, "Name of the secret and of its environment variable.",
+     "HF_TOKEN", "", ATHANOR_SET("secrets[].name", Filled(s.secrets.back().name))},
     {"secrets[].from", KeyType::kText,
      "store, env:VARIABLE, file:PATH or command:COMMAND. Default: store.", "env:MY_TOKEN", "",
      SetSecretSource},
     {"secrets[].as", KeyType::kText,
      "env: an environment variable with the value. file: a variable with the path of a file.",
      "file", "env|file", ATHANOR_SET("secrets[].as", Choice(s.secrets.back().as))},
-    {"secrets[].optional", KeyType::kBool,
-     "Run the job even if the secret does not exist.", "true", "",
-     ATHANOR_SET("secrets[].optional", Bool(s.secrets.back().optional))},
+    {"secrets[].optional", KeyType::kBool, "Run the job even if the secret does not exist.", "true",
+     "", ATHANOR_SET("secrets[].optional", Bool(s.secrets.back().optional))},
 
-    {"tags", KeyType::kTextMap,
-     "Tags to find the job by.", "{team: vision}", "",
+    {"tags", KeyType::kTextMap, "Tags to find the job by.", "{team: vision}", "",
      ATHANOR_SET("tags", Map(s.tags, CheckTag))},
-    {"retry", KeyType::kGroup,
-     "When to run the job again after a failure.", "{max: 3}", "",
+    {"retry", KeyType::kGroup, "When to run the job again after a failure.", "{max: 3}", "",
      ATHANOR_GROUP("retry", CheckRetry, RetrySpec, retry)},
-    {"retry.max", KeyType::kCount,
-     "Largest number of retries.", "3", "",
+    {"retry.max", KeyType::kCount, "Largest number of retries.", "3", "",
      ATHANOR_SET("retry.max", Count(s.retry.max))},
     {"retry.on", KeyType::kTextList,
      "Causes to retry, as `ath why` names them, exit:N, or log:PATTERN for the last lines of "
@@ -751,11 +706,10 @@ constexpr KeyRow kRows[] = {
     {"retry.escalate", KeyType::kTextList,
      "Instance types to move up to, one after each out_of_memory.", "[ml.m5.xlarge, ml.m5.2xlarge]",
      "", ATHANOR_SET("retry.escalate", List(s.retry.escalate))},
-    {"retry.backoff", KeyType::kDuration,
-     "Time to wait before a retry.", "30s", "",
+    {"retry.backoff", KeyType::kDuration, "Time to wait before a retry.", "30s", "",
      ATHANOR_SET("retry.backoff", Duration(s.retry.backoff))},
-    {"priority", KeyType::kInteger,
-     "-1000 to 1000. Jobs with a higher number start first.", "0", "", SetPriority},
+    {"priority", KeyType::kInteger, "-1000 to 1000. Jobs with a higher number start first.", "0",
+     "", SetPriority},
     {"tune", KeyType::kParams,
      "Parameter search for `ath tune`. See docs/tuning.md. `ath run` ignores it.",
      "{metric: val_loss, space: {lr: {type: float, low: 1e-5, high: 1, scale: log}}}", "", SetTune},
@@ -777,8 +731,6 @@ constexpr KeyRow kRows[] = {
 
 }  // namespace
 
-std::span<const KeyRow> KeyRows() {
-  return kRows;
-}
+std::span<const KeyRow> KeyRows() { return kRows; }
 
 }  // namespace athanor

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "job/spec.h"
 #include "submit/yaml.h"
 
@@ -17,7 +17,7 @@ namespace athanor {
 
 enum class KeyType {
   kText,
-  kCount,  // whole, not negative
+  kCount,         // whole, not negative
   kCountOrRange,  // from 1, or two of them as "1..4"
   kInteger,
   kNumber,  // not negative

@@ -17,9 +17,7 @@ Json Either(Json first, Json second) {
 }
 
 // Plain numbers are texts too (python: 3.11), so editors must not complain.
-Json TextSchema() {
-  return {{"type", Json::array({"string", "number", "boolean"})}};
-}
+Json TextSchema() { return {{"type", Json::array({"string", "number", "boolean"})}}; }
 
 Json TypeSchema(const KeyRow& row) {
   switch (row.type) {
@@ -154,9 +152,8 @@ std::string JobFileReference() {
       later += fmt::format("{}`{}`", later.empty() ? "" : ", ", row.path);
       continue;
     }
-    page += fmt::format("| `{}` | {} | {} | `{}` |\n", row.path,
-                        HoldsText(row),
-                        row.doc, ReplaceAll(std::string(row.example), "|", "\\|"));
+    page += fmt::format("| `{}` | {} | {} | `{}` |\n", row.path, HoldsText(row), row.doc,
+                        ReplaceAll(std::string(row.example), "|", "\\|"));
   }
   return page + "\nKnown but not available yet, and refused as such: " + later + ".\n";
 }

@@ -41,19 +41,20 @@ Status WrongKind(const KeySource& source, const YamlNode& node, std::string_view
     above = cut == std::string_view::npos ? std::string_view() : above.substr(0, cut);
   }
   if (row == nullptr) row = FindKey("run");
-  return AtMark(source, node.mark,
-            Refuse("ATH-S0106", fmt::format("{} must be {}", key, wanted),
-                   node.kind == NodeKind::kScalar ? "got " + Quoted(node.text)
-                                              : fmt::format("got {}", Describe(node)),
-                   fmt::format("write it like  {}: {}",
-                               row->path.substr(row->path.find_last_of('.') + 1), row->example)));
+  return AtMark(
+      source, node.mark,
+      Refuse("ATH-S0106", fmt::format("{} must be {}", key, wanted),
+             node.kind == NodeKind::kScalar ? "got " + Quoted(node.text)
+                                            : fmt::format("got {}", Describe(node)),
+             fmt::format("write it like  {}: {}", row->path.substr(row->path.find_last_of('.') + 1),
+                         row->example)));
 }
 
 Status BadValue(const KeySource& source, const YamlNode& node, std::string_view key,
                 const Error& reason) {
   return AtMark(source, node.mark,
-            Refuse("ATH-S0107", fmt::format("{} is {}", key, reason.what),
-                   "got " + Quoted(node.text), reason.hint));
+                Refuse("ATH-S0107", fmt::format("{} is {}", key, reason.what),
+                       "got " + Quoted(node.text), reason.hint));
 }
 
 }  // namespace athanor

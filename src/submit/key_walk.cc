@@ -32,10 +32,10 @@ Status UnknownKey(const KeySource& source, std::string_view parent, const YamlEn
     }
   }
   return AtMark(source, entry.mark,
-            Refuse("ATH-S0105", "unknown key " + Quoted(entry.key),
-                   parent.empty() ? "no key of a job file has this name"
-                                  : fmt::format("'{}' has no such key", parent),
-                   std::move(hint)));
+                Refuse("ATH-S0105", "unknown key " + Quoted(entry.key),
+                       parent.empty() ? "no key of a job file has this name"
+                                      : fmt::format("'{}' has no such key", parent),
+                       std::move(hint)));
 }
 
 }  // namespace
@@ -71,9 +71,9 @@ Status ReadGroup(const KeySource& source, JobSpec& spec, std::string_view parent
     if (row == nullptr) return UnknownKey(source, parent, entry);
     if (row->set == nullptr) {
       return AtMark(source, entry.mark,
-                Refuse("ATH-S0108", fmt::format("'{}' is not available yet", row->path),
-                       "this version cannot do it, so it is not silently ignored",
-                       "remove the key for now"));
+                    Refuse("ATH-S0108", fmt::format("'{}' is not available yet", row->path),
+                           "this version cannot do it, so it is not silently ignored",
+                           "remove the key for now"));
     }
     ATHANOR_CHECK_OK(row->set(source, spec, entry.value));
   }

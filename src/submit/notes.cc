@@ -8,15 +8,16 @@ std::vector<std::string> NotesAbout(const ResourceSpec& resources, const Invento
   std::vector<std::string> notes;
   const uint32_t ranks = resources.ranks();
   if (ranks > 1 && uint64_t{ranks} * 1000 > inventory.cpu_millis && inventory.cpu_millis > 0) {
-    notes.push_back(fmt::format("{} ranks share the {} CPU{} of this machine, so each of them is "
-                                "slower than alone",
-                                ranks, inventory.cpu_millis / 1000.0,
-                                inventory.cpu_millis == 1000 ? "" : "s"));
+    notes.push_back(
+        fmt::format("{} ranks share the {} CPU{} of this machine, so each of them is "
+                    "slower than alone",
+                    ranks, inventory.cpu_millis / 1000.0, inventory.cpu_millis == 1000 ? "" : "s"));
   }
   if (resources.nodes_most != 0) {
-    notes.push_back(fmt::format("nodes: {}..{} starts with {} and keeps that number; changing it "
-                                "while the job runs is not available yet",
-                                resources.nodes, resources.nodes_most, resources.nodes));
+    notes.push_back(
+        fmt::format("nodes: {}..{} starts with {} and keeps that number; changing it "
+                    "while the job runs is not available yet",
+                    resources.nodes, resources.nodes_most, resources.nodes));
   }
   return notes;
 }
@@ -26,7 +27,8 @@ std::string RanksText(const ResourceSpec& resources) {
     return fmt::format("{} {}", count, count == 1 ? one : many);
   };
   std::string nodes = counted(resources.nodes, "node", "nodes");
-  if (resources.nodes_most != 0) nodes = fmt::format("{}..{} nodes", resources.nodes, resources.nodes_most);
+  if (resources.nodes_most != 0)
+    nodes = fmt::format("{}..{} nodes", resources.nodes, resources.nodes_most);
   const std::string processes = counted(resources.processes, "process", "processes");
   const bool many = resources.nodes > 1 || resources.nodes_most != 0;
   if (!many) return resources.processes > 1 ? processes : "";

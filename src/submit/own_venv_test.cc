@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 
 namespace athanor {
 namespace {
@@ -33,7 +33,8 @@ class OwnVenv : public testing::Test {
 };
 
 TEST_F(OwnVenv, AProgramOfItRunsFromItsPlace) {
-  EXPECT_EQ(Rewritten({".venv/bin/python", "train.py"}), (Words{dir_ + "/.venv/bin/python", "train.py"}));
+  EXPECT_EQ(Rewritten({".venv/bin/python", "train.py"}),
+            (Words{dir_ + "/.venv/bin/python", "train.py"}));
   EXPECT_EQ(used_, Words{".venv"});
   EXPECT_EQ(Rewritten({"./.venv/bin/torchrun", "train.py"})[0], dir_ + "/.venv/bin/torchrun");
   EXPECT_EQ(Rewritten({".venv/bin/python -m x"}, true)[0], dir_ + "/.venv/bin/python -m x");
@@ -42,7 +43,8 @@ TEST_F(OwnVenv, AProgramOfItRunsFromItsPlace) {
 }
 
 TEST_F(OwnVenv, OtherPathsStay) {
-  const Words command = {"tools/bin/python", "--out=.venv/x", "/usr/bin/python", "../.venv/bin/python", ".venv"};
+  const Words command = {"tools/bin/python", "--out=.venv/x", "/usr/bin/python",
+                         "../.venv/bin/python", ".venv"};
   EXPECT_EQ(Rewritten(command), command);
   EXPECT_TRUE(used_.empty());
 }

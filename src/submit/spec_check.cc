@@ -27,12 +27,8 @@ constexpr size_t kListLength = 256;      // metrics, secrets, channels
 constexpr size_t kPatternLength = 4096;  // bytes of a regex
 constexpr size_t kValueLength = 128 << 10;
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool IsLetter(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsLetter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 bool HasOnly(std::string_view text, std::string_view others) {
   return std::all_of(text.begin(), text.end(), [&](char c) {
@@ -80,8 +76,8 @@ Status CheckPattern(const MetricSpec& metric, std::string_view which, const std:
 Status CheckRetryPattern(const std::string& word) {
   if (StartsWith(word, "exit:")) {
     const std::string_view digits = std::string_view(word).substr(5);
-    if (!digits.empty() && digits.size() <= 3 && std::all_of(digits.begin(), digits.end(), IsDigit) &&
-        std::atoi(digits.data()) <= 255) {
+    if (!digits.empty() && digits.size() <= 3 &&
+        std::all_of(digits.begin(), digits.end(), IsDigit) && std::atoi(digits.data()) <= 255) {
       return Ok();
     }
     return Refuse("ATH-S0107", "retry.on names no exit status", "got " + Quoted(word),
@@ -384,11 +380,10 @@ Status CheckRanks(const ResourceSpec& resources) {
                   fmt::format("use 1 to {}", kMostNodes));
   }
   if (resources.nodes_most != 0 && resources.nodes_most < resources.nodes) {
-    return refuse("resources.nodes is a range that runs backwards",
-                  fmt::format("nodes is {} and nodes_most is {}", resources.nodes,
-                              resources.nodes_most),
-                  fmt::format("put the smaller number first: {}..{}", resources.nodes_most,
-                              resources.nodes));
+    return refuse(
+        "resources.nodes is a range that runs backwards",
+        fmt::format("nodes is {} and nodes_most is {}", resources.nodes, resources.nodes_most),
+        fmt::format("put the smaller number first: {}..{}", resources.nodes_most, resources.nodes));
   }
   if (resources.processes < 1 || resources.processes > kMostProcesses) {
     return refuse("resources.processes is out of range", fmt::format("got {}", resources.processes),
@@ -424,18 +419,19 @@ Status CheckResources(const ResourceSpec& resources) {
   }
   ATHANOR_CHECK_OK(CheckRanks(resources));
   const auto& spot = resources.spot;
-  for (const auto& [name, value] :
-       {std::pair{"max_wait", spot.max_wait}, {"preempt_after", spot.preempt_after},
-        {"preempt_every", spot.preempt_every}, {"preempt_every's spread", spot.preempt_jitter}}) {
+  for (const auto& [name, value] : {std::pair{"max_wait", spot.max_wait},
+                                    {"preempt_after", spot.preempt_after},
+                                    {"preempt_every", spot.preempt_every},
+                                    {"preempt_every's spread", spot.preempt_jitter}}) {
     if (value >= milliseconds{0} && value <= hours{24 * 366}) continue;
     return Refuse("ATH-S0107", fmt::format("resources.spot.{} is out of range", name),
                   "got " + HumanDuration(value), "write it like 30s, 10m or 24h");
   }
   if (spot.preempt_jitter > spot.preempt_every) {
-    return Refuse("ATH-S0107", "resources.spot.preempt_every spreads below nothing",
-                  fmt::format("{}±{}", HumanDuration(spot.preempt_every),
-                              HumanDuration(spot.preempt_jitter)),
-                  "keep the spread below the time, as in  20s±10s");
+    return Refuse(
+        "ATH-S0107", "resources.spot.preempt_every spreads below nothing",
+        fmt::format("{}±{}", HumanDuration(spot.preempt_every), HumanDuration(spot.preempt_jitter)),
+        "keep the spread below the time, as in  20s±10s");
   }
   if (resources.cpu_millis > 4'096'000 || resources.gpus > 1024) {
     return Refuse("ATH-S0107", "resources asks for more than any machine has",
@@ -516,10 +512,12 @@ Status CheckRetry(const RetrySpec& retry) {
       continue;
     }
     const CauseRow* row = FindCause(cause);
-    if (row != nullptr && row->kind != "completed" && row->kind != "user_stop") continue;
+    if (row != nullptr && row->kind != CauseKind::kCompleted && row->kind != CauseKind::kUserStop)
+      continue;
     std::vector<std::string> kinds;
     for (const auto& known : Causes()) {
-      if (known.kind != "completed" && known.kind != "user_stop") kinds.emplace_back(known.kind);
+      if (known.kind == CauseKind::kCompleted || known.kind == CauseKind::kUserStop) continue;
+      kinds.emplace_back(known.name());
     }
     const auto near = Nearest(cause, kinds);
     return Refuse("ATH-S0107", "retry.on names a cause that cannot be retried",
@@ -562,8 +560,8 @@ Status CheckSpec(const JobSpec& spec) {
   // Not while flags are applied one by one: the next may be --spot.
   const auto& spot = spec.resources.spot;
   if (!spot.use && (spot.max_wait.count() > 0 || spot.fallback)) {
-    return Refuse("ATH-S0107", "resources.spot has a limit but is not used",
-                  "use is not true", "resources: {spot: {use: true, ...}}   or  --spot");
+    return Refuse("ATH-S0107", "resources.spot has a limit but is not used", "use is not true",
+                  "resources: {spot: {use: true, ...}}   or  --spot");
   }
   ATHANOR_CHECK_OK(CheckLimits(spec.limits));
   ATHANOR_CHECK_OK(CheckEach("data channels", spec.data, CheckChannel));

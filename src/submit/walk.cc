@@ -7,14 +7,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <condition_variable>
 #include <deque>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
@@ -89,7 +88,7 @@ class Looks {
     files_ += folder.found.size();
     bool full = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       waiting_.push_back(&folder);
       full = waiting_.size() > kWaitingFolders;
     }
@@ -104,7 +103,7 @@ class Looks {
     }
     if (!helper_.joinable()) return;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ended_ = true;
     }
     some_.notify_one();
@@ -123,7 +122,7 @@ class Looks {
   bool TakeOne() {
     Folder* folder = nullptr;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (waiting_.empty()) return false;
       folder = waiting_.front();
       waiting_.pop_front();
@@ -135,8 +134,8 @@ class Looks {
   void Help() {
     for (;;) {
       {
-        std::unique_lock lock(mutex_);
-        some_.wait(lock, [&] { return ended_ || !waiting_.empty(); });
+        MutexLock lock(mutex_);
+        some_.wait(lock, [&]() REQUIRES(mutex_) { return ended_ || !waiting_.empty(); });
         if (waiting_.empty()) return;
       }
       (void)TakeOne();
@@ -144,10 +143,10 @@ class Looks {
   }
 
   size_t files_ = 0;
-  std::mutex mutex_;
-  std::condition_variable some_;
-  std::deque<Folder*> waiting_;
-  bool ended_ = false;
+  Mutex mutex_;
+  CondVar some_;
+  std::deque<Folder*> waiting_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;
   std::thread helper_;
 };
 

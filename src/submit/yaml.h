@@ -29,9 +29,9 @@ struct YamlEntry;
 struct YamlNode {
   enum class Kind { kNull, kScalar, kSequence, kMap };
   Kind kind = Kind::kNull;
-  std::string text;     // of a scalar
-  bool quoted = false;  // it was in quotes or a block, so it is a string in any case
-  YamlMark mark;        // of an alias: where the anchored node is
+  std::string text;                // of a scalar
+  bool quoted = false;             // it was in quotes or a block, so it is a string in any case
+  YamlMark mark;                   // of an alias: where the anchored node is
   std::vector<YamlNode> items;     // of a sequence
   std::vector<YamlEntry> entries;  // of a map, in the order written
 

@@ -34,7 +34,8 @@ Facts Source(const RunFacts& run) {
   for (const auto& entry : run.source->entries) {
     switch (entry.kind) {
       case BundleEntry::Kind::kFile:
-        facts[entry.path] = fmt::format("{} ({})", entry.sha256.substr(0, 8), HumanBytes(entry.size));
+        facts[entry.path] =
+            fmt::format("{} ({})", entry.sha256.substr(0, 8), HumanBytes(entry.size));
         break;
       case BundleEntry::Kind::kLink:
         facts[entry.path] = "-> " + entry.target;
@@ -114,9 +115,9 @@ std::vector<DiffRow> Differences(const std::vector<RunFacts>& runs) {
     Facts (*facts)(const RunFacts&);
   };
   static constexpr Section kSections[] = {
-      {"outcome", Outcome},   {"params", Params},           {"command", Command},
-      {"source", Source},     {"packages", Packages},       {"environment", Environment},
-      {"data", Data},         {"hardware", Hardware},       {"metrics", Metrics}};
+      {"outcome", Outcome}, {"params", Params},     {"command", Command},
+      {"source", Source},   {"packages", Packages}, {"environment", Environment},
+      {"data", Data},       {"hardware", Hardware}, {"metrics", Metrics}};
   std::vector<DiffRow> rows;
   for (const auto& section : kSections) {
     std::vector<Facts> all;

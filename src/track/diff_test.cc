@@ -8,17 +8,21 @@ namespace {
 RunFacts Example() {
   RunFacts run;
   run.record.spec.command = {"python", "train.py"};
-  run.record.spec.params = {{"lr", "0.1", Param::Kind::kNumber}, {"epochs", "5", Param::Kind::kNumber}};
+  run.record.spec.params = {{"lr", "0.1", Param::Kind::kNumber},
+                            {"epochs", "5", Param::Kind::kNumber}};
   run.record.spec.data = {{"train", "/d", "file"}};
-  run.source = BundleManifest{{{"train.py", BundleEntry::Kind::kFile, false, 10, std::string(64, 'a'), ""}}, 10};
+  run.source = BundleManifest{
+      {{"train.py", BundleEntry::Kind::kFile, false, 10, std::string(64, 'a'), ""}}, 10};
   run.packages = "numpy==1.24\ntorch==1.13";
   run.metrics = {{"loss", 3, 0.5, 2, 0, 0.5, 1.0}};
   return run;
 }
 
-TEST(Differences, OfARunWithItselfThereAreNone) { EXPECT_TRUE(Differences({Example(), Example()}).empty()); }
+TEST(Differences, OfARunWithItselfThereAreNone) {
+  EXPECT_TRUE(Differences({Example(), Example()}).empty());
+}
 
-// A5: exactly the four planted differences are found, each in its section.
+// Exactly the four planted differences are found, each in its section.
 TEST(Differences, FindsExactlyThePlantedOnes) {
   auto other = Example();
   other.record.spec.params[0].value = "0.3";

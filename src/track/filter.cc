@@ -6,8 +6,8 @@
 #include <optional>
 #include <tuple>
 
-#include "base/text/format.h"
 #include "base/ids.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "track/own_filter.h"
 
@@ -20,8 +20,8 @@ constexpr size_t kMostText = 64 * 1024;
 struct Token {
   enum class Kind { kWord, kQuoted, kOperator, kEnd };
   Kind kind = Kind::kEnd;
-  std::string text;  // without quotes; of a word whose key was quoted: with the key unquoted
-  std::string raw;   // as it is in the filter
+  std::string text;   // without quotes; of a word whose key was quoted: with the key unquoted
+  std::string raw;    // as it is in the filter
   size_t prefix = 0;  // of a word with a quoted key: the length of "type."; else 0
 };
 
@@ -82,8 +82,8 @@ class Lexer {
     const char quote = left_.front();
     const size_t end = left_.find(quote, 1);
     if (end == std::string_view::npos) {
-      return Invalid(fmt::format("Invalid clause(s) in filter string: {}",
-                                 Printable(left_.substr(0, 200))));
+      return Invalid(
+          fmt::format("Invalid clause(s) in filter string: {}", Printable(left_.substr(0, 200))));
     }
     std::string text(left_.substr(1, end - 1));
     left_.remove_prefix(end + 1);
@@ -103,41 +103,73 @@ struct Dialect {
 
 const Dialect& DialectOf(Searched what) {
   using enum FieldType;
-  static const Dialect runs{
-      {{"metric", kMetric}, {"metrics", kMetric}, {"parameter", kParam}, {"parameters", kParam},
-       {"param", kParam}, {"params", kParam}, {"tag", kTag}, {"tags", kTag},
-       {"attribute", kAttribute}, {"attributes", kAttribute}, {"attr", kAttribute},
-       {"run", kAttribute}, {"dataset", kDataset}, {"datasets", kDataset}},
-      {"run_id", "run_name", "user_id", "status", "artifact_uri"},
-      {"start_time", "end_time"},
-      {}};
-  static const Dialect experiments{
-      {{"attribute", kAttribute}, {"attributes", kAttribute}, {"attr", kAttribute},
-       {"tag", kTag}, {"tags", kTag}},
-      {"name"}, {"creation_time", "last_update_time"}, {"experiment_id"}};
-  static const Dialect models{
-      {{"attribute", kAttribute}, {"attributes", kAttribute}, {"attr", kAttribute},
-       {"tag", kTag}, {"tags", kTag}},
-      {"name"}, {}, {"creation_timestamp", "last_updated_timestamp", "timestamp"}};
-  static const Dialect versions{
-      {{"attribute", kAttribute}, {"attributes", kAttribute}, {"attr", kAttribute},
-       {"tag", kTag}, {"tags", kTag}},
-      {"name", "run_id", "source_path"},
-      {"version_number"},
-      {"creation_timestamp", "last_updated_timestamp"}};
+  static const Dialect runs{{{"metric", kMetric},
+                             {"metrics", kMetric},
+                             {"parameter", kParam},
+                             {"parameters", kParam},
+                             {"param", kParam},
+                             {"params", kParam},
+                             {"tag", kTag},
+                             {"tags", kTag},
+                             {"attribute", kAttribute},
+                             {"attributes", kAttribute},
+                             {"attr", kAttribute},
+                             {"run", kAttribute},
+                             {"dataset", kDataset},
+                             {"datasets", kDataset}},
+                            {"run_id", "run_name", "user_id", "status", "artifact_uri"},
+                            {"start_time", "end_time"},
+                            {}};
+  static const Dialect experiments{{{"attribute", kAttribute},
+                                    {"attributes", kAttribute},
+                                    {"attr", kAttribute},
+                                    {"tag", kTag},
+                                    {"tags", kTag}},
+                                   {"name"},
+                                   {"creation_time", "last_update_time"},
+                                   {"experiment_id"}};
+  static const Dialect models{{{"attribute", kAttribute},
+                               {"attributes", kAttribute},
+                               {"attr", kAttribute},
+                               {"tag", kTag},
+                               {"tags", kTag}},
+                              {"name"},
+                              {},
+                              {"creation_timestamp", "last_updated_timestamp", "timestamp"}};
+  static const Dialect versions{{{"attribute", kAttribute},
+                                 {"attributes", kAttribute},
+                                 {"attr", kAttribute},
+                                 {"tag", kTag},
+                                 {"tags", kTag}},
+                                {"name", "run_id", "source_path"},
+                                {"version_number"},
+                                {"creation_timestamp", "last_updated_timestamp"}};
   static const Dialect logged{
-      {{"metric", kMetric}, {"metrics", kMetric}, {"parameter", kParam}, {"parameters", kParam},
-       {"param", kParam}, {"params", kParam}, {"tag", kTag}, {"tags", kTag},
-       {"attribute", kAttribute}, {"attributes", kAttribute}, {"attr", kAttribute}},
+      {{"metric", kMetric},
+       {"metrics", kMetric},
+       {"parameter", kParam},
+       {"parameters", kParam},
+       {"param", kParam},
+       {"params", kParam},
+       {"tag", kTag},
+       {"tags", kTag},
+       {"attribute", kAttribute},
+       {"attributes", kAttribute},
+       {"attr", kAttribute}},
       {"name", "model_id", "model_type", "status", "source_run_id", "experiment_id"},
       {"creation_timestamp", "creation_time", "last_updated_timestamp", "last_updated_time"},
       {}};
   switch (what) {
-    case Searched::kRuns: return runs;
-    case Searched::kExperiments: return experiments;
-    case Searched::kModels: return models;
-    case Searched::kVersions: return versions;
-    case Searched::kLoggedModels: return logged;
+    case Searched::kRuns:
+      return runs;
+    case Searched::kExperiments:
+      return experiments;
+    case Searched::kModels:
+      return models;
+    case Searched::kVersions:
+      return versions;
+    case Searched::kLoggedModels:
+      return logged;
   }
   return runs;
 }
@@ -194,15 +226,18 @@ Result<Field> FieldOf(const Token& token, Searched what, bool for_order) {
     field.key = token.text.substr(dot + 1);
   }
   if (field.key.empty()) {
-    return Invalid(fmt::format("Invalid identifier '{}'. Columns should be specified as "
-                               "'attribute.<key>', 'metric.<key>', 'tag.<key>', or "
-                               "'parameter.<key>'.", Printable(token.text.substr(0, 200))));
+    return Invalid(
+        fmt::format("Invalid identifier '{}'. Columns should be specified as "
+                    "'attribute.<key>', 'metric.<key>', 'tag.<key>', or "
+                    "'parameter.<key>'.",
+                    Printable(token.text.substr(0, 200))));
   }
   if (field.type == FieldType::kMetric) field.numeric = true;
-  if (field.type == FieldType::kDataset &&
-      !Has({"name", "digest", "context"}, field.key)) {
-    return Invalid(fmt::format("Invalid dataset key '{}' specified. Valid keys are 'context', "
-                               "'digest', 'name'", Printable(field.key.substr(0, 200))));
+  if (field.type == FieldType::kDataset && !Has({"name", "digest", "context"}, field.key)) {
+    return Invalid(
+        fmt::format("Invalid dataset key '{}' specified. Valid keys are 'context', "
+                    "'digest', 'name'",
+                    Printable(field.key.substr(0, 200))));
   }
   if (field.type != FieldType::kAttribute) return field;
   field.key = Canonical(field.key, what);
@@ -243,7 +278,8 @@ class FilterParser {
         return Invalid(fmt::format("A filter has at most {} clauses", kMostClauses));
       }
       ATHANOR_TRY(auto clause, OneClause());
-      // 1e-3 is 0.001: both sides of a range of one number.
+      // `params.lr = 1e-3` is to find 0.001, too. As texts they differ; `>=` and `<=` compare
+      // numbers.
       if (bare_number_) {
         clause.comparator = Comparator::kGreaterEqual;
         clauses.push_back(clause);
@@ -295,7 +331,8 @@ class FilterParser {
     } else {
       ATHANOR_TRY(clause.text, OneText(field));
       if (is_state) ATHANOR_CHECK_OK(UseStatus(clause.text));
-      const auto number = own_ && token_.kind == Token::Kind::kWord ? NumberOf(clause.text) : std::nullopt;
+      const auto number =
+          own_ && token_.kind == Token::Kind::kWord ? NumberOf(clause.text) : std::nullopt;
       bare_number_ = number && clause.comparator == Comparator::kEqual && IsLabel(field);
       clause.number = number.value_or(0);
     }
@@ -312,7 +349,7 @@ class FilterParser {
            comparator == Comparator::kGreater || comparator == Comparator::kGreaterEqual;
   }
 
-  // Names that `ath` and the page use for what MLflow calls otherwise.
+  // The names in `ath` and on the page of what MLflow calls by other names.
   void UseOwnName() {
     static constexpr std::pair<std::string_view, const char*> kNames[] = {
         {"STATE", "status"}, {"NAME", "run_name"}, {"USER", "user_id"}, {"ID", "run_id"}};
@@ -323,8 +360,11 @@ class FilterParser {
 
   static Status UseStatus(std::string& state) {
     static constexpr std::pair<std::string_view, const char*> kStates[] = {
-        {"queued", "SCHEDULED"}, {"running", "RUNNING"}, {"completed", "FINISHED"},
-        {"failed", "FAILED"},    {"stopped", "KILLED"}};
+        {"queued", "SCHEDULED"},
+        {"running", "RUNNING"},
+        {"completed", "FINISHED"},
+        {"failed", "FAILED"},
+        {"stopped", "KILLED"}};
     for (const auto& [own, status] : kStates) {
       if (ToLower(state) != own && ToUpper(state) != status) continue;
       state = status;
@@ -357,17 +397,16 @@ class FilterParser {
     }
     if (own_ && name == "==") name = "=";
     static constexpr std::pair<std::string_view, Comparator> kNames[] = {
-        {"=", kEqual},    {"!=", kNotEqual}, {"<", kLess},        {"<=", kLessEqual},
-        {">", kGreater},  {">=", kGreaterEqual}, {"LIKE", kLike}, {"ILIKE", kILike},
-        {"IN", kIn},      {"NOT IN", kNotIn}, {"IS NULL", kIsNull}, {"IS NOT NULL", kIsNotNull}};
+        {"=", kEqual},   {"!=", kNotEqual},     {"<", kLess},         {"<=", kLessEqual},
+        {">", kGreater}, {">=", kGreaterEqual}, {"LIKE", kLike},      {"ILIKE", kILike},
+        {"IN", kIn},     {"NOT IN", kNotIn},    {"IS NULL", kIsNull}, {"IS NOT NULL", kIsNotNull}};
     for (const auto& [text, comparator] : kNames) {
       if (text == name && Allowed(field, comparator)) return comparator;
     }
-    return Invalid(fmt::format("Invalid comparator '{}' not one of {}",
-                               Printable(name.substr(0, 50)),
-                               field.numeric || (own_ && IsLabel(field))
-                                   ? "'>', '>=', '!=', '=', '<', '<='"
-                                             : "'!=', '=', 'LIKE', 'ILIKE'"));
+    return Invalid(
+        fmt::format("Invalid comparator '{}' not one of {}", Printable(name.substr(0, 50)),
+                    field.numeric || (own_ && IsLabel(field)) ? "'>', '>=', '!=', '=', '<', '<='"
+                                                              : "'!=', '=', 'LIKE', 'ILIKE'"));
   }
 
   bool Allowed(const Field& field, Comparator comparator) const {
@@ -397,8 +436,9 @@ class FilterParser {
 
   // The token in an error.
   std::string Seen() const {
-    return token_.kind == Token::Kind::kEnd ? "the end of the filter"
-                                            : Printable(std::string_view(token_.raw).substr(0, 200));
+    return token_.kind == Token::Kind::kEnd
+               ? "the end of the filter"
+               : Printable(std::string_view(token_.raw).substr(0, 200));
   }
 
   Result<double> OneNumber(const Field& field) {
@@ -407,10 +447,11 @@ class FilterParser {
     const double value = std::strtod(begin, &end);
     if (token_.kind != Token::Kind::kWord || end == begin || *end != '\0') {
       return Invalid(fmt::format("Expected numeric value type for {}. Found {}",
-                                 field.type == FieldType::kMetric ? "metric"
+                                 field.type == FieldType::kMetric  ? "metric"
                                  : field.type == FieldType::kParam ? "parameter"
-                                 : field.type == FieldType::kTag ? "tag"
-                                                                 : "numeric attribute: " + field.key,
+                                 : field.type == FieldType::kTag
+                                     ? "tag"
+                                     : "numeric attribute: " + field.key,
                                  Seen()));
     }
     return value;
@@ -419,18 +460,21 @@ class FilterParser {
   Result<std::string> OneText(const Field& field) const {
     if (token_.kind == Token::Kind::kQuoted && token_.raw.front() != '`') return token_.text;
     if (own_ && token_.kind == Token::Kind::kWord) return token_.text;
-    const char* name = field.type == FieldType::kParam ? "parameter"
-                       : field.type == FieldType::kTag ? "tag"
+    const char* name = field.type == FieldType::kParam     ? "parameter"
+                       : field.type == FieldType::kTag     ? "tag"
                        : field.type == FieldType::kDataset ? "dataset"
                                                            : "attribute";
-    return Invalid(fmt::format("Expected a quoted string value for {} (e.g. 'my-value'). Got value "
-                               "{}", name, Seen()));
+    return Invalid(
+        fmt::format("Expected a quoted string value for {} (e.g. 'my-value'). Got value "
+                    "{}",
+                    name, Seen()));
   }
 
   Result<std::vector<std::string>> OneList() {
     const auto bad = [] {
-      return Invalid("While parsing a list in the query, expected a non-empty list of string "
-                     "values, e.g. ('a', 'b')");
+      return Invalid(
+          "While parsing a list in the query, expected a non-empty list of string "
+          "values, e.g. ('a', 'b')");
     };
     std::vector<std::string> list;
     if (token_.text != "(" || token_.kind != Token::Kind::kOperator) return bad();
@@ -449,7 +493,7 @@ class FilterParser {
   Token token_;
   Searched what_;
   bool own_;
-  bool bare_number_ = false;  // the last clause: a label equals a number without quotes
+  bool bare_number_ = false;  // the clause just read compares a label with an unquoted number
 };
 
 // The length of the character at the front.
@@ -486,10 +530,11 @@ Result<std::vector<Clause>> ParseOwnFilter(std::string_view text) {
   if (!clauses) {
     Error error = clauses.error();
     error.id = "ATH-R0031";
-    error.hint = "conditions joined by AND, such as: params.lr > 0.1 AND state = failed\n"
-                 "fields: metrics.NAME, params.NAME, tags.NAME, state, name, user, id, start_time, "
-                 "end_time\n"
-                 "comparisons: = != < <= > >= LIKE ILIKE, IN ('a', 'b'), IS NULL, IS NOT NULL";
+    error.hint =
+        "conditions joined by AND, such as: params.lr > 0.1 AND state = failed\n"
+        "fields: metrics.NAME, params.NAME, tags.NAME, state, name, user, id, start_time, "
+        "end_time\n"
+        "comparisons: = != < <= > >= LIKE ILIKE, IN ('a', 'b'), IS NULL, IS NOT NULL";
     return Fail(std::move(error));
   }
   for (auto& clause : *clauses) {
@@ -541,7 +586,8 @@ bool Like(std::string_view text, std::string_view pattern, bool fold_case) {
     text = folded_text;
     pattern = folded_pattern;
   }
-  // After a %, what follows is tried at each later place; only the last % needs to be kept.
+  // After a %, what follows is tried at each later place. Only the last % is gone back to: what an
+  // earlier one would take more of, the last one can take as well.
   std::optional<std::pair<std::string_view, std::string_view>> retry;
   while (true) {
     if (!pattern.empty() && pattern.front() == '%') {
@@ -571,17 +617,23 @@ bool Like(std::string_view text, std::string_view pattern, bool fold_case) {
 
 bool Passes(const Clause& clause, std::string_view text) {
   switch (clause.comparator) {
-    case Comparator::kEqual: return text == clause.text;
-    case Comparator::kNotEqual: return text != clause.text;
-    case Comparator::kLike: return Like(text, clause.text, false);
-    case Comparator::kILike: return Like(text, clause.text, true);
+    case Comparator::kEqual:
+      return text == clause.text;
+    case Comparator::kNotEqual:
+      return text != clause.text;
+    case Comparator::kLike:
+      return Like(text, clause.text, false);
+    case Comparator::kILike:
+      return Like(text, clause.text, true);
     case Comparator::kIn:
     case Comparator::kNotIn: {
       const bool in = std::find(clause.list.begin(), clause.list.end(), text) != clause.list.end();
       return in == (clause.comparator == Comparator::kIn);
     }
-    case Comparator::kIsNotNull: return true;
-    case Comparator::kIsNull: return false;
+    case Comparator::kIsNotNull:
+      return true;
+    case Comparator::kIsNull:
+      return false;
     // Of a label that is a number (own_filter.h).
     case Comparator::kLess:
     case Comparator::kLessEqual:
@@ -596,18 +648,25 @@ bool Passes(const Clause& clause, std::string_view text) {
 
 bool Passes(const Clause& clause, double number) {
   switch (clause.comparator) {
-    case Comparator::kEqual: return number == clause.number;
-    case Comparator::kNotEqual: return number != clause.number;
-    case Comparator::kLess: return number < clause.number;
-    case Comparator::kLessEqual: return number <= clause.number;
-    case Comparator::kGreater: return number > clause.number;
-    case Comparator::kGreaterEqual: return number >= clause.number;
+    case Comparator::kEqual:
+      return number == clause.number;
+    case Comparator::kNotEqual:
+      return number != clause.number;
+    case Comparator::kLess:
+      return number < clause.number;
+    case Comparator::kLessEqual:
+      return number <= clause.number;
+    case Comparator::kGreater:
+      return number > clause.number;
+    case Comparator::kGreaterEqual:
+      return number >= clause.number;
     case Comparator::kLike:
     case Comparator::kILike:
     case Comparator::kIn:
     case Comparator::kNotIn:
     case Comparator::kIsNull:
-    case Comparator::kIsNotNull: return false;
+    case Comparator::kIsNotNull:
+      return false;
   }
   return false;
 }

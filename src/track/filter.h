@@ -1,5 +1,6 @@
 // The search grammar of MLflow: `metrics.loss < 0.5 AND params.opt = 'adam'`, and the clauses of an
-// order. Parsing and checking only; the caller evaluates. Pure.
+// order. Parsing and checking only; the caller evaluates. Pure. One pass over the tokens, without
+// going back; what is accepted follows MLflow's own parser, mlflow/utils/search_utils.py.
 //
 // A clause is identifier, comparator, value; clauses are joined by AND, there is no OR. An
 // identifier is [type.]key, with keys of other than word characters in backticks or double quotes.
@@ -17,8 +18,18 @@ namespace athanor {
 enum class Searched { kRuns, kExperiments, kModels, kVersions, kLoggedModels };
 enum class FieldType { kMetric, kParam, kTag, kAttribute, kDataset };
 enum class Comparator {
-  kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual,
-  kLike, kILike, kIn, kNotIn, kIsNull, kIsNotNull,
+  kEqual,
+  kNotEqual,
+  kLess,
+  kLessEqual,
+  kGreater,
+  kGreaterEqual,
+  kLike,
+  kILike,
+  kIn,
+  kNotIn,
+  kIsNull,
+  kIsNotNull,
 };
 
 struct Clause {

@@ -59,8 +59,7 @@ TEST(Filter, JoinsClausesByAndInAnyCase) {
 }
 
 TEST(Filter, SaysWhatIsWrongInTheWordsOfMlflow) {
-  EXPECT_EQ(WhyNot("metrics.a > 1 or metrics.b > 2"),
-            "Invalid clause(s) in filter string: 'or'");
+  EXPECT_EQ(WhyNot("metrics.a > 1 or metrics.b > 2"), "Invalid clause(s) in filter string: 'or'");
   EXPECT_EQ(WhyNot("params.a = 9"),
             "Expected a quoted string value for parameter (e.g. 'my-value'). Got value 9");
   EXPECT_NE(WhyNot("metrics.a = '9'").find("Expected numeric value type for metric."),
@@ -113,7 +112,8 @@ TEST(OwnFilter, ComparesParametersAsNumbers) {
   EXPECT_TRUE(Passes(clauses->front(), "1e3"));
   EXPECT_FALSE(Passes(clauses->front(), "0.1"));
   EXPECT_FALSE(Passes(clauses->front(), "adam"));
-  EXPECT_FALSE(ParseFilter("params.lr > 0.1", Searched::kRuns)) << "MLflow's clients know it is refused";
+  EXPECT_FALSE(ParseFilter("params.lr > 0.1", Searched::kRuns))
+      << "MLflow's clients know it is refused";
 }
 
 TEST(OwnFilter, TakesAnyFormOfANumberWithoutQuotesAndTheTextWithThem) {

@@ -9,10 +9,10 @@
 namespace athanor {
 namespace {
 
-constexpr double kBest = 0.1;      // the part of the runs that counts as best
+constexpr double kBest = 0.1;  // the part of the runs that counts as best; also Optuna's
 constexpr size_t kLeastRuns = 4;
-constexpr size_t kCells = 50;      // of a numeric parameter's range
-constexpr double kWide = 100;      // largest by smallest, from which logarithms are compared
+constexpr size_t kCells = 50;  // of a numeric parameter's range; also Optuna's
+constexpr double kWide = 100;  // largest by smallest, from which logarithms are compared
 
 std::optional<double> NumberOf(const std::string& text) {
   double value = 0;
@@ -54,13 +54,15 @@ Cells CellsOf(const std::vector<std::string>& values) {
     return cells;
   }
   std::map<std::string, size_t> known;
-  for (const auto& value : values) cells.of.push_back(known.emplace(value, known.size()).first->second);
+  for (const auto& value : values)
+    cells.of.push_back(known.emplace(value, known.size()).first->second);
   cells.count = known.size();
   return cells;
 }
 
-// A density over the cells from the runs in `chosen`: counts, and on a line smoothed by a
-// Gaussian of Scott's width. A little everywhere, so that no cell is impossible.
+// A density over the cells from the runs in `chosen`: counts, and on a line smoothed by a Gaussian
+// of Scott's width, half a cell at least: equal values have no width. One more run is spread over
+// all cells, because the divergence divides by each.
 std::vector<double> Density(const Cells& cells, const std::vector<size_t>& chosen) {
   std::vector<double> counts(cells.count, 0.0);
   for (const size_t run : chosen) counts[cells.of[run]] += 1;
@@ -91,6 +93,7 @@ std::vector<double> Density(const Cells& cells, const std::vector<size_t>& chose
   return density;
 }
 
+// Pearson's: the square of how far the densities differ, relative to that of all runs.
 double Divergence(const std::vector<double>& best, const std::vector<double>& all) {
   double sum = 0;
   for (size_t i = 0; i < all.size(); ++i) {

@@ -13,7 +13,7 @@ void AddTags(RunBatch& batch, LabelKind kind, const std::string& owner, const Ta
   for (const auto& [key, value] : tags) batch.labels.push_back({kind, owner, key, value});
 }
 
-// Sets or removes a tag; returns the change, or that there is no such tag.
+// Sets or removes a tag and returns the change; to remove one that is not there is no error.
 Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
                            const std::string& key, std::optional<std::string> value) {
   if (value) {
@@ -26,10 +26,10 @@ Result<RunBatch> ChangeTag(Tags& tags, LabelKind kind, const std::string& owner,
   return batch;
 }
 
-constexpr std::string_view kLogged = "m-";          // what ids of logged models begin with
+constexpr std::string_view kLogged = "m-";  // what ids of logged models begin with
 constexpr std::string_view kModels = "models:/";
-constexpr char kLast[] = "last";                    // note: RegisteredModel::last
-constexpr char kLocation[] = "location";            // note: ModelVersion::location
+constexpr char kLast[] = "last";          // note: RegisteredModel::last
+constexpr char kLocation[] = "location";  // note: ModelVersion::location
 constexpr char kVersionsTag[] = "mlflow.modelVersions";
 
 // The tag by which a logged model says which versions were made of it, one more; spaced as
@@ -115,8 +115,7 @@ Result<const RegisteredModel*> ModelBook::Find(const std::string& name) const {
   return model;
 }
 
-Result<const ModelVersion*> ModelBook::FindVersion(const std::string& name,
-                                                   int64_t version) const {
+Result<const ModelVersion*> ModelBook::FindVersion(const std::string& name, int64_t version) const {
   ATHANOR_TRY(const ModelVersion* found,
               const_cast<ModelBook*>(this)->ChangeVersion(name, version));
   return found;
@@ -151,13 +150,13 @@ Result<RunBatch> ModelBook::Add(const std::string& name, std::string description
   return batch;
 }
 
-Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& to,
-                                   int64_t now_ms) {
+Result<RunBatch> ModelBook::Rename(const std::string& name, const std::string& to, int64_t now_ms) {
   ATHANOR_CHECK_OK(Change(name));
   if (models_.contains(to)) {
     return Fail(ErrorCode::kConflict,
                 fmt::format("Registered Model (name={}) already exists", Printable(to)));
   }
+  // Rows are stored by the model's name, so all of them are removed and written anew.
   RegisteredModel model = models_.at(name);
   ATHANOR_TRY(RunBatch batch, Remove(name));
   model.row.name = to;
@@ -264,6 +263,7 @@ Result<RunBatch> ModelBook::AddVersion(VersionRow version, const Tags& tags, int
   ATHANOR_TRY(auto* model, Change(version.name));
   ATHANOR_TRY(std::string location, Follow(version));
   if (location == version.source) location.clear();
+  // Numbers are not used again, also if the newest version was removed.
   made = std::max(model->last, model->versions.empty() ? 0 : model->versions.rbegin()->first) + 1;
   version.version = made;
   version.created_ms = version.updated_ms = now_ms;
@@ -367,8 +367,7 @@ RunBatch ModelBook::AddLogged(LoggedModelRow row, const Tags& tags, const Tags& 
   return batch;
 }
 
-Result<RunBatch> ModelBook::SetLoggedStatus(const std::string& id, int64_t status,
-                                            int64_t now_ms) {
+Result<RunBatch> ModelBook::SetLoggedStatus(const std::string& id, int64_t status, int64_t now_ms) {
   ATHANOR_TRY(auto* model, ChangeLogged(id));
   model->row.status = status;
   model->row.updated_ms = now_ms;

@@ -21,7 +21,7 @@ using Tags = std::map<std::string, std::string>;
 struct ModelVersion {
   VersionRow row;
   Tags tags;
-  std::string location = {};  // of its files, where `row.source` only leads to them
+  std::string location = {};  // of its files, if `row.source` names another model or version
 
   const std::string& place() const { return location.empty() ? row.source : location; }
 };
@@ -44,7 +44,8 @@ class ModelBook {
  public:
   void Load(const RunBatch& all);
 
-  // kNotFound: there is no such model, version, tag or alias. kConflict: the name is taken.
+  // kNotFound: there is no such model or version. kInvalid: no such alias. kConflict: the name is
+  // taken.
   Result<const RegisteredModel*> Find(const std::string& name) const;
   Result<const ModelVersion*> FindVersion(const std::string& name, int64_t version) const;
   // The version of an alias; "latest" is the newest.
@@ -76,7 +77,7 @@ class ModelBook {
   Result<RunBatch> TagVersion(const std::string& name, int64_t version, const std::string& key,
                               std::optional<std::string> value);
 
-  // Models that runs logged.
+  // Models that runs logged. kNotFound: there is no such model, or tag.
   Result<const LoggedModel*> FindLogged(const std::string& id, bool also_deleted = false) const;
   const std::map<std::string, LoggedModel>& logged() const { return logged_; }
   RunBatch AddLogged(LoggedModelRow row, const Tags& tags, const Tags& params);

@@ -15,8 +15,7 @@ VersionRow VersionOf(const std::string& name, const std::string& source) {
 TEST(ModelBook, NumbersVersionsAndFindsThemByAlias) {
   ModelBook book;
   int64_t made = 0;
-  EXPECT_EQ(book.AddVersion(VersionOf("net", "s"), {}, 1, made).error().code,
-            ErrorCode::kNotFound);
+  EXPECT_EQ(book.AddVersion(VersionOf("net", "s"), {}, 1, made).error().code, ErrorCode::kNotFound);
   ASSERT_TRUE(book.Add("net", "", {}, 1));
   EXPECT_EQ(book.Add("net", "", {}, 1).error().code, ErrorCode::kConflict);
   ASSERT_TRUE(book.AddVersion(VersionOf("net", "a"), {}, 2, made));
@@ -27,7 +26,7 @@ TEST(ModelBook, NumbersVersionsAndFindsThemByAlias) {
   EXPECT_EQ((*book.FindAlias("net", "latest"))->row.source, "b");
   ASSERT_TRUE(book.RemoveVersion("net", 1, 4));
   EXPECT_FALSE(book.FindAlias("net", "best"));
-  // A number is not given twice while a later one is there.
+  // The number of a removed version is not used again.
   ASSERT_TRUE(book.AddVersion(VersionOf("net", "c"), {}, 5, made));
   EXPECT_EQ(made, 3);
 }

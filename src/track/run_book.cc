@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/exec/shared_mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/shown.h"
@@ -24,12 +25,17 @@ RunStatus RunStatusOf(JobState state) {
     case JobState::kQueued:
     case JobState::kPlacing:
     case JobState::kPreparing:
-    case JobState::kInterrupted: return RunStatus::kScheduled;
+    case JobState::kInterrupted:
+      return RunStatus::kScheduled;
     case JobState::kRunning:
-    case JobState::kUploading: return RunStatus::kRunning;
-    case JobState::kCompleted: return RunStatus::kFinished;
-    case JobState::kFailed: return RunStatus::kFailed;
-    case JobState::kStopped: return RunStatus::kKilled;
+    case JobState::kUploading:
+      return RunStatus::kRunning;
+    case JobState::kCompleted:
+      return RunStatus::kFinished;
+    case JobState::kFailed:
+      return RunStatus::kFailed;
+    case JobState::kStopped:
+      return RunStatus::kKilled;
   }
   return RunStatus::kRunning;
 }
@@ -38,7 +44,7 @@ std::string UsualArtifacts(const ExperimentRow& experiment, JobId run) {
   return fmt::format("{}/{}/artifacts", experiment.location, run.value.ToHex());
 }
 
-// MLflow knows no run without a start.
+// Every run of MLflow has a start; that of a job whose script has not run is when it was submitted.
 WallTime StartOf(const JobRecord& record) {
   const WallTime started = FirstStarted(record);
   return started.ms != 0 ? started : record.created;
@@ -48,11 +54,16 @@ WallTime StartOf(const JobRecord& record) {
 
 std::string_view NameOf(RunStatus status) {
   switch (status) {
-    case RunStatus::kRunning: return "RUNNING";
-    case RunStatus::kScheduled: return "SCHEDULED";
-    case RunStatus::kFinished: return "FINISHED";
-    case RunStatus::kFailed: return "FAILED";
-    case RunStatus::kKilled: return "KILLED";
+    case RunStatus::kRunning:
+      return "RUNNING";
+    case RunStatus::kScheduled:
+      return "SCHEDULED";
+    case RunStatus::kFinished:
+      return "FINISHED";
+    case RunStatus::kFailed:
+      return "FAILED";
+    case RunStatus::kKilled:
+      return "KILLED";
   }
   return "RUNNING";
 }
@@ -65,7 +76,7 @@ std::optional<RunStatus> RunStatusNamed(std::string_view name) {
   return std::nullopt;
 }
 
-// Needs the lock, as whatever adds a name does.
+// Needs the write lock, because it may add a name.
 uint32_t RunBook::KeyOf(std::string_view name) const {
   if (const auto at = keys_.find(name); at != keys_.end()) return at->second;
   const auto key = static_cast<uint32_t>(names_.size());
@@ -105,13 +116,13 @@ Result<Experiment*> RunBook::FindExperimentLocked(int64_t id) {
 }
 
 Result<Experiment> RunBook::FindExperiment(int64_t id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   ATHANOR_TRY(const auto* found, const_cast<RunBook*>(this)->FindExperimentLocked(id));
   return *found;
 }
 
 Result<Experiment> RunBook::ExperimentNamed(std::string_view name) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = experiment_ids_.find(name);
   if (at == experiment_ids_.end()) {
     return Fail(ErrorCode::kNotFound, fmt::format("Could not find experiment with name '{}'",
@@ -121,7 +132,7 @@ Result<Experiment> RunBook::ExperimentNamed(std::string_view name) const {
 }
 
 std::vector<Experiment> RunBook::Experiments() const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<Experiment> all;
   for (const auto& [id, experiment] : experiments_) all.push_back(experiment);
   return all;
@@ -129,7 +140,7 @@ std::vector<Experiment> RunBook::Experiments() const {
 
 Result<RunBatch> RunBook::AddExperiment(std::string name, std::string location, const Pairs& tags,
                                         int64_t now_ms, int64_t& id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   if (const auto at = experiment_ids_.find(name); at != experiment_ids_.end()) {
     const bool deleted = experiments_.at(at->second).row.deleted;
     return Fail(ErrorCode::kConflict,
@@ -167,7 +178,7 @@ int64_t RunBook::ExperimentFor(const std::string& name, int64_t now_ms, RunBatch
 }
 
 Result<RunBatch> RunBook::RenameExperiment(int64_t id, std::string name, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid, "Cannot rename a non-active experiment.");
@@ -186,7 +197,7 @@ Result<RunBatch> RunBook::RenameExperiment(int64_t id, std::string name, int64_t
 }
 
 Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (deleted && experiment->row.deleted) {
     return Fail(ErrorCode::kNotFound, fmt::format("No Experiment with id={} exists", id));
@@ -199,7 +210,7 @@ Result<RunBatch> RunBook::SetExperimentDeleted(int64_t id, bool deleted, int64_t
 }
 
 RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, RunSweep& sweep) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   // The removal may have moved a run into a position that was passed already.
   if (sweep.moves != table_.moves()) sweep = {0, table_.moves(), false};
   RunBatch batch;
@@ -217,12 +228,13 @@ RunBatch RunBook::SweepRuns(int64_t experiment, bool deleted, int64_t now_ms, Ru
 
 Result<RunBatch> RunBook::TagExperiment(int64_t id, const std::string& key,
                                         std::optional<std::string> value, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* experiment, FindExperimentLocked(id));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("The experiment {} must be in the 'active' state. Current state is "
-                            "deleted.", id));
+                            "deleted.",
+                            id));
   }
   if (value) {
     experiment->tags[key] = *value;
@@ -268,12 +280,13 @@ void RunBook::SetParam(RunEntry& run, const std::string& key, const std::string&
 }
 
 Result<RunBatch> RunBook::AddRun(const NewRun& made) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(const auto* experiment, FindExperimentLocked(made.experiment));
   if (experiment->row.deleted) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("The experiment {} must be in the 'active' state. Current state is "
-                            "deleted.", made.experiment));
+                            "deleted.",
+                            made.experiment));
   }
   RunEntry& run = runs_[made.id];
   run.id = made.id;
@@ -281,7 +294,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
   run.name = made.name;
   run.user = KeyOf(made.user);
   run.started_ms = made.started_ms;
-  Enter(run);
+  Insert(run);
   RunBatch batch;
   batch.runs.push_back(RowOf(run));
   for (const auto& [key, value] : made.tags) SetTag(run, key, value, batch);
@@ -290,7 +303,7 @@ Result<RunBatch> RunBook::AddRun(const NewRun& made) {
 }
 
 Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
   // The job's record decides the status of a job, not the script inside it.
@@ -305,7 +318,7 @@ Result<RunBatch> RunBook::UpdateRun(JobId id, const RunUpdate& update) {
 }
 
 Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Find(id));
   SetDeleted(*run, deleted, now_ms);
   RunBatch batch;
@@ -314,10 +327,11 @@ Result<RunBatch> RunBook::SetRunDeleted(JobId id, bool deleted, int64_t now_ms) 
 }
 
 Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   std::map<std::string_view, std::string_view> fresh;
   for (const auto& [key, value] : params) {
+    // All are checked before any is set, also against each other: a call changes all or nothing.
     const auto known = KnownKey(key);
     const auto before = known ? run->params.Find(*known) : std::nullopt;
     const auto [at, first] = fresh.emplace(key, value);
@@ -326,7 +340,8 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("Changing param values is not allowed. Param with key='{}' was already "
                             "logged with value='{}' for run ID='{}'. Attempted logging new value "
-                            "'{}'.", key, old, id.value.ToHex(), value));
+                            "'{}'.",
+                            key, old, id.value.ToHex(), value));
   }
   RunBatch batch;
   for (const auto& [key, value] : params) SetParam(*run, key, value, batch);
@@ -334,7 +349,7 @@ Result<RunBatch> RunBook::LogParams(JobId id, const Pairs& params) {
 }
 
 Result<RunBatch> RunBook::SetTags(JobId id, const Pairs& tags) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   RunBatch batch;
   for (const auto& [key, value] : tags) SetTag(*run, key, value, batch);
@@ -342,7 +357,7 @@ Result<RunBatch> RunBook::SetTags(JobId id, const Pairs& tags) {
 }
 
 Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   const auto known = KnownKey(key);
   if (!known || !run->tags.Erase(*known)) {
@@ -356,9 +371,8 @@ Result<RunBatch> RunBook::DeleteTag(JobId id, const std::string& key) {
 }
 
 Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
-                                    std::vector<InputRow> inputs,
-                                    std::vector<ModelLinkRow> links) {
-  const std::unique_lock lock(mutex_);
+                                    std::vector<InputRow> inputs, std::vector<ModelLinkRow> links) {
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   for (auto& dataset : datasets) dataset.experiment = run->experiment;
   auto& more = run->AddMore();
@@ -392,7 +406,7 @@ Result<RunBatch> RunBook::AddInputs(JobId id, std::vector<DatasetRow> datasets,
 }
 
 Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   ATHANOR_TRY(auto* run, Active(id));
   ATHANOR_TRY(const auto* to, FindExperimentLocked(experiment));
   RunBatch batch;
@@ -408,7 +422,7 @@ Result<RunBatch> RunBook::MoveRun(JobId id, int64_t experiment) {
 }
 
 RunBatch RunBook::Mirror(const JobRecord& record) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   RunBatch batch;
   const auto [at, fresh] = runs_.try_emplace(record.id);
   RunEntry& run = at->second;
@@ -424,7 +438,7 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
     run.name = record.spec.run.empty() ? record.spec.name : record.spec.run;
     run.user = KeyOf(record.user);
     run.touched = record.attempts.empty() ? 0 : 1;  // it may have points of before there were runs
-    Enter(run);
+    Insert(run);
   }
   if (fresh || times() != before) {
     batch.runs.push_back(RowOf(run));
@@ -457,16 +471,16 @@ RunBatch RunBook::Mirror(const JobRecord& record) {
 }
 
 bool RunBook::IsInLine(JobId id, JobState state, size_t attempts) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end() || at->second.status != RunStatusOf(state)) return false;
-  // A run that was resumed counts its metrics by attempts, and one that runs may have started
-  // since.
+  // With several attempts, the steps they resumed from may be new; a job that is not over may have
+  // got its start time since.
   return attempts == 0 || (IsTerminal(state) && attempts < 2);
 }
 
 RunBatch RunBook::RowsOf(JobId id, bool whole) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
@@ -485,7 +499,7 @@ RunBatch RunBook::RowsOf(JobId id, bool whole) const {
 }
 
 RunBatch RunBook::Remove(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   RunBatch batch;
   const auto at = runs_.find(id);
   if (at == runs_.end()) return batch;
@@ -500,24 +514,24 @@ RunBatch RunBook::Remove(JobId id) {
 }
 
 Status RunBook::CheckActive(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   ATHANOR_CHECK_OK(const_cast<RunBook*>(this)->Active(id));
   return Ok();
 }
 
 bool RunBook::Has(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return runs_.contains(id);
 }
 
 Resumes RunBook::ResumesOf(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() ? Resumes{} : at->second.more().resumes;
 }
 
 std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   const auto known = KnownKey(key);
   if (at == runs_.end() || !known) return std::nullopt;
@@ -527,7 +541,7 @@ std::optional<std::string> RunBook::TagOf(JobId id, std::string_view key) const 
 }
 
 std::string RunBook::ArtifactsOf(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() ? "" : ArtifactsOf(at->second);
 }
@@ -555,12 +569,12 @@ RunRow RunBook::RowOf(const RunEntry& run) const {
 }
 
 RunCounts::Sum RunBook::SumOf(int64_t experiment) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return counts_.Of(experiment);
 }
 
 Result<JobId> RunBook::Resolve(std::string_view reference) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   if (const RunEntry* run = index_.Named(reference)) return run->id;
   const std::string digits = ToLower(reference);
   std::vector<JobId> alike;
@@ -570,7 +584,8 @@ Result<JobId> RunBook::Resolve(std::string_view reference) const {
     if (digits.size() < RunIndex::kShortestPart || digits.size() > all_digits) return;
     const auto least = JobId::Parse(digits + std::string(all_digits - digits.size(), '0'));
     if (!least) return;
-    for (auto at = runs_.lower_bound(*least); at != runs_.end() && alike.size() <= kMostAlike; ++at) {
+    for (auto at = runs_.lower_bound(*least); at != runs_.end() && alike.size() <= kMostAlike;
+         ++at) {
       if (!StartsWith(text_of(at->first), digits)) break;
       if (!at->second.deleted && std::ranges::find(alike, at->first) == alike.end()) {
         alike.push_back(at->first);

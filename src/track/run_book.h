@@ -51,8 +51,8 @@ struct RunQuery {
   std::optional<std::vector<int64_t>> experiments;  // none: all
   ViewType view = ViewType::kActive;
   std::vector<Clause> filter;
-  std::vector<OrderBy> order;  // then: newest first, then by id
-  bool any_order = false;      // to get all of them: `limit` and what follows are ignored
+  std::vector<OrderBy> order;     // then: newest first, then by id
+  bool any_order = false;         // to get all of them: `limit` and what follows are ignored
   std::optional<RunPlace> after;  // starts after it; then at `offset`
   size_t offset = 0;
   size_t limit = 1000;
@@ -191,7 +191,7 @@ class RunBook {
   Result<RunEntry*> Find(JobId id);
   Result<Experiment*> FindExperimentLocked(int64_t id);
   int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch);
-  void Enter(RunEntry& run);  // new here, with everything known about it except its labels
+  void Insert(RunEntry& run);  // new here, with everything known about it except its labels
   void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
   void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
   void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
@@ -207,19 +207,18 @@ class RunBook {
   std::vector<JobId> StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
                                ViewType view) const;
   void MakeColumns(const RunQuery& query) const;
-  bool Passes(const RunEntry& run, const Clause& clause,
-              const std::optional<uint32_t>& key) const;
+  bool Passes(const RunEntry& run, const Clause& clause, const std::optional<uint32_t>& key) const;
   class Finder;
   friend class Finder;
 
   SeriesStore& series_;
   const std::string artifact_root_;
-  KeptMetrics* kept_ = nullptr;      // may be none
-  mutable FairSharedMutex mutex_;    // guards all below
+  KeptMetrics* kept_ = nullptr;    // may be none
+  mutable FairSharedMutex mutex_;  // guards all below
   std::map<int64_t, Experiment> experiments_;
   std::map<std::string, int64_t, std::less<>> experiment_ids_;
-  mutable Runs runs_;  // metrics are brought up to date by who asks
-  RunIndex index_;         // of runs_
+  mutable Runs runs_;         // metrics are brought up to date by who asks
+  RunIndex index_;            // of runs_
   mutable RunTable table_;    // of runs_
   mutable RunCounts counts_;  // of runs_
   mutable std::deque<JobId> to_keep_;

@@ -120,7 +120,9 @@ TEST(RunBook, WhatASearchFindsIsWhatTheRunsSayAfterAnyHistory) {
     std::optional<double> m;
   };
   std::map<JobId, Known> known;
-  const auto any = [&] { return std::next(known.begin(), static_cast<ptrdiff_t>(below(known.size()))); };
+  const auto any = [&] {
+    return std::next(known.begin(), static_cast<ptrdiff_t>(below(known.size())));
+  };
   for (int step = 1; step < 400; ++step) {
     const size_t what = known.empty() ? 0 : below(7);
     if (what == 0) {
@@ -181,9 +183,12 @@ TEST(RunBook, PagesWithoutGapsOrRepeats) {
 
 // Planted bugs: a page begins at a number of runs; the place does not look at runs that are equal.
 TEST(RunBook, PagesHaveEachRunOnceWhateverComesAndGoes) {
-  for (const std::vector<std::string>& order :
-       {std::vector<std::string>{}, {"metrics.m DESC"}, {"params.p", "metrics.m"},
-        {"attributes.run_name DESC"}, {"attributes.run_id"}, {"tags.none", "start_time ASC"}}) {
+  for (const std::vector<std::string>& order : {std::vector<std::string>{},
+                                                {"metrics.m DESC"},
+                                                {"params.p", "metrics.m"},
+                                                {"attributes.run_name DESC"},
+                                                {"attributes.run_id"},
+                                                {"tags.none", "start_time ASC"}}) {
     Opened o;
     std::vector<JobId> there;
     const auto add = [&](int i) {
@@ -252,7 +257,8 @@ TEST(RunBook, ARunIsFoundByNameAndByDigitsOfItsId) {
   EXPECT_EQ(o.book.Resolve(other.value.ToHex().substr(0, 5)).error().code, ErrorCode::kConflict);
   EXPECT_EQ(o.book.Resolve(other.ToString().substr(0, 4)).error().code, ErrorCode::kConflict);
   EXPECT_EQ(o.book.Resolve("nobody").error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(o.book.Resolve(old.ToString().substr(23)).error().code, ErrorCode::kNotFound) << "short";
+  EXPECT_EQ(o.book.Resolve(old.ToString().substr(23)).error().code, ErrorCode::kNotFound)
+      << "short";
   ASSERT_TRUE(o.book.UpdateRun(young, {std::nullopt, std::nullopt, "new-name"}));
   EXPECT_EQ(*o.book.Resolve("twin"), old);
   EXPECT_EQ(*o.book.Resolve("new-name"), young);
@@ -340,7 +346,7 @@ TEST(RunBook, AReloadBelievesNothingThatWasKept) {
   EXPECT_EQ(o.Last(a), 2);
 }
 
-// Planted bug: trust a place without asking whose it is.
+// Planted bug: use a place without checking that the same run is still there.
 TEST(RunBook, APageIsLookedAtAsItWasAlsoWhenRunsHaveLeftTheirPlaces) {
   Opened o;
   std::vector<JobId> runs;

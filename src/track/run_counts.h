@@ -23,7 +23,7 @@ class RunCounts {
     int64_t last_ms = 0;  // a begin or an end, also of runs that are gone
   };
 
-  // A run was added or removed, or is deleted or not: with all its keys.
+  // A run with all its keys: it was added or restored; it was removed or marked as deleted.
   void Add(const RunEntry& run);
   void Take(const RunEntry& run);
   // A run that counts got a key, or lost it.

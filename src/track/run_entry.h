@@ -42,8 +42,8 @@ struct RunEntry {
   RunStatus status = RunStatus::kRunning;
   bool deleted = false;
   bool is_job = false;
-  bool kept = false;    // KeptMetrics has its metrics as they are here
-  bool queued = false;  // to be kept
+  bool kept = false;     // KeptMetrics has its metrics as they are here
+  bool queued = false;   // to be kept
   bool storing = false;  // points are just being stored
   uint8_t keeps = 0;     // how often it was kept
 

@@ -10,15 +10,14 @@
 namespace athanor {
 namespace {
 
-// So that buckets, which are chosen by the low bits, are alike in length.
+// So that buckets, which are chosen by the low bits, are alike in length: multiplied by 2^64 over
+// the golden ratio (Knuth), which mixes the high bits best, and those moved to the low ones.
 uint64_t Mixed(uint64_t value) {
   value *= 0x9E37'79B9'7F4A'7C15ull;
   return value ^ value >> 32;
 }
 
-uint64_t HashOfName(std::string_view name) {
-  return Mixed(std::hash<std::string_view>()(name));
-}
+uint64_t HashOfName(std::string_view name) { return Mixed(std::hash<std::string_view>()(name)); }
 
 // The last kShortestPart digits of an id are its last 20 bits.
 uint64_t HashOfTail(const Ulid& id) {
@@ -27,6 +26,7 @@ uint64_t HashOfTail(const Ulid& id) {
 
 }  // namespace
 
+// A bucket that was not split yet in this round still has what belongs to its second half.
 size_t RunChains::BucketOf(uint64_t hash) const {
   const size_t at = hash & (2 * level_ - 1);
   return at < buckets_.size() ? at : hash & (level_ - 1);
@@ -44,6 +44,7 @@ void RunChains::Reserve(size_t runs) {
   level_ = std::bit_floor(runs);
 }
 
+// The next bucket of the round, in two; when all were split, a round of twice as many begins.
 void RunChains::Split() {
   if (buckets_.size() == 2 * level_) level_ *= 2;
   const size_t from = buckets_.size() - level_;

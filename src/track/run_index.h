@@ -13,7 +13,7 @@
 
 namespace athanor {
 
-// A hash table that splits one bucket each time a run is added (linear hashing).
+// A hash table that splits one bucket each time a run is added (linear hashing, Litwin 1980).
 class RunChains {
  public:
   using Link = RunEntry* RunEntry::*;
@@ -24,7 +24,7 @@ class RunChains {
   void Remove(RunEntry& run);  // before what it is hashed by changes
   void Clear();
   void Reserve(size_t runs);  // when it is empty and so many come
-  // Those of that hash, and others.
+  // The bucket of that hash, which may have runs of other hashes, too.
   RunEntry* First(uint64_t hash) const { return buckets_[BucketOf(hash)]; }
 
  private:

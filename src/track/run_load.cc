@@ -2,6 +2,7 @@
 // twice.
 #include <algorithm>
 
+#include "base/exec/shared_mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/runs/run_store.h"
@@ -50,7 +51,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
       run.deleted = true;
       run.AddMore().deleted_ms = experiment->second.row.updated_ms;
     }
-    // Not kept with runs: their jobs know.
+    // Where attempts resumed is stored with jobs, not with runs: what was known stays.
     if (const auto at = before_.find(row.id); at != before_.end() && at->second.extra) {
       run.AddMore().resumes = at->second.extra->resumes;
     }
@@ -58,7 +59,8 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 
   void On(const LabelView& label) override {
     if (label.kind == LabelKind::kExperimentTag) {
-      const auto at = book_.experiments_.find(std::strtoll(std::string(label.owner).c_str(), nullptr, 10));
+      const auto at =
+          book_.experiments_.find(std::strtoll(std::string(label.owner).c_str(), nullptr, 10));
       if (at != book_.experiments_.end()) {
         at->second.tags[std::string(label.key)] = std::string(label.value);
       }
@@ -136,14 +138,14 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 };
 
 Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   Loader loader(*this);
   ATHANOR_CHECK_OK(store.Visit(loader));
   if (kept != nullptr) {
     kept_ = kept;
     kept->Read(loader);
   } else if (kept_ != nullptr) {
-    kept_->BeginAnew();  // which runs it knows is no longer known here
+    kept_->BeginAnew();  // the book no longer knows which runs are in it
   }
   loader.Finish();
   if (kept == nullptr || !kept->IsBloated()) return Ok();
@@ -157,7 +159,7 @@ Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
 }
 
 void RunBook::Load(const RunBatch& all) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   Loader loader(*this);
   for (const auto& row : all.experiments) loader.On(row);
   for (const auto& row : all.runs) loader.On(row);

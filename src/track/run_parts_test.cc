@@ -36,7 +36,7 @@ TEST(RunLabels, AreAMapAfterAnyHistory) {
       const std::string value(random() % 10 == 0 ? random() % 9'000 : random() % 20,
                               static_cast<char>('a' + random() % 26));
       const auto at = known.find(key);
-      const auto was = at == known.end()      ? RunLabels::Was::kNew
+      const auto was = at == known.end()     ? RunLabels::Was::kNew
                        : at->second == value ? RunLabels::Was::kSame
                                              : RunLabels::Was::kChanged;
       ASSERT_EQ(labels.Put(key, value), was);
@@ -110,11 +110,13 @@ TEST(RunIndex, FindsRunsByNameAndLastDigitsAfterAnyHistory) {
 TEST(SortKey, RisesWithTheOrder) {
   const double inf = std::numeric_limits<double>::infinity();
   std::vector<SortValue> numbers = {{}, SortValue::Number(std::nan(""))};
-  for (const double value : {-inf, -1e300, -1.0, -1e-310, -0.0, 0.0, 1e-310, 1.0, 2.0, 1e300, inf}) {
+  for (const double value :
+       {-inf, -1e300, -1.0, -1e-310, -0.0, 0.0, 1e-310, 1.0, 2.0, 1e300, inf}) {
     numbers.push_back(SortValue::Number(value));
   }
   std::vector<SortValue> texts = {{}};
-  for (const std::string_view text : {"", "a", "aa", "abcdefgh", "abcdefghi", "b", "\xff\xff\xff\xff\xff\xff\xff\xff\xff"}) {
+  for (const std::string_view text :
+       {"", "a", "aa", "abcdefgh", "abcdefghi", "b", "\xff\xff\xff\xff\xff\xff\xff\xff\xff"}) {
     texts.push_back(SortValue::Text(text));
   }
   for (const auto& values : {numbers, texts}) {
@@ -148,8 +150,8 @@ TEST(RunPlace, ComesBackFromItsToken) {
   EXPECT_TRUE(again->values[1].is_text);
   EXPECT_EQ(again->values[2].rank, SortValue::Rank::kMissing);
   const std::string token = EncodePlace(place);
-  for (const std::string& bad : {std::string(), std::string("x"), token.substr(0, 20), token + "AAAA",
-                                 Base64("{\"offset\": 5}")}) {
+  for (const std::string& bad : {std::string(), std::string("x"), token.substr(0, 20),
+                                 token + "AAAA", Base64("{\"offset\": 5}")}) {
     EXPECT_FALSE(DecodePlace(bad)) << bad;
   }
 }

@@ -48,15 +48,15 @@ bool TakeValue(Taker& from, RunPlace::Value& value) {
   uint8_t rank = 0, is_text = 0;
   uint64_t number = 0, size = 0;
   std::string_view text;
-  if (!from.Take(rank) || rank > 2 || !from.Take(is_text) || !from.Take(number) || !from.Take(size) ||
-      !from.Take(text, size)) {
+  if (!from.Take(rank) || rank > 2 || !from.Take(is_text) || !from.Take(number) ||
+      !from.Take(size) || !from.Take(text, size)) {
     return false;
   }
   value.rank = static_cast<SortValue::Rank>(rank);
   value.number = std::bit_cast<double>(number);
   value.text = text;
   value.is_text = is_text != 0;
-  // A value that is not a number could not be ordered with others.
+  // A token comes from outside: with NaN as a value, no order would hold.
   return value.rank != SortValue::Rank::kValue || !std::isnan(value.number);
 }
 
@@ -75,6 +75,7 @@ bool TakePlace(Taker from, RunPlace& place) {
   return from.done();
 }
 
+// Most significant first, so that the numbers compare like the texts.
 uint64_t FirstBytes(std::string_view text) {
   uint64_t key = 0;
   for (size_t i = 0; i < 8; ++i) {
@@ -92,7 +93,7 @@ SortValue SortValue::Number(double value) {
 int Compare(const SortValue& a, const SortValue& b, bool ascending) {
   if (a.rank != b.rank) return a.rank < b.rank ? -1 : 1;
   if (a.rank != SortValue::Rank::kValue) return 0;
-  // One of the two is the same in all that are compared.
+  // Numbers all have an empty text, and texts all have the number 0.
   int order = a.number < b.number ? -1 : a.number > b.number ? 1 : 0;
   if (order == 0) order = a.text.compare(b.text);
   return ascending ? order : -order;

@@ -31,11 +31,12 @@ struct SortValue {
 // Less than 0: `a` comes first. Both are numbers, or both are texts.
 int Compare(const SortValue& a, const SortValue& b, bool ascending);
 // A number that increases with the order: of two values with different numbers, the lower comes
-// first.
+// first. Most comparisons of a sort then compare two integers (PostgreSQL's abbreviated keys).
 uint64_t SortKey(const SortValue& value, bool ascending);
 // Of a number, or of one that is missing if it is no number: a search asks it of every run.
 inline uint64_t NumberSortKey(double value, bool ascending) {
   if (std::isnan(value)) return UINT64_MAX;
+  // The bits of a positive double rise with it, those of a negative one fall.
   const auto bits = std::bit_cast<uint64_t>(value + 0.0);  // -0 is 0
   const uint64_t key = bits >> 63 != 0 ? ~bits : bits | 1ull << 63;
   return ascending ? key : ~key;

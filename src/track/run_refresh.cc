@@ -2,13 +2,14 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/exec/shared_mutex.h"
 #include "track/run_book.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kLookedAtAtOnce = 256;  // runs, before others get a turn
-constexpr uint32_t kQuiet = 30;          // seconds; twice as long each time it was kept in vain
+constexpr uint32_t kQuiet = 30;          // seconds; twice as long after each time it was kept
 constexpr uint8_t kMostDoubled = 12;
 
 uint32_t Now() {
@@ -30,8 +31,7 @@ std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
   metrics.reserve(summaries.size());
   for (const auto& summary : summaries) {
     metrics.push_back({key_of(summary.name), summary.last, summary.last_step.value_or(0),
-                       summary.last_wall_ns / 1'000'000, summary.min, summary.max,
-                       summary.count});
+                       summary.last_wall_ns / 1'000'000, summary.min, summary.max, summary.count});
   }
   std::sort(metrics.begin(), metrics.end(),
             [](const auto& a, const auto& b) { return a.key < b.key; });
@@ -41,7 +41,7 @@ std::vector<RunMetric> MetricsOf(const std::vector<SeriesSummary>& summaries,
 }  // namespace
 
 // New runs have time to get their first points.
-void RunBook::Enter(RunEntry& run) {
+void RunBook::Insert(RunEntry& run) {
   run.touched_s = Now();
   table_.Add(run);
   index_.Add(run);
@@ -55,7 +55,7 @@ void RunBook::ToKeep(RunEntry& run) const {
   to_keep_.push_back(run.id);
 }
 
-// Its metrics are others now, or will be.
+// Its metrics may be others from now on: those held are stale, and those stored are not valid.
 void RunBook::Changed(RunEntry& run) {
   if (run.kept) kept_->Touched(run.id);
   run.kept = false;
@@ -67,7 +67,7 @@ void RunBook::Changed(RunEntry& run) {
 
 // Before the first point is stored, it must be durable that the metrics are no longer valid.
 void RunBook::BeforePoints(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end()) return;
   at->second.storing = true;
@@ -75,7 +75,7 @@ void RunBook::BeforePoints(JobId id) {
 }
 
 void RunBook::AfterPoints(JobId id) {
-  const std::unique_lock lock(mutex_);
+  const WriteLock lock(mutex_);
   const auto at = runs_.find(id);
   if (at == runs_.end()) return;
   at->second.storing = false;
@@ -83,14 +83,14 @@ void RunBook::AfterPoints(JobId id) {
 }
 
 bool RunBook::IsFresh(JobId id) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   const auto at = runs_.find(id);
   return at == runs_.end() || !at->second.stale();
 }
 
 std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
                                       ViewType view) const {
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<JobId> stale;
   if (table_.stale() == 0) return stale;
   for (size_t place = 0; place < table_.size(); ++place) {
@@ -100,7 +100,8 @@ std::vector<JobId> RunBook::StaleRuns(const std::optional<std::vector<int64_t>>&
         ((flags & RunTable::kDeleted) != 0) != (view == ViewType::kDeleted)) {
       continue;
     }
-    if (experiments && std::ranges::find(*experiments, table_.experiments()[place]) == experiments->end()) {
+    if (experiments &&
+        std::ranges::find(*experiments, table_.experiments()[place]) == experiments->end()) {
       continue;
     }
     stale.push_back(table_.run(place).id);
@@ -115,7 +116,7 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     Resumes resumes;
     uint32_t touched = 0;
     {
-      const std::shared_lock lock(mutex_);
+      const ReadLock lock(mutex_);
       const auto at = runs_.find(id);
       if (at == runs_.end() || !at->second.stale()) continue;
       touched = at->second.touched;  // points that come from now on make it stale again
@@ -123,10 +124,11 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     }
     const auto summaries = series_.Summaries(id, resumes);
     if (!summaries) continue;  // stays stale
-    const std::unique_lock lock(mutex_);
+    const WriteLock lock(mutex_);
     const auto at = runs_.find(id);
     if (at == runs_.end()) continue;
     RunEntry& run = at->second;
+    // Somebody read newer ones meanwhile. By difference, because the counters may wrap.
     if (static_cast<int32_t>(touched - run.read) <= 0) continue;
     counts_.TakeMetrics(run);
     run.metrics = MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
@@ -142,7 +144,7 @@ void RunBook::PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>
                      const std::function<void(const RunEntry&)>& look) const {
   for (size_t from = 0; from < runs.size(); from += kLookedAtAtOnce) {
     const size_t to = std::min(from + kLookedAtAtOnce, runs.size());
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     for (size_t i = from; i < to; ++i) {
       if (i < places.size() && places[i] < table_.size() && table_.run(places[i]).id == runs[i]) {
         look(table_.run(places[i]));
@@ -157,7 +159,7 @@ void RunBook::LookAt(const std::vector<JobId>& runs, const std::vector<uint32_t>
                      const std::function<void(const RunEntry&)>& look) const {
   bool any = false;
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     any = table_.stale() > 0;
   }
   if (any) {
@@ -191,7 +193,7 @@ std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(
     if (experiment) experiments = {*experiment};
     Refresh(StaleRuns(experiments, ViewType::kActive));
   }
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   std::vector<std::pair<std::string, uint32_t>> keys;
   const auto counts = counts_.Keys(kind, experiment);
   for (uint32_t key = 0; key < counts.size(); ++key) {
@@ -200,18 +202,19 @@ std::vector<std::pair<std::string, uint32_t>> RunBook::CountKeys(
   return keys;
 }
 
+// One run at a time, so that the lock is held for one only. Whichever is not ready goes to the end.
 size_t RunBook::KeepSome(size_t most, bool all) {
   const uint32_t now = Now();
   size_t left = 0;
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     if (kept_ == nullptr) return 0;
     left = std::min(most, to_keep_.size());
   }
   for (; left > 0; --left) {
     JobId id;
     {
-      const std::unique_lock lock(mutex_);
+      const WriteLock lock(mutex_);
       if (to_keep_.empty()) break;
       id = to_keep_.front();
       to_keep_.pop_front();
@@ -223,7 +226,7 @@ size_t RunBook::KeepSome(size_t most, bool all) {
       }
     }
     Refresh({id});
-    const std::unique_lock lock(mutex_);
+    const WriteLock lock(mutex_);
     const auto at = runs_.find(id);
     if (at == runs_.end()) continue;
     RunEntry& run = at->second;
@@ -237,7 +240,7 @@ size_t RunBook::KeepSome(size_t most, bool all) {
     run.kept = kept_->Keep(id, run.more().resumes, run.metrics,
                            [this](uint32_t key) -> const std::string& { return names_[key]; });
   }
-  const std::shared_lock lock(mutex_);
+  const ReadLock lock(mutex_);
   return to_keep_.size();
 }
 

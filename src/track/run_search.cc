@@ -3,6 +3,7 @@
 #include <cmath>
 #include <deque>
 
+#include "base/exec/shared_mutex.h"
 #include "track/run_book.h"
 
 namespace athanor {
@@ -66,8 +67,10 @@ bool UsesMetrics(const RunQuery& query) {
 
 }  // namespace
 
-// One search: goes through the table in parts, between which others have their turn, and holds no
-// more runs than the page needs.
+// One search: goes through the table in parts, between which others have their turn. It holds at
+// most twice as many runs as pages up to this one need (or some thousand): when it has so many, it
+// keeps the better half, by quickselect (Hoare 1961), and from then on drops at once what sorts
+// after the last of them. Only what is left at the end is sorted.
 class RunBook::Finder {
  public:
   Finder(const RunBook& book, const RunQuery& query) : book_(book), query_(query) {
@@ -81,7 +84,7 @@ class RunBook::Finder {
 
   // False: a run has moved since the first part, so the search may have missed it.
   bool Part(size_t most) {
-    const std::shared_lock lock(book_.mutex_);
+    const ReadLock lock(book_.mutex_);
     const RunTable& table = book_.table_;
     if (!begun_) {
       begun_ = true;
@@ -121,8 +124,8 @@ class RunBook::Finder {
       const bool metric = query_.filter[i].type == FieldType::kMetric && filter_keys_[i];
       columns_.push_back(metric ? table.Column(*filter_keys_[i]) : std::span<const double>());
     }
-    const bool metric = !query_.order.empty() && query_.order[0].type == FieldType::kMetric &&
-                        order_keys_[0];
+    const bool metric =
+        !query_.order.empty() && query_.order[0].type == FieldType::kMetric && order_keys_[0];
     first_column_ = metric ? table.Column(*order_keys_[0]) : std::span<const double>();
     by_start_ = !query_.order.empty() && query_.order[0].type == FieldType::kAttribute &&
                 query_.order[0].key == "start_time";
@@ -190,7 +193,8 @@ class RunBook::Finder {
     for (; at_ < end; ++at_) {
       const size_t place = PlaceAt(at_);
       if ((flags[place] & looked_at) != wanted) continue;
-      if (one ? experiments[place] != only : experiments_ && !IsAskedFor(experiments[place])) continue;
+      if (one ? experiments[place] != only : experiments_ && !IsAskedFor(experiments[place]))
+        continue;
       ++matched;
       Hold({key_of(place), static_cast<uint32_t>(place)});
     }
@@ -245,8 +249,8 @@ class RunBook::Finder {
     return value ? SortValue::Text(*value) : SortValue{};
   }
 
-  // Whether runs with that key are equal by the first part of the order: so they are by numbers, but
-  // NaN and what is missing share a key.
+  // Whether runs that share this key are equal by the first part of the order. Numbers are; the key
+  // of a text has only its first bytes, and NaN and missing values share the last key.
   bool SaysAll(uint64_t key) const {
     return (!first_column_.empty() || by_start_) && key != UINT64_MAX;
   }
@@ -281,7 +285,7 @@ class RunBook::Finder {
     return place.id < run.id;
   }
 
-  // Drops what will not be on the page; what comes later and sorts after the rest need not be kept.
+  // Drops what will not be on the page, and sets the bound for what comes later.
   void KeepWanted() {
     if (found_.size() <= wanted_) return;
     const auto cut = found_.begin() + static_cast<ptrdiff_t>(wanted_);
@@ -318,17 +322,17 @@ class RunBook::Finder {
     return place;
   }
 
-  static constexpr size_t kLeastHeld = 4096;
+  static constexpr size_t kLeastHeld = 4096;  // for a short page, fewer would be selected too often
 
   const RunBook& book_;
   const RunQuery& query_;
   std::optional<std::vector<int64_t>> experiments_;  // in order
   size_t wanted_ = 0;
   bool begun_ = false;
-  size_t size_ = 0;  // of the table when it began: who comes later is not looked for
+  size_t size_ = 0;  // of the table when it began: later runs are not looked at
   size_t at_ = 0;    // how many were looked at
   uint64_t moves_ = 0;
-  size_t behind_ = 0;           // runs that pass and are not on pages before
+  size_t behind_ = 0;            // runs that pass and are not on pages before
   uint64_t bound_ = UINT64_MAX;  // the highest key that may be on the page
   uint64_t after_key_ = 0;
   bool by_start_ = false;
@@ -346,23 +350,27 @@ class RunBook::Finder {
 bool RunBook::Passes(const RunEntry& run, const Clause& clause,
                      const std::optional<uint32_t>& key) const {
   switch (clause.type) {
-    case FieldType::kAttribute: return PassesAttribute(*this, run, clause);
-    case FieldType::kDataset: return PassesDataset(run, clause);
+    case FieldType::kAttribute:
+      return PassesAttribute(*this, run, clause);
+    case FieldType::kDataset:
+      return PassesDataset(run, clause);
     case FieldType::kMetric: {
       const RunMetric* metric = key ? FindMetric(run, *key) : nullptr;
       return metric != nullptr && athanor::Passes(clause, metric->last);
     }
     case FieldType::kParam:
-    case FieldType::kTag: break;
+    case FieldType::kTag:
+      break;
   }
-  const auto value = key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key)
-                         : std::nullopt;
-  // A run without the key passes only the clause that asks for just that.
+  const auto value =
+      key ? (clause.type == FieldType::kParam ? run.params : run.tags).Find(*key) : std::nullopt;
+  // A run without the key passes only IS NULL.
   if (!value) return clause.comparator == Comparator::kIsNull;
   return athanor::Passes(clause, *value);
 }
 
-// For the metrics of the query that have none.
+// For the metrics of the query that have no column yet; some rows at a time, because that needs the
+// write lock.
 void RunBook::MakeColumns(const RunQuery& query) const {
   std::vector<uint32_t> missing;
   const auto want = [&](const auto& part) {
@@ -371,13 +379,13 @@ void RunBook::MakeColumns(const RunQuery& query) const {
     if (key && table_.Column(*key).empty()) missing.push_back(*key);
   };
   {
-    const std::shared_lock lock(mutex_);
+    const ReadLock lock(mutex_);
     std::for_each(query.filter.begin(), query.filter.end(), want);
     std::for_each(query.order.begin(), query.order.end(), want);
   }
   for (const uint32_t key : missing) {
     for (bool more = true; more;) {
-      const std::unique_lock lock(mutex_);
+      const WriteLock lock(mutex_);
       more = table_.FillColumn(key, kFilledAtOnce);
     }
   }

@@ -8,7 +8,7 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kMostColumns = 16;
+constexpr size_t kMostColumns = 16;                      // eight bytes a run each
 constexpr uint64_t kMissing = 0x7FF8'0000'0000'4E4Full;  // a NaN that no metric has in a column
 
 double MetricOf(const RunEntry& run, uint32_t metric) {
@@ -57,7 +57,7 @@ void RunTable::UpdateMetrics(const RunEntry& run) {
 void RunTable::Remove(const RunEntry& run) {
   const size_t place = run.place;
   stale_ -= (flags_[place] & kStale) != 0;
-  // One that is not whole has no value of the last row to put here.
+  // The last run takes the place. A column that is still being filled has no value of it.
   std::erase_if(columns_, [this](const auto& one) { return one.values.size() != runs_.size(); });
   for (auto& column : columns_) TakeOut(column.values, place);
   runs_.back()->place = static_cast<uint32_t>(place);

@@ -28,7 +28,7 @@ void History::Add(int64_t id, Assignment values) {
 Status History::Asked(int64_t id, Assignment values) {
   if (id < 0 || id > (int64_t{1} << 53) || by_id_.count(id)) {
     return BadTrial(ErrorCode::kConflict, fmt::format("trial {} cannot be asked for again", id),
-               "take the next free id");
+                    "take the next free id");
   }
   Add(id, std::move(values));
   ++asks_;
@@ -39,7 +39,7 @@ Result<Trial*> History::Open(int64_t id) {
   const auto found = by_id_.find(id);
   if (found == by_id_.end()) {
     return BadTrial(ErrorCode::kNotFound, fmt::format("no trial has the id {}", id),
-               "tell the id that ask gave; null for a trial made elsewhere");
+                    "tell the id that ask gave; null for a trial made elsewhere");
   }
   return &trials_[found->second];
 }
@@ -50,7 +50,7 @@ Status History::Told(int64_t id, double value) {
   if (trial->state != Trial::State::kRunning) {
     if (trial->state == Trial::State::kDone && trial->value == value) return Ok();
     return BadTrial(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
-               "tell a trial once; ask for a new one to measure again");
+                    "tell a trial once; ask for a new one to measure again");
   }
   trial->state = Trial::State::kDone;
   trial->value = value;
@@ -63,7 +63,7 @@ Status History::Failed(int64_t id) {
   if (trial->state == Trial::State::kFailed) return Ok();
   if (trial->state == Trial::State::kDone) {
     return BadTrial(ErrorCode::kConflict, fmt::format("trial {} was told already", id),
-               "tell a trial once; ask for a new one to measure again");
+                    "tell a trial once; ask for a new one to measure again");
   }
   trial->state = Trial::State::kFailed;
   told_.push_back(by_id_[id]);

@@ -42,7 +42,7 @@ class History {
   const std::vector<size_t>& told() const { return told_; }
   std::vector<size_t> Running() const;
   const Trial* Find(int64_t id) const;
-  const Trial* Best() const;             // null while no trial is done
+  const Trial* Best() const;  // null while no trial is done
   bool Tried(const Assignment& values) const { return keys_.count(KeyOf(values)) > 0; }
   size_t distinct() const { return keys_.size(); }
   int64_t next_id() const { return next_id_; }

@@ -13,9 +13,11 @@ namespace {
 constexpr size_t kHead = 9;  // eight digits and a space
 
 tl::unexpected<Error> Corrupt(size_t line, std::string why) {
-  return Fail(Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal is damaged", line),
-                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1),
-                    std::move(why), "ATH-T0005", ""});
+  return Fail(
+      Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal is damaged", line),
+            fmt::format("keep the first {} lines in a new file to go on from there", line - 1)}
+          .Why(std::move(why))
+          .Id("ATH-T0005"));
 }
 
 }  // namespace
@@ -40,7 +42,8 @@ Result<JournalText> ReadJournal(std::string_view text) {
     }
     const auto body = line.substr(kHead);
     if (Crc32c(body, out.checksum) != checksum) {
-      return Corrupt(number, "its checksum does not fit: it was changed, or a line before it is gone");
+      return Corrupt(number,
+                     "its checksum does not fit: it was changed, or a line before it is gone");
     }
     auto event = ParseJson(body);
     if (!event || !event->is_object()) return Corrupt(number, "it is not an event");

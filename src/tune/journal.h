@@ -2,7 +2,7 @@
 // digits) is chained from line to line, so that a changed, missing or moved line is detected.
 // Append-only; the bytes of a journal depend only on its events.
 //
-//   created   {"e":"created","version":1,"space":[...],"seed":7,"strategy":"auto","goal":"minimize"}
+//   created {"e":"created","version":1,"space":[...],"seed":7,"strategy":"auto","goal":"minimize"}
 //   asked     {"e":"asked","id":0,"params":{...}}
 //   told      {"e":"told","id":0,"value":0.3}          "value":null: failed
 //   imported  {"e":"imported","params":{...},"value":0.3}
@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 
 namespace athanor::tune {
 
@@ -32,8 +32,8 @@ class JournalWriter {
 
 struct JournalText {
   std::vector<std::string> events;  // JSON objects
-  size_t whole = 0;       // bytes of whole lines; what follows was torn by a crash
-  uint32_t checksum = 0;  // of the last whole line
+  size_t whole = 0;                 // bytes of whole lines; what follows was torn by a crash
+  uint32_t checksum = 0;            // of the last whole line
 };
 
 // kCorrupt with the number of the line if a complete line is invalid; a last line without its

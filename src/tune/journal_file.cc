@@ -31,8 +31,9 @@ Result<std::unique_ptr<JournalFile>> JournalFile::Open(const std::string& path) 
   if (!file->fd_) return FailErrno("open " + Printable(path), errno);
   if (::flock(file->fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     return Fail(Error{ErrorCode::kConflict, Printable(path) + " is in use",
-                      "end the other search, or take another file",
-                      "another process writes this journal", "ATH-T0007", ""});
+                      "end the other search, or take another file"}
+                    .Why("another process writes this journal")
+                    .Id("ATH-T0007"));
   }
   ATHANOR_TRY(auto bytes, ReadWhole(file->fd_.get(), path));
   auto text = ReadJournal(bytes);

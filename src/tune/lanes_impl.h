@@ -18,6 +18,7 @@ inline Wide Load(const double* p) {
 }
 inline void Store(double* p, Wide v) { __builtin_memcpy(p, &v, sizeof v); }
 inline Wide All(double x) { return Wide{x, x, x, x}; }
+// Always in this order: it decides how the sum is rounded.
 inline double Sum(Wide a, Wide b) {
   const Wide s = a + b;
   return (s[0] + s[2]) + (s[1] + s[3]);
@@ -87,7 +88,7 @@ double SumMismatch(const double* g, const double* x, double centre, size_t n) {
   return Sum(s, t);
 }
 
-// e^-x for x >= 0; the steps of Exp() in math.cc.
+// e^-x for x >= 0: the steps of Exp() in math.cc, with one term less.
 inline Wide ExpOfMinus(Wide x) {
   const Wide most = All(700.0);
   const WideInt far = reinterpret_cast<WideInt>(x > most);

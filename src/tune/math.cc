@@ -9,19 +9,21 @@
 namespace athanor::tune {
 namespace {
 
+// ln 2 in two parts: a whole number times the first is exact (Cody & Waite 1980).
 constexpr double kLn2High = 0x1.62e42fefa0000p-1;
 constexpr double kLn2Low = 0x1.cf79abc9e3b3ap-40;
 constexpr double kLogSqrt2Pi = 0.91893853320467274178;
 constexpr double kInvSqrt2Pi = 0.39894228040143267794;
 
-// (1 - Phi(x)) / phi(x) for x >= 3, by its continued fraction.
+// (1 - Phi(x)) / phi(x) for x >= 3, by Laplace's continued fraction.
 double MillsRatio(double x) {
   double tail = x;
   for (int k = 60; k >= 1; --k) tail = x + k / tail;
   return 1.0 / tail;
 }
 
-// Phi(z) - 1/2 for |z| <= 3: phi(z) (z + z^3/3 + z^5/15 + ...), all terms of one sign.
+// Phi(z) - 1/2 for |z| <= 3: phi(z) (z + z^3/3 + z^5/15 + ...), all terms of one sign, so that
+// nothing cancels (Marsaglia 2004).
 double CentralCdf(double z) {
   double term = z, sum = z;
   for (int k = 3; k < 90; k += 2) {
@@ -33,6 +35,8 @@ double CentralCdf(double z) {
 
 }  // namespace
 
+// e^x = 2^k e^r with |r| <= ln 2 / 2, the second by its Taylor series. Adding 1.5 * 2^52 rounds to
+// a whole number and leaves it in the low bits, from where it is moved to the exponent.
 double Exp(double x) {
   if (std::isnan(x)) return x;
   if (x < -708.0) return 0.0;
@@ -41,14 +45,16 @@ double Exp(double x) {
   const double k = shifted - 0x1.8p52;
   const double r = (x - k * kLn2High) - k * kLn2Low;
   double p = 1.0 / 6227020800.0;
-  for (double c : {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0,
-                   1.0 / 40320.0, 1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0,
-                   0.5, 1.0, 1.0}) {
+  for (double c :
+       {1.0 / 479001600.0, 1.0 / 39916800.0, 1.0 / 3628800.0, 1.0 / 362880.0, 1.0 / 40320.0,
+        1.0 / 5040.0, 1.0 / 720.0, 1.0 / 120.0, 1.0 / 24.0, 1.0 / 6.0, 0.5, 1.0, 1.0}) {
     p = p * r + c;
   }
   return p * std::bit_cast<double>((std::bit_cast<uint64_t>(shifted) + 1023) << 52);
 }
 
+// log x = e log 2 + log m with m around 1, and log m = 2 artanh(f), whose series is short for a
+// small f. The small terms are added first.
 double Log(double x) {
   if (std::isnan(x) || x < 0) return std::numeric_limits<double>::quiet_NaN();
   if (x == 0) return -std::numeric_limits<double>::infinity();
@@ -69,6 +75,7 @@ double Log(double x) {
   return exponent * kLn2High + (exponent * kLn2Low + 2.0 * f * (f2 * p) + 2.0 * f);
 }
 
+// This and Expm1 are Kahan's: the rounding of u is the same in both factors, and cancels.
 double Log1p(double x) {
   const double u = 1.0 + x;
   if (u == 1.0) return x;
@@ -114,6 +121,8 @@ double NormalQuantile(double p) {
 }
 
 LogImprovement LogExpectedImprovement(double z) {
+  // Far below 0, phi and z Phi nearly cancel. Divided by phi, that is 1 - x mills; and before this
+  // has too few digits left, its limit, 1 / x^2, is close enough.
   if (z < -3.0) {
     const double x = -z;
     if (x > 1000.0) return {-0.5 * x * x - kLogSqrt2Pi - 2.0 * Log(x), x + 2.0 / x};

@@ -13,8 +13,9 @@ double Expm1(double x);
 double Pow(double base, double exponent);  // base >= 0
 
 double NormalCdf(double z);
-double NormalQuantile(double p);  // 0 < p < 1; relative error below 1e-8: for drawing, not for tests
-double LogNormalCdf(double z);    // good far into the left tail
+double NormalQuantile(
+    double p);                  // 0 < p < 1; relative error below 1e-8: for drawing, not for tests
+double LogNormalCdf(double z);  // good far into the left tail
 
 // log(phi(z) + z Phi(z)): the log of the expected improvement of a standard normal; and its
 // derivative by z.

@@ -85,9 +85,9 @@ TEST(Lanes, BothBuildsGiveTheSameBytes) {
   const Line line = {b.data(), up.data(), down.data()};
   const Place place = {0.7, Exp(0.7), Exp(-0.7)};
   both([&](const Lanes& l, double* out) { l.add_matern(out, line, place, 0.6, n); }, "one");
-  both([&](const Lanes& l, double* out) {
-    l.matern_slopes(a.data(), a.data() + n, line, place, n, out);
-  }, "slopes");
+  both([&](const Lanes& l,
+           double* out) { l.matern_slopes(a.data(), a.data() + n, line, place, n, out); },
+       "slopes");
   both([&](const Lanes& l, double* out) { l.multiply(out, a.data(), b.data(), n); }, "multiply");
 }
 

@@ -8,7 +8,7 @@
 namespace athanor::tune {
 namespace {
 
-constexpr int kLambdas = 25;  // from -2 to 4
+constexpr int kLambdas = 25;  // from -2 to 4, in quarters
 
 double Mean(const std::vector<double>& values) {
   double sum = 0;
@@ -48,6 +48,7 @@ std::vector<double> WarpOutputs(std::vector<double> values) {
   auto sorted = values;
   std::sort(sorted.begin(), sorted.end());
   const double median = 0.5 * (sorted[(n - 1) / 2] + sorted[n / 2]);
+  // A diverged trial says only that it is bad: left as it is, it would hide all other differences.
   const double cap = median + 3.0 * std::max(median - sorted.front(), 0.0);
   if (cap > sorted.front()) {
     for (double& v : values) v = std::min(v, cap);
@@ -58,6 +59,8 @@ std::vector<double> WarpOutputs(std::vector<double> values) {
   if (!(range > 1e-14 * scale)) return std::vector<double>(n, 0.0);
   for (double& v : values) v = (v - low) / range;
   if (!Standardise(values)) return std::vector<double>(n, 0.0);
+  // The lambda of the greatest profile likelihood; the Jacobian makes those of different ones
+  // comparable.
   std::vector<double> logs(n), bent(n), best;
   double jacobian = 0, most = -1e300;
   for (size_t i = 0; i < n; ++i) {
@@ -72,7 +75,8 @@ std::vector<double> WarpOutputs(std::vector<double> values) {
     for (double v : bent) squares += (v - mean) * (v - mean);
     const double variance = squares / static_cast<double>(n);
     if (!(variance > 0) || !std::isfinite(variance)) continue;
-    const double likelihood = -0.5 * static_cast<double>(n) * Log(variance) + (lambda - 1) * jacobian;
+    const double likelihood =
+        -0.5 * static_cast<double>(n) * Log(variance) + (lambda - 1) * jacobian;
     if (likelihood > most) {
       most = likelihood;
       best = bent;

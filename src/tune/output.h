@@ -1,6 +1,6 @@
 // How observed values are prepared for a Gaussian process: the bad tail is clipped, then the values
-// are transformed towards a normal distribution (Yeo-Johnson), then centred and scaled. The order
-// stays.
+// are transformed towards a normal distribution, then centred and scaled. The order stays. Follows
+// Yeo & Johnson 2000, as HEBO does (Cowen-Rivers et al. 2022); where the tail is cut is ours.
 #pragma once
 
 #include <vector>

@@ -32,15 +32,16 @@ uint32_t Random::Next() {
 }
 
 double Random::Uniform() {
+  // The half keeps it off 0 and 1, of which logarithms and quantiles are infinite.
   const uint64_t bits = (uint64_t{Next()} << 20) ^ (Next() >> 12);
   return (static_cast<double>(bits) + 0.5) * 0x1p-52;
 }
 
-uint32_t Random::Below(uint32_t n) {
-  return static_cast<uint32_t>((uint64_t{Next()} * n) >> 32);
-}
+// By multiplication: uneven by at most one in 2^32 / n, and always one number drawn.
+uint32_t Random::Below(uint32_t n) { return static_cast<uint32_t>((uint64_t{Next()} * n) >> 32); }
 
-// Marsaglia's polar method; the second of its pair is left.
+// Marsaglia's polar method. The second number of its pair is not kept, so that what comes next
+// depends on the counter alone.
 double Random::Normal() {
   for (;;) {
     const double x = 2 * Uniform() - 1, y = 2 * Uniform() - 1, s = x * x + y * y;

@@ -1,5 +1,6 @@
-// Counter-based randomness (Philox 4x32, ten rounds): what is drawn depends on (seed, k, stream)
-// and on how many numbers were drawn before, never on the state of an earlier ask.
+// Counter-based randomness (Philox 4x32 in ten rounds, Salmon et al. 2011): what is drawn depends
+// on (seed, k, stream) and on how many numbers were drawn before, never on the state of an earlier
+// ask.
 #pragma once
 
 #include <array>
@@ -15,7 +16,7 @@ class Random {
   Random(uint64_t seed, uint64_t k, uint32_t stream);
 
   uint32_t Next();
-  double Uniform();          // (0, 1), 52 bits
+  double Uniform();            // (0, 1), 52 bits
   uint32_t Below(uint32_t n);  // 0 .. n-1; n > 0
   double Normal();
 

@@ -87,7 +87,7 @@ std::optional<Assignment> GridValues(const Space& space, const History& history)
     auto values = space.Decode(Cell(space, cell));
     if (!history.Tried(values)) return values;
   }
-  // Failed cells are repeated once.
+  // Failed cells are repeated once: a count of 1 is one failure and nothing else.
   std::map<std::string, int> failures;
   for (const auto& trial : history.trials()) {
     if (trial.state == Trial::State::kFailed) {

@@ -10,8 +10,8 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kKept = 8;         // points from which a round continues
-constexpr size_t kChildren = 10;    // mutants of each
+constexpr size_t kKept = 8;           // points from which a round continues
+constexpr size_t kChildren = 10;      // mutants of each
 constexpr size_t kAlternatives = 16;  // other choices a sweep tries
 
 struct Scored {
@@ -36,11 +36,12 @@ class MixedSearch {
     for (size_t i = 0; i < size_.global; ++i) batch.push_back(RandomPoint(space_, random_));
     for (size_t g = 0; g < good.size(); ++g) {
       for (size_t i = 0; i < size_.mutants; ++i) {
+        // Wide, near and very near: how broad the hill is, is not known.
         batch.push_back(Mutant(good[g], i % 3 == 0 ? 0.25 : i % 3 == 1 ? 0.1 : 0.02));
       }
     }
     Score(std::move(batch));
-    double step = 0.15;
+    double step = 0.15;  // halved each round: the pool closes in on its hills
     for (size_t round = 0; round < size_.rounds; ++round, step *= 0.5) {
       const size_t kept = std::min(kKept, pool_.size());
       std::vector<Point> children;
@@ -76,8 +77,11 @@ class MixedSearch {
 
   Point Mutant(const Point& from, double step) {
     Point point = from;
+    // About a third of the coordinates, of many dimensions too; in few, about two. One changes
+    // surely, so that the mutant is no copy.
     const double chance = std::max(0.3, 2.0 / static_cast<double>(free_.size()));
-    const size_t surely = free_.empty() ? 0 : free_[random_.Below(static_cast<uint32_t>(free_.size()))];
+    const size_t surely =
+        free_.empty() ? 0 : free_[random_.Below(static_cast<uint32_t>(free_.size()))];
     for (size_t i : free_) {
       if (i != surely && random_.Uniform() > chance) continue;
       const auto& p = space_.parameters()[i];
@@ -89,6 +93,7 @@ class MixedSearch {
       }
       double scale = step;
       if (p.kind == Kind::kInt) {
+        // At least a cell: a smaller step rounds back to the same int.
         const double cells = p.high - p.low + 1;
         if (p.scale == Scale::kLinear) scale = std::max(step, 1.0 / cells);
       }
@@ -98,7 +103,7 @@ class MixedSearch {
     return point;
   }
 
-  // Gradient ascent on the floats of the best points, which differ from each other.
+  // Gradient ascent on the floats of the best points that are apart: others climb the same hill.
   void Climb() {
     if (floats_.empty()) return;
     std::vector<Point> starts;
@@ -126,6 +131,7 @@ class MixedSearch {
   Point Ascend(const Point& start) {
     Point at = start;
     std::vector<size_t> moving;
+    // An inactive float changes nothing.
     const auto values = space_.Decode(start);
     for (size_t i : floats_) {
       if (values[i]) moving.push_back(i);
@@ -136,7 +142,7 @@ class MixedSearch {
     for (size_t i : moving) x.push_back(at[i]);
     MinimiseOptions options;
     options.evaluations = size_.evaluations;
-    options.step = 0.1;
+    options.step = 0.1;  // of the range; a longer first step may leave the hill
     options.tolerance = 1e-5;
     const auto top = Minimise(
         [&](const std::vector<double>& each, std::vector<double>& gradient) {
@@ -170,7 +176,8 @@ class MixedSearch {
         if (count <= kAlternatives) {
           for (size_t c = 0; c < count; ++c) add(static_cast<double>(c));
         } else {
-          for (size_t c = 0; c < kAlternatives; ++c) add(random_.Below(static_cast<uint32_t>(count)));
+          for (size_t c = 0; c < kAlternatives; ++c)
+            add(random_.Below(static_cast<uint32_t>(count)));
         }
         continue;
       }
@@ -179,7 +186,8 @@ class MixedSearch {
       const auto now = std::get<int64_t>(*values[i]);
       for (int64_t jump : {-8, -3, -2, -1, 1, 2, 3, 8}) {
         auto moved = values;
-        moved[i] = std::clamp(now + jump, static_cast<int64_t>(p.low), static_cast<int64_t>(p.high));
+        moved[i] =
+            std::clamp(now + jump, static_cast<int64_t>(p.low), static_cast<int64_t>(p.high));
         add(space_.Encode(moved)[i]);
       }
     }

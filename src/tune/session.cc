@@ -17,9 +17,11 @@ Json Number(std::optional<double> value) {
 }
 
 tl::unexpected<Error> Broken(size_t line, const std::string& why) {
-  return Fail(Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal cannot be", line),
-                    fmt::format("keep the first {} lines in a new file to go on from there", line - 1),
-                    why, "ATH-T0005", ""});
+  return Fail(
+      Error{ErrorCode::kCorrupt, fmt::format("line {} of the journal cannot be", line),
+            fmt::format("keep the first {} lines in a new file to go on from there", line - 1)}
+          .Why(why)
+          .Id("ATH-T0005"));
 }
 
 Result<std::optional<double>> ValueIn(const Json& event) {
@@ -93,7 +95,8 @@ Status Session::Apply(const Json& event) {
   const auto kind = event.find("e");
   const auto id = event.find("id");
   const bool has_id = id != event.end() && id->is_number_integer();
-  if (kind == event.end() || !kind->is_string()) return Fail(ErrorCode::kCorrupt, "no kind of event");
+  if (kind == event.end() || !kind->is_string())
+    return Fail(ErrorCode::kCorrupt, "no kind of event");
   const auto name = kind->get<std::string>();
   if (name == "asked" && has_id && event.contains("params")) {
     ATHANOR_TRY(auto values, space_.FromJson(event["params"], false));
@@ -128,9 +131,8 @@ Status Session::Tell(int64_t id, std::optional<double> value) {
   const auto* trial = history_->Find(id);
   const bool news = trial && trial->state == Trial::State::kRunning;
   if (news) ATHANOR_CHECK_OK(Write({{"e", "told"}, {"id", id}, {"value", Number(value)}}));
-  // The checks come with the change; only a trial that runs can have been written about.
-  return failed ? history_->Failed(id)
-                : history_->Told(id, options_.maximize ? -*value : *value);
+  // If it does not run, nothing was written: then this is an error, or the same value again.
+  return failed ? history_->Failed(id) : history_->Told(id, options_.maximize ? -*value : *value);
 }
 
 Result<int64_t> Session::Import(const Json& params, std::optional<double> value) {

@@ -9,8 +9,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "tune/journal.h"
 #include "tune/strategy.h"
 

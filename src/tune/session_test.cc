@@ -107,8 +107,8 @@ TEST(Session, OtherRangesHoldFromTheNextAskOnAndAfterAReplay) {
   std::vector<Json> asked, after, replayed;
   auto session = Create(kept);
   RunTrials(*session, 30, asked);
-  ASSERT_TRUE(session->ChangeRanges(*ParseJson(
-      R"({"x":{"low":-0.5,"high":0.25},"n":{"high":20},"c":{"choices":["a",2]}})")));
+  ASSERT_TRUE(session->ChangeRanges(
+      *ParseJson(R"({"x":{"low":-0.5,"high":0.25},"n":{"high":20},"c":{"choices":["a",2]}})")));
   auto again = Replayed(kept);
   RunTrials(*session, 14, after);
   RunTrials(*again, 14, replayed);
@@ -125,9 +125,9 @@ TEST(Session, RangesThatCannotBeChangeNothing) {
   Kept kept;
   auto session = Create(kept);
   const auto before = kept.text;
-  for (const char* ranges :
-       {"[]", "{}", R"({"y":{"low":0}})", R"({"x":{"low":2}})", R"({"x":{"scale":"log"}})",
-        R"({"x":{"choices":[1]}})", R"({"c":{"low":1}})", R"({"c":{"choices":[]}})", R"({"x":3})"}) {
+  for (const char* ranges : {"[]", "{}", R"({"y":{"low":0}})", R"({"x":{"low":2}})",
+                             R"({"x":{"scale":"log"}})", R"({"x":{"choices":[1]}})",
+                             R"({"c":{"low":1}})", R"({"c":{"choices":[]}})", R"({"x":3})"}) {
     const auto changed = session->ChangeRanges(*ParseJson(ranges));
     ASSERT_FALSE(changed) << ranges;
     EXPECT_EQ(changed.error().code, ErrorCode::kInvalid) << ranges;
@@ -232,10 +232,12 @@ TEST(Stdio, SpeaksTheProtocol) {
   EXPECT_TRUE(asked["params"].contains("x"));
   EXPECT_EQ(talk(R"({"op":"best"})")["code"], "not_found");
   EXPECT_EQ(talk(R"({"op":"tell","id":0,"params":)" + DumpJson(asked["params"]) +
-                 R"(,"value":0.31})")["ok"], true);
+                 R"(,"value":0.31})")["ok"],
+            true);
   EXPECT_EQ(talk(R"({"op":"best"})")["value"], 0.31);
   // Made elsewhere.
-  EXPECT_EQ(talk(R"({"op":"tell","id":null,"params":{"x":0,"n":3,"c":2},"value":0.1})")["ok"], true);
+  EXPECT_EQ(talk(R"({"op":"tell","id":null,"params":{"x":0,"n":3,"c":2},"value":0.1})")["ok"],
+            true);
   EXPECT_EQ(talk(R"({"op":"ask"})")["id"], 2);
   EXPECT_EQ(talk(R"({"op":"tell","id":2,"value":null})")["ok"], true);
   EXPECT_EQ(talk.Raw(R"({"op":"quit"})"), "");
@@ -243,23 +245,25 @@ TEST(Stdio, SpeaksTheProtocol) {
 
 TEST(Stdio, AnswersEveryBadLineAndGoesOn) {
   Talk talk;
-  for (const char* line : {"", "x", "[]", "3", "{}", R"({"op":"fly"})", R"({"op":"ask"})",
-                           R"({"op":"tell","id":0,"value":1})", R"({"op":"init"})",
-                           R"({"op":"init","space":[],"seed":1})",
-                           R"({"op":"init","space":[{"name":"x","type":"float","low":0,"high":1}],"seed":-1})",
-                           R"({"op":"init","space":[{"name":"x","type":"float","low":0,"high":1}],"strategy":"magic"})"}) {
+  for (
+      const char* line :
+      {"", "x", "[]", "3", "{}", R"({"op":"fly"})", R"({"op":"ask"})",
+       R"({"op":"tell","id":0,"value":1})", R"({"op":"init"})",
+       R"({"op":"init","space":[],"seed":1})",
+       R"({"op":"init","space":[{"name":"x","type":"float","low":0,"high":1}],"seed":-1})",
+       R"({"op":"init","space":[{"name":"x","type":"float","low":0,"high":1}],"strategy":"magic"})"}) {
     EXPECT_TRUE(talk(line).contains("error")) << line;
   }
   ASSERT_EQ(talk(Init())["ok"], true);
   ASSERT_EQ(talk(R"({"op":"ask"})")["id"], 0);
-  for (const char* line : {R"({"op":"tell","id":9,"value":1})", R"({"op":"tell","id":0})",
-                           R"({"op":"tell","id":0,"value":"low"})", R"({"op":"tell","id":"0","value":1})",
-                           R"({"op":"tell","id":null,"value":1})",
-                           R"({"op":"tell","id":null,"params":{"x":0},"value":1})",
-                           R"({"op":"tell","id":0.5,"value":1})",
-                           R"({"op":"tell","id":0,"value":1e999})",
-                           R"({"op":"tell","id":-1,"value":1})",
-                           R"({"op":"tell","id":99999999999999999999,"value":1})"}) {
+  for (const char* line :
+       {R"({"op":"tell","id":9,"value":1})", R"({"op":"tell","id":0})",
+        R"({"op":"tell","id":0,"value":"low"})", R"({"op":"tell","id":"0","value":1})",
+        R"({"op":"tell","id":null,"value":1})",
+        R"({"op":"tell","id":null,"params":{"x":0},"value":1})",
+        R"({"op":"tell","id":0.5,"value":1})", R"({"op":"tell","id":0,"value":1e999})",
+        R"({"op":"tell","id":-1,"value":1})",
+        R"({"op":"tell","id":99999999999999999999,"value":1})"}) {
     EXPECT_TRUE(talk(line).contains("error")) << line;
   }
   EXPECT_EQ(talk(R"({"op":"tell","id":0,"value":1})")["ok"], true);

@@ -1,6 +1,7 @@
-// A Sobol sequence in any number of dimensions, scrambled by Owen's nested method. Direction
-// numbers are found once, by construction: primitive polynomials in order of degree, starting
-// values chosen so that pairs of near dimensions fill a square evenly.
+// A Sobol sequence (Sobol 1967) in any number of dimensions, scrambled by Owen's nested method
+// (1995). Direction numbers are found once, by construction: primitive polynomials in order of
+// degree, starting values chosen so that pairs of near dimensions fill a square evenly. That aim is
+// Joe & Kuo's (2008); the search for them is ours, so that no table of numbers is needed.
 #pragma once
 
 #include <cstddef>

@@ -12,18 +12,24 @@ namespace {
 
 double Forward(Scale scale, double x) {
   switch (scale) {
-    case Scale::kLinear: return x;
-    case Scale::kLog: return Log(x);
-    case Scale::kReverseLog: return -Log1p(-x);
+    case Scale::kLinear:
+      return x;
+    case Scale::kLog:
+      return Log(x);
+    case Scale::kReverseLog:
+      return -Log1p(-x);
   }
   return x;
 }
 
 double Backward(Scale scale, double w) {
   switch (scale) {
-    case Scale::kLinear: return w;
-    case Scale::kLog: return Exp(w);
-    case Scale::kReverseLog: return -Expm1(-w);
+    case Scale::kLinear:
+      return w;
+    case Scale::kLog:
+      return Exp(w);
+    case Scale::kReverseLog:
+      return -Expm1(-w);
   }
   return w;
 }
@@ -90,6 +96,7 @@ bool Parameter::fixed() const {
   return kind == Kind::kConstant || (kind == Kind::kChoice ? choices.size() == 1 : low == high);
 }
 
+// Half a cell beyond the ends of an int: rounding then gives each end as wide a cell as the others.
 double Parameter::unit_low() const {
   if (kind == Kind::kInt && scale == Scale::kLinear) return low - 0.5;
   if (kind == Kind::kInt && scale == Scale::kLog) return Log(std::max(low - 0.5, 0.5 * low));
@@ -109,12 +116,18 @@ bool Holds(const Condition& condition, const Value& value) {
            condition.choices.end();
   };
   switch (condition.is) {
-    case Condition::Is::kOneOf: return among();
-    case Condition::Is::kNoneOf: return !among();
-    case Condition::Is::kBelow: return NumberOf(value) < condition.bound;
-    case Condition::Is::kAtMost: return NumberOf(value) <= condition.bound;
-    case Condition::Is::kAbove: return NumberOf(value) > condition.bound;
-    case Condition::Is::kAtLeast: return NumberOf(value) >= condition.bound;
+    case Condition::Is::kOneOf:
+      return among();
+    case Condition::Is::kNoneOf:
+      return !among();
+    case Condition::Is::kBelow:
+      return NumberOf(value) < condition.bound;
+    case Condition::Is::kAtMost:
+      return NumberOf(value) <= condition.bound;
+    case Condition::Is::kAbove:
+      return NumberOf(value) > condition.bound;
+    case Condition::Is::kAtLeast:
+      return NumberOf(value) >= condition.bound;
   }
   return false;
 }

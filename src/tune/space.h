@@ -24,8 +24,8 @@
 #include <variant>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "tune/gp/gp.h"
 
 namespace athanor::tune {
@@ -56,7 +56,7 @@ struct Parameter {
   Kind kind = Kind::kFloat;
   Scale scale = Scale::kLinear;
   double low = 0, high = 0;
-  std::vector<std::string> choices;  // JSON texts; one for a constant
+  std::vector<std::string> choices;   // JSON texts; one for a constant
   std::vector<Condition> conditions;  // all must hold
   std::optional<Value> otherwise;     // `default`
   size_t levels = 0;                  // 0: not given

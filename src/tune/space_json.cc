@@ -1,4 +1,4 @@
-// Space from JSON and back, with every complaint a person can act on.
+// Space from JSON and back. Errors say which parameter is wrong, why, and what would be right.
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -18,8 +18,9 @@ constexpr const char* kShape =
     "{\"name\": \"lr\", \"type\": \"float\", \"scale\": \"log\", \"low\": 1e-5, \"high\": 1}";
 
 tl::unexpected<Error> Bad(std::string what, std::string why, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why),
-                    "ATH-T0001", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(std::move(why))
+                  .Id("ATH-T0001"));
 }
 
 std::string Shown(const Json& value) {
@@ -57,7 +58,8 @@ class Reader {
   std::string Named() const { return "parameter " + Printable(p_.name); }
 
   Status ReadName() {
-    if (!json_.is_object()) return Bad("a parameter must be an object", "seen: " + Shown(json_), kShape);
+    if (!json_.is_object())
+      return Bad("a parameter must be an object", "seen: " + Shown(json_), kShape);
     const auto name = json_.find("name");
     if (name == json_.end() || !name->is_string() || name->get<std::string>().empty()) {
       return Bad("a parameter has no name", "seen: " + Shown(json_), kShape);
@@ -131,9 +133,9 @@ class Reader {
       return Bad(Named() + " has no choices", "", hint);
     }
     if (choices->size() > Space::kMaxChoices) {
-      return Bad(Named() + " has too many choices", fmt::format("{}", choices->size()),
-                 fmt::format("at most {}; a number in a range is an int or a float",
-                             Space::kMaxChoices));
+      return Bad(
+          Named() + " has too many choices", fmt::format("{}", choices->size()),
+          fmt::format("at most {}; a number in a range is an int or a float", Space::kMaxChoices));
     }
     std::set<std::string> seen;
     for (const auto& each : *choices) {
@@ -245,8 +247,8 @@ class Reader {
       Condition::Is is;
     };
     static constexpr Word kWords[] = {
-        {" == ", Condition::Is::kOneOf},  {" != ", Condition::Is::kNoneOf},
-        {" in ", Condition::Is::kOneOf},  {" <= ", Condition::Is::kAtMost},
+        {" == ", Condition::Is::kOneOf},   {" != ", Condition::Is::kNoneOf},
+        {" in ", Condition::Is::kOneOf},   {" <= ", Condition::Is::kAtMost},
         {" >= ", Condition::Is::kAtLeast}, {" < ", Condition::Is::kBelow},
         {" > ", Condition::Is::kAbove}};
     for (const auto& word : kWords) {
@@ -303,8 +305,8 @@ class Reader {
       const auto parsed = ParseJson(bare);
       auto value = parsed && IsScalar(*parsed) ? DumpJson(*parsed) : DumpJson(Json(bare));
       const bool chosen = parent.kind == Kind::kChoice || parent.kind == Kind::kConstant;
-      if (chosen && std::find(parent.choices.begin(), parent.choices.end(), value) ==
-                        parent.choices.end()) {
+      if (chosen &&
+          std::find(parent.choices.begin(), parent.choices.end(), value) == parent.choices.end()) {
         const auto quoted = DumpJson(Json(bare));
         if (std::find(parent.choices.begin(), parent.choices.end(), quoted) ==
             parent.choices.end()) {
@@ -350,12 +352,14 @@ Result<Value> ValueOf(const Parameter& p, const Json& json, bool tolerant) {
   if (!json.is_number()) return bad("a number is needed");
   const double number = json.get<double>();
   if (!std::isfinite(number)) return bad("a finite number is needed");
+  // An end of the range may have been rounded on its way through a script.
   const double slack = 1e-9 * std::max({1.0, std::fabs(p.low), std::fabs(p.high)});
   if (!tolerant && !(number >= p.low - slack && number <= p.high + slack)) {
     return bad(fmt::format("it ranges from {} to {}", p.low, p.high));
   }
   if (p.kind == Kind::kFloat) return number;
-  if (number != std::floor(number) || std::fabs(number) > kMaxInt) return bad("a whole number is needed");
+  if (number != std::floor(number) || std::fabs(number) > kMaxInt)
+    return bad("a whole number is needed");
   return static_cast<int64_t>(number);
 }
 
@@ -479,12 +483,14 @@ Result<Json> WithRanges(const Json& parameters, const Json& ranges) {
     const auto at = static_cast<size_t>(found - names.begin());
     const bool choice = space.parameters()[at].kind == Kind::kChoice;
     if (!range.is_object() || range.empty() || space.parameters()[at].kind == Kind::kConstant) {
-      return Bad("parameter " + Printable(name) + " cannot get this range", "seen: " + Shown(range), kHint);
+      return Bad("parameter " + Printable(name) + " cannot get this range", "seen: " + Shown(range),
+                 kHint);
     }
     for (const auto& [key, value] : range.items()) {
       if (choice ? key != "choices" : key != "low" && key != "high") {
         return Bad("parameter " + Printable(name) + ": " + Printable(key) + " cannot be changed",
-                   choice ? "only its choices can" : "only low and high can", "a new search can have it");
+                   choice ? "only its choices can" : "only low and high can",
+                   "a new search can have it");
       }
       out[at][key] = value;
     }

@@ -104,7 +104,8 @@ TEST(Space, DecodesWithinRangesAndComesBack) {
 TEST(Space, TellsChoicesOfDifferentTypesApart) {
   const auto space = Parsed(kMixed);
   for (const char* opt : {"1", "\"1\"", "true", "null", "1.5"}) {
-    auto json = *ParseJson(std::string(R"({"lr":0.1,"layers":1,"auto":1,"one":2,"opt":)") + opt + "}");
+    auto json =
+        *ParseJson(std::string(R"({"lr":0.1,"layers":1,"auto":1,"one":2,"opt":)") + opt + "}");
     const auto values = space->FromJson(json, false);
     ASSERT_TRUE(values) << opt << values.error().what;
     EXPECT_EQ(TextOf(*(*values)[0]), opt);
@@ -129,7 +130,9 @@ TEST(Space, RefusesTrialsThatDoNotFit) {
 TEST(Space, CountsItsCells) {
   EXPECT_FALSE(Parsed(kMixed)->cells());
   EXPECT_EQ(*Parsed(R"([{"name":"n","type":"int","low":-2,"high":3},
-                        {"name":"c","type":"cat","choices":[1,2]}])")->cells(), 12u);
+                        {"name":"c","type":"cat","choices":[1,2]}])")
+                 ->cells(),
+            12u);
 }
 
 }  // namespace

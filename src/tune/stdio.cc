@@ -12,7 +12,7 @@ namespace {
 constexpr size_t kLongest = 16 << 20;
 
 tl::unexpected<Error> BadRequest(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-T0006", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-T0006"));
 }
 
 Json ErrorAnswer(const Error& error) {
@@ -53,7 +53,8 @@ Result<Json> StdioProtocol::Handle(const Json& request) {
     return BadRequest("no such op: " + (op.empty() ? "(none)" : Printable(op)), hint);
   }
   if (!session_ || resumed_) {
-    return BadRequest("there is no search yet", "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
+    return BadRequest("there is no search yet",
+                      "{\"op\": \"init\", \"space\": [...], \"seed\": 7}");
   }
   if (op == "ask") {
     ATHANOR_TRY(auto asked, session_->Ask());
@@ -68,12 +69,12 @@ Result<Json> StdioProtocol::Handle(const Json& request) {
   }
   const auto best = session_->Best();
   if (!best) {
-    return Fail(Error{ErrorCode::kNotFound, "no trial is done yet",
-                      "tell one with a finite value first", "", "ATH-T0006", ""});
+    return Fail(
+        Error{ErrorCode::kNotFound, "no trial is done yet", "tell one with a finite value first"}
+            .Id("ATH-T0006"));
   }
-  return Json{{"id", best->id},
-              {"params", session_->space().ToJson(best->values)},
-              {"value", best->value}};
+  return Json{
+      {"id", best->id}, {"params", session_->space().ToJson(best->values)}, {"value", best->value}};
 }
 
 Result<Json> StdioProtocol::Init(const Json& request) {
@@ -98,8 +99,9 @@ Result<Json> StdioProtocol::Init(const Json& request) {
     if (session_->space_json() != DumpJson(space) || old.settings.seed != options.settings.seed ||
         old.settings.strategy != options.settings.strategy || old.maximize != options.maximize) {
       return Fail(Error{ErrorCode::kConflict, "the journal is of another search",
-                        "give the space, seed and settings it was made with, or another file",
-                        "space, seed, strategy or goal differ", "ATH-T0006", ""});
+                        "give the space, seed and settings it was made with, or another file"}
+                      .Why("space, seed, strategy or goal differ")
+                      .Id("ATH-T0006"));
     }
     resumed_ = false;
     Json running = Json::array();
@@ -113,8 +115,8 @@ Result<Json> StdioProtocol::Init(const Json& request) {
   }
   if (session_ && sink_) {
     return Fail(Error{ErrorCode::kConflict, "one journal holds one search",
-                      "end this one with quit and start another with its own file", "",
-                      "ATH-T0006", ""});
+                      "end this one with quit and start another with its own file"}
+                    .Id("ATH-T0006"));
   }
   ATHANOR_TRY(session_, Session::Create(space, options, sink_));
   return Json{{"ok", true}};

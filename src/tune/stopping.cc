@@ -11,10 +11,11 @@ namespace athanor::tune {
 namespace {
 
 constexpr double kWorst = std::numeric_limits<double>::infinity();
-constexpr int kPowers = 16;      // of the curve, from 0.1 to 3.1
+constexpr int kPowers = 16;  // of the curve, from 0.1 to 3.1
 constexpr int kBootstraps = 100;
 
-// a + b t^-c by least squares for the best c of the list.
+// a + b t^-c by least squares for the best c of the list: with c fixed, a and b are a line's, so no
+// start has to be guessed and nothing can fail to converge.
 struct Curve {
   double a = 0, b = 0, c = 0, squares = kWorst;
   double At(double t) const { return a + b * Pow(t, -c); }
@@ -35,7 +36,7 @@ Curve FitCurve(const std::vector<double>& steps, const std::vector<double>& valu
       sxy += x[k] * values[k];
     }
     const double spread = sxx - sx * sx / n;
-    if (!(spread > 1e-12 * sxx)) continue;
+    if (!(spread > 1e-12 * sxx)) continue;  // all steps are nearly one: no line
     Curve curve;
     curve.c = c;
     curve.b = (sxy - sx * sy / n) / spread;
@@ -57,6 +58,7 @@ Asha::Asha(const AshaOptions& options) : options_(options) {
   options_.first = std::max<int64_t>(options_.first, 1);
   double step = static_cast<double>(options_.first);
   while (step < static_cast<double>(options_.last)) {
+    // Powers of an eta that is not whole may round to just below a whole step.
     const auto rung = static_cast<int64_t>(std::floor(step + 1e-9));
     if (rung < options_.last && (rungs_.empty() || rung > rungs_.back())) rungs_.push_back(rung);
     step *= options_.eta;
@@ -67,6 +69,7 @@ Asha::Asha(const AshaOptions& options) : options_(options) {
 
 bool Asha::AmongTheBest(size_t rung, const Row& row) const {
   const auto& results = results_[rung];
+  // The 1e-9 is for a quotient that rounds to just below a whole number.
   const auto kept =
       static_cast<size_t>(std::floor(static_cast<double>(results.size()) / options_.eta + 1e-9));
   size_t place = 0;
@@ -79,6 +82,7 @@ bool Asha::AmongTheBest(size_t rung, const Row& row) const {
 }
 
 Verdict Asha::Report(int64_t trial, int64_t step, double value) {
+  // It may report once more before it hears of its end; that must not count at a rung.
   if (stopped_.count(trial)) return Verdict::kStop;
   auto& next = next_rung_[trial];
   Verdict verdict = Verdict::kGoOn;
@@ -106,9 +110,10 @@ std::optional<Asha::Promotion> Asha::Promote() {
   for (size_t rung = rungs_.size(); rung-- > 0;) {
     for (const auto& row : results_[rung]) {
       if (!AmongTheBest(rung, row)) break;
-      // A trial that jumped over this rung waits at a later one.
+      // A trial that passed several rungs at once waits at the last of them.
       if (next_rung_[row.trial] != rung + 1 || promoted_[rung].count(row.trial)) continue;
       const auto kept = static_cast<double>(results_[rung].size()) / options_.eta + 1e-9;
+      // Those that left this rung count although later trials may have pushed them out of the best.
       if (static_cast<double>(promoted_[rung].size() + 1) > kept) break;
       promoted_[rung].insert(row.trial);
       return Promotion{row.trial, rung + 1 < rungs_.size() ? rungs_[rung + 1] : options_.last};
@@ -126,13 +131,15 @@ Hyperband::Hyperband(const AshaOptions& options) {
     brackets_.emplace_back(narrowed);
     // Hyperband's n = ceil((s_max + 1) / (s + 1) eta^s), with s halvings ahead.
     const auto halvings = static_cast<double>(many - skipped);
-    shares_.push_back(static_cast<size_t>(
-        std::ceil((static_cast<double>(many) + 1) / (halvings + 1) *
-                      Pow(std::max(options.eta, 1.5), halvings) - 1e-9)));
+    shares_.push_back(
+        static_cast<size_t>(std::ceil((static_cast<double>(many) + 1) / (halvings + 1) *
+                                          Pow(std::max(options.eta, 1.5), halvings) -
+                                      1e-9)));
   }
 }
 
-// Trials are dealt so that at every moment each bracket has its share, within one.
+// Trials are dealt so that at every moment each bracket has its share, within one: each is owed its
+// share of a trial per trial, and the one that is owed most gets it (smooth weighted round robin).
 size_t Hyperband::BracketOf(int64_t trial) const {
   size_t total = 0;
   for (size_t share : shares_) total += share;

@@ -2,6 +2,11 @@
 // value; lower is better) in the order in which they arrive: the same reports give the same
 // verdicts, so only a journal of reports has to be stored. The code that runs trials decides once,
 // here, and tells all ranks; ranks never decide themselves. Not thread-safe.
+//
+// Follows Li et al. 2020 (ASHA: the promotion form; the stopping form asks the same at each rung
+// and ends the others), Li et al. 2018 (Hyperband), Golovin et al. 2017 (Vizier's median rule) and
+// Domhan et al. 2015 (learning curves; one of their families, with a bootstrap instead of a Markov
+// chain).
 #pragma once
 
 #include <cstddef>
@@ -83,6 +88,7 @@ class Hyperband {
 };
 
 // Stops a trial whose mean so far is worse than the median of what finished trials had by then.
+// With its mean, not its best value as in Vizier: one lucky report does not save it.
 class MedianRule {
  public:
   explicit MedianRule(int64_t grace, size_t least_finished = 5)

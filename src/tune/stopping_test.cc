@@ -69,9 +69,9 @@ TEST(Asha, PromotionLetsAtMostOneInEtaLeaveARungAndTheBestFirst) {
     auto options = Promoting();
     options.eta = 2 + random.Below(3);
     Asha asha(options);
-    std::map<int64_t, int64_t> until;   // where a trial runs to
+    std::map<int64_t, int64_t> until;  // where a trial runs to
     std::map<int64_t, double> quality;
-    std::map<int64_t, int> left;        // rungs left
+    std::map<int64_t, int> left;  // rungs left
     int64_t next = 0;
     for (int i = 0; i < 400; ++i) {
       if (const auto promotion = asha.Promote()) {
@@ -125,7 +125,7 @@ TEST(MedianRule, StopsWhatIsWorseThanTheMedianOfFinishedTrials) {
     }
     rule.Finished(trial);
   }
-  EXPECT_EQ(rule.Report(7, 2, 9.0), Verdict::kGoOn);   // grace
+  EXPECT_EQ(rule.Report(7, 2, 9.0), Verdict::kGoOn);  // grace
   EXPECT_EQ(rule.Report(7, 3, 9.0), Verdict::kStop);
   EXPECT_EQ(rule.Report(8, 4, 2.5), Verdict::kGoOn);
   EXPECT_EQ(rule.Report(9, 5, std::nan("")), Verdict::kStop);
@@ -135,7 +135,8 @@ TEST(Curve, ForeseesWhereALearningCurveEnds) {
   Random random(4, 0, 0);
   std::vector<CurvePoint> points;
   for (int64_t step = 1; step <= 12; ++step) {
-    points.push_back({step, 0.5 + 2.0 / std::sqrt(static_cast<double>(step)) + 0.01 * random.Normal()});
+    points.push_back(
+        {step, 0.5 + 2.0 / std::sqrt(static_cast<double>(step)) + 0.01 * random.Normal()});
   }
   // It ends near 0.7.
   EXPECT_GT(*ChanceToBeat(points, 100, 1.0, 1), 0.95);

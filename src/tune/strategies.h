@@ -19,8 +19,8 @@ Point SobolPoint(const Space& space, uint64_t seed, uint64_t index);
 std::optional<Assignment> GridValues(const Space& space, const History& history);
 
 // Points in order of preference, best first; empty before there is enough to learn from.
-std::vector<Point> BayesPoints(const Space& space, const Settings& settings,
-                               const History& history, Memory& memory);
+std::vector<Point> BayesPoints(const Space& space, const Settings& settings, const History& history,
+                               Memory& memory);
 std::vector<Point> TpePoints(const Space& space, const Settings& settings, const History& history);
 
 }  // namespace athanor::tune

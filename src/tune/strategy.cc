@@ -14,10 +14,10 @@ struct NamedStrategy {
   std::string_view name;
 };
 constexpr NamedStrategy kRows[] = {{Strategy::kAutomatic, "auto"}, {Strategy::kRandom, "random"},
-                         {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
-                         {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
+                                   {Strategy::kSobol, "sobol"},    {Strategy::kGrid, "grid"},
+                                   {Strategy::kBayes, "bayes"},    {Strategy::kTpe, "tpe"}};
 
-constexpr size_t kStep = 5;             // trials of the same value
+constexpr size_t kStep = 5;            // trials of the same value
 constexpr uint64_t kListed = 100'000;  // spaces up to here are searched for what is left
 
 size_t FreeDimensions(const Space& space) {
@@ -45,7 +45,8 @@ bool OnAStep(const History& history) {
   return level >= kStep;
 }
 
-// A point that was not tried, however it is found; the best trial again if there is none.
+// A point that was not tried: by chance, and if the space is nearly used up, by going through it
+// from a random cell. The best trial again if there is none.
 Suggestion Fallback(const Space& space, const Settings& settings, const History& history) {
   Random random(settings.seed, history.asks(), kFallback);
   for (int attempt = 0; attempt < 200; ++attempt) {
@@ -77,7 +78,8 @@ Result<Strategy> StrategyNamed(std::string_view name) {
     if (row.name == name) return row.strategy;
   }
   return Fail(Error{ErrorCode::kInvalid, "no such strategy: " + Printable(name),
-                    "strategies are auto, bayes, tpe, sobol, random, grid", "", "ATH-T0003", ""});
+                    "strategies are auto, bayes, tpe, sobol, random, grid"}
+                  .Id("ATH-T0003"));
 }
 
 Result<Suggestion> Ask(const Space& space, const Settings& settings, const History& history,
@@ -89,24 +91,28 @@ Result<Suggestion> Ask(const Space& space, const Settings& settings, const Histo
     case Strategy::kGrid: {
       if (!GridSize(space)) {
         return Fail(Error{ErrorCode::kInvalid, "the grid is too large",
-                          "fewer \"levels\", or another strategy", "more than 10^15 points",
-                          "ATH-T0003", ""});
+                          "fewer \"levels\", or another strategy"}
+                        .Why("more than 10^15 points")
+                        .Id("ATH-T0003"));
       }
       auto values = GridValues(space, history);
       if (!values) {
         return Fail(Error{ErrorCode::kExhausted, "every point of the grid has been tried",
-                          "more \"levels\", or another strategy",
-                          fmt::format("{} points", *GridSize(space)), "ATH-T0004", ""});
+                          "more \"levels\", or another strategy"}
+                        .Why(fmt::format("{} points", *GridSize(space)))
+                        .Id("ATH-T0004"));
       }
       return Suggestion{std::move(*values), false};
     }
-    case Strategy::kRandom: break;
+    case Strategy::kRandom:
+      break;
     case Strategy::kSobol:
       points.push_back(SobolPoint(space, settings.seed, history.asks()));
       break;
     case Strategy::kAutomatic:
     case Strategy::kBayes:
-      if (history.asks() % 2 == 1 && OnAStep(history)) break;  // anywhere
+      // Every other ask then takes a random point: Fallback draws one.
+      if (history.asks() % 2 == 1 && OnAStep(history)) break;
       points = BayesPoints(space, settings, history, *memory);
       if (points.empty()) points.push_back(SobolPoint(space, settings.seed, history.asks()));
       break;

@@ -123,7 +123,8 @@ TEST_P(EveryStrategy, StandsHardInput) {
 
 TEST_P(EveryStrategy, SaysWhenADiscreteSpaceIsUsedUp) {
   auto session = Start(R"([{"name":"n","type":"int","low":1,"high":5},
-                           {"name":"c","type":"cat","choices":["a","b"]}])", GetParam());
+                           {"name":"c","type":"cat","choices":["a","b"]}])",
+                       GetParam());
   std::set<std::string> seen;
   for (int i = 0; i < 10; ++i) {
     const auto asked = Next(*session);
@@ -204,7 +205,8 @@ TEST(Strategies, LearningBeatsDrawing) {
 
 TEST(Strategies, BayesLearnsWhereTrialsFail) {
   auto session = Start(R"([{"name":"x","type":"float","low":0,"high":1},
-                           {"name":"y","type":"float","low":0,"high":1}])", Strategy::kBayes);
+                           {"name":"y","type":"float","low":0,"high":1}])",
+                       Strategy::kBayes);
   int failed_late = 0;
   for (int i = 0; i < 80; ++i) {
     const auto asked = Next(*session);
@@ -241,7 +243,8 @@ TEST(Strategies, BayesLooksElsewhereFromAStep) {
 
 TEST(Grid, AsksEveryCellOnceAndFailedOnesOnceMore) {
   auto session = Start(R"([{"name":"x","type":"float","scale":"log","low":0.01,"high":1,"levels":3},
-                           {"name":"n","type":"int","low":1,"high":2}])", Strategy::kGrid);
+                           {"name":"n","type":"int","low":1,"high":2}])",
+                       Strategy::kGrid);
   std::vector<double> xs;
   for (int i = 0; i < 6; ++i) {
     const auto asked = Next(*session);

@@ -3,6 +3,9 @@
 // the good side and ordered by the ratio of the densities. Running trials count among the others,
 // so that parallel asks stay apart. Parameters that a trial did not have (conditions) are drawn
 // from the prior when the drawn point has them, and have no weight if it does not.
+//
+// Follows Bergstra et al. 2011, with one product kernel for all parameters as BOHB (Falkner et al.
+// 2018) and Scott's rate for its width; the good tenth, at most 25, is Optuna's.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -13,9 +16,9 @@
 namespace athanor::tune {
 namespace {
 
-constexpr size_t kFirst = 10;       // drawn by Sobol before
-constexpr size_t kMostGood = 25;
-constexpr size_t kMostOthers = 500; // newest; the density hardly changes beyond
+constexpr size_t kFirst = 10;        // drawn by Sobol before
+constexpr size_t kMostGood = 25;     // so that the good side stays narrow
+constexpr size_t kMostOthers = 500;  // newest; the density hardly changes beyond
 constexpr size_t kDraws = 48;
 
 class Mixture {
@@ -24,6 +27,7 @@ class Mixture {
       : space_(space), trials_(std::move(trials)) {
     const double n = static_cast<double>(trials_.size()) + 1.0;
     const double d = static_cast<double>(space.size());
+    // Scott's rate, from a fifth of the range on. The bounds matter only for very many trials.
     width_ = std::clamp(0.2 * Exp(-Log(n) / (d + 4.0)), 0.02, 0.5);
     for (const auto& p : space.parameters()) {
       const auto count = static_cast<double>(p.choices.size());
@@ -35,6 +39,7 @@ class Mixture {
       for (size_t i = 0; i < space.size(); ++i) {
         const double at = trial->point[i];
         const bool numeric = space.parameters()[i].kind != Kind::kChoice;
+        // By the mass inside the range: a kernel at an edge would otherwise count half.
         peaks_.push_back(numeric ? -Log(2.5066282746310002 * width_ * Mass(at)) : 0);
       }
     }
@@ -55,6 +60,7 @@ class Mixture {
       // Normal, cut at the ends.
       const double at = trial.point[i];
       const double low = NormalCdf(-at / width_), high = NormalCdf((1 - at) / width_);
+      // The quantiles of 0 and 1 are infinite.
       const double u = std::clamp(low + random.Uniform() * (high - low), 1e-12, 1 - 1e-12);
       point[i] = std::clamp(at + width_ * NormalQuantile(u), 0.0, 1.0);
     }
@@ -62,6 +68,7 @@ class Mixture {
     return point;
   }
 
+  // Relative to the prior, which is even; summed from the greatest, so that nothing overflows.
   double LogDensity(const Point& point, const Assignment& values) const {
     std::vector<double> logs = {0.0};  // the prior
     double most = 0;
@@ -87,7 +94,8 @@ class Mixture {
   }
 
  private:
-  // The probability that a choice is taken from the trial and not from the prior.
+  // The probability that a choice is taken from the trial and not from the prior, which weighs as
+  // much as a trial for each choice, ten at most.
   double Stay(const Parameter& p) const {
     const auto n = static_cast<double>(trials_.size());
     const auto count = static_cast<double>(p.choices.size());
@@ -104,8 +112,7 @@ class Mixture {
 
 }  // namespace
 
-std::vector<Point> TpePoints(const Space& space, const Settings& settings,
-                             const History& history) {
+std::vector<Point> TpePoints(const Space& space, const Settings& settings, const History& history) {
   std::vector<const Trial*> done, others;
   for (size_t i : history.told()) {
     const auto& trial = history.trials()[i];
@@ -122,6 +129,7 @@ std::vector<Point> TpePoints(const Space& space, const Settings& settings,
   for (size_t i : history.Running()) others.push_back(&history.trials()[i]);
   done.resize(good);
 
+  // All draws are returned: the best may have been tried before.
   const Mixture better(space, done), worse(space, others);
   Random random(settings.seed, history.asks(), kParzen);
   struct Scored {

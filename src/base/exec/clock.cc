@@ -3,7 +3,6 @@
 #include <chrono>
 #include <ctime>
 
-
 namespace athanor {
 namespace {
 
@@ -15,13 +14,9 @@ int64_t MillisOf(clockid_t clock) {
 
 }  // namespace
 
-WallTime SystemClock::Wall() const {
-  return WallTime{MillisOf(CLOCK_REALTIME)};
-}
+WallTime SystemClock::Wall() const { return WallTime{MillisOf(CLOCK_REALTIME)}; }
 
-Millis SystemClock::Monotonic() const {
-  return Millis(MillisOf(CLOCK_BOOTTIME));
-}
+Millis SystemClock::Monotonic() const { return Millis(MillisOf(CLOCK_BOOTTIME)); }
 
 std::string Rfc3339(WallTime time) {
   // Division toward minus infinity, so that times before 1970 keep a positive fraction.
@@ -39,7 +34,8 @@ std::string Rfc3339(WallTime time) {
   const std::chrono::year_month_day date{std::chrono::sys_days{std::chrono::days{days}}};
   std::string text = "0000-00-00T00:00:00.000Z";
   const auto put = [&text](size_t at, size_t digits, unsigned value) {
-    for (size_t i = at + digits; i-- > at; value /= 10) text[i] = static_cast<char>('0' + value % 10);
+    for (size_t i = at + digits; i-- > at; value /= 10)
+      text[i] = static_cast<char>('0' + value % 10);
   };
   put(0, 4, static_cast<unsigned>(static_cast<int>(date.year())));
   put(5, 2, static_cast<unsigned>(date.month()));

@@ -30,8 +30,8 @@ struct CommandOptions {
   std::chrono::milliseconds timeout{0};  // 0: none
   // Called about ten times per second, on the caller's thread; true ends the command.
   std::function<bool()> cancelled;
-  size_t output_limit = 16u << 20;       // of each text; the rest is read and dropped
-  bool separate_stderr = false;          // otherwise stderr is part of `output`, in order
+  size_t output_limit = 16u << 20;  // of each text; the rest is read and dropped
+  bool separate_stderr = false;     // otherwise stderr is part of `output`, in order
   // Gets every byte of stdout and stderr as it arrives, regardless of the limit.
   std::function<void(std::string_view)> on_output;
 };

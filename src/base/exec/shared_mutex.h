@@ -1,13 +1,15 @@
-// A std::shared_mutex in which a writer waits only for the threads that are reading now, not for
-// later ones. Otherwise, with many readers one after the other, a writer would never get its turn.
-// A thread that is reading must not lock it again.
+// A shared mutex in which a writer waits only for the threads that are reading now, not for later
+// ones. Otherwise, with many readers one after the other, a writer would never get its turn. A
+// thread that is reading must not lock it again.
 #pragma once
 
 #include <pthread.h>
 
+#include "base/exec/mutex.h"
+
 namespace athanor {
 
-class FairSharedMutex {
+class ATHANOR_THREAD_RULE(capability("mutex")) FairSharedMutex {
  public:
   FairSharedMutex() {
     pthread_rwlockattr_t wanted;
@@ -20,15 +22,38 @@ class FairSharedMutex {
   FairSharedMutex(const FairSharedMutex&) = delete;
   FairSharedMutex& operator=(const FairSharedMutex&) = delete;
 
-  void lock() { pthread_rwlock_wrlock(&lock_); }
-  bool try_lock() { return pthread_rwlock_trywrlock(&lock_) == 0; }
-  void unlock() { pthread_rwlock_unlock(&lock_); }
-  void lock_shared() { pthread_rwlock_rdlock(&lock_); }
-  bool try_lock_shared() { return pthread_rwlock_tryrdlock(&lock_) == 0; }
-  void unlock_shared() { pthread_rwlock_unlock(&lock_); }
+  void lock() ACQUIRE() { pthread_rwlock_wrlock(&lock_); }
+  void unlock() RELEASE() { pthread_rwlock_unlock(&lock_); }
+  void lock_shared() ACQUIRE_SHARED() { pthread_rwlock_rdlock(&lock_); }
+  void unlock_shared() RELEASE_SHARED() { pthread_rwlock_unlock(&lock_); }
 
  private:
   pthread_rwlock_t lock_;
+};
+
+// Until its scope ends.
+class ATHANOR_THREAD_RULE(scoped_lockable) WriteLock {
+ public:
+  explicit WriteLock(FairSharedMutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+  ~WriteLock() RELEASE() { mutex_.unlock(); }
+  WriteLock(const WriteLock&) = delete;
+  WriteLock& operator=(const WriteLock&) = delete;
+
+ private:
+  FairSharedMutex& mutex_;
+};
+
+class ATHANOR_THREAD_RULE(scoped_lockable) ReadLock {
+ public:
+  explicit ReadLock(FairSharedMutex& mutex) ACQUIRE_SHARED(mutex) : mutex_(mutex) {
+    mutex_.lock_shared();
+  }
+  ~ReadLock() RELEASE() { mutex_.unlock_shared(); }
+  ReadLock(const ReadLock&) = delete;
+  ReadLock& operator=(const ReadLock&) = delete;
+
+ private:
+  FairSharedMutex& mutex_;
 };
 
 }  // namespace athanor

@@ -4,9 +4,7 @@
 
 namespace athanor {
 
-void SimExecutor::Post(Task task) {
-  After(Millis(0), std::move(task));
-}
+void SimExecutor::Post(Task task) { After(Millis(0), std::move(task)); }
 
 Executor::TimerId SimExecutor::After(std::chrono::milliseconds delay, Task task) {
   const TimerId id = next_id_++;

@@ -1,5 +1,7 @@
 #include "base/exec/thread_pool.h"
 
+#include "base/exec/mutex.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -11,13 +13,11 @@ ThreadPool::ThreadPool(size_t threads) {
   for (size_t i = 0; i < count; ++i) threads_.emplace_back([this] { Work(); });
 }
 
-ThreadPool::~ThreadPool() {
-  Stop();
-}
+ThreadPool::~ThreadPool() { Stop(); }
 
 bool ThreadPool::Submit(Task task) {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stopping_) return false;
     queue_.push_back(std::move(task));
   }
@@ -27,7 +27,7 @@ bool ThreadPool::Submit(Task task) {
 
 void ThreadPool::Stop() {
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -39,8 +39,8 @@ void ThreadPool::Work() {
   for (;;) {
     Task task;
     {
-      std::unique_lock lock(mutex_);
-      wake_.wait(lock, [this] { return stopping_ || !queue_.empty(); });
+      MutexLock lock(mutex_);
+      wake_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !queue_.empty(); });
       if (queue_.empty()) return;
       task = std::move(queue_.front());
       queue_.pop_front();

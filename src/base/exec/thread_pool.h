@@ -1,13 +1,12 @@
 // ThreadPool is a Pool of real threads, for SQLite, hashing, archives. Stop joins them.
 #pragma once
 
-#include <condition_variable>
 #include <cstddef>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/exec/pool.h"
 
 namespace athanor {
@@ -25,10 +24,10 @@ class ThreadPool final : public Pool {
  private:
   void Work();
 
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> queue_;  // GUARDED_BY(mutex_)
-  bool stopping_ = false;   // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> queue_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

@@ -9,9 +9,9 @@
 #include <cerrno>
 #include <set>
 
+#include "base/exec/serving_thread.h"
 #include "base/io/archive_stream.h"
 #include "base/io/files.h"
-#include "base/exec/serving_thread.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -257,8 +257,8 @@ class Packer {
 };
 
 Result<uint64_t> Pack(int dir_fd, std::vector<std::string> names, int out_fd,
-                      Compression compression, std::vector<std::string>* left_out,
-                      bool may_vanish, std::vector<TarMember>* members) {
+                      Compression compression, std::vector<std::string>* left_out, bool may_vanish,
+                      std::vector<TarMember>* members) {
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());
   ATHANOR_TRY(auto writer, TarWriter::Open(out_fd, compression));

@@ -213,9 +213,7 @@ Result<bool> TarReader::Next() {
   return true;
 }
 
-const TarMember& TarReader::member() const {
-  return state_->member;
-}
+const TarMember& TarReader::member() const { return state_->member; }
 
 Status TarReader::CopyToFile(int fd) {
   ATHANOR_CHECK_OK(state_->ForEachPiece(

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <string>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
 
@@ -59,9 +59,7 @@ std::string Member(const std::string& name, char type, const std::string& conten
   return header + padded;
 }
 
-std::string Tar(const std::string& members) {
-  return members + std::string(1024, '\0');
-}
+std::string Tar(const std::string& members) { return members + std::string(1024, '\0'); }
 
 Status Extract(std::string_view bytes, const std::string& into, const ExtractLimits& limits = {}) {
   const auto dir = OpenDir(into);

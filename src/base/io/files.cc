@@ -13,8 +13,8 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/ids.h"
 #include "base/exec/serving_thread.h"
+#include "base/ids.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -26,9 +26,7 @@ struct CloseDir {
 using UniqueDir = std::unique_ptr<DIR, CloseDir>;
 
 // For messages: the names may come from outside.
-std::string Shown(std::string_view path) {
-  return Printable(path.substr(0, 512));
-}
+std::string Shown(std::string_view path) { return Printable(path.substr(0, 512)); }
 
 bool IsDotOrDotDot(const char* name) {
   return name[0] == '.' && (name[1] == '\0' || (name[1] == '.' && name[2] == '\0'));
@@ -247,9 +245,7 @@ Status RemoveTree(const std::string& path) {
   return Ok();
 }
 
-bool Exists(const std::string& path) {
-  return ::access(path.c_str(), F_OK) == 0;
-}
+bool Exists(const std::string& path) { return ::access(path.c_str(), F_OK) == 0; }
 
 Result<std::vector<std::string>> ListDir(const std::string& path) {
   ATHANOR_TRY(const UniqueFd dir, OpenDir(path));

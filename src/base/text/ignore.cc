@@ -251,9 +251,7 @@ bool IgnorePattern::CanMatchIn(std::string_view folder) const {
 
 IgnoreRules::IgnoreRules(std::string prefix) : prefix_(std::move(prefix)) {}
 
-void IgnoreRules::AddDefaults() {
-  Add(Layer::kDefault, prefix_, kDefaults, "the defaults");
-}
+void IgnoreRules::AddDefaults() { Add(Layer::kDefault, prefix_, kDefaults, "the defaults"); }
 
 void IgnoreRules::Add(Layer layer, std::string_view folder, std::string_view text,
                       std::string_view source) {

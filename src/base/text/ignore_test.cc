@@ -5,9 +5,9 @@
 #include <random>
 #include <set>
 
-#include "base/io/files.h"
-#include "base/ids.h"
 #include "base/exec/process.h"
+#include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 
 namespace athanor {

@@ -225,12 +225,8 @@ Result<Json> ParseJson(std::string_view text) {
   return Fail(std::move(error));
 }
 
-std::string DumpJson(const Json& value) {
-  return Dump(value, -1);
-}
+std::string DumpJson(const Json& value) { return Dump(value, -1); }
 
-std::string DumpJsonPretty(const Json& value) {
-  return Dump(value, 2);
-}
+std::string DumpJsonPretty(const Json& value) { return Dump(value, 2); }
 
 }  // namespace athanor

@@ -15,17 +15,11 @@ bool IsSpace(char c) {
   return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '\v' || c == '\f';
 }
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-bool IsAlnum(char c) {
-  return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
+bool IsAlnum(char c) { return IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
-bool IsLetter(char c) {
-  return IsAlnum(c) && !IsDigit(c);
-}
+bool IsLetter(char c) { return IsAlnum(c) && !IsDigit(c); }
 
 // Removes "12" or "1.5" from the front. No sign, no exponent: neither a size nor a duration has
 // one. Empty if there is no digit or it cannot be exact.
@@ -301,7 +295,8 @@ std::optional<std::string> Nearest(std::string_view word,
     return false;
   };
   const auto first = std::find_if(candidates.begin(), candidates.end(), has_it);
-  if (first == candidates.end() || std::any_of(first + 1, candidates.end(), has_it)) return std::nullopt;
+  if (first == candidates.end() || std::any_of(first + 1, candidates.end(), has_it))
+    return std::nullopt;
   return *first;
 }
 

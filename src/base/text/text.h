@@ -40,7 +40,7 @@ std::string Printable(std::string_view text);
 bool IsUtf8(std::string_view text);
 std::string Base64(std::string_view bytes);
 std::optional<std::string> FromBase64(std::string_view text);
-std::string UrlEncode(std::string_view text);          // everything except A-Z a-z 0-9 - _ . ~
+std::string UrlEncode(std::string_view text);  // everything except A-Z a-z 0-9 - _ . ~
 std::optional<std::string> UrlDecode(std::string_view text);  // exactly once
 std::string Hex(std::string_view bytes);
 // Columns that it takes on a terminal (UTF-8 aware, wide characters count as two).

@@ -163,9 +163,7 @@ TEST(Url, EncodesAllButUnreservedAndDecodesOnce) {
   for (const char* bad : {"%", "%2", "%zz", "a%"}) EXPECT_EQ(UrlDecode(bad), std::nullopt);
 }
 
-TEST(Hex, IsLowerCase) {
-  EXPECT_EQ(Hex(std::string("\x00\xab\xff", 3)), "00abff");
-}
+TEST(Hex, IsLowerCase) { EXPECT_EQ(Hex(std::string("\x00\xab\xff", 3)), "00abff"); }
 
 TEST(DisplayWidth, CountsColumnsNotBytes) {
   EXPECT_EQ(DisplayWidth("abc"), 3u);

@@ -84,7 +84,8 @@ void Footer::Draw(bool now) {
 
 std::string Footer::FirstLine() const {
   auto elapsed = clock_.Monotonic() - start_;
-  std::string out = "  " + Paint(terminal_, InkOf(state_), (terminal_.ascii ? "* " : "● ") + state_) +
+  std::string out = "  " +
+                    Paint(terminal_, InkOf(state_), (terminal_.ascii ? "* " : "● ") + state_) +
                     "  " + HumanDuration(std::max(elapsed, Millis(1000)));
   if (total_ > 0) {
     size_t width = 24;

@@ -39,8 +39,8 @@ class Footer {
   SystemClock clock_;
   Millis start_{0};
   Millis last_draw_{0};
-  int drawn_ = 0;             // lines on the screen now
-  bool line_open_ = false;    // the log's last line has not ended
+  int drawn_ = 0;           // lines on the screen now
+  bool line_open_ = false;  // the log's last line has not ended
   std::string state_;
   int64_t done_ = 0;
   int64_t total_ = 0;

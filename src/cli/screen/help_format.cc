@@ -72,11 +72,13 @@ std::string OptionName(const CLI::Option* option) {
 std::string HelpFormat::Usage(const CLI::App* app, const std::string& name) const {
   if (const auto at = usage_.find(app); at != usage_.end()) return "Usage: " + at->second + "\n";
   std::string out = "Usage: " + name;
-  const auto commands = app->get_subcommands(
-      [](const CLI::App* each) { return !each->get_group().empty(); });
-  if (!commands.empty() && app->get_require_subcommand_min() > 0) return out + " COMMAND [OPTIONS]\n";
+  const auto commands =
+      app->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
+  if (!commands.empty() && app->get_require_subcommand_min() > 0)
+    return out + " COMMAND [OPTIONS]\n";
   out += " [OPTIONS]";
-  const bool takes_words = !app->get_options([](const CLI::Option* each) { return each->get_positional(); }).empty();
+  const bool takes_words =
+      !app->get_options([](const CLI::Option* each) { return each->get_positional(); }).empty();
   if (!commands.empty() && !takes_words) out += " [COMMAND]";
   for (const auto* argument :
        app->get_options([](const CLI::Option* each) { return each->get_positional(); })) {
@@ -98,7 +100,8 @@ std::string HelpFormat::Options(const CLI::App* app) const {
     at->second.emplace_back(OptionName(option), option->get_description());
   }
   // Options that every command has are at the end.
-  std::stable_partition(groups.begin(), groups.end(), [](const auto& each) { return each.first != "Output"; });
+  std::stable_partition(groups.begin(), groups.end(),
+                        [](const auto& each) { return each.first != "Output"; });
   std::string out;
   for (const auto& [group, rows] : groups) out += Section(group, rows);
   return out;
@@ -106,8 +109,8 @@ std::string HelpFormat::Options(const CLI::App* app) const {
 
 std::string HelpFormat::Commands(const CLI::App* app) const {
   std::vector<std::string> groups = order_;
-  const auto commands = app->get_subcommands(
-      [](const CLI::App* each) { return !each->get_group().empty(); });
+  const auto commands =
+      app->get_subcommands([](const CLI::App* each) { return !each->get_group().empty(); });
   for (const auto* command : commands) {
     if (std::ranges::find(groups, command->get_group()) == groups.end()) {
       groups.push_back(command->get_group());

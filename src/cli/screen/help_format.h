@@ -12,7 +12,8 @@ namespace athanor {
 
 class HelpFormat : public CLI::FormatterBase {
  public:
-  std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode mode) const override;
+  std::string make_help(const CLI::App* app, std::string name,
+                        CLI::AppFormatMode mode) const override;
 
   // For commands whose usage line is more than options and arguments.
   void SetUsage(const CLI::App* app, std::string lines) { usage_[app] = std::move(lines); }

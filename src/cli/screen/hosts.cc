@@ -35,9 +35,7 @@ std::string MemoryOf(const Json& host, bool live) {
 
 }  // namespace
 
-std::string RanksOf(const Json& resources) {
-  return RanksText(Asked(resources));
-}
+std::string RanksOf(const Json& resources) { return RanksText(Asked(resources)); }
 
 std::string HostsTable(const Json& job, const Json& attempt, const Terminal& terminal) {
   const auto hosts = attempt.value("hosts", Json::array());
@@ -50,7 +48,9 @@ std::string HostsTable(const Json& job, const Json& attempt, const Terminal& ter
     table.Add({Text(hosts[i], "name"), state,
                live && !usage.empty() ? fmt::format("{} %", Number(usage, "cpu_percent")) : "-",
                MemoryOf(hosts[i], live), Text(hosts[i], "rank_text")},
-              {Ink::kBold, InkOf(state == "Ended" ? "Stopped" : state == "Lost" ? "Failed" : state)});
+              {Ink::kBold, InkOf(state == "Ended"  ? "Stopped"
+                                 : state == "Lost" ? "Failed"
+                                                   : state)});
   }
   constexpr size_t kIndent = 4;
   Terminal narrower = terminal;

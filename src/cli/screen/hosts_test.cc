@@ -21,7 +21,8 @@ Json Gang() {
          "usage": {"cpu_percent": 187, "memory_bytes": 1048576, "memory_peak": 2097152}},
         {"name": "algo-2", "state": "Ended", "rank_text": "2 signal 15, 3 exit 1",
          "usage": {"cpu_percent": 50, "memory_bytes": 1048576, "memory_peak": 2097152},
-         "exit": {"code": 1, "memory_peak": 3145728}}]}]})").value();
+         "exit": {"code": 1, "memory_peak": 3145728}}]}]})")
+      .value();
 }
 
 std::vector<std::string> Rows(const std::string& table) {

@@ -23,13 +23,20 @@ std::string Variable(const char* name) {
 
 const char* CodeOf(Ink ink) {
   switch (ink) {
-    case Ink::kPlain: return "";
-    case Ink::kGreen: return "\x1b[32m";
-    case Ink::kYellow: return "\x1b[33m";
-    case Ink::kRed: return "\x1b[31m";
-    case Ink::kBlue: return "\x1b[34m";
-    case Ink::kGrey: return "\x1b[90m";
-    case Ink::kBold: return "\x1b[1m";
+    case Ink::kPlain:
+      return "";
+    case Ink::kGreen:
+      return "\x1b[32m";
+    case Ink::kYellow:
+      return "\x1b[33m";
+    case Ink::kRed:
+      return "\x1b[31m";
+    case Ink::kBlue:
+      return "\x1b[34m";
+    case Ink::kGrey:
+      return "\x1b[90m";
+    case Ink::kBold:
+      return "\x1b[1m";
   }
   return "";
 }
@@ -138,7 +145,8 @@ std::string Shortened(const std::string& text, size_t width, bool ascii) {
   return out + (ascii ? "~" : "…");
 }
 
-// As wide as the cells want, or as the terminal allows; fewer than the columns when some do not fit.
+// As wide as the cells want, or as the terminal allows; fewer than the columns when some do not
+// fit.
 std::vector<size_t> Table::Widths(const Terminal& terminal) const {
   std::vector<size_t> widths;
   for (const auto& cell : head_) widths.push_back(DisplayWidth(cell));
@@ -175,7 +183,8 @@ std::string Table::Format(const Terminal& terminal) const {
     std::string text;
     for (size_t i = 0; i < cells.size() && i < widths.size(); ++i) {
       const bool last = i + 1 == cells.size();
-      const std::string cell = terminal.out_tty ? Shortened(cells[i], widths[i], terminal.ascii) : cells[i];
+      const std::string cell =
+          terminal.out_tty ? Shortened(cells[i], widths[i], terminal.ascii) : cells[i];
       const size_t width = DisplayWidth(cell);
       Ink ink = head ? Ink::kGrey : (i < inks.size() ? inks[i] : Ink::kPlain);
       text += Paint(terminal, ink, cell);

@@ -14,8 +14,8 @@ namespace athanor {
 struct Terminal {
   bool out_tty = false;
   bool err_tty = false;
-  bool color = false;     // NO_COLOR, dumb terminals
-  bool ascii = false;     // ATH_ASCII=1, or a locale without UTF-8
+  bool color = false;  // NO_COLOR, dumb terminals
+  bool ascii = false;  // ATH_ASCII=1, or a locale without UTF-8
   size_t columns = 80;
 };
 Terminal DetectTerminal();

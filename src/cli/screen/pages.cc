@@ -84,8 +84,9 @@ Result<Json> FetchQueue(Client& client, size_t limit) {
   while (true) {
     const size_t have = all.is_null() ? 0 : all["waiting"].size();
     const size_t want = std::min(kWaitingAtOnce, limit - have);
-    ATHANOR_TRY(Json page, client.Get(fmt::format("/api/v1/queue?limit={}{}", want,
-                                                  after.empty() ? "" : "&after=" + UrlEncode(after))));
+    ATHANOR_TRY(Json page,
+                client.Get(fmt::format("/api/v1/queue?limit={}{}", want,
+                                       after.empty() ? "" : "&after=" + UrlEncode(after))));
     after = Text(page, "next");
     if (all.is_null()) {
       all = std::move(page);

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "cli/client.h"
 
 namespace athanor {

@@ -92,15 +92,16 @@ std::string PlotText(const std::vector<PlotPoint>& points, size_t columns, size_
     const size_t y = canvas.dots_down() - 1 - DotOf(point.y, low, high, canvas.dots_down());
     canvas.Set(x, y);
     // Between neighbours a line, so that a steep series is not a cloud.
-    const size_t steps = drawn ? std::max(x - std::min(x, last_x), y > last_y ? y - last_y : last_y - y) : 0;
+    const size_t steps =
+        drawn ? std::max(x - std::min(x, last_x), y > last_y ? y - last_y : last_y - y) : 0;
     for (size_t i = 1; i < steps; ++i) {
       const double share = static_cast<double>(i) / static_cast<double>(steps);
-      canvas.Set(static_cast<size_t>(std::lround(static_cast<double>(last_x) +
-                                                 share * (static_cast<double>(x) -
-                                                          static_cast<double>(last_x)))),
-                 static_cast<size_t>(std::lround(static_cast<double>(last_y) +
-                                                 share * (static_cast<double>(y) -
-                                                          static_cast<double>(last_y)))));
+      canvas.Set(static_cast<size_t>(
+                     std::lround(static_cast<double>(last_x) +
+                                 share * (static_cast<double>(x) - static_cast<double>(last_x)))),
+                 static_cast<size_t>(
+                     std::lround(static_cast<double>(last_y) +
+                                 share * (static_cast<double>(y) - static_cast<double>(last_y)))));
     }
     last_x = x;
     last_y = y;

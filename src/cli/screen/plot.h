@@ -16,7 +16,6 @@ struct PlotPoint {
 
 // `rows` lines of at most `columns` characters with the values' scale on the left, and one with
 // that of the steps. Two by four dots per character; with `ascii`, one star.
-std::string PlotText(const std::vector<PlotPoint>& points, size_t columns, size_t rows,
-                     bool ascii);
+std::string PlotText(const std::vector<PlotPoint>& points, size_t columns, size_t rows, bool ascii);
 
 }  // namespace athanor

@@ -59,15 +59,15 @@ std::optional<PreflightCheck> Rules(const JobSpec& real, const PreflightFacts& f
   if (real.rules.empty()) return std::nullopt;
   std::vector<std::string> blind;
   for (const auto& rule : real.rules) {
-    const bool seen = std::any_of(facts.metrics.begin(), facts.metrics.end(), [&](const auto& name) {
-      return MetricMatches(rule.metric, name);
-    });
+    const bool seen =
+        std::any_of(facts.metrics.begin(), facts.metrics.end(),
+                    [&](const auto& name) { return MetricMatches(rule.metric, name); });
     if (!seen) blind.push_back(WithRuleDefaults(rule).name + " (" + rule.metric + ")");
   }
   if (blind.empty()) return PreflightCheck{"rules", Verdict::kOk, "each sees its metric", ""};
-  return PreflightCheck{"rules", Verdict::kWarn, "no such metric so far: " + Join(blind, ", "),
-                        "metrics seen: " +
-                            (facts.metrics.empty() ? "none" : Join(facts.metrics, ", "))};
+  return PreflightCheck{
+      "rules", Verdict::kWarn, "no such metric so far: " + Join(blind, ", "),
+      "metrics seen: " + (facts.metrics.empty() ? "none" : Join(facts.metrics, ", "))};
 }
 
 PreflightCheck Checkpoint(const JobSpec& real, const PreflightFacts& facts) {
@@ -109,10 +109,12 @@ PreflightCheck MemoryCheck(const PreflightFacts& facts) {
   const auto peak = static_cast<double>(facts.memory_peak);
   const auto limit = static_cast<double>(facts.memory_limit);
   if (peak >= limit) {
-    return {"memory", Verdict::kFail, text, "ath types        for a larger one\nor a smaller batch"};
+    return {"memory", Verdict::kFail, text,
+            "ath types        for a larger one\nor a smaller batch"};
   }
   if (peak > kComfortable * limit) {
-    return {"memory", Verdict::kWarn, text + ": little is left", "a larger type, or a smaller batch"};
+    return {"memory", Verdict::kWarn, text + ": little is left",
+            "a larger type, or a smaller batch"};
   }
   return {"memory", Verdict::kOk, text, ""};
 }
@@ -131,9 +133,12 @@ std::optional<PreflightCheck> Data(const PreflightFacts& facts) {
 
 std::string_view NameOf(Verdict verdict) {
   switch (verdict) {
-    case Verdict::kOk: return "ok";
-    case Verdict::kWarn: return "warn";
-    case Verdict::kFail: return "fail";
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarn:
+      return "warn";
+    case Verdict::kFail:
+      return "fail";
   }
   return "";
 }
@@ -153,8 +158,9 @@ std::vector<PreflightCheck> JudgePreflight(const JobSpec& real, const PreflightF
 RunEstimate EstimateRun(const PreflightFacts& facts) {
   RunEstimate estimate;
   if (facts.total <= 0) {
-    estimate.why_not = "the script does not say how many steps it will make: "
-                       "athanor.progress(step, total)";
+    estimate.why_not =
+        "the script does not say how many steps it will make: "
+        "athanor.progress(step, total)";
     return estimate;
   }
   // From the second value on: the first includes loading and compiling.
@@ -167,16 +173,18 @@ RunEstimate EstimateRun(const PreflightFacts& facts) {
     span = to_ms - from_ms;
   }
   if (steps < kFewestSteps || span <= 0) {
-    estimate.why_not = fmt::format("too few of its {} steps were made to tell their speed: "
-                                   "--preflight-time 2m", facts.total);
+    estimate.why_not = fmt::format(
+        "too few of its {} steps were made to tell their speed: "
+        "--preflight-time 2m",
+        facts.total);
     return estimate;
   }
   const double step_ms = static_cast<double>(span) / static_cast<double>(steps);
   estimate.steps_per_second = 1'000.0 / step_ms;
   // Up to the first reading: once. A reading of the first step has made it already.
   const auto& [first_ms, first] = facts.progress.front();
-  const double before = std::max(0.0, static_cast<double>(first_ms) -
-                                          step_ms * static_cast<double>(first));
+  const double before =
+      std::max(0.0, static_cast<double>(first_ms) - step_ms * static_cast<double>(first));
   double share = 1;
   for (const auto& [name, sample] : facts.channels) share = std::min(share, sample.fraction());
   const double once = static_cast<double>(facts.setup_ms) + before;

@@ -16,8 +16,8 @@ namespace athanor {
 struct PreflightFacts {
   // How the short run went. `failure` is empty unless it failed before it was interrupted.
   std::optional<Cause> failure;
-  bool completed = false;       // it ended within the budget
-  std::optional<int64_t> steps; // the newest step seen
+  bool completed = false;            // it ended within the budget
+  std::optional<int64_t> steps;      // the newest step seen
   std::vector<std::string> metrics;  // names with at least one point
 
   std::optional<CheckpointInfo> saved;  // the newest kept

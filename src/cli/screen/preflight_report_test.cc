@@ -151,7 +151,8 @@ TEST(Sample, TakesFromEveryFolderInTurnAndCutsNone) {
   EXPECT_EQ(sample->files, 5u);
   EXPECT_EQ(sample->all_files, 7u);
   EXPECT_DOUBLE_EQ(sample->fraction(), 5.0 / 7.0);
-  for (const char* name : {"to/top", "to/a/1", "to/b/1", "to/c/d/1"}) EXPECT_TRUE(Exists(dir / name));
+  for (const char* name : {"to/top", "to/a/1", "to/b/1", "to/c/d/1"})
+    EXPECT_TRUE(Exists(dir / name));
   EXPECT_FALSE(Exists(dir / "to/a/3"));
   // The byte limit is passed by one file, not met by half of one.
   auto small = TakeSample(dir / "from", dir / "small", {64, 15});

@@ -18,13 +18,15 @@ std::string RankLines::TagOf(const Json& event) const {
   if (!tags_) return "";
   const auto stream = Text(event, "stream");
   Terminal terminal = terminal_;
-  terminal.color = terminal.color && (split_ && stream == "stderr" ? terminal.err_tty : terminal.out_tty);
+  terminal.color =
+      terminal.color && (split_ && stream == "stderr" ? terminal.err_tty : terminal.out_tty);
   if (stream == "setup") {
     return Paint(terminal, Ink::kGrey, "[" + Printable(Text(event, "host")) + "]") + " ";
   }
   const auto rank = Number(event, "rank");
   return Paint(terminal, kInks[static_cast<size_t>(rank) % std::size(kInks)],
-               fmt::format("[{}]", rank)) + " ";
+               fmt::format("[{}]", rank)) +
+         " ";
 }
 
 void RankLines::Line(const Stream& stream, std::string_view line, std::string& out) const {

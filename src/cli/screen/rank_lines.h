@@ -3,8 +3,8 @@
 //   [0] epoch 1
 //   [3] epoch 1
 //   [algo-2] installing requirements
-// What the set-up of a host prints has the host's name. A line that has not ended yet is kept until it
-// does.
+// What the set-up of a host prints has the host's name. A line that has not ended yet is kept until
+// it does.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class RankLines {
  public:
   using Keep = std::function<std::string(std::string_view)>;  // a line, or nothing of it
 
-  // `tags`: with the ranks in front, coloured if the terminal can. `split`: the script's stderr goes
-  // to stderr.
+  // `tags`: with the ranks in front, coloured if the terminal can. `split`: the script's stderr
+  // goes to stderr.
   RankLines(const Terminal& terminal, bool tags, bool split, Keep keep = {})
       : terminal_(terminal), tags_(tags), split_(split), keep_(std::move(keep)) {}
 
@@ -50,8 +50,8 @@ class RankLines {
   std::map<std::string, Stream> streams_;
 };
 
-// Puts lines into the order of their times, which differs from that of arrival by as much as one host
-// sends later than another. Holds at most a few megabytes.
+// Puts lines into the order of their times, which differs from that of arrival by as much as one
+// host sends later than another. Holds at most a few megabytes.
 class LinesByTime {
  public:
   static constexpr size_t kMost = 8 << 20;  // bytes

@@ -8,7 +8,8 @@ namespace athanor {
 namespace {
 
 Json Event(int rank, const char* stream = "stdout") {
-  return {{"rank", rank}, {"host", rank < 2 ? "algo-1" : "algo-2"}, {"attempt", 1}, {"stream", stream}};
+  return {
+      {"rank", rank}, {"host", rank < 2 ? "algo-1" : "algo-2"}, {"attempt", 1}, {"stream", stream}};
 }
 
 TEST(RankLines, EachLineIsWholeAndSaysItsRank) {

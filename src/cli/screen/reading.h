@@ -14,11 +14,11 @@ int64_t Number(const Json& json, const char* key);    // 0 when missing or not a
 // Milliseconds of an RFC 3339 time as the API writes it; 0 if there is none.
 int64_t TimeOf(const Json& json, const char* key);
 
-std::string Local(int64_t ms);               // "2026-11-15 09:30:00", in this zone
-std::string Ago(int64_t ms);                 // "5 m ago"; "-" without a time
+std::string Local(int64_t ms);  // "2026-11-15 09:30:00", in this zone
+std::string Ago(int64_t ms);    // "5 m ago"; "-" without a time
 // From when its script first ran until it ended, or now (job/shown.h); "-" if it never ran.
 std::string Took(const Json& job);
-std::string NumberText(const Json& value);   // six digits; NaN and infinities by name
+std::string NumberText(const Json& value);  // six digits; NaN and infinities by name
 // Where the points of a metric are, below `base` (".../metrics"); more parameters follow with &.
 std::string PointsTarget(const std::string& base, const std::string& name);
 // " name value"; nothing if the value is empty.

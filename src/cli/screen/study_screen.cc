@@ -19,12 +19,15 @@ std::string Value(const Json& value) {
   return value.is_string() ? Printable(value.get<std::string>()) : DumpJson(value);
 }
 
-std::string ValueIn(const Json& trial) { return trial.contains("value") ? Value(trial["value"]) : "-"; }
+std::string ValueIn(const Json& trial) {
+  return trial.contains("value") ? Value(trial["value"]) : "-";
+}
 
 std::string ParamsText(const Json& trial) {
   std::vector<std::string> words;
   const auto params = trial.value("params", Json::object());
-  for (const auto& [name, value] : params.items()) words.push_back(Printable(name) + "=" + Value(value));
+  for (const auto& [name, value] : params.items())
+    words.push_back(Printable(name) + "=" + Value(value));
   return Join(words, " ");
 }
 
@@ -50,7 +53,8 @@ std::vector<const Json*> Ordered(const Json& study) {
       return TextIn(t, "state") == "done" && t.contains("value") && t["value"].is_number() ? 0 : 1;
     };
     if (rank(*a) != rank(*b)) return rank(*a) < rank(*b);
-    if (rank(*a) == 0) return sign * (*a)["value"].get<double>() < sign * (*b)["value"].get<double>();
+    if (rank(*a) == 0)
+      return sign * (*a)["value"].get<double>() < sign * (*b)["value"].get<double>();
     return (*a)["trial"].get<int64_t>() > (*b)["trial"].get<int64_t>();
   });
   return trials;
@@ -65,37 +69,38 @@ std::string Quoted(const std::string& text) {
 
 std::string TrialLine(const Json& study, const Json& trial, const Terminal& terminal) {
   const auto state = TextIn(trial, "state");
-  std::string line = fmt::format("  trial {:<4} {} {:>12}", trial["trial"].get<int64_t>(),
-                                 Paint(terminal, InkOfTrial(state), fmt::format("{:<8}", state)),
-                                 ValueIn(trial));
+  std::string line =
+      fmt::format("  trial {:<4} {} {:>12}", trial["trial"].get<int64_t>(),
+                  Paint(terminal, InkOfTrial(state), fmt::format("{:<8}", state)), ValueIn(trial));
   if (study.contains("best")) {
     line += fmt::format("   best {} (trial {})", ValueIn(study["best"]),
                         study["best"]["trial"].get<int64_t>());
   }
   line += "   " + ParamsText(trial);
   const auto cause = trial.value("cause", Json::object());
-  if (state != "done" && !TextIn(cause, "text").empty()) line += "   " + Printable(TextIn(cause, "text"));
+  if (state != "done" && !TextIn(cause, "text").empty())
+    line += "   " + Printable(TextIn(cause, "text"));
   return line;
 }
 
 std::string StudyPage(const Json& study, const Terminal& terminal) {
   std::string out;
   const auto& counts = study["counts"];
-  out += fmt::format("{}  {}   {} {}   {} of {} trials, {} at a time   {} seed {}\n",
-                     Paint(terminal, Ink::kBold, Printable(TextIn(study, "name"))),
-                     Paint(terminal, InkOf(TextIn(study, "state")), TextIn(study, "state")),
-                     TextIn(study, "goal"), Printable(TextIn(study, "metric")),
-                     study["trials"].size(), study["max_trials"].get<int64_t>(),
-                     study["parallel"].get<int64_t>(), TextIn(study, "strategy"),
-                     study["seed"].get<uint64_t>());
+  out +=
+      fmt::format("{}  {}   {} {}   {} of {} trials, {} at a time   {} seed {}\n",
+                  Paint(terminal, Ink::kBold, Printable(TextIn(study, "name"))),
+                  Paint(terminal, InkOf(TextIn(study, "state")), TextIn(study, "state")),
+                  TextIn(study, "goal"), Printable(TextIn(study, "metric")), study["trials"].size(),
+                  study["max_trials"].get<int64_t>(), study["parallel"].get<int64_t>(),
+                  TextIn(study, "strategy"), study["seed"].get<uint64_t>());
   const auto cause = study.value("cause", Json::object());
   if (!TextIn(cause, "text").empty()) out += "  " + Printable(TextIn(cause, "text")) + "\n";
   if (const auto detail = TextIn(cause, "detail"); !detail.empty()) {
     for (const auto& line : Split(detail, '\n')) out += "    | " + Printable(line) + "\n";
   }
-  out += fmt::format("  running {}  done {}  stopped {}  failed {}", counts["running"].get<size_t>(),
-                     counts["done"].get<size_t>(), counts["stopped"].get<size_t>(),
-                     counts["failed"].get<size_t>());
+  out += fmt::format("  running {}  done {}  stopped {}  failed {}",
+                     counts["running"].get<size_t>(), counts["done"].get<size_t>(),
+                     counts["stopped"].get<size_t>(), counts["failed"].get<size_t>());
   if (const auto paused = counts.value("paused", size_t{0}); paused > 0) {
     out += fmt::format("  paused {}", paused);
   }
@@ -134,7 +139,8 @@ std::string StudyPage(const Json& study, const Terminal& terminal) {
     }
   }
   for (const auto& hint : study["hints"]) {
-    out += "\n" + Paint(terminal, Ink::kYellow, "hint") + "  " + Printable(TextIn(hint, "text")) + "\n";
+    out += "\n" + Paint(terminal, Ink::kYellow, "hint") + "  " + Printable(TextIn(hint, "text")) +
+           "\n";
     if (!TextIn(hint, "next").empty()) out += "      " + Printable(TextIn(hint, "next")) + "\n";
   }
   return out;
@@ -147,8 +153,9 @@ std::string StudyCsv(const Json& study) {
   for (const auto& name : names) out += "," + Quoted(name);
   out += "\n";
   for (const auto& trial : study["trials"]) {
-    out += fmt::format("{},{},{},{},{},{:.6f},{:.3f}", trial["trial"].get<int64_t>(), TextIn(trial, "state"),
-                       TextIn(trial, "job"), trial.contains("value") ? DumpJson(trial["value"]) : "",
+    out += fmt::format("{},{},{},{},{},{:.6f},{:.3f}", trial["trial"].get<int64_t>(),
+                       TextIn(trial, "state"), TextIn(trial, "job"),
+                       trial.contains("value") ? DumpJson(trial["value"]) : "",
                        trial.contains("step") ? DumpJson(trial["step"]) : "",
                        static_cast<double>(trial["cost_micros"].get<int64_t>()) / 1e6,
                        static_cast<double>(trial["held_ms"].get<int64_t>()) / 1e3);
@@ -156,7 +163,8 @@ std::string StudyCsv(const Json& study) {
       const auto& params = trial["params"];
       out += ",";
       if (!params.contains(name)) continue;
-      out += Quoted(params[name].is_string() ? params[name].get<std::string>() : DumpJson(params[name]));
+      out += Quoted(params[name].is_string() ? params[name].get<std::string>()
+                                             : DumpJson(params[name]));
     }
     out += "\n";
   }

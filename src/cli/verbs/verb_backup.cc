@@ -13,16 +13,16 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "cli/client.h"
-#include "serve/home_lock.h"
 #include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
 #include "cli/screen/reports.h"
 #include "cli/verbs/verbs.h"
-#include "serve/version.h"
 #include "record/backup/backup.h"
 #include "record/db/broken_log.h"
 #include "record/db/database.h"
 #include "record/jobs/job_store.h"
+#include "serve/home_lock.h"
+#include "serve/version.h"
 #include "steer/decide.h"
 
 namespace athanor {
@@ -38,10 +38,10 @@ std::string Absolute(const std::string& path) {
 }
 
 Json ViewOf(const BackupInfo& info) {
-  return {{"path", info.path},   {"version", info.version}, {"home", info.home},
-          {"made", Rfc3339(info.made)}, {"schema", info.schema}, {"jobs", info.jobs},
-          {"live", info.live},   {"files", info.files},     {"bytes", info.bytes},
-          {"linked", info.linked}, {"secret_key", info.secret_key}};
+  return {{"path", info.path},          {"version", info.version},      {"home", info.home},
+          {"made", Rfc3339(info.made)}, {"schema", info.schema},        {"jobs", info.jobs},
+          {"live", info.live},          {"files", info.files},          {"bytes", info.bytes},
+          {"linked", info.linked},      {"secret_key", info.secret_key}};
 }
 
 Result<Json> BackupByServer(Client& client, const std::string& target) {
@@ -62,7 +62,8 @@ Result<Json> BackUp(const Home& home, const std::string& target) {
   // The holder of the lock answers, or will soon.
   if (!Exists(home.root)) {
     return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + home.root,
-                      "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});
+                      "is ATHANOR_HOME the right folder?"}
+                    .Id("ATH-V0021"));
   }
   auto lock = LockHome(home, "");
   if (!lock && lock.error().code == ErrorCode::kConflict) return BackupByServer(client, target);
@@ -85,9 +86,8 @@ Status MakeRoom(const Home& home) {
     return name == "server.lock" || name == "server.log" || name == "server.sock";
   });
   auto ours = [](const std::string& name) {
-    constexpr std::string_view kNames[] = {kUnfinished, "blobs",     "jobs",
-                                           "server",    "settings.yaml", "types.csv",
-                                           "restored.json"};
+    constexpr std::string_view kNames[] = {kUnfinished,     "blobs",     "jobs",         "server",
+                                           "settings.yaml", "types.csv", "restored.json"};
     return std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
   };
   bool unfinished = Exists(JoinPath(home.root, kUnfinished)) && !Exists(home.database()) &&
@@ -182,13 +182,15 @@ int ServerBackupVerb(const Common& common, const std::string& target) {
               std::to_string(number("live")).c_str(), Counted(number("files"), "file").c_str(),
               HumanBytes(number("bytes")).c_str(), made->value("path", "").c_str());
   if (made->value("secret_key", false)) {
-    std::puts("the backup contains the key to your secrets (server/secret.key, 0600): keep it as "
-              "safe as the secrets");
+    std::puts(
+        "the backup contains the key to your secrets (server/secret.key, 0600): keep it as "
+        "safe as the secrets");
   }
   if (number("linked") > 0) {
-    std::printf("the backup shares %s with ATHANOR_HOME through hard links: copy it to another "
-                "disk, in case this one fails\n",
-                Counted(number("linked"), "blob").c_str());
+    std::printf(
+        "the backup shares %s with ATHANOR_HOME through hard links: copy it to another "
+        "disk, in case this one fails\n",
+        Counted(number("linked"), "blob").c_str());
   }
   PrintHint("ATHANOR_HOME=/a/new/folder ath server restore " + ShellQuote(made->value("path", "")),
             common.quiet);
@@ -200,14 +202,15 @@ int ServerRestoreVerb(const Common& common, const std::string& from) {
   auto done = Restore(common.home, Absolute(from));
   if (!done) return Refuse(done.error(), common.json);
   if (common.json) {
-    Json view = {{"home", common.home.root}, {"backup", ViewOf(done->info)},
-                 {"lost_attempts", done->lost}, {"fsck", ReportView(done->report)}};
+    Json view = {{"home", common.home.root},
+                 {"backup", ViewOf(done->info)},
+                 {"lost_attempts", done->lost},
+                 {"fsck", ReportView(done->report)}};
     std::printf("%s\n", DumpJson(view).c_str());
     return done->report.left() == 0 ? 0 : 1;
   }
   std::printf("restored %s, as of %s, to %s\n", Counted(done->info.jobs, "job").c_str(),
-              Rfc3339(done->info.made).c_str(),
-              common.home.root.c_str());
+              Rfc3339(done->info.made).c_str(), common.home.root.c_str());
   if (done->lost > 0) {
     std::printf("%llu of them were running then; those attempts are recorded as lost\n",
                 static_cast<unsigned long long>(done->lost));

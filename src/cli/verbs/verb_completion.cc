@@ -70,15 +70,16 @@ struct Source {
 std::vector<std::string> AskServer(const Common& common, const Completions& wanted) {
   const std::string limit = "?limit=" + std::to_string(kMostNames);
   const std::string job = wanted.before.empty() ? "" : UrlEncode(wanted.before.front());
-  const Source sources[] = {{"JOB", "/api/v1/jobs" + limit, "jobs", "name"},
-                            {"RUN", "/api/v1/runs" + limit, "runs", "name"},
-                            {"STUDY", "/api/v1/studies", "studies", "name"},
-                            {"TYPE", "/api/v1/types", "types", "name"},
-                            {"SECRET", "/api/v1/secrets", "secrets", "name"},
-                            {"EXPERIMENT", "/api/v1/experiments", "experiments", "name"},
-                            {"TOKEN", "/api/v1/tokens", "tokens", "id"},
-                            {"METRIC", "/api/v1/jobs/" + job + "/metrics", "metrics", "name"},
-                            {"CHECKPOINT", "/api/v1/jobs/" + job + "/checkpoints", "checkpoints", "id"}};
+  const Source sources[] = {
+      {"JOB", "/api/v1/jobs" + limit, "jobs", "name"},
+      {"RUN", "/api/v1/runs" + limit, "runs", "name"},
+      {"STUDY", "/api/v1/studies", "studies", "name"},
+      {"TYPE", "/api/v1/types", "types", "name"},
+      {"SECRET", "/api/v1/secrets", "secrets", "name"},
+      {"EXPERIMENT", "/api/v1/experiments", "experiments", "name"},
+      {"TOKEN", "/api/v1/tokens", "tokens", "id"},
+      {"METRIC", "/api/v1/jobs/" + job + "/metrics", "metrics", "name"},
+      {"CHECKPOINT", "/api/v1/jobs/" + job + "/checkpoints", "checkpoints", "id"}};
   for (const auto& source : sources) {
     if (wanted.kind != source.kind) continue;
     auto client = Client::Connect(common.home, false);
@@ -94,11 +95,16 @@ std::vector<std::string> AskServer(const Common& common, const Completions& want
 }  // namespace
 
 int CompletionVerb(const Common& common, const std::string& shell) {
-  const char* script = shell == "bash" ? kBash : shell == "zsh" ? kZsh : shell == "fish" ? kFish : nullptr;
+  const char* script = shell == "bash"   ? kBash
+                       : shell == "zsh"  ? kZsh
+                       : shell == "fish" ? kFish
+                                         : nullptr;
   if (script == nullptr) {
-    return Refuse(Error{ErrorCode::kInvalid, "no completion for " + Printable(shell),
-                        "ath completion bash", "bash, zsh and fish are supported", "ATH-C0032", ""},
-                  common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid, "no completion for " + Printable(shell), "ath completion bash"}
+            .Why("bash, zsh and fish are supported")
+            .Id("ATH-C0032"),
+        common.json);
   }
   if (common.json) return PrintJson({{"shell", shell}, {"script", script}});
   std::fputs(script, stdout);
@@ -118,7 +124,8 @@ int CompleteVerb(const Common& common, const CompletedVerb& ath, std::vector<std
   for (const auto& name : names) {
     // A name of several lines or with spaces is not one word of a shell's.
     if (!StartsWith(name, found.begin) || Printable(name) != name) continue;
-    if (known.insert(name).second) std::printf("%s%s\n", found.ahead.c_str(), ShellQuote(name).c_str());
+    if (known.insert(name).second)
+      std::printf("%s%s\n", found.ahead.c_str(), ShellQuote(name).c_str());
   }
   return 0;
 }

@@ -75,7 +75,8 @@ class Copy {
     }
     struct stat before {};
     if (::lstat(to.c_str(), &before) == 0 && !S_ISDIR(before.st_mode)) ::unlink(to.c_str());
-    if (::symlink(target, to.c_str()) != 0) return FailErrno("make the link " + Printable(to), errno);
+    if (::symlink(target, to.c_str()) != 0)
+      return FailErrno("make the link " + Printable(to), errno);
     ++files_;
     return Ok();
   }
@@ -97,7 +98,8 @@ int ListFiles(const Common& common, const JobFiles& job, const std::string& path
   for (const auto& file : *files) {
     std::printf("%10s  %s\n", HumanBytes(file.bytes).c_str(), Printable(file.path).c_str());
   }
-  for (const auto& line : path.empty() ? LeftOutLines(job.left_out()) : std::vector<std::string>()) {
+  for (const auto& line :
+       path.empty() ? LeftOutLines(job.left_out()) : std::vector<std::string>()) {
     std::fprintf(stderr, "  left out  %s\n", line.c_str());
   }
   for (const auto& file : *files) {
@@ -113,7 +115,9 @@ int ListFiles(const Common& common, const JobFiles& job, const std::string& path
 int CpVerb(const Common& common, const std::string& from, const std::string& to) {
   auto colon = from.find(':');
   if (colon == std::string::npos || colon == 0) {
-    Error error{ErrorCode::kInvalid, "no job to copy from", "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path", "ATH-C0020", ""};
+    Error error{ErrorCode::kInvalid,   "no job to copy from",
+                "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path",
+                "ATH-C0020",           ""};
     return Refuse(error, common.json);
   }
   auto path = from.substr(colon + 1);
@@ -138,10 +142,12 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
   ::stat(fetched->c_str(), &what);
   // Like cp: a folder named with a slash gives its content, without one itself; those of the
   // contract always give their content.
-  const bool whole = folder || path == "model" || path == "output" || path == "code" || path == "files";
+  const bool whole =
+      folder || path == "model" || path == "output" || path == "code" || path == "files";
   if (into && !(S_ISDIR(what.st_mode) && whole)) target = JoinPath(to, BaseName(path));
   Copy copy;
-  if (auto status = copy.Into(*fetched, target); !status) return Refuse(status.error(), common.json);
+  if (auto status = copy.Into(*fetched, target); !status)
+    return Refuse(status.error(), common.json);
   if (common.json) {
     std::printf("%s\n", DumpJson(Json{{"files", copy.files()}, {"to", target}}).c_str());
   } else {

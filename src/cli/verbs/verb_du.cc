@@ -50,13 +50,15 @@ int DuVerb(const Common& common, const DuOptions& options) {
   if (!table.empty()) std::printf("%s\n", table.Format(terminal).c_str());
   SayMore(std::min(limit, jobs.size()), jobs.size(), "jobs", "ath du -a", common.quiet);
   Table parts({"", "SIZE"});
-  parts.Add({jobs.size() == 1 ? "1 job" : fmt::format("{} jobs", jobs.size()), HumanBytes(of_jobs)});
+  parts.Add(
+      {jobs.size() == 1 ? "1 job" : fmt::format("{} jobs", jobs.size()), HumanBytes(of_jobs)});
   for (const auto& part : (*body)["shared"]) parts.Add({Text(part, "name"), Size(part, "bytes")});
   parts.Add({"total", Size(*body, "bytes")}, {Ink::kBold, Ink::kBold});
   std::fputs(parts.Format(terminal).c_str(), stdout);
-  std::printf("%s\n", (Printable(Text(*body, "home")) +
-                       (body->contains("free_bytes") ? ", " + Size(*body, "free_bytes") + " free" : ""))
-                          .c_str());
+  std::printf("%s\n",
+              (Printable(Text(*body, "home")) +
+               (body->contains("free_bytes") ? ", " + Size(*body, "free_bytes") + " free" : ""))
+                  .c_str());
   PrintHint("ath rm --older-than 30d · ath gc", common.quiet);
   return 0;
 }

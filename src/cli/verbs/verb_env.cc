@@ -124,16 +124,14 @@ void PrintUndo(const std::string& kind) {
     const std::string name = saved.substr(std::string_view(kSaved).size());
     const std::string old(pair.substr(equal + 1));
     // The name is put into a shell's mouth, so only what we write ourselves counts.
-    const bool plain = std::all_of(name.begin(), name.end(), [](unsigned char c) {
-      return std::isalnum(c) != 0 || c == '_';
-    });
+    const bool plain = std::all_of(
+        name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
     if (name.empty() || !plain) continue;
     if (!kind.empty() && !KindOf(name).empty() && KindOf(name) != kind) continue;
     if (old.empty()) {
       std::printf("unset %s %s\n", name.c_str(), saved.c_str());
     } else {
-      std::printf("export %s=%s\nunset %s\n", name.c_str(), ShellQuote(old).c_str(),
-                  saved.c_str());
+      std::printf("export %s=%s\nunset %s\n", name.c_str(), ShellQuote(old).c_str(), saved.c_str());
     }
   }
 }

@@ -33,8 +33,8 @@ namespace athanor {
 namespace {
 
 struct Target {
-  int64_t pid = 0;  // of the supervisor, outside
-  RankPlan rank;    // its environment with the secrets, if they could be had
+  int64_t pid = 0;         // of the supervisor, outside
+  RankPlan rank;           // its environment with the secrets, if they could be had
   std::string no_secrets;  // why not
 };
 
@@ -61,8 +61,8 @@ Status AddSecrets(const std::string& dir, size_t local, const Json& names, RankP
 }
 
 tl::unexpected<Error> NoSuchPlace(const std::string& job, const std::string& what) {
-  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job), "",
-                    "ATH-R0004", ""});
+  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job),
+                    "", "ATH-R0004", ""});
 }
 
 // Where a rank is: the host, and its number there. Every host has as many.
@@ -98,7 +98,8 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
-                      "ath exec works where the job runs", "", "ATH-R0004", ""});
+                      "ath exec works where the job runs"}
+                    .Id("ATH-R0004"));
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
@@ -111,7 +112,7 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   return target;
 }
 
-Status Enter(int64_t pid) {
+Status EnterNamespaces(int64_t pid) {
   // All are opened before any is entered: with the job's mounts comes its own /proc, where
   // `pid` means another process. User first: it gives the right to enter the others.
   std::vector<std::pair<const char*, UniqueFd>> spaces;
@@ -137,10 +138,15 @@ Status Enter(int64_t pid) {
 
 }  // namespace
 
-int ExecVerb(const Common& common, const std::string& job,
-             const ExecPlace& place, const std::vector<std::string>& command) {
+int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
+             const std::vector<std::string>& command) {
   if (command.empty()) {
-    Error error{ErrorCode::kInvalid, "no command to run", "ath exec " + ShellQuote(job) + " -- bash", "there is nothing after --", "ATH-C0023", ""};
+    Error error{ErrorCode::kInvalid,
+                "no command to run",
+                "ath exec " + ShellQuote(job) + " -- bash",
+                "there is nothing after --",
+                "ATH-C0023",
+                ""};
     return Refuse(error, common.json);
   }
   auto client = Client::Connect(common.home);
@@ -148,15 +154,17 @@ int ExecVerb(const Common& common, const std::string& job,
   auto target = FindTarget(*client, job, place);
   if (!target) return Refuse(target.error(), common.json);
   if (common.json) {
-    return Refuse(Error{ErrorCode::kInvalid, "ath exec prints what the command prints and cannot print JSON",
-                        "ath exec " + ShellQuote(job) + " -- " + ShellQuote(command.front()), "",
-                        "ATH-C0010", ""},
-                  true);
+    return Refuse(
+        Error{ErrorCode::kInvalid, "ath exec prints what the command prints and cannot print JSON",
+              "ath exec " + ShellQuote(job) + " -- " + ShellQuote(command.front())}
+            .Id("ATH-C0010"),
+        true);
   }
   if (!target->no_secrets.empty()) {
     std::fprintf(stderr, "ath exec: without the job's secrets: %s\n", target->no_secrets.c_str());
   }
-  if (auto status = Enter(target->pid); !status) return Refuse(status.error(), common.json);
+  if (auto status = EnterNamespaces(target->pid); !status)
+    return Refuse(status.error(), common.json);
   // What runs below has the job's rights, not this user's.
   NameThisProcess(kExecName);
   // A PID namespace is entered by children only.

@@ -38,8 +38,8 @@ class EventFolder {
   explicit EventFolder(std::string dir) : dir_(std::move(dir)) {}
 
   Status Add(const ExportedPoint& point) {
-    const auto sub = point.abandoned ? "abandoned/attempt-" + std::to_string(point.attempt)
-                                     : std::string();
+    const auto sub =
+        point.abandoned ? "abandoned/attempt-" + std::to_string(point.attempt) : std::string();
     ATHANOR_TRY(auto* const writer, WriterOf(sub, point.time_ms));
     // TensorBoard has no points without a step: they are counted.
     const int64_t step = point.step ? *point.step : counted_[sub + "/" + point.name]++;
@@ -82,8 +82,8 @@ class EventFolder {
     auto known = writers_.find(sub);
     if (known == writers_.end()) {
       first_ = static_cast<double>(time_ms) / 1000;
-      ATHANOR_TRY(auto made, EventWriter::Create(sub.empty() ? dir_ : JoinPath(dir_, sub), first_,
-                                                 "athanor"));
+      ATHANOR_TRY(auto made,
+                  EventWriter::Create(sub.empty() ? dir_ : JoinPath(dir_, sub), first_, "athanor"));
       known = writers_.emplace(sub, std::move(made)).first;
     }
     return &known->second;
@@ -149,7 +149,8 @@ Result<uint64_t> ExportFile(Client& client, const ExportOptions& options, const 
 int ExportVerb(const Common& common, const ExportOptions& options) {
   if (common.json && options.format == "csv" && options.to.empty()) {
     return Refuse(Error{ErrorCode::kInvalid, "ath export csv prints CSV and cannot print JSON",
-                        "ath export jsonl " + ShellQuote(options.job), "", "ATH-C0010", ""},
+                        "ath export jsonl " + ShellQuote(options.job)}
+                      .Id("ATH-C0010"),
                   true);
   }
   auto client = Client::Connect(common.home);
@@ -161,8 +162,9 @@ int ExportVerb(const Common& common, const ExportOptions& options) {
     const auto names = ListDir(to);
     if (names && !names->empty()) {
       return Refuse(Error{ErrorCode::kConflict, "the folder " + Printable(to) + " is not empty",
-                          "ath export tb " + ShellQuote(options.job) + " -o OTHER",
-                          "an event file beside others would be one run with them", "ATH-C0050", ""},
+                          "ath export tb " + ShellQuote(options.job) + " -o OTHER"}
+                        .Why("an event file beside others would be one run with them")
+                        .Id("ATH-C0050"),
                     common.json);
     }
     points = ExportEvents(*client, options, to);

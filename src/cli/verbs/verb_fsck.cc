@@ -9,11 +9,11 @@
 #include "base/text/format.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "serve/home_lock.h"
 #include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
 #include "cli/screen/reports.h"
 #include "cli/verbs/verbs.h"
+#include "serve/home_lock.h"
 
 namespace athanor {
 
@@ -41,15 +41,24 @@ void PrintFindings(const FsckReport& report) {
 Json ReportView(const FsckReport& report) {
   Json findings = Json::array();
   for (const auto& finding : report.findings) {
-    findings.push_back({{"part", finding.part}, {"what", finding.what}, {"why", finding.why},
-                        {"hint", finding.hint}, {"where", finding.where},
+    findings.push_back({{"part", finding.part},
+                        {"what", finding.what},
+                        {"why", finding.why},
+                        {"hint", finding.hint},
+                        {"where", finding.where},
                         {"repaired", finding.repaired}});
   }
-  return {{"clean", report.clean()},     {"findings", std::move(findings)},
-          {"left", report.left()},       {"jobs", report.jobs},
-          {"events", report.events},     {"blobs", report.blobs},
-          {"series", report.series},     {"logs", report.logs},
-          {"checkpoints", report.checkpoints}, {"objects", report.objects}, {"bytes", report.bytes},
+  return {{"clean", report.clean()},
+          {"findings", std::move(findings)},
+          {"left", report.left()},
+          {"jobs", report.jobs},
+          {"events", report.events},
+          {"blobs", report.blobs},
+          {"series", report.series},
+          {"logs", report.logs},
+          {"checkpoints", report.checkpoints},
+          {"objects", report.objects},
+          {"bytes", report.bytes},
           {"schema", report.version}};
 }
 

@@ -21,9 +21,9 @@
 #include "cli/client.h"
 #include "cli/event_source.h"
 #include "cli/fetch.h"
+#include "cli/run_sender.h"
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
-#include "cli/run_sender.h"
 #include "cli/verbs/verbs.h"
 #include "job/object_uri.h"
 
@@ -69,7 +69,8 @@ class BucketCopy {
     const std::string part = path + ".part";
     ::unlink(part.c_str());  // of an earlier try
     ATHANOR_CHECK_OK(FetchFile(
-        client_, "/api/v1/object?uri=" + UrlEncode(ObjectUri{prefix_.bucket, key}.ToString()), part));
+        client_, "/api/v1/object?uri=" + UrlEncode(ObjectUri{prefix_.bucket, key}.ToString()),
+        part));
     if (::rename(part.c_str(), path.c_str()) != 0) return FailErrno("write " + path, errno);
     return Ok();
   }
@@ -134,16 +135,17 @@ Status ImportAll(Client& client, const ImportOptions& options, RunSender& sender
     if (bucket) {
       ATHANOR_CHECK_OK(bucket->Bring([&](const std::string& name) { source.Again(name); }));
     }
-    ATHANOR_CHECK_OK(source.Poll(kBatch, [&](EventSource::Run points) {
-      return sender.Take(std::move(points));
-    }));
+    ATHANOR_CHECK_OK(source.Poll(
+        kBatch, [&](EventSource::Run points) { return sender.Take(std::move(points)); }));
     ATHANOR_CHECK_OK(sender.Wait());
     for (const auto& problem : source.TakeProblems()) std::fprintf(stderr, "%s\n", problem.c_str());
   } while (interrupt && !interrupt->Within(bucket ? kListMillis : kLookMillis));
   if (source.files() == 0) {
-    return Fail(Error{ErrorCode::kNotFound, "no event files below " + Printable(options.from),
-                      "ath import tb DIR    with the folder that you would give to tensorboard --logdir",
-                      "their names contain \"tfevents\"", "ATH-C0051", ""});
+    return Fail(
+        Error{ErrorCode::kNotFound, "no event files below " + Printable(options.from),
+              "ath import tb DIR    with the folder that you would give to tensorboard --logdir"}
+            .Why("their names contain \"tfevents\"")
+            .Id("ATH-C0051"));
   }
   return sender.Finish();
 }
@@ -158,7 +160,8 @@ int ImportVerb(const Common& common, const ImportOptions& options) {
   RunSender sender(common.home, origin, experiment);
   if (auto done = ImportAll(*client, options, sender); !done.ok()) {
     Error error = done.error();
-    if (error.hint.empty()) error.hint = "type the same again: what is there already is not doubled";
+    if (error.hint.empty())
+      error.hint = "type the same again: what is there already is not doubled";
     return Refuse(error, common.json);
   }
   Json runs = Json::array();
@@ -167,7 +170,11 @@ int ImportVerb(const Common& common, const ImportOptions& options) {
   for (const auto& [name, run] : sender.runs()) {
     read += run.read;
     stored += run.stored;
-    runs.push_back({{"id", run.id}, {"name", name}, {"new", run.made}, {"points", run.read}, {"stored", run.stored}});
+    runs.push_back({{"id", run.id},
+                    {"name", name},
+                    {"new", run.made},
+                    {"points", run.read},
+                    {"stored", run.stored}});
   }
   if (common.json) return PrintJson(Json{{"experiment", experiment}, {"runs", std::move(runs)}});
   std::printf("%zu run%s of experiment %s: %llu points, %llu of them new\n", sender.runs().size(),

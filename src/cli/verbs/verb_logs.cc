@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstdio>
 
-#include <nlohmann/json.hpp>
 #include <re2/re2.h>
+#include <nlohmann/json.hpp>
 
 #include "base/exec/clock.h"
 #include "base/text/format.h"
@@ -107,8 +107,12 @@ int ByLines(const Common& common, const LogOptions& options, Client& client,
 int LogsVerb(const Common& common, const LogOptions& options) {
   LineFilter filter(options.grep);
   if (!filter.ok()) {
-    Error error{ErrorCode::kInvalid, "--grep is not a regular expression", "quote it: --grep 'loss=.*'",
-                filter.problem(), "ATH-C0012", ""};
+    Error error{ErrorCode::kInvalid,
+                "--grep is not a regular expression",
+                "quote it: --grep 'loss=.*'",
+                filter.problem(),
+                "ATH-C0012",
+                ""};
     return Refuse(error, common.json);
   }
   auto query = LogQuery(options);
@@ -133,9 +137,13 @@ int LogsVerb(const Common& common, const LogOptions& options) {
   Print(filter.Finish());
   std::fflush(stdout);
   if (!any && !options.rank.empty()) {
-    PrintHint("nothing from rank " + options.rank + ": ath show " + ShellQuote(options.job) + " tells which ranks there are", common.quiet);
+    PrintHint("nothing from rank " + options.rank + ": ath show " + ShellQuote(options.job) +
+                  " tells which ranks there are",
+              common.quiet);
   } else if (!any) {
-    PrintHint("nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all", common.quiet);
+    PrintHint(
+        "nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all",
+        common.quiet);
   }
   return 0;
 }

@@ -10,13 +10,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/exec/clock.h"
+#include "base/ids.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/ids.h"
 #include "base/text/text.h"
 #include "cli/fetch.h"
-#include "cli/screen/output.h"
 #include "cli/preflight.h"
+#include "cli/screen/output.h"
 #include "cli/screen/preflight_report.h"
 #include "cli/screen/reading.h"
 #include "job/codec.h"
@@ -26,10 +26,10 @@ namespace athanor {
 namespace {
 
 constexpr Millis kPoll{100};
-constexpr Millis kShortest{3'000};     // of the first attempt: below this, the speed is unknown
-constexpr Millis kAfterResume{10'000}; // at most, once the script runs again
+constexpr Millis kShortest{3'000};      // of the first attempt: below this, the speed is unknown
+constexpr Millis kAfterResume{10'000};  // at most, once the script runs again
 constexpr Millis kGrace{20'000};
-constexpr size_t kReadings = 4;        // of progress, to continue early
+constexpr size_t kReadings = 4;  // of progress, to continue early
 
 std::atomic<bool> interrupted{false};
 
@@ -98,7 +98,7 @@ class Preflight {
   SystemClock clock_;
   Millis budget_{30'000};
   PreflightFacts facts_;
-  std::string job_;                 // id of what runs now
+  std::string job_;                // id of what runs now
   std::vector<std::string> jobs_;  // all that were made
 };
 
@@ -225,7 +225,8 @@ Status Preflight::Watch() {
       }
     }
     if (ran >= budget_) return true;
-    const bool speed = facts_.total > 0 ? facts_.progress.size() >= kReadings : ran >= 2 * kShortest;
+    const bool speed =
+        facts_.total > 0 ? facts_.progress.size() >= kReadings : ran >= 2 * kShortest;
     return ran >= kShortest && attempt->saved && seen.view.contains("metrics") && speed;
   };
   ATHANOR_TRY(auto seen, Until(enough));
@@ -241,8 +242,8 @@ Status Preflight::Watch() {
 Status Preflight::GoOn() {
   Say("interrupting it, to see it resume");
   ATHANOR_TRY([[maybe_unused]] auto reply,
-              client_.Post("/api/v1/jobs/" + job_ + "/interrupt?grace_ms=" +
-                           std::to_string(kGrace.count())));
+              client_.Post("/api/v1/jobs/" + job_ +
+                           "/interrupt?grace_ms=" + std::to_string(kGrace.count())));
   std::optional<Millis> started;
   auto enough = [&](const Seen& seen) {
     const auto* attempt = seen.attempt(2);
@@ -267,8 +268,8 @@ Status Preflight::GoOn() {
 // It ended: a job that continues from it loads what it stored.
 Status Preflight::GoOnAsNewJob() {
   Say("going on from its last checkpoint, to see it load");
-  ATHANOR_TRY(auto reply, client_.Post("/api/v1/jobs/" + job_ + "/resume?key=" +
-                                       NewUlid().ToString()));
+  ATHANOR_TRY(auto reply,
+              client_.Post("/api/v1/jobs/" + job_ + "/resume?key=" + NewUlid().ToString()));
   job_ = Text(reply, "id");
   jobs_.push_back(job_);
   std::optional<Millis> started;
@@ -297,19 +298,23 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
   if (common_.json) {
     Json rows = Json::array();
     for (const auto& check : checks) {
-      Json row = {{"name", check.name}, {"verdict", std::string(NameOf(check.verdict))},
+      Json row = {{"name", check.name},
+                  {"verdict", std::string(NameOf(check.verdict))},
                   {"text", check.text}};
       if (!check.hint.empty()) row["hint"] = check.hint;
       rows.push_back(std::move(row));
     }
-    Json out = {{"preflight", passed ? "passed" : "failed"}, {"job", jobs_.front()},
-                {"name", facts_.job}, {"checks", std::move(rows)}};
+    Json out = {{"preflight", passed ? "passed" : "failed"},
+                {"job", jobs_.front()},
+                {"name", facts_.job},
+                {"checks", std::move(rows)}};
     if (facts_.failure) {
       out["estimate"] = {{"why_not", "it did not run"}};
     } else if (estimate.why_not.empty()) {
       out["estimate"] = {{"steps_per_second", estimate.steps_per_second},
                          {"steps", facts_.total},
-                         {"low_ms", estimate.low_ms}, {"high_ms", estimate.high_ms},
+                         {"low_ms", estimate.low_ms},
+                         {"high_ms", estimate.high_ms},
                          {"low_cost_micros", estimate.low_micros},
                          {"high_cost_micros", estimate.high_micros},
                          {"micros_per_hour", facts_.price.micros_per_hour * facts_.nodes},
@@ -347,10 +352,12 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
                   .c_str(),
               static_cast<long long>(facts_.total), estimate.steps_per_second,
               estimate.high_ms > estimate.low_ms ? "; more if they are counted by the data" : "");
-  const std::string nodes = facts_.nodes > 1 ? fmt::format(" for each of {} nodes", facts_.nodes) : "";
+  const std::string nodes =
+      facts_.nodes > 1 ? fmt::format(" for each of {} nodes", facts_.nodes) : "";
   std::printf("  %-10s        about %s at %s an hour%s (%s)\n", "cost",
               range(HumanMoney(estimate.low_micros, price.currency),
-                    HumanMoney(estimate.high_micros, price.currency)).c_str(),
+                    HumanMoney(estimate.high_micros, price.currency))
+                  .c_str(),
               HumanMoney(price.micros_per_hour, price.currency).c_str(), nodes.c_str(),
               price.source.c_str());
 }
@@ -364,8 +371,7 @@ Result<PreflightOutcome> Preflight::Run() {
   if (scratch.path().empty()) return FailErrno("make a temporary folder", errno);
   PreparedJob derived = prepared_;
   ATHANOR_TRY(derived.spec, Derive(scratch.path()));
-  ATHANOR_TRY(auto submitted,
-              SubmitJob(client_, derived, NewUlid().ToString(), common_.home));
+  ATHANOR_TRY(auto submitted, SubmitJob(client_, derived, NewUlid().ToString(), common_.home));
   job_ = submitted.id;
   jobs_.push_back(job_);
   facts_.job = submitted.name;

@@ -75,16 +75,19 @@ int WatchOnScreen(const Common& common, Client& client, const ListOptions& optio
     const size_t room = rows > kLinesAround + 1 ? rows - kLinesAround : 1;
     const auto listed = Fetch(client, options, std::min(options.limit, room));
     if (!listed) return Refuse(listed.error(), common.json);
-    std::string text = listed->rows.empty() ? "no matching jobs\n" : TableOf(listed->rows).Format(terminal);
+    std::string text =
+        listed->rows.empty() ? "no matching jobs\n" : TableOf(listed->rows).Format(terminal);
     const size_t lines = std::min(listed->rows.size() + 1, room + 1);
     size_t end = 0;
-    for (size_t i = 0; i < lines && end != std::string::npos; ++i) end = text.find('\n', end + (i > 0));
+    for (size_t i = 0; i < lines && end != std::string::npos; ++i)
+      end = text.find('\n', end + (i > 0));
     if (end != std::string::npos) text.resize(end + 1);
     // Each line ends what it overwrites: a cleared screen would flicker.
     std::string screen = first ? "\x1b[2J\x1b[H" : "\x1b[H";
     screen += ReplaceAll(std::move(text), "\n", "\x1b[K\n");
-    screen += Paint(terminal, Ink::kGrey, std::to_string(listed->matched) + " jobs, " +
-                                              Local(SystemClock().Wall().ms) + "  (Ctrl-C to quit)");
+    screen += Paint(terminal, Ink::kGrey,
+                    std::to_string(listed->matched) + " jobs, " + Local(SystemClock().Wall().ms) +
+                        "  (Ctrl-C to quit)");
     screen += "\x1b[K\x1b[J\n";
     std::fputs(screen.c_str(), stdout);
     std::fflush(stdout);
@@ -142,7 +145,8 @@ int PsVerb(const Common& common, const ListOptions& options) {
     return 0;
   }
   std::fputs(TableOf(listed->rows).Format(DetectTerminal()).c_str(), stdout);
-  SayMore(listed->shown, listed->matched, "jobs", "ath ps -a" + FlagsOf(options.pick), common.quiet);
+  SayMore(listed->shown, listed->matched, "jobs", "ath ps -a" + FlagsOf(options.pick),
+          common.quiet);
   return 0;
 }
 

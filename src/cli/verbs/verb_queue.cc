@@ -31,11 +31,12 @@ int QueueVerb(const Common& common, const ListOptions& options) {
   for (const auto& one : waiting) {
     const std::string id = Text(one["job"], "id");
     const auto waits = Millis(std::max<int64_t>(now - Number(one, "since_ms"), 0));
-    table.Add({std::to_string(Number(one, "position")), Printable(Text(one["job"], "name")),
-               id.substr(id.size() - 6), HumanDuration(waits),
-               one["estimate_ms"].is_null() ? "-" : HumanDuration(Millis(Number(one, "estimate_ms"))),
-               Printable(Text(one, "reason"))},
-              {Ink::kGrey, Ink::kBold, Ink::kGrey});
+    table.Add(
+        {std::to_string(Number(one, "position")), Printable(Text(one["job"], "name")),
+         id.substr(id.size() - 6), HumanDuration(waits),
+         one["estimate_ms"].is_null() ? "-" : HumanDuration(Millis(Number(one, "estimate_ms"))),
+         Printable(Text(one, "reason"))},
+        {Ink::kGrey, Ink::kBold, Ink::kGrey});
   }
   std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
   SayMore(waiting.size(), static_cast<uint64_t>(Number(*body, "matched")), "waiting jobs",

@@ -17,10 +17,11 @@
 #include "base/text/text.h"
 #include "cli/client.h"
 #include "cli/fetch.h"
+#include "cli/replay_command.h"
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
-#include "cli/replay_command.h"
 #include "cli/verbs/verbs.h"
+#include "door/sagemaker/contract.h"
 #include "feed/channel.h"
 #include "job/codec.h"
 #include "link/plan.h"
@@ -62,14 +63,18 @@ Result<Picked> Pick(const Json& all, const std::string& job, const std::string& 
   if (captures.empty() && !all.empty()) {
     error.what = job + " kept no captured step of rank " + std::to_string(rank);
     error.why = "ranks that captured: " + RanksOf(all);
-    error.hint = "ath replay " + ShellQuote(job) + " --rank " + std::to_string(Number(all.front(), "rank"));
+    error.hint =
+        "ath replay " + ShellQuote(job) + " --rank " + std::to_string(Number(all.front(), "rank"));
     return Fail(std::move(error));
   }
   if (captures.empty()) {
-    error.why = "its script did not call athanor.capture(), or neither an exception, a rule nor a "
-                "hang ended it";
-    error.hint = "batch = athanor.capture(step, batch=batch, model=model)    first thing in each "
-                 "step, then: ath retry " + ShellQuote(job);
+    error.why =
+        "its script did not call athanor.capture(), or neither an exception, a rule nor a "
+        "hang ended it";
+    error.hint =
+        "batch = athanor.capture(step, batch=batch, model=model)    first thing in each "
+        "step, then: ath retry " +
+        ShellQuote(job);
     return Fail(std::move(error));
   }
   if (step.empty()) return Picked{captures.front(), std::nullopt};
@@ -81,7 +86,8 @@ Result<Picked> Pick(const Json& all, const std::string& job, const std::string& 
   error.what = job + " did not capture step " + Printable(step) +
                (rank < 0 ? "" : " on rank " + std::to_string(rank));
   error.why = "captured: " + StepsOf(captures);
-  error.hint = "ath replay " + ShellQuote(job) + " --step " + std::to_string(Number(captures.front(), "step"));
+  error.hint = "ath replay " + ShellQuote(job) + " --step " +
+               std::to_string(Number(captures.front(), "step"));
   if (rank >= 0) error.hint += " --rank " + std::to_string(rank);
   return Fail(std::move(error));
 }
@@ -99,6 +105,7 @@ class Stage {
     plan_.job_dir = dir_;
     plan_.python_path = PythonPackageDir();
     plan_.instance_type = "local";
+    FillContract(record_.spec, plan_);
     // The shell it was submitted in may have been on another machine.
     if (client_.remote()) InheritEnvironment(plan_.spec);
   }
@@ -251,7 +258,8 @@ Json CheckpointBefore(Client& client, const std::string& job, int64_t step) {
 
 void PrintHead(const JobRecord& record, const Json& capture, const Json& checkpoint,
                const std::string& dir) {
-  const auto why = Text(capture, "error").empty() ? Text(capture, "reason") : Text(capture, "error");
+  const auto why =
+      Text(capture, "error").empty() ? Text(capture, "reason") : Text(capture, "error");
   std::fprintf(stderr, "  job         %s (%s)\n", record.spec.name.c_str(),
                record.id.ToString().substr(20).c_str());
   std::fprintf(stderr, "  captured    steps %s, rank %lld: %s\n",
@@ -273,9 +281,10 @@ Result<std::string> OwnFolder(std::string asked) {
   ATHANOR_CHECK_OK(MakeDirs(asked));
   ATHANOR_TRY(auto names, ListDir(asked));
   if (!names.empty()) {
-    return Fail(Error{ErrorCode::kConflict, asked + " is not empty",
-                      "ath replay JOB --dir A-NEW-FOLDER", "it holds " + Printable(names.front()),
-                      "ATH-C0041", ""});
+    return Fail(
+        Error{ErrorCode::kConflict, asked + " is not empty", "ath replay JOB --dir A-NEW-FOLDER"}
+            .Why("it holds " + Printable(names.front()))
+            .Id("ATH-C0041"));
   }
   char* real = ::realpath(asked.c_str(), nullptr);
   if (real) asked = real;
@@ -308,7 +317,8 @@ int ReplayVerb(const Common& common, const ReplayOptions& options) {
   if (options.dir.empty()) {
     scratch.emplace("replay");
     dir = scratch->path();
-    if (dir.empty()) return Refuse(FailErrno("make a temporary folder", errno).value(), common.json);
+    if (dir.empty())
+      return Refuse(FailErrno("make a temporary folder", errno).value(), common.json);
   } else {
     auto made = OwnFolder(options.dir);
     if (!made) return Refuse(made.error(), common.json);
@@ -323,7 +333,8 @@ int ReplayVerb(const Common& common, const ReplayOptions& options) {
   if (!argv) {
     // The folder must outlast us for the hint to be of use.
     if (options.dir.empty()) {
-      argv.error().hint = "ath replay " + ShellQuote(options.job) + " --dir FOLDER, then: cd FOLDER/ml/code && "
+      argv.error().hint = "ath replay " + ShellQuote(options.job) +
+                          " --dir FOLDER, then: cd FOLDER/ml/code && "
                           "python3 -m athanor.replay ../../capture SCRIPT ARGUMENTS";
     }
     return Refuse(argv.error(), common.json);
@@ -332,7 +343,10 @@ int ReplayVerb(const Common& common, const ReplayOptions& options) {
   if (!environment) return Refuse(environment.error(), common.json);
   const int status = RunHere(*argv, *environment, stage.code(), common.json);
   if (common.json) {
-    Json out = {{"job", id}, {"step", step}, {"capture", picked->capture}, {"argv", *argv},
+    Json out = {{"job", id},
+                {"step", step},
+                {"capture", picked->capture},
+                {"argv", *argv},
                 {"status", status}};
     if (!options.dir.empty()) out["dir"] = dir;
     if (!checkpoint.is_null()) out["checkpoint"] = checkpoint;

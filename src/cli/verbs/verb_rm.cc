@@ -51,7 +51,8 @@ Result<Json> Call(Client& client, const char* method, const std::string& target,
 Result<uint64_t> BytesOf(Client& client, const Json& rows) {
   ATHANOR_TRY(const Json disk, Call(client, "GET", "/api/v1/server/disk?only=jobs", ""));
   std::map<std::string, uint64_t> bytes;
-  for (const auto& job : disk["jobs"]) bytes[Text(job, "id")] = static_cast<uint64_t>(Number(job, "bytes"));
+  for (const auto& job : disk["jobs"])
+    bytes[Text(job, "id")] = static_cast<uint64_t>(Number(job, "bytes"));
   uint64_t sum = 0;
   for (const auto& row : rows) sum += bytes[Text(row, "id")];
   return sum;
@@ -69,7 +70,8 @@ Result<Removed> RemoveAll(Client& client, const Json& rows) {
     for (size_t i = begin; i < std::min(begin + kAtOnce, rows.size()); ++i) {
       ids.push_back(rows[i]["id"]);
     }
-    ATHANOR_TRY(const Json body, Call(client, "POST", "/api/v1/remove", DumpJson(Json{{"jobs", ids}})));
+    ATHANOR_TRY(const Json body,
+                Call(client, "POST", "/api/v1/remove", DumpJson(Json{{"jobs", ids}})));
     removed.count += static_cast<uint64_t>(Number(body, "removed"));
     for (const auto& one : body["refused"]) removed.refused.push_back(one);
   }
@@ -79,15 +81,20 @@ Result<Removed> RemoveAll(Client& client, const Json& rows) {
 int Print(const Common& common, const Json& rows, uint64_t bytes, bool dry_run,
           const Removed& removed) {
   if (common.json) {
-    return PrintJson({{"matched", rows.size()}, {"bytes", bytes}, {"dry_run", dry_run},
-                      {"removed", removed.count}, {"refused", removed.refused}, {"jobs", rows}});
+    return PrintJson({{"matched", rows.size()},
+                      {"bytes", bytes},
+                      {"dry_run", dry_run},
+                      {"removed", removed.count},
+                      {"refused", removed.refused},
+                      {"jobs", rows}});
   }
   if (dry_run) {
     std::printf("%swould delete %s (%s)\n", PreviewText(rows, rows.size()).c_str(),
                 Counted(rows.size(), "job").c_str(), HumanBytes(bytes).c_str());
     return 0;
   }
-  std::printf("deleted %s (%s)\n", Counted(removed.count, "job").c_str(), HumanBytes(bytes).c_str());
+  std::printf("deleted %s (%s)\n", Counted(removed.count, "job").c_str(),
+              HumanBytes(bytes).c_str());
   return 0;
 }
 
@@ -105,10 +112,10 @@ int RemoveChosen(const Common& common, Client& client, const RemoveOptions& opti
   if (!bytes) return Refuse(bytes.error(), common.json);
   if (options.dry_run) return Print(common, *rows, *bytes, true, {});
   if (!options.yes) {
-    const auto confirmed =
-        IsConfirmed(PreviewText(*rows, rows->size()),
-                    fmt::format("Delete {} ({})?", Counted(rows->size(), "job"), HumanBytes(*bytes)),
-                    "ath rm" + FlagsOf(options.pick));
+    const auto confirmed = IsConfirmed(
+        PreviewText(*rows, rows->size()),
+        fmt::format("Delete {} ({})?", Counted(rows->size(), "job"), HumanBytes(*bytes)),
+        "ath rm" + FlagsOf(options.pick));
     if (!confirmed) return Refuse(confirmed.error(), common.json);
     if (!*confirmed) {
       std::fputs("  nothing was deleted\n", stderr);
@@ -118,14 +125,17 @@ int RemoveChosen(const Common& common, Client& client, const RemoveOptions& opti
   const auto removed = RemoveAll(client, *rows);
   if (!removed) return Refuse(removed.error(), common.json);
   Print(common, *rows, *bytes, false, *removed);
-  if (!common.json) PrintHint("to free the space of their outputs and sources: ath gc", common.quiet);
+  if (!common.json)
+    PrintHint("to free the space of their outputs and sources: ath gc", common.quiet);
   if (removed->refused.empty()) return 0;
   const auto& first = removed->refused[0];
   if (common.json) return 1;
-  return Refuse(Error{ErrorCode::kConflict,
-                      Counted(removed->refused.size(), "job") + " could not be deleted",
-                      "ath ps" + FlagsOf(options.pick), Text(first, "what"), "ATH-R0005", ""},
-                false);
+  return Refuse(
+      Error{ErrorCode::kConflict, Counted(removed->refused.size(), "job") + " could not be deleted",
+            "ath ps" + FlagsOf(options.pick)}
+          .Why(Text(first, "what"))
+          .Id("ATH-R0005"),
+      false);
 }
 
 }  // namespace
@@ -133,13 +143,14 @@ int RemoveChosen(const Common& common, Client& client, const RemoveOptions& opti
 int RmVerb(const Common& common, RemoveOptions options) {
   TakePattern(options.jobs, options.pick);
   if (options.pick.chooses() != options.jobs.empty()) {
-    return Refuse(Error{ErrorCode::kInvalid,
-                        options.pick.chooses() ? "give either jobs or options that select them, not both"
-                                               : "no jobs given",
-                        "ath rm JOB\nath rm 'lr-*'\nath rm --state failed\nath rm --older-than 30d\n"
-                        "ath rm --tag KEY=VALUE",
-                        "", "ATH-C0010", ""},
-                  common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid,
+              options.pick.chooses() ? "give either jobs or options that select them, not both"
+                                     : "no jobs given",
+              "ath rm JOB\nath rm 'lr-*'\nath rm --state failed\nath rm --older-than 30d\n"
+              "ath rm --tag KEY=VALUE"}
+            .Id("ATH-C0010"),
+        common.json);
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);

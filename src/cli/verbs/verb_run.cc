@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "cli/attach.h"
 #include "cli/client.h"
-#include "cli/screen/output.h"
 #include "cli/preflight.h"
+#include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
 #include "job/codec.h"
@@ -24,8 +24,8 @@ constexpr uint64_t kMostRequest = 4u << 20;
 void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Terminal& terminal) {
   if (!job.warning.empty()) std::fprintf(stderr, "  warning %s\n", Printable(job.warning).c_str());
   const auto& source = prepared.spec.source;
-  std::string where = prepared.spec.resources.type.empty() ? "this machine"
-                                                           : prepared.spec.resources.type;
+  std::string where =
+      prepared.spec.resources.type.empty() ? "this machine" : prepared.spec.resources.type;
   if (job.simulated) where += " (simulated)";
   if (const auto ranks = RanksText(prepared.spec.resources); !ranks.empty()) where += ", " + ranks;
   std::fprintf(stderr, "  job     %s (%s)   on %s\n", Paint(terminal, Ink::kBold, job.name).c_str(),
@@ -33,7 +33,8 @@ void PrintHead(const SubmittedJob& job, const PreparedJob& prepared, const Termi
   std::fprintf(stderr, "  source  %s, %s\n", Counted(source.files, "file").c_str(),
                HumanBytes(source.bytes).c_str());
   for (const auto& note : prepared.notes) std::fprintf(stderr, "  note    %s\n", note.c_str());
-  for (const auto& note : job.notes) std::fprintf(stderr, "  note    %s\n", Printable(note).c_str());
+  for (const auto& note : job.notes)
+    std::fprintf(stderr, "  note    %s\n", Printable(note).c_str());
   if (!job.same_as.empty()) {
     std::fprintf(stderr, "  note    same source, parameters and data as %s: ath diff %s %s\n",
                  job.same_as.c_str(), job.same_as.c_str(), job.name.c_str());
@@ -64,7 +65,8 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
     return RowOf(error.code).exit_status;
   }
   if (!options.preflight) return std::nullopt;
-  if (!talk.json) PrintHint("ath run " + (options.file.empty() ? "..." : ShellQuote(options.file)), common.quiet);
+  if (!talk.json)
+    PrintHint("ath run " + (options.file.empty() ? "..." : ShellQuote(options.file)), common.quiet);
   return 0;
 }
 
@@ -94,7 +96,9 @@ int RunRequest(const Common& common, const RunOptions& options) {
       std::printf("%s\n", DumpJson({{"id", id}, {"name", name}, {"state", "Queued"}}).c_str());
     } else {
       std::printf("%s\n", id.c_str());
-      PrintHint("ath logs -f " + ShellQuote(name) + " · ath show " + ShellQuote(name) + " --sagemaker", common.quiet);
+      PrintHint(
+          "ath logs -f " + ShellQuote(name) + " · ath show " + ShellQuote(name) + " --sagemaker",
+          common.quiet);
     }
     return 0;
   }
@@ -120,8 +124,9 @@ int RunVerb(const Common& common, const RunOptions& options) {
     return Refuse(error, common.json);
   }
   if (options.preflight && options.no_preflight) {
-    return Refuse(Error{ErrorCode::kInvalid, "--preflight and --no-preflight cannot be used together",
-                        "ath run --help", "", "ATH-C0010", ""},
+    return Refuse(Error{ErrorCode::kInvalid,
+                        "--preflight and --no-preflight cannot be used together", "ath run --help"}
+                      .Id("ATH-C0010"),
                   common.json);
   }
   auto prepared = PrepareJob(common.home, options);
@@ -153,7 +158,8 @@ int RunVerb(const Common& common, const RunOptions& options) {
       for (const auto& note : job->notes) {
         if (!common.quiet) std::fprintf(stderr, "  note    %s\n", Printable(note).c_str());
       }
-      PrintHint("ath logs -f " + ShellQuote(job->name) + " · ath wait " + ShellQuote(job->name), common.quiet);
+      PrintHint("ath logs -f " + ShellQuote(job->name) + " · ath wait " + ShellQuote(job->name),
+                common.quiet);
     }
     return 0;
   }

@@ -20,9 +20,12 @@ namespace {
 
 std::string StartedText(const ServerRecord& record) {
   switch (record.by) {
-    case StartedBy::kCommand: return "a command, in the background";
-    case StartedBy::kHand: return "hand: " + record.again;
-    case StartedBy::kService: return "its service";
+    case StartedBy::kCommand:
+      return "a command, in the background";
+    case StartedBy::kHand:
+      return "hand: " + record.again;
+    case StartedBy::kService:
+      return "its service";
   }
   return "";
 }
@@ -30,14 +33,17 @@ std::string StartedText(const ServerRecord& record) {
 // Where its messages are: a file, or what shows them.
 std::string LogOf(const Home& home, const ServerRecord& record) {
   switch (record.by) {
-    case StartedBy::kCommand: return home.server_log();
-    case StartedBy::kHand: return "the terminal of ath serve";
-    case StartedBy::kService: break;
+    case StartedBy::kCommand:
+      return home.server_log();
+    case StartedBy::kHand:
+      return "the terminal of ath serve";
+    case StartedBy::kService:
+      break;
   }
   const auto service = ServiceOf(home);
   if (!service) return "journalctl";
-  return std::string("journalctl ") + (StartsWith(service->mark, "user/") ? "--user-unit " : "-u ") +
-         BaseName(service->file);
+  return std::string("journalctl ") +
+         (StartsWith(service->mark, "user/") ? "--user-unit " : "-u ") + BaseName(service->file);
 }
 
 }  // namespace
@@ -75,8 +81,7 @@ int ServerStatusVerb(const Common& common) {
     }
     return Refuse(error, common.json);
   }
-  const auto record =
-      client->remote() ? std::nullopt : ReadServerRecord(common.home.root);
+  const auto record = client->remote() ? std::nullopt : ReadServerRecord(common.home.root);
   if (record) {
     (*body)["started_by"] = NameOf(record->by);
     (*body)["log"] = LogOf(common.home, *record);
@@ -94,8 +99,7 @@ int ServerStatusVerb(const Common& common) {
               record ? (" by " + StartedText(*record)).c_str() : "");
   if (record) std::printf("  log      %s\n", LogOf(common.home, *record).c_str());
   const auto& machine = (*body)["machine"];
-  std::printf("  machine  %g CPUs, %s for jobs, %d GPUs\n",
-              machine.value("cpu_millis", 0) / 1000.0,
+  std::printf("  machine  %g CPUs, %s for jobs, %d GPUs\n", machine.value("cpu_millis", 0) / 1000.0,
               HumanBytes(machine.value("memory_bytes", uint64_t{0})).c_str(),
               machine.value("gpus", 0));
   std::string states;

@@ -29,7 +29,8 @@ int StopRemote(Client& client, const Common& common, Millis limit) {
   const SystemClock clock;
   const auto before = client.Get("/api/v1/server");
   if (!before) return Refuse(before.error(), common.json);
-  if (auto body = client.Post("/api/v1/server/stop"); !body) return Refuse(body.error(), common.json);
+  if (auto body = client.Post("/api/v1/server/stop"); !body)
+    return Refuse(body.error(), common.json);
   for (const auto until = clock.Monotonic() + limit; clock.Monotonic() < until;) {
     const auto now = client.Get("/api/v1/server");
     if (!now || now->value("started", "") != before->value("started", "")) return Gone(common);

@@ -9,19 +9,19 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/json.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "cli/client.h"
 #include "cli/screen/output.h"
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
 #include "cli/service.h"
-#include "serve/service_unit.h"
 #include "cli/stop_server.h"
 #include "cli/verbs/verbs.h"
 #include "link/server_record.h"
+#include "serve/service_unit.h"
 
 namespace athanor {
 namespace {
@@ -75,7 +75,8 @@ Error NoSystemd(const Home& home, bool system) {
   error.code = ErrorCode::kUnavailable;
   error.what = system ? "systemd does not run on this machine"
                       : "systemd does not run services for " + UserName();
-  error.why = std::string("systemctl ") + (system ? "" : "--user ") + "is-system-running did not answer";
+  error.why =
+      std::string("systemctl ") + (system ? "" : "--user ") + "is-system-running did not answer";
   // cron gives a job hardly any environment.
   const std::string line = "@reboot ATHANOR_HOME=" + ShellQuote(home.root) + " " +
                            ShellQuote(ProgramPath()) + " server start";
@@ -91,9 +92,10 @@ Status MakeRoom(const Home& home) {
   const auto record = ReadServerRecord(home.root);
   if (HomeIsFree(home)) return Ok();
   if (record && record->by == StartedBy::kHand) {
-    return Fail(Error{ErrorCode::kConflict, "a server that was started by hand runs for " + home.root,
-                      "ath server stop", "`ath serve`, process " + std::to_string(record->pid),
-                      "ATH-V0042", ""});
+    return Fail(Error{ErrorCode::kConflict,
+                      "a server that was started by hand runs for " + home.root, "ath server stop"}
+                    .Why("`ath serve`, process " + std::to_string(record->pid))
+                    .Id("ATH-V0042"));
   }
   return StopServerHere(home, kServerStopLimit);
 }
@@ -103,8 +105,9 @@ Status Install(const Home& home, bool system) {
   if (system && ::geteuid() != 0) {
     return Fail(Error{ErrorCode::kDenied, "only root can install a service for the machine",
                       "ath service install            for your user alone\n"
-                      "sudo ath service install --system",
-                      "--system writes " + wanted.file, "ATH-V0043", ""});
+                      "sudo ath service install --system"}
+                    .Why("--system writes " + wanted.file)
+                    .Id("ATH-V0043"));
   }
   if (!SystemdRuns(system)) return Fail(NoSystemd(home, system));
   ATHANOR_CHECK_OK(MakeDirs(home.root));
@@ -119,8 +122,10 @@ Status Install(const Home& home, bool system) {
   ATHANOR_TRY(const auto client, Client::ConnectHere(home, false));
   for (int waited = 0; waited < kStartWaitMs && !client.Reachable(); waited += 20) ::usleep(20'000);
   if (client.Reachable()) return Ok();
-  return Fail(Error{ErrorCode::kUnavailable, "the service was installed, but its server does not answer",
-                    SystemctlFor(MarkOf(system, wanted.name), "status"), "", "ATH-V0041", ""});
+  return Fail(Error{ErrorCode::kUnavailable,
+                    "the service was installed, but its server does not answer",
+                    SystemctlFor(MarkOf(system, wanted.name), "status")}
+                  .Id("ATH-V0041"));
 }
 
 // Without lingering, systemd ends a user's services when the user logs out.
@@ -183,12 +188,17 @@ int ServiceStatusVerb(const Common& common) {
   const auto enabled = FirstWord(system, {"is-enabled", name}, "unknown");
   const auto active = FirstWord(system, {"is-active", name}, "unknown");
   if (common.json) {
-    PrintJson({{"installed", true}, {"unit", name}, {"file", service->file},
-               {"system", system}, {"enabled", enabled}, {"active", active}});
+    PrintJson({{"installed", true},
+               {"unit", name},
+               {"file", service->file},
+               {"system", system},
+               {"enabled", enabled},
+               {"active", active}});
     return 0;
   }
   std::printf("%s  %s, %s\n  unit  %s\n  log   journalctl %s%s\n", name.c_str(), active.c_str(),
-              enabled.c_str(), service->file.c_str(), system ? "-u " : "--user-unit ", name.c_str());
+              enabled.c_str(), service->file.c_str(), system ? "-u " : "--user-unit ",
+              name.c_str());
   if (!system && !Lingers()) {
     PrintHint("loginctl enable-linger    keeps it running when you log out, and starts it at boot",
               common.quiet);
@@ -202,7 +212,8 @@ int ServiceRemoveVerb(const Common& common) {
   if (common.json) {
     PrintJson({{"removed", service.has_value()}});
   } else if (service) {
-    std::printf("removed %s; the server has stopped, running jobs continue\n", service->file.c_str());
+    std::printf("removed %s; the server has stopped, running jobs continue\n",
+                service->file.c_str());
   } else {
     std::puts("no service was installed");
   }

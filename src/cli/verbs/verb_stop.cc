@@ -33,8 +33,7 @@ int StopNamed(const Common& common, Client& client, const StopOptions& options) 
     } else {
       const auto state = Text(*body, "state");
       const bool over = state == "Completed" || state == "Failed" || state == "Stopped";
-      std::printf("%s %s\n", Text(*body, "name").c_str(),
-                  over ? state.c_str() : "is stopping");
+      std::printf("%s %s\n", Text(*body, "name").c_str(), over ? state.c_str() : "is stopping");
     }
   }
   return status;
@@ -66,7 +65,8 @@ std::string CountsText(const Json& counts) {
   const auto waiting = static_cast<uint64_t>(Number(counts, "stopped"));
   const auto running = static_cast<uint64_t>(Number(counts, "stopping"));
   std::string text = Counted(waiting + running, "job");
-  if (waiting > 0 && running > 0) text += fmt::format(" ({} waiting, {} running)", waiting, running);
+  if (waiting > 0 && running > 0)
+    text += fmt::format(" ({} waiting, {} running)", waiting, running);
   return text;
 }
 
@@ -87,13 +87,13 @@ int StopVerb(const Common& common, StopOptions options) {
   TakePattern(options.jobs, options.pick);
   const bool chosen = options.pick.chooses();
   if (chosen != options.jobs.empty()) {
-    return Refuse(Error{ErrorCode::kInvalid,
-                        chosen ? "give either jobs or options that select them, not both"
-                               : "no jobs given",
-                        "ath stop JOB\nath stop 'lr-*'\nath stop --state queued\n"
-                        "ath stop --experiment NAME\nath stop --tag KEY=VALUE\nath stop --all",
-                        "", "ATH-C0010", ""},
-                  common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid,
+              chosen ? "give either jobs or options that select them, not both" : "no jobs given",
+              "ath stop JOB\nath stop 'lr-*'\nath stop --state queued\n"
+              "ath stop --experiment NAME\nath stop --tag KEY=VALUE\nath stop --all"}
+            .Id("ATH-C0010"),
+        common.json);
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
@@ -123,7 +123,8 @@ int StopVerb(const Common& common, StopOptions options) {
     std::printf("stopped %s, %s %s stopping\n", Counted(stopped, "job").c_str(),
                 std::to_string(stopping).c_str(), stopping == 1 ? "is" : "are");
   }
-  if (stopping > 0 && !options.now && !options.dry_run) PrintHint("ath ps --state stopping", common.quiet);
+  if (stopping > 0 && !options.now && !options.dry_run)
+    PrintHint("ath ps --state stopping", common.quiet);
   return 0;
 }
 

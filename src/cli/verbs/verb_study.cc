@@ -8,8 +8,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "cli/client.h"
 #include "cli/lost_server.h"
@@ -29,9 +29,13 @@ namespace {
 constexpr int kWaitMs = 5'000;
 
 Error NoStudy(std::string what, std::string why) {
-  return {ErrorCode::kInvalid, std::move(what),
-          "tune:\n  metric: val_loss\n  space:\n    lr: {type: float, low: 1e-5, high: 1, scale: log}",
-          std::move(why), "ATH-T0014", ""};
+  return {
+      ErrorCode::kInvalid,
+      std::move(what),
+      "tune:\n  metric: val_loss\n  space:\n    lr: {type: float, low: 1e-5, high: 1, scale: log}",
+      std::move(why),
+      "ATH-T0014",
+      ""};
 }
 
 // A flag's text as the JSON a file would have given.
@@ -45,13 +49,17 @@ Result<Json> RangeIn(const std::string& text) {
   const auto equals = text.find('=');
   const auto dots = text.find("..", equals + 1);
   if (equals == std::string::npos || equals == 0 || equals + 1 == text.size()) {
-    return Fail(Error{ErrorCode::kInvalid, "a range has the form name=low..high or name=choice,choice",
-                      "ath tune extend STUDY --range lr=1e-5..1e-2", "got " + Printable(text), "ATH-C0010", ""});
+    return Fail(Error{ErrorCode::kInvalid,
+                      "a range has the form name=low..high or name=choice,choice",
+                      "ath tune extend STUDY --range lr=1e-5..1e-2"}
+                    .Why("got " + Printable(text))
+                    .Id("ATH-C0010"));
   }
   const auto name = text.substr(0, equals);
   if (dots != std::string::npos) {
-    return Json{{name, {{"low", Plain(text.substr(equals + 1, dots - equals - 1))},
-                        {"high", Plain(text.substr(dots + 2))}}}};
+    return Json{{name,
+                 {{"low", Plain(text.substr(equals + 1, dots - equals - 1))},
+                  {"high", Plain(text.substr(dots + 2))}}}};
   }
   Json choices = Json::array();
   for (const auto& each : Split(text.substr(equals + 1), ',')) choices.push_back(Plain(each));
@@ -75,7 +83,8 @@ Result<PreparedStudy> Prepare(const Common& common, const TuneOptions& options) 
   ATHANOR_TRY(const auto plain, ParseJobFile(*text, options.file));
   ATHANOR_TRY(auto section, TuneSection(*text, options.file));
   if (section.is_null()) {
-    return Fail(NoStudy(options.file + " has no tune section", "the tune section says what to search for"));
+    return Fail(
+        NoStudy(options.file + " has no tune section", "the tune section says what to search for"));
   }
   for (const auto& [key, value] : options.set) {
     section[key] = key == "name" || key == "strategy" ? Json(value) : Plain(value);
@@ -146,7 +155,8 @@ bool WarnOfUnread(const Json& study, const Common& common) {
   for (const auto& hint : study["hints"]) {
     if (hint.value("kind", "") != "unread") continue;
     if (!common.json && !common.quiet && !Over(study)) {
-      std::fprintf(stderr, "  warning %s\n          %s\n", Printable(hint.value("text", "")).c_str(),
+      std::fprintf(stderr, "  warning %s\n          %s\n",
+                   Printable(hint.value("text", "")).c_str(),
                    Printable(hint.value("next", "")).c_str());
     }
     return true;
@@ -228,7 +238,8 @@ int TuneVerb(const Common& common, const TuneOptions& options) {
   if (!common.json && !common.quiet) {
     std::fprintf(stderr, "  study   %s (%s)   %s %s, at most %lld trials\n", name.c_str(),
                  id.substr(id.size() - 6).c_str(), study->spec.maximize ? "maximize" : "minimize",
-                 Printable(study->spec.metric).c_str(), static_cast<long long>(study->spec.max_trials));
+                 Printable(study->spec.metric).c_str(),
+                 static_cast<long long>(study->spec.max_trials));
   }
   return Follow(common, *client, id, name);
 }
@@ -275,8 +286,10 @@ int TuneExtendVerb(const Common& common, const TuneOptions& options) {
   if (!options.time.empty()) changes["budget"]["time"] = options.time;
   if (!options.money.empty()) changes["budget"]["money"] = Plain(options.money);
   if (changes.empty()) {
-    return Refuse(Error{ErrorCode::kInvalid, "nothing to change", "ath tune extend STUDY --max-trials 100",
-                        "", "ATH-C0010", ""}, common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid, "nothing to change", "ath tune extend STUDY --max-trials 100"}
+            .Id("ATH-C0010"),
+        common.json);
   }
   return WithStudy(common, "POST", Target(options, "/extend"), DumpJson(changes), ShowRow);
 }
@@ -287,12 +300,15 @@ int TuneAddVerb(const Common& common, const TuneOptions& options) {
     const auto equals = each.find('=');
     if (equals == std::string::npos || equals == 0) {
       return Refuse(Error{ErrorCode::kInvalid, "a parameter has the form name=value",
-                          "ath tune add STUDY lr=0.1 layers=2", "got " + Printable(each), "ATH-S0116", ""},
+                          "ath tune add STUDY lr=0.1 layers=2"}
+                        .Why("got " + Printable(each))
+                        .Id("ATH-S0116"),
                     common.json);
     }
     params[each.substr(0, equals)] = Plain(each.substr(equals + 1));
   }
-  return WithStudy(common, "POST", Target(options, "/trials"), DumpJson(Json{{"params", params}}), ShowRow);
+  return WithStudy(common, "POST", Target(options, "/trials"), DumpJson(Json{{"params", params}}),
+                   ShowRow);
 }
 
 int TuneExportVerb(const Common& common, const TuneOptions& options) {
@@ -306,7 +322,8 @@ int TuneExportVerb(const Common& common, const TuneOptions& options) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     return 0;
   }
-  if (auto written = WriteFileAtomic(options.to, text); !written) return Refuse(written.error(), common.json);
+  if (auto written = WriteFileAtomic(options.to, text); !written)
+    return Refuse(written.error(), common.json);
   return 0;
 }
 

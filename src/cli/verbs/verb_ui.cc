@@ -8,9 +8,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/process.h"
 #include "base/io/fd.h"
 #include "base/text/json.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "cli/client.h"
 #include "cli/screen/output.h"

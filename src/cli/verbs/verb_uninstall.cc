@@ -32,9 +32,10 @@ constexpr Millis kPause{50};
 
 // All that a server puts into its home. Somebody else's files there are left alone.
 constexpr const char* kOurs[] = {
-    "attempts",    "artifacts",   "aws",         "blobs",          "cache", "jobs",
-    "lost+found",  "objects",     "port",        "server",         "service", "server.lock",
-    "server.log",  "server.sock", "server.started", "settings.yaml", "tb",  "types.csv"};
+    "attempts",      "artifacts",   "aws",        "blobs",       "cache",
+    "jobs",          "lost+found",  "objects",    "port",        "server",
+    "service",       "server.lock", "server.log", "server.sock", "server.started",
+    "settings.yaml", "tb",          "types.csv"};
 
 // On the disk; a file with several names counts once for each.
 uint64_t BytesIn(const std::string& path) {
@@ -84,7 +85,7 @@ struct Findings {
   uint64_t jobs = 0;  // that are not over
   std::optional<InstalledService> service;
   std::vector<std::string> completions;
-  std::vector<std::string> data;  // below the home
+  std::vector<std::string> data;    // below the home
   std::vector<std::string> others;  // there too, and not ours
   uint64_t bytes = 0;
 };
@@ -94,7 +95,8 @@ uint64_t ActiveJobs(Client& client) {
   if (!server || !server->contains("states")) return 0;
   uint64_t active = 0;
   for (const auto& [state, count] : (*server)["states"].items()) {
-    if (state != "Completed" && state != "Failed" && state != "Stopped") active += count.get<uint64_t>();
+    if (state != "Completed" && state != "Failed" && state != "Stopped")
+      active += count.get<uint64_t>();
   }
   return active;
 }
@@ -148,12 +150,14 @@ Status EndJobs(const Home& home, bool with_grace) {
   }
   Json ask = {{"all", true}};
   if (!with_grace) ask["grace_ms"] = 0;
-  if (auto stopped = client.Post("/api/v1/stop", DumpJson(ask)); !stopped) return Fail(stopped.error());
+  if (auto stopped = client.Post("/api/v1/stop", DumpJson(ask)); !stopped)
+    return Fail(stopped.error());
   const SystemClock clock;
   for (const auto until = clock.Monotonic() + kJobsEnd; ActiveJobs(client) > 0;) {
     if (clock.Monotonic() >= until) {
-      return Fail(Error{ErrorCode::kTimeout, "some jobs have not ended yet", "ath ps\nath stop --all --now",
-                        "", "ATH-V0051", ""});
+      return Fail(
+          Error{ErrorCode::kTimeout, "some jobs have not ended yet", "ath ps\nath stop --all --now"}
+              .Id("ATH-V0051"));
     }
     ::usleep(static_cast<useconds_t>(kPause / std::chrono::microseconds(1)));
   }
@@ -190,7 +194,8 @@ Status Remove(const Home& home, const Findings& found, bool keep_data) {
   for (const auto until = clock.Monotonic() + kProcessesEnd; AnyProcessOf(home);) {
     if (clock.Monotonic() >= until) {
       return Fail(Error{ErrorCode::kTimeout, "some processes of " + home.root + " have not ended",
-                        "pgrep -af " + ShellQuote(home.attempts()), "", "ATH-V0051", ""});
+                        "pgrep -af " + ShellQuote(home.attempts())}
+                      .Id("ATH-V0051"));
     }
     ::usleep(static_cast<useconds_t>(kPause / std::chrono::microseconds(1)));
   }
@@ -215,7 +220,9 @@ int UninstallVerb(const Common& common, const UninstallOptions& options) {
   if (common.json) {
     if (!options.dry_run && !options.yes) {
       return Refuse(Error{ErrorCode::kInvalid, "uninstall needs --yes or --dry-run with --json",
-                          "ath uninstall --dry-run --json", "", "ATH-V0050", ""}, true);
+                          "ath uninstall --dry-run --json"}
+                        .Id("ATH-V0050"),
+                    true);
     }
   } else {
     std::puts(options.dry_run ? "Would remove:" : "Removes:");
@@ -225,8 +232,9 @@ int UninstallVerb(const Common& common, const UninstallOptions& options) {
   if (!options.dry_run && !options.yes) {
     if (!::isatty(STDIN_FILENO) || !::isatty(STDERR_FILENO)) {
       return Refuse(Error{ErrorCode::kInvalid, "nothing was removed: confirm it with --yes",
-                          "ath uninstall --yes\nath uninstall --keep-data --yes",
-                          "this is not a terminal, so there is nobody to ask", "ATH-V0050", ""},
+                          "ath uninstall --yes\nath uninstall --keep-data --yes"}
+                        .Why("this is not a terminal, so there is nobody to ask")
+                        .Id("ATH-V0050"),
                     false);
     }
     if (!Confirmed()) {

@@ -3,11 +3,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text/json.h"
-#include "serve/home.h"
-#include "cli/screen/output.h"
 #include "cli/package_check.h"
+#include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
+#include "serve/home.h"
 #include "serve/version.h"
 
 namespace athanor {

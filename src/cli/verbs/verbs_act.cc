@@ -15,8 +15,8 @@
 #include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
-#include "serve/version.h"
 #include "net/http/sse.h"
+#include "serve/version.h"
 
 namespace athanor {
 
@@ -56,21 +56,28 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
                        : Result<HttpReply>(Fail(ErrorCode::kTimeout, "the time is up"));
       if (end) break;
       if (clock.Monotonic() >= deadline) {
-        Error error{ErrorCode::kTimeout, job + " has not ended yet", "ath logs -f " + ShellQuote(job), "", "ATH-C0013", ""};
+        Error error{ErrorCode::kTimeout,
+                    job + " has not ended yet",
+                    "ath logs -f " + ShellQuote(job),
+                    "",
+                    "ATH-C0013",
+                    ""};
         return Refuse(error, common.json);
       }
       // A restarting server is no reason to give up; a refusal is.
-      const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                      "the server keeps closing the connection", "", "", "", ""}
-                              : reply.error();
+      const Error why =
+          reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+                : reply.error();
       const auto again = lost.Wait(why, -1, deadline);
       if (!again && again.error().code != ErrorCode::kTimeout) {
         return Refuse(again.error(), common.json);
       }
     }
     if (common.json) {
-      Json line = {{"id", end->value("id", "")}, {"name", end->value("name", "")},
-                   {"state", end->value("state", "")}, {"exit", ExitStatusOf(*end)}};
+      Json line = {{"id", end->value("id", "")},
+                   {"name", end->value("name", "")},
+                   {"state", end->value("state", "")},
+                   {"exit", ExitStatusOf(*end)}};
       if (end->contains("cause")) line["cause"] = (*end)["cause"];
       std::printf("%s\n", DumpJson(line).c_str());
     } else {

@@ -13,15 +13,15 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "cli/errors.h"
-#include "serve/machine.h"
 #include "cli/screen/output.h"
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
-#include "serve/version.h"
 #include "run/isolate/cgroup_driver.h"
 #include "run/isolate/cgroup_policy.h"
 #include "run/supervisor/launch_supervisor.h"
+#include "serve/machine.h"
+#include "serve/version.h"
 #include "submit/job_file.h"
 
 namespace athanor {
@@ -57,10 +57,13 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
              : "run: python3 " + script + "          # ${name} inserts a parameter from below\n";
   out += "# params: {lr: 0.1, epochs: 5}\n\n";
   if (has("requirements.txt")) {
-    out += "environment:\n  requirements: requirements.txt   # installed into a cached venv; add "
-           "`base: system` to also use the system's packages\n";
+    out +=
+        "environment:\n  requirements: requirements.txt   # installed into a cached venv; add "
+        "`base: system` to also use the system's packages\n";
   } else {
-    out += "# environment: {requirements: requirements.txt}   # without it: your shell's environment\n";
+    out +=
+        "# environment: {requirements: requirements.txt}   # without it: your shell's "
+        "environment\n";
   }
   out += "\nresources:\n  cpus: 1                        # of " +
          fmt::format("{}", machine.cpu_millis / 1000) + " here\n";
@@ -69,19 +72,22 @@ std::string JobFileFor(const std::string& dir, const std::vector<std::string>& n
   out += machine.gpus > 0 ? "  gpus: 1\n" : "  # gpus: 1                      # none here\n";
   out += "\n# limits: {max_runtime: 2h}\n";
   if (has("data")) {
-    out += "source: {ignore: [data/]}\ndata:\n  train: ./data                  # copied before the job starts; "
-           "{from: ./data, mode: shared} uses it in place\n";
+    out +=
+        "source: {ignore: [data/]}\ndata:\n  train: ./data                  # copied before the "
+        "job starts; "
+        "{from: ./data, mode: shared} uses it in place\n";
   } else {
     out += "# data: {train: ./data}          # copied before the job starts, to ${channel.train}\n";
   }
-  out += "\n# metrics:                       # not needed with athanor.log(loss=x, step=i)\n"
-         "#   - {name: loss, regex: 'loss=(\\S+)', step: 'step=(\\d+)'}\n"
-         "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n"
-         "\n# tune:                          # ath tune athanor.yaml: search for the best parameters\n"
-         "#   metric: loss                 # minimize its last value\n"
-         "#   max_trials: 30\n"
-         "#   space:                       # parameters to search; use them as ${lr} in run\n"
-         "#     lr: {type: float, low: 1e-5, high: 1, scale: log}\n";
+  out +=
+      "\n# metrics:                       # not needed with athanor.log(loss=x, step=i)\n"
+      "#   - {name: loss, regex: 'loss=(\\S+)', step: 'step=(\\d+)'}\n"
+      "# secrets: [HF_TOKEN]            # ath secret set HF_TOKEN\n"
+      "\n# tune:                          # ath tune athanor.yaml: search for the best parameters\n"
+      "#   metric: loss                 # minimize its last value\n"
+      "#   max_trials: 30\n"
+      "#   space:                       # parameters to search; use them as ${lr} in run\n"
+      "#     lr: {type: float, low: 1e-5, high: 1, scale: log}\n";
   return out;
 }
 
@@ -108,19 +114,24 @@ std::vector<Finding> Examine(const Home& home) {
   out.push_back({"disk", room, (free ? HumanBytes(*free) : "?") + " free",
                  room ? "" : "free some space: jobs are refused below 64 MiB"});
   auto isolation = ProbeIsolation();
-  out.push_back({"isolation", isolation.off.empty(),
-                 isolation.off.empty() ? "each job has its own /opt/ml, processes and host name"
-                                       : Join(isolation.off, "; "),
-                 isolation.off.empty() ? "" : "jobs still run; their paths are in the SM_* variables"});
+  out.push_back(
+      {"isolation", isolation.off.empty(),
+       isolation.off.empty() ? "each job has its own /opt/ml, processes and host name"
+                             : Join(isolation.off, "; "),
+       isolation.off.empty() ? "" : "jobs still run; their paths are in the SM_* variables"});
   const auto limits = LimitsHere(CgroupDriver::Detect());
   out.push_back({"limits", limits.empty(),
                  limits.empty() ? "memory, CPUs and processes are limited by cgroups" : limits,
-                 limits.empty() ? "" : "run the server as root, or give it a cgroup of its own (docs/limits.md)"});
+                 limits.empty()
+                     ? ""
+                     : "run the server as root, or give it a cgroup of its own (docs/limits.md)"});
   const auto supervisor = DefaultSupervisorPath();
-  out.push_back({"supervisor", supervisor.has_value(), supervisor ? *supervisor : supervisor.error().what,
+  out.push_back({"supervisor", supervisor.has_value(),
+                 supervisor ? *supervisor : supervisor.error().what,
                  supervisor ? "" : supervisor.error().hint});
   auto package = PythonPackageDir();
-  out.push_back({"python", !package.empty(), package.empty() ? "the athanor package was not found" : package,
+  out.push_back({"python", !package.empty(),
+                 package.empty() ? "the athanor package was not found" : package,
                  package.empty() ? "import athanor will fail in jobs; pip install ./python" : ""});
   return out;
 }
@@ -133,11 +144,17 @@ int InitVerb(const Common& common, const std::string& file, bool force) {
   auto names = ListDir(dir);
   if (!names) return Refuse(names.error(), common.json);
   if (Exists(file) && !force) {
-    Error error{ErrorCode::kConflict, file + " already exists", "ath init --force\nath run " + ShellQuote(file), "", "ATH-C0030", ""};
+    Error error{ErrorCode::kConflict,
+                file + " already exists",
+                "ath init --force\nath run " + ShellQuote(file),
+                "",
+                "ATH-C0030",
+                ""};
     return Refuse(error, common.json);
   }
   auto text = JobFileFor(dir, *names);
-  if (auto status = ReplaceFile(file, text, 0644); !status) return Refuse(status.error(), common.json);
+  if (auto status = ReplaceFile(file, text, 0644); !status)
+    return Refuse(status.error(), common.json);
   if (common.json) {
     std::printf("%s\n", DumpJson(Json{{"file", file}}).c_str());
     return 0;
@@ -155,12 +172,16 @@ int CheckVerb(const Common& common) {
   for (const auto& finding : findings) {
     all = all && finding.ok;
     if (common.json) {
-      rows.push_back({{"check", finding.name}, {"ok", finding.ok}, {"text", finding.text}, {"hint", finding.hint}});
+      rows.push_back({{"check", finding.name},
+                      {"ok", finding.ok},
+                      {"text", finding.text},
+                      {"hint", finding.hint}});
       continue;
     }
     std::printf("  %s %-10s  %s\n",
                 Paint(terminal, finding.ok ? Ink::kGreen : Ink::kYellow,
-                      finding.ok ? (terminal.ascii ? "ok" : "✔") : (terminal.ascii ? "!!" : "!")).c_str(),
+                      finding.ok ? (terminal.ascii ? "ok" : "✔") : (terminal.ascii ? "!!" : "!"))
+                    .c_str(),
                 finding.name.c_str(), finding.text.c_str());
     if (!finding.hint.empty()) std::printf("               next: %s\n", finding.hint.c_str());
   }
@@ -174,8 +195,13 @@ int ExplainVerb(const Common& common, const std::string& code) {
     std::vector<std::string> known;
     for (const auto& each : AllCodes()) known.push_back(each.code);
     auto near = Nearest(ToUpper(code), known);
-    Error error{ErrorCode::kNotFound, "no such code: " + Printable(code),
-                near ? "ath explain " + *near : "codes look like ATH-J0137; `ath why JOB` prints one", "", "ATH-C0031", ""};
+    Error error{
+        ErrorCode::kNotFound,
+        "no such code: " + Printable(code),
+        near ? "ath explain " + *near : "codes look like ATH-J0137; `ath why JOB` prints one",
+        "",
+        "ATH-C0031",
+        ""};
     return Refuse(error, common.json);
   }
   auto title = row->code + ": " + row->title;

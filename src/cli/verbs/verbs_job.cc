@@ -36,7 +36,8 @@ std::string GpusText(const Json& placement) {
 std::string AskedLimits(const Json& spec) {
   std::vector<std::string> limits;
   const auto add_span = [&](const Json& from, const char* key, const char* name) {
-    if (Number(from, key) > 0) limits.push_back(name + (" " + HumanDuration(Millis(Number(from, key)))));
+    if (Number(from, key) > 0)
+      limits.push_back(name + (" " + HumanDuration(Millis(Number(from, key)))));
   };
   const auto given = spec.value("limits", Json::object());
   add_span(given, "max_runtime_ms", "max_runtime");
@@ -53,7 +54,8 @@ std::string AskedLimits(const Json& spec) {
 
 std::string ResourcesText(const Json& r) {
   std::string asked = Text(r, "type");
-  if (Number(r, "cpu_millis") > 0) asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
+  if (Number(r, "cpu_millis") > 0)
+    asked += fmt::format(" {} CPUs", Number(r, "cpu_millis") / 1000.0);
   if (Number(r, "memory_bytes") > 0) {
     asked += " " + HumanBytes(static_cast<uint64_t>(Number(r, "memory_bytes")));
   }
@@ -89,14 +91,16 @@ void ShowAsked(Client& client, const Json& job) {
   const auto& spec = job["spec"];
   std::vector<std::string> tags;
   const auto given_tags = spec.value("tags", Json::object());
-  for (const auto& [key, value] : given_tags.items()) tags.push_back(key + "=" + value.get<std::string>());
+  for (const auto& [key, value] : given_tags.items())
+    tags.push_back(key + "=" + value.get<std::string>());
   Field("tags", Printable(Join(tags, "  ")));
   std::vector<std::string> names;
   const auto given_env = spec.value("env", Json::object());
   for (const auto& [key, value] : given_env.items()) names.push_back(key);
   Field("env", Printable(Join(names, "  ")));
   names.clear();
-  for (const auto& secret : spec.value("secrets", Json::array())) names.push_back(Text(secret, "name"));
+  for (const auto& secret : spec.value("secrets", Json::array()))
+    names.push_back(Text(secret, "name"));
   Field("secrets", Printable(Join(names, "  ")));
   Field("resources", ResourcesText(spec.value("resources", Json::object())));
   Field("limits", AskedLimits(spec));
@@ -144,14 +148,15 @@ std::string AdviceText(const Json& advice) {
   if (every <= 0) return "";
   const auto save = Number(advice, "save_ms");
   const auto mtbf = Number(advice, "mtbf_ms");
-  std::string text = "every " + HumanDuration(Millis(every)) + ": a save takes " +
-                     HumanDuration(Millis(save));
+  std::string text =
+      "every " + HumanDuration(Millis(every)) + ": a save takes " + HumanDuration(Millis(save));
   if (mtbf > 0) {
     // Saving once an interval, and redoing half of one at each loss.
     const double cost = static_cast<double>(save) / static_cast<double>(every) +
                         static_cast<double>(every) / 2 / static_cast<double>(mtbf);
-    text += fmt::format(", an interruption is expected every {} ({}); expected cost {:.1f} % of the time",
-                        HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
+    text += fmt::format(
+        ", an interruption is expected every {} ({}); expected cost {:.1f} % of the time",
+        HumanDuration(Millis(mtbf)), Text(advice, "source"), 100 * cost);
   }
   return text;
 }
@@ -160,9 +165,10 @@ void ShowSurvival(const Json& job) {
   if (job.contains("spot")) {
     const auto& spot = job["spot"];
     auto span = [&](const char* key) { return HumanDuration(Millis(Number(spot, key))); };
-    std::string line = fmt::format("{} restart{}, held {}, training {}, lost {}",
-                                   Number(spot, "restarts"), Number(spot, "restarts") == 1 ? "" : "s",
-                                   span("held_ms"), span("training_ms"), span("lost_ms"));
+    std::string line =
+        fmt::format("{} restart{}, held {}, training {}, lost {}", Number(spot, "restarts"),
+                    Number(spot, "restarts") == 1 ? "" : "s", span("held_ms"), span("training_ms"),
+                    span("lost_ms"));
     if (Number(spot, "on_demand_micros") > 0) {
       line += fmt::format(", saved {} of {} ({:.0f} %)", HumanMoney(Number(spot, "saved_micros")),
                           HumanMoney(Number(spot, "on_demand_micros")),
@@ -179,6 +185,9 @@ void ShowSurvival(const Json& job) {
     if (!Text(firing, "threshold").empty()) line += " (limit " + Text(firing, "threshold") + ")";
     Field("rule", line + "  -> " + Text(firing, "action"));
     Field("  advice", Text(firing, "advice"));
+  }
+  for (const auto& unseen : job.value("rules_without_metric", Json::array())) {
+    Field("note", unseen.get<std::string>());
   }
 }
 
@@ -245,10 +254,10 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
   ShowAttempts(*body, terminal);
   ShowSurvival(*body);
   for (const auto& metric : body->value("metrics", Json::array())) {
-    Field("metric", fmt::format("{}  last {}  min {}  max {}  ({} points)",
-                                Printable(Text(metric, "name")), NumberText(metric["last"]),
-                                NumberText(metric["min"]), NumberText(metric["max"]),
-                                Number(metric, "count")));
+    Field("metric",
+          fmt::format("{}  last {}  min {}  max {}  ({} points)", Printable(Text(metric, "name")),
+                      NumberText(metric["last"]), NumberText(metric["min"]),
+                      NumberText(metric["max"]), Number(metric, "count")));
   }
   for (const auto& line : UnmatchedMetrics(*body)) Field("metric", line);
   for (const auto& output : body->value("outputs", Json::array())) {
@@ -265,9 +274,11 @@ int ShowVerb(const Common& common, const std::string& job, bool sagemaker) {
       Field("left out", line);
     }
   }
-  Field("cost", HumanMoney(Number(*body, "cost_micros")) + "  (" +
-                    Text((*body)["price"], "source") + ")");
-  PrintHint("ath logs " + ShellQuote(Text(*body, "name")) + " · ath why " + ShellQuote(Text(*body, "name")), common.quiet);
+  Field("cost",
+        HumanMoney(Number(*body, "cost_micros")) + "  (" + Text((*body)["price"], "source") + ")");
+  PrintHint("ath logs " + ShellQuote(Text(*body, "name")) + " · ath why " +
+                ShellQuote(Text(*body, "name")),
+            common.quiet);
   return 0;
 }
 
@@ -278,8 +289,10 @@ int WhyVerb(const Common& common, const std::string& job) {
   if (!body) return Refuse(body.error(), common.json);
   Json cause = body->value("cause", Json::object());
   if (common.json) {
-    Json out = {{"id", Text(*body, "id")}, {"name", Text(*body, "name")},
-                {"state", Text(*body, "state")}, {"shown_state", Text(*body, "shown_state")},
+    Json out = {{"id", Text(*body, "id")},
+                {"name", Text(*body, "name")},
+                {"state", Text(*body, "state")},
+                {"shown_state", Text(*body, "shown_state")},
                 {"cause", cause}};
     if (body->contains("last_seen")) out["last_seen"] = (*body)["last_seen"];
     if (auto order = FallOrderOf(*body); !order.empty()) {
@@ -292,8 +305,7 @@ int WhyVerb(const Common& common, const std::string& job) {
   auto terminal = DetectTerminal();
   auto state = Text(*body, "shown_state");
   const auto attempts = body->value("attempts", Json::array());
-  std::string head = Printable(Text(*body, "name")) + " " +
-                     Paint(terminal, InkOf(state), state);
+  std::string head = Printable(Text(*body, "name")) + " " + Paint(terminal, InkOf(state), state);
   if (TimeOf(*body, "started") != 0) head += " after " + Took(*body);
   if (attempts.size() > 1) head += fmt::format(" on attempt {}", attempts.size());
   std::printf("%s\n", head.c_str());
@@ -315,6 +327,9 @@ int WhyVerb(const Common& common, const std::string& job) {
   for (const auto& output : body->value("outputs", Json::array())) {
     const auto lines = LeftOutLines(output.value("left_out", Json::object()));
     if (!lines.empty()) print("note", "files were not kept:\n" + Join(lines, "\n"));
+  }
+  for (const auto& unseen : body->value("rules_without_metric", Json::array())) {
+    print("note", unseen.get<std::string>());
   }
   print("next", Text(cause, "hint"));
   if (!Text(cause, "code").empty()) {
@@ -409,7 +424,8 @@ int MetricsVerb(const Common& common, const MetricsOptions& options) {
                std::to_string(Number(metric, "count")), TrendOf(metric, terminal)});
   }
   std::vector<std::string> unmatched;
-  if (auto record = client->Get("/api/v1/jobs/" + UrlEncode(job))) unmatched = UnmatchedMetrics(*record);
+  if (auto record = client->Get("/api/v1/jobs/" + UrlEncode(job)))
+    unmatched = UnmatchedMetrics(*record);
   if (table.empty()) {
     std::puts("no metrics");
     for (const auto& line : unmatched) std::printf("%s\n", line.c_str());
@@ -439,7 +455,9 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
                                     id.substr(id.size() - 6), Text(event, "name"),
                                     Text(event, "state"), Printable(Text(cause, "text")));
       const Terminal terminal = DetectTerminal();
-      std::printf("%s\n", (terminal.out_tty ? Shortened(line, terminal.columns, terminal.ascii) : line).c_str());
+      std::printf(
+          "%s\n",
+          (terminal.out_tty ? Shortened(line, terminal.columns, terminal.ascii) : line).c_str());
     }
     std::fflush(stdout);
   };
@@ -476,9 +494,9 @@ int EventsVerb(const Common& common, const std::string& job, bool follow) {
     };
     auto reply = client->Do(std::move(call));
     if (reply && !follow) return 0;
-    const Error why = reply ? Error{ErrorCode::kUnavailable,
-                                    "the server keeps closing the connection", "", "", "", ""}
-                            : reply.error();
+    const Error why =
+        reply ? Error{ErrorCode::kUnavailable, "the server keeps closing the connection"}
+              : reply.error();
     if (!follow) return Refuse(why, common.json);
     if (auto again = lost.Wait(why); !again) return Refuse(again.error(), common.json);
   }

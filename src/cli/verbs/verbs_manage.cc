@@ -6,10 +6,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/exec/clock.h"
-#include "base/text/format.h"
 #include "base/ids.h"
+#include "base/io/files.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "cli/attach.h"
 #include "cli/client.h"
@@ -60,7 +60,9 @@ Result<PreparedJob> SourceToRetry(const Common& common, const std::string& name,
   // Only files that changed since they were last hashed are read.
   const auto now = PrepareAgain(common.home, job.spec);
   if (now && now->spec.source.bundle != was) {
-    std::fprintf(stderr, "  note    runs the source of %s as it was; ath retry --current %s takes the folder as it is now\n",
+    std::fprintf(stderr,
+                 "  note    runs the source of %s as it was; ath retry --current %s takes the "
+                 "folder as it is now\n",
                  Printable(name).c_str(), ShellQuote(name).c_str());
   }
   return job;
@@ -139,8 +141,9 @@ std::string LossRate(const Json& type) {
   const auto losses = Number(type, "losses");
   // Of less than some hours a rate says nothing.
   if (hours < 10) return fmt::format("here: {} in {}", losses, HumanDuration(Millis(held)));
-  return fmt::format("{:.1f} in 100 h (here: {} in {})", 100.0 * static_cast<double>(losses) / hours,
-                     losses, HumanDuration(Millis(held)));
+  return fmt::format("{:.1f} in 100 h (here: {} in {})",
+                     100.0 * static_cast<double>(losses) / hours, losses,
+                     HumanDuration(Millis(held)));
 }
 
 int PrintSpotTypes(const Common& common, const Json& body, const std::string& filter, bool all) {
@@ -195,12 +198,16 @@ int TypesVerb(const Common& common, const std::string& filter, bool all, bool sp
     std::string gpus = type.value("gpus", 0) > 0
                            ? fmt::format("{}x {}", type.value("gpus", 0), Text(type, "gpu_model"))
                            : "-";
-    table.Add({name, fmt::format("{}", type.value("cpus", 0.0)),
-               fmt::format("{:.0f} GiB", static_cast<double>(type.value("memory_bytes", uint64_t{0})) / (1ull << 30)),
-               gpus, HumanMoney(type.value("on_demand_micros", int64_t{0})),
-               type.contains("spot_micros") ? HumanMoney(type.value("spot_micros", int64_t{0})) : "-",
-               fits ? "fits" : simulate ? "simulated" : "too large"},
-              {Ink::kBold});
+    table.Add(
+        {name, fmt::format("{}", type.value("cpus", 0.0)),
+         fmt::format("{:.0f} GiB",
+                     static_cast<double>(type.value("memory_bytes", uint64_t{0})) / (1ull << 30)),
+         gpus, HumanMoney(type.value("on_demand_micros", int64_t{0})),
+         type.contains("spot_micros") ? HumanMoney(type.value("spot_micros", int64_t{0})) : "-",
+         fits       ? "fits"
+         : simulate ? "simulated"
+                    : "too large"},
+        {Ink::kBold});
   }
   if (!table.empty()) std::fputs(table.Format(DetectTerminal()).c_str(), stdout);
   if (hidden > 0 && filter.empty()) {
@@ -226,7 +233,8 @@ int SecretSetVerb(const Common& common, const std::string& name) {
   auto reply = client->Do(std::move(call));
   if (!reply) return Refuse(reply.error(), common.json);
   std::printf(common.json ? "{\"name\":\"%s\"}\n" : "stored %s\n", name.c_str());
-  if (!common.json) PrintHint("ath run -s " + ShellQuote(name) + " -- python train.py", common.quiet);
+  if (!common.json)
+    PrintHint("ath run -s " + ShellQuote(name) + " -- python train.py", common.quiet);
   return 0;
 }
 
@@ -290,7 +298,9 @@ int TokenListVerb(const Common& common) {
   if (common.json) return PrintJson(*body);
   Table table({"TOKEN", "SCOPE", "CREATED", "EXPIRES", "LAST USED", "NOTE"});
   for (const auto& token : (*body)["tokens"]) {
-    auto or_dash = [&](const char* key) { return Text(token, key).empty() ? "-" : Text(token, key); };
+    auto or_dash = [&](const char* key) {
+      return Text(token, key).empty() ? "-" : Text(token, key);
+    };
     table.Add({Text(token, "id"), token.value("revoked", false) ? "revoked" : Text(token, "scope"),
                or_dash("created"), or_dash("expires"), or_dash("last_used"),
                Printable(Text(token, "note"))});

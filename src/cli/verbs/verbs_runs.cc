@@ -25,8 +25,8 @@ constexpr size_t kShownParams = 3;
 
 // "loss" is a metric unless it is one of the run's own attributes; backticks where needed.
 std::string FieldOf(const std::string& name) {
-  static const std::set<std::string> kAttributes = {"run_id", "run_name", "user_id", "status",
-                                                    "start_time", "end_time"};
+  static const std::set<std::string> kAttributes = {"run_id", "run_name",   "user_id",
+                                                    "status", "start_time", "end_time"};
   for (const char* type : {"metrics.", "params.", "tags.", "attributes."}) {
     if (StartsWith(name, type)) {
       const std::string key = name.substr(std::string_view(type).size());
@@ -76,7 +76,8 @@ std::vector<std::pair<std::string, std::string>> ColumnsOf(const RunsOptions& op
   std::vector<std::pair<std::string, std::string>> columns;
   std::vector<std::string> asked = options.columns;
   if (asked.empty()) {
-    for (const auto& sort : options.sort) asked.push_back(sort.front() == '-' ? sort.substr(1) : sort);
+    for (const auto& sort : options.sort)
+      asked.push_back(sort.front() == '-' ? sort.substr(1) : sort);
   }
   for (const auto& name : asked) {
     const std::string field = FieldOf(name);
@@ -90,9 +91,11 @@ std::vector<std::pair<std::string, std::string>> ColumnsOf(const RunsOptions& op
   if (!options.columns.empty()) return columns;
   for (const auto& name : MostCommon(runs, "metrics", kShownMetrics)) {
     const std::pair<std::string, std::string> column("metrics", name);
-    if (std::find(columns.begin(), columns.end(), column) == columns.end()) columns.push_back(column);
+    if (std::find(columns.begin(), columns.end(), column) == columns.end())
+      columns.push_back(column);
   }
-  for (const auto& name : MostCommon(runs, "params", kShownParams)) columns.emplace_back("params", name);
+  for (const auto& name : MostCommon(runs, "params", kShownParams))
+    columns.emplace_back("params", name);
   return columns;
 }
 
@@ -126,20 +129,19 @@ int RunsVerb(const Common& common, const RunsOptions& options) {
   std::vector<std::string> head = {"RUN", "NAME", "EXPERIMENT", "STATE", "CREATED"};
   for (const auto& [member, key] : columns) {
     // Distinguishes a metric and a parameter of the same name.
-    const auto same = std::ranges::count_if(columns, [&name = key](const auto& one) { return one.second == name; });
+    const auto same = std::ranges::count_if(
+        columns, [&name = key](const auto& one) { return one.second == name; });
     head.push_back(Printable(same > 1 ? member + "." + key : key));
   }
   Table table(head);
   for (const auto& run : runs) {
     const std::string id = Text(run, "id");
-    std::vector<std::string> cells = {id.size() > 6 ? id.substr(id.size() - 6) : id,
-                                      Printable(Text(run, "name")),
-                                      Printable(Text(run, "experiment")),
-                                      std::string(ShownStatus(Text(run, "status"))),
-                                      Ago(TimeOf(run, "created"))};
+    std::vector<std::string> cells = {
+        id.size() > 6 ? id.substr(id.size() - 6) : id, Printable(Text(run, "name")),
+        Printable(Text(run, "experiment")), std::string(ShownStatus(Text(run, "status"))),
+        Ago(TimeOf(run, "created"))};
     for (const auto& [member, key] : columns) {
-      cells.push_back(member == "metrics" ? MetricIn(run, key)
-                                          : LabelIn(run, member.c_str(), key));
+      cells.push_back(member == "metrics" ? MetricIn(run, key) : LabelIn(run, member.c_str(), key));
     }
     table.Add(std::move(cells), {Ink::kGrey, Ink::kBold});
   }

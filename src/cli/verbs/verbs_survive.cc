@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/exec/clock.h"
-#include "base/text/format.h"
 #include "base/ids.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "cli/attach.h"
 #include "cli/client.h"
@@ -50,7 +50,9 @@ int CheckpointsVerb(const Common& common, const std::string& job) {
   if (common.json) return PrintJson(*body);
   Table table({"CHECKPOINT", "STEP", "KEPT", "FILES", "SIZE", "NEW", "SAVE", "SYNC"});
   for (const auto& one : (*body)["checkpoints"]) {
-    auto bytes = [&](const char* key) { return HumanBytes(static_cast<uint64_t>(Number(one, key))); };
+    auto bytes = [&](const char* key) {
+      return HumanBytes(static_cast<uint64_t>(Number(one, key)));
+    };
     table.Add({Text(one, "id"), one.contains("step") ? std::to_string(Number(one, "step")) : "-",
                Ago(TimeOf(one, "at")), std::to_string(Number(one, "files")), bytes("bytes"),
                bytes("new_bytes"),
@@ -72,17 +74,17 @@ int CheckpointsVerb(const Common& common, const std::string& job) {
   return 0;
 }
 
-int ResumeVerb(const Common& common, const std::string& job, const std::string& from,
-               bool detach) {
+int ResumeVerb(const Common& common, const std::string& job, const std::string& from, bool detach) {
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  auto body = client->Post("/api/v1/jobs/" + UrlEncode(job) + "/resume?key=" +
-                           NewUlid().ToString() + (from.empty() ? "" : "&from=" + UrlEncode(from)));
+  auto body =
+      client->Post("/api/v1/jobs/" + UrlEncode(job) + "/resume?key=" + NewUlid().ToString() +
+                   (from.empty() ? "" : "&from=" + UrlEncode(from)));
   if (!body) return Refuse(body.error(), common.json);
   if (detach) {
     if (common.json) return PrintJson(*body);
-    std::printf("%s (%s) resumes from %s\n", Text(*body, "name").c_str(),
-                Text(*body, "id").c_str(), job.c_str());
+    std::printf("%s (%s) resumes from %s\n", Text(*body, "name").c_str(), Text(*body, "id").c_str(),
+                job.c_str());
     PrintHint("ath logs -f " + Text(*body, "id"), common.quiet);
     return 0;
   }

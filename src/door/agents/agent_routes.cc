@@ -9,7 +9,6 @@
 #include "door/doors.h"
 #include "door/hub.h"
 #include "steer/reports.h"
-#include "study/studies.h"
 
 namespace athanor {
 namespace {
@@ -25,7 +24,7 @@ void SendFrames(const Responder& responder, const std::vector<ReplyFrame>& frame
 
 // 410 tells the agent that its attempt is over.
 void SendFenced(const Responder& responder) {
-  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
+  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
 }
 
 // Where that goes which is not part of a job's record.
@@ -46,8 +45,7 @@ class Sink final : public ReportSink {
   }
 
   Status TakePoints(const Reporter& from, const PointBatch& batch) override {
-    const RunBook::Storing storing(context_.runs, from.job);
-    auto added = context_.series.Append(from.job, batch);
+    const auto added = context_.points.Take(from.job, batch);
     if (!added && added.error().code == ErrorCode::kInvalid) {
       // Names no series may have: sent again they would be refused again, for ever.
       context_.log.Log(LogLevel::kWarning, "points dropped",
@@ -55,10 +53,6 @@ class Sink final : public ReportSink {
       return Ok();
     }
     if (!added) return tl::unexpected(added.error());
-    if (*added > 0) {
-      context_.hub.Tell(from.job, News::kPoints);
-      context_.studies->PointsCame(from.job);
-    }
     return Ok();
   }
 
@@ -112,7 +106,8 @@ void Commands(DoorContext& context, const Call& call) {
   if (const auto grace = call.request.Query("stopping_ms")) {
     known = std::strtoll(grace->c_str(), nullptr, 10);
   }
-  auto ready = [&context, attempt, host = call.caller.host, job = *job, known](bool last, const Responder& responder) {
+  auto ready = [&context, attempt, host = call.caller.host, job = *job, known](
+                   bool last, const Responder& responder) {
     const auto* live = context.engine.Live(job);
     bool over = !live || !live->current() || live->current()->id != attempt;
     if (over) {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/hash.h"
 #include "base/ids.h"
+#include "base/io/hash.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/access.h"
@@ -30,18 +30,30 @@ struct FaultRow {
 
 const FaultRow& RowOf(SigV4Fault fault) {
   static const FaultRow kRows[] = {
-      {SigV4Fault::kMalformed, {400, "AuthorizationHeaderMalformed", ""},
-       {400, "IncompleteSignatureException", ""}, {400, "IncompleteSignature", ""}},
-      {SigV4Fault::kMissingDate, {403, "AccessDenied", ""},
-       {400, "IncompleteSignatureException", ""}, {400, "IncompleteSignature", ""}},
-      {SigV4Fault::kSkewed, {403, "RequestTimeTooSkewed", ""},
-       {400, "InvalidSignatureException", ""}, {403, "SignatureDoesNotMatch", ""}},
-      {SigV4Fault::kExpired, {403, "AccessDenied", ""}, {400, "ExpiredTokenException", ""},
+      {SigV4Fault::kMalformed,
+       {400, "AuthorizationHeaderMalformed", ""},
+       {400, "IncompleteSignatureException", ""},
+       {400, "IncompleteSignature", ""}},
+      {SigV4Fault::kMissingDate,
+       {403, "AccessDenied", ""},
+       {400, "IncompleteSignatureException", ""},
+       {400, "IncompleteSignature", ""}},
+      {SigV4Fault::kSkewed,
+       {403, "RequestTimeTooSkewed", ""},
+       {400, "InvalidSignatureException", ""},
+       {403, "SignatureDoesNotMatch", ""}},
+      {SigV4Fault::kExpired,
+       {403, "AccessDenied", ""},
+       {400, "ExpiredTokenException", ""},
        {403, "ExpiredToken", ""}},
-      {SigV4Fault::kUnsignedHeaders, {403, "AccessDenied", ""},
-       {400, "InvalidSignatureException", ""}, {403, "SignatureDoesNotMatch", ""}},
-      {SigV4Fault::kMismatch, {403, "SignatureDoesNotMatch", ""},
-       {400, "InvalidSignatureException", ""}, {403, "SignatureDoesNotMatch", ""}},
+      {SigV4Fault::kUnsignedHeaders,
+       {403, "AccessDenied", ""},
+       {400, "InvalidSignatureException", ""},
+       {403, "SignatureDoesNotMatch", ""}},
+      {SigV4Fault::kMismatch,
+       {403, "SignatureDoesNotMatch", ""},
+       {400, "InvalidSignatureException", ""},
+       {403, "SignatureDoesNotMatch", ""}},
   };
   for (const auto& row : kRows) {
     if (row.fault == fault) return row;
@@ -123,9 +135,7 @@ std::string SignedService(const Request& head) {
 
 }  // namespace
 
-std::string NewAwsRequestId() {
-  return ToUpper(RandomHex(8));
-}
+std::string NewAwsRequestId() { return ToUpper(RandomHex(8)); }
 
 void AwsCall::Json(int status, std::string body) const {
   Response response{status, {}, std::move(body)};
@@ -172,7 +182,8 @@ Caller AwsCall::caller() const {
 }
 
 bool AwsCall::HasParam(std::string_view name) const {
-  return std::any_of(form.begin(), form.end(), [&](const auto& pair) { return pair.first == name; });
+  return std::any_of(form.begin(), form.end(),
+                     [&](const auto& pair) { return pair.first == name; });
 }
 
 std::string AwsCall::Param(std::string_view name) const {
@@ -285,10 +296,10 @@ tl::expected<AwsIdentity, AwsError> AwsFront::Identify(Protocol protocol, const 
                   "this server makes no session tokens; unset AWS_SESSION_TOKEN");
   }
   if ((protocol == Protocol::kS3) != (identity.claim.service == "s3")) {
-    return refuse({400, "AuthorizationHeaderMalformed", ""},
-                  {400, "InvalidSignatureException", ""}, {403, "SignatureDoesNotMatch", ""},
-                  "the request is signed for the service " +
-                      Printable(identity.claim.service.substr(0, 40)));
+    return refuse(
+        {400, "AuthorizationHeaderMalformed", ""}, {400, "InvalidSignatureException", ""},
+        {403, "SignatureDoesNotMatch", ""},
+        "the request is signed for the service " + Printable(identity.claim.service.substr(0, 40)));
   }
   if (protocol == Protocol::kS3 && identity.claim.payload_mode == SigV4Payload::kNone) {
     return refuse({400, "InvalidRequest", ""}, {}, {},
@@ -359,8 +370,8 @@ void AwsFront::Handle(Request request, Responder responder) {
   const std::string body_sha256 = Sha256Hex(request.body);
   auto identity = Identify(protocol, request, body_sha256);
   if (!identity) return responder.Send(Refusal(protocol, request, identity.error()));
-  AwsCall call{std::move(request), std::move(responder), std::move(*identity), {},
-               NewAwsRequestId(), {}};
+  AwsCall call{
+      std::move(request), std::move(responder), std::move(*identity), {}, NewAwsRequestId(), {}};
   switch (protocol) {
     case Protocol::kJson:
       return HandleJson(std::move(call));

@@ -26,8 +26,8 @@
 
 #include "door/access.h"
 #include "door/context.h"
-#include "net/http/http_server.h"
 #include "net/aws/sigv4.h"
+#include "net/http/http_server.h"
 #include "record/keys/access_keys.h"
 #include "record/keys/token_store.h"
 
@@ -58,7 +58,8 @@ struct AwsCall {
   Request request;  // body in request.body, the client's name in headers "User-Agent"
   Responder responder;
   AwsIdentity identity;
-  std::string operation;  // "CreateTrainingJob", "GetCallerIdentity"; of REST "PUT /BatchPutMetrics"
+  std::string
+      operation;  // "CreateTrainingJob", "GetCallerIdentity"; of REST "PUT /BatchPutMetrics"
   std::string request_id;
   std::vector<std::pair<std::string, std::string>> form;  // of a Query call
 

@@ -69,12 +69,13 @@ void Iam(const AwsCall& call) {
                            "alphanumeric characters and/or the following: +=,.@_-"});
   }
   // Any role is there: nothing is decided by it.
-  call.Xml(kIam, "<Role>" + XmlElement("Path", "/") + XmlElement("RoleName", name) +
-                     XmlElement("RoleId", "AROA" + ToUpper(Sha256Hex(name).substr(0, 17))) +
-                     XmlElement("Arn", "arn:aws:iam::" + std::string(kAwsAccount) + ":role/" + name) +
-                     XmlElement("CreateDate", "2020-01-01T00:00:00Z") +
-                     XmlElement("AssumeRolePolicyDocument", UrlEncode(kTrust)) +
-                     XmlElement("MaxSessionDuration", "3600") + "</Role>");
+  call.Xml(kIam,
+           "<Role>" + XmlElement("Path", "/") + XmlElement("RoleName", name) +
+               XmlElement("RoleId", "AROA" + ToUpper(Sha256Hex(name).substr(0, 17))) +
+               XmlElement("Arn", "arn:aws:iam::" + std::string(kAwsAccount) + ":role/" + name) +
+               XmlElement("CreateDate", "2020-01-01T00:00:00Z") +
+               XmlElement("AssumeRolePolicyDocument", UrlEncode(kTrust)) +
+               XmlElement("MaxSessionDuration", "3600") + "</Role>");
 }
 
 }  // namespace

@@ -13,9 +13,7 @@ namespace {
 constexpr size_t kDeepest = 16;
 constexpr size_t kMostNodes = 200'000;
 
-bool IsSpace(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
+bool IsSpace(char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; }
 
 bool IsNameByte(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -191,10 +189,18 @@ std::string XmlEscape(std::string_view text) {
   out.reserve(text.size());
   for (const char c : text) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
       default:
         // Line ends, too: a reader would fold them.
         if (static_cast<unsigned char>(c) < 0x20) {
@@ -230,8 +236,6 @@ std::string_view XmlNode::TextOf(std::string_view wanted) const {
   return child ? std::string_view(child->text) : std::string_view();
 }
 
-Result<XmlNode> ParseXml(std::string_view text) {
-  return Reader(text).Run();
-}
+Result<XmlNode> ParseXml(std::string_view text) { return Reader(text).Run(); }
 
 }  // namespace athanor

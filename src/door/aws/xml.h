@@ -22,7 +22,7 @@ struct XmlNode {
   std::string text;  // of this element alone, decoded
   std::vector<XmlNode> children;
 
-  const XmlNode* Child(std::string_view wanted) const;      // the first of that name
+  const XmlNode* Child(std::string_view wanted) const;     // the first of that name
   std::string_view TextOf(std::string_view wanted) const;  // its text; empty: none
 };
 

@@ -51,8 +51,9 @@ Result<FilterPattern> FilterPattern::Parse(std::string_view text) {
   if (text.size() > kLongestPattern) return Wrong("longer than 1024 characters");
   std::string_view rest = Trim(text);
   if (!rest.empty() && std::string_view("{[%").find(rest.front()) != std::string_view::npos) {
-    return Wrong("patterns for JSON, columns and regular expressions are not done here; use terms "
-                 "and \"exact phrases\", or: ath logs JOB --grep PATTERN");
+    return Wrong(
+        "patterns for JSON, columns and regular expressions are not done here; use terms "
+        "and \"exact phrases\", or: ath logs JOB --grep PATTERN");
   }
   while (!rest.empty()) {
     auto* terms = &pattern.all_;

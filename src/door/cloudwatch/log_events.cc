@@ -110,9 +110,7 @@ void LogEvents::Add(const LogEntry& entry, std::vector<LogEvent>& events) {
   if (FirstOfBlock(at + 1) != FirstOfBlock(at)) CloseBefore(kEveryAttempt, events);
 }
 
-void LogEvents::Finish(std::vector<LogEvent>& events) {
-  CloseBefore(kEveryAttempt, events);
-}
+void LogEvents::Finish(std::vector<LogEvent>& events) { CloseBefore(kEveryAttempt, events); }
 
 LogPosition LogEvents::Position() const {
   if (!at_) return {0, 0, 0, floor_ms_};

@@ -21,13 +21,11 @@
 
 namespace athanor {
 
-inline constexpr uint64_t kEventBlock = 512;         // entries
+inline constexpr uint64_t kEventBlock = 512;        // entries
 inline constexpr size_t kLongestEvent = 256 << 10;  // bytes; the rest is left out, with a note
 inline constexpr int64_t kLatestTime = 253'402'300'799'000;  // the end of 9999
 
-constexpr uint64_t FirstOfBlock(uint64_t entry) {
-  return entry - entry % kEventBlock;
-}
+constexpr uint64_t FirstOfBlock(uint64_t entry) { return entry - entry % kEventBlock; }
 
 struct LogEvent {
   int64_t time_ms = 0;  // when the line was complete; never less than an earlier event's

@@ -10,9 +10,7 @@ namespace {
 constexpr size_t kPiece = 256 << 10;
 constexpr size_t kEventOverhead = 26;
 
-size_t CostOf(const LogEvent& event) {
-  return event.text.size() + kEventOverhead;
-}
+size_t CostOf(const LogEvent& event) { return event.text.size() + kEventOverhead; }
 
 // The greatest time of the entries before `before`, or `at_least` when that is later. Clocks
 // hardly ever go back, so one look is the rule.

@@ -27,9 +27,7 @@ AwsError NoStream() {
   return {400, "ResourceNotFoundException", "The specified log stream does not exist."};
 }
 
-AwsError BadToken() {
-  return {400, kInvalidLogs, "The specified nextToken is invalid."};
-}
+AwsError BadToken() { return {400, kInvalidLogs, "The specified nextToken is invalid."}; }
 
 AwsError FaultOf(const Error& error) {
   return error.code == ErrorCode::kNotFound ? NoStream() : StoreFault(error);
@@ -117,8 +115,8 @@ tl::expected<SearchAsked, AwsError> ReadSearchAsked(const Json& request) {
   asked.names = members.Texts("logStreamNames", kMostNames);
   asked.prefix = members.Text("logStreamNamePrefix", 512);
   if (!asked.names.empty() && !asked.prefix.empty()) {
-    members.Fault({400, kInvalidLogs,
-                   "logStreamNames and logStreamNamePrefix are mutually exclusive"});
+    members.Fault(
+        {400, kInvalidLogs, "logStreamNames and logStreamNamePrefix are mutually exclusive"});
   }
   ReadWindow(members, asked.want);
   auto pattern = FilterPattern::Parse(members.Text("filterPattern"));
@@ -152,8 +150,7 @@ Result<std::vector<Searched>> ToSearch(const CloudWatchSources& sources, const S
     ATHANOR_TRY(const auto jobs, JobsWithPrefix(sources.jobs, asked.prefix));
     for (const auto& [name, job] : jobs) {
       // Clocks of machines differ, but not by days.
-      const bool earlier =
-          IsTerminal(job.state) && job.ended.ms + kDayMs < asked.want.start_ms;
+      const bool earlier = IsTerminal(job.state) && job.ended.ms + kDayMs < asked.want.start_ms;
       if (!earlier && job.created.ms - kDayMs < asked.want.end_ms) {
         found.push_back({job.created, job.id, {}, name});
       }
@@ -232,8 +229,8 @@ CloudWatchReply FilterLogEvents(const CloudWatchSources& sources, const Json& re
   size_t looked_at = 0;
   for (const auto& searched : *to_search) {
     if (asked->resumed && searched.Order() < asked->resumed->Order()) continue;
-    const bool resumed = asked->resumed && searched.job == asked->resumed->job &&
-                         asked->from != LogPosition{};
+    const bool resumed =
+        asked->resumed && searched.job == asked->resumed->job && asked->from != LogPosition{};
     if (read >= kMostSearched || bytes >= kMostBytes || events.size() >= asked->want.limit ||
         ++looked_at > kMostStreamsSearched) {
       answer["nextToken"] = searched.TokenAt({});

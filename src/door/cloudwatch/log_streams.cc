@@ -37,14 +37,14 @@ Result<std::vector<JobSummary>> AllJobs(const JobStore& jobs) {
 }
 
 Result<HostStream> StreamOf(const LogStore& logs, const JobRecord& record, std::string_view called,
-                           uint32_t host) {
+                            uint32_t host) {
   // One host a job, so far.
   if (host != 0 || record.attempts.empty()) return NoSuch("log stream of this job");
   ATHANOR_TRY(const auto end, logs.Tail(record.id, 0));
   if (end.entry == 0) return NoSuch("log of this job");
   const StreamName name{std::string(called), host, StartOf(record)};
-  return HostStream{name.ToString(), record.id, host, IsTerminal(record.state), name.start_ms,
-                    record.created};
+  return HostStream{name.ToString(),          record.id,     host,
+                    IsTerminal(record.state), name.start_ms, record.created};
 }
 
 }  // namespace
@@ -53,8 +53,8 @@ Result<JobRecord> JobCalled(const JobStore& jobs, std::string_view name) {
   const auto id = jobs.Resolve(name);
   if (!id) {
     const auto code = id.error().code;
-    const bool none = code == ErrorCode::kNotFound || code == ErrorCode::kConflict ||
-                      code == ErrorCode::kInvalid;
+    const bool none =
+        code == ErrorCode::kNotFound || code == ErrorCode::kConflict || code == ErrorCode::kInvalid;
     if (none) return NoSuch(name);
     return tl::unexpected(id.error());
   }
@@ -119,7 +119,7 @@ Result<HostStream> FindStream(const JobStore& jobs, const LogStore& logs, std::s
 }
 
 Result<std::vector<HostStream>> StreamsOf(const JobStore& jobs, const LogStore& logs,
-                                         std::string_view name) {
+                                          std::string_view name) {
   ATHANOR_TRY(const auto record, JobCalled(jobs, name));
   std::vector<HostStream> streams;
   auto stream = StreamOf(logs, record, name, 0);

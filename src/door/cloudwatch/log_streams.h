@@ -52,7 +52,7 @@ struct HostStream {
 Result<HostStream> FindStream(const JobStore& jobs, const LogStore& logs, std::string_view name);
 // Of the job that is called `name`; none: it has printed nothing. kNotFound: no such job.
 Result<std::vector<HostStream>> StreamsOf(const JobStore& jobs, const LogStore& logs,
-                                         std::string_view name);
+                                          std::string_view name);
 
 struct StreamTimes {
   int64_t first_ms = 0;

@@ -39,10 +39,10 @@ CloudWatchReply DescribeLogGroups(const CloudWatchSources& /*sources*/, const Js
   if (StartsWith(kTrainingJobs, prefix) &&
       ToLower(kTrainingJobs).find(ToLower(part)) != std::string::npos) {
     groups.push_back(Json{{"logGroupName", kTrainingJobs},
-                      {"metricFilterCount", 0},
-                      {"arn", GroupArn() + ":*"},
-                      {"logGroupArn", GroupArn()},
-                      {"logGroupClass", "STANDARD"}});
+                          {"metricFilterCount", 0},
+                          {"arn", GroupArn() + ":*"},
+                          {"logGroupArn", GroupArn()},
+                          {"logGroupClass", "STANDARD"}});
   }
   return Json{{"logGroups", std::move(groups)}};
 }
@@ -190,11 +190,11 @@ CloudWatchReply AnswerLogs(const CloudWatchSources& sources, std::string_view op
   if (operation == "FilterLogEvents") return FilterLogEvents(sources, request);
   if (operation == "DescribeLogStreams") return DescribeLogStreams(sources, request);
   if (operation == "DescribeLogGroups") return DescribeLogGroups(sources, request);
-  return tl::unexpected(AwsError{
-      400, "UnknownOperationException",
-      fmt::format("CloudWatch Logs has no {} here; logs are written by jobs and read by "
-                  "GetLogEvents, FilterLogEvents and DescribeLogStreams",
-                  Printable(operation.substr(0, 100)))});
+  return tl::unexpected(
+      AwsError{400, "UnknownOperationException",
+               fmt::format("CloudWatch Logs has no {} here; logs are written by jobs and read by "
+                           "GetLogEvents, FilterLogEvents and DescribeLogStreams",
+                           Printable(operation.substr(0, 100)))});
 }
 
 }  // namespace athanor

@@ -67,9 +67,9 @@ TEST_F(LogsTest, AStreamIsNamedAsSageMakerNamesItAndIsThereOnceSomethingWasPrint
             "ResourceNotFoundException");
   Print(job, "hello\n", kT0);
   Print(job, "world\n", kT0 + 5);
-  const auto answer = Good(Call("DescribeLogStreams", {{"logStreamNamePrefix", "train-a/"},
-                                                       {"orderBy", "LogStreamName"},
-                                                       {"limit", 1}}));
+  const auto answer =
+      Good(Call("DescribeLogStreams",
+                {{"logStreamNamePrefix", "train-a/"}, {"orderBy", "LogStreamName"}, {"limit", 1}}));
   ASSERT_EQ(Names(answer), Strings{StreamOf(job)});
   EXPECT_FALSE(answer.contains("nextToken"));
   EXPECT_EQ(answer["logStreams"][0]["firstEventTimestamp"], kT0);
@@ -115,16 +115,15 @@ TEST_F(LogsTest, AJobWhoseNameWasTakenIsThereByItsIdAndByTheStreamFoundBefore) {
             Strings{StreamOf(new_job)});
   EXPECT_EQ(Good(Call("DescribeLogStreams", {}))["logStreams"].size(), 2u);
   EXPECT_EQ(Messages(Events(StreamOf(old_job), {})), Strings{"old"});
-  const std::string by_id =
-      ReplaceAll(StreamOf(old_job), "same/", old_job.id.ToString() + "/");
+  const std::string by_id = ReplaceAll(StreamOf(old_job), "same/", old_job.id.ToString() + "/");
   EXPECT_EQ(Messages(Events(by_id, {})), Strings{"old"});
 }
 
 TEST_F(LogsTest, PartOfAnIdOrAReferenceIsNoName) {
   const auto job = AddJob("a-job");
   Print(job, "x\n", kT0);
-  for (const std::string& name : {job.id.ToString().substr(0, 10), std::string("@last"),
-                                  job.id.ToString().substr(10)}) {
+  for (const std::string& name :
+       {job.id.ToString().substr(0, 10), std::string("@last"), job.id.ToString().substr(10)}) {
     const Json prefix = {{"logStreamNamePrefix", name + "/"}};
     EXPECT_EQ(Names(Good(Call("DescribeLogStreams", prefix))), Strings{});
     const std::string stream = ReplaceAll(StreamOf(job), "a-job/", name + "/");
@@ -243,9 +242,9 @@ TEST_F(LogsTest, AWindowHasItsStartAndNotItsEnd) {
   const auto job = AddJob("window");
   for (int i = 0; i < 1300; ++i) Print(job, std::to_string(i) + "\n", kT0 + i / 2);
   for (const bool from_head : {true, false}) {
-    const auto answer = Events(StreamOf(job), {{"startTime", kT0 + 5},
-                                               {"endTime", kT0 + 8},
-                                               {"startFromHead", from_head}});
+    const auto answer =
+        Events(StreamOf(job),
+               {{"startTime", kT0 + 5}, {"endTime", kT0 + 8}, {"startFromHead", from_head}});
     EXPECT_EQ(Messages(answer), Numbers(10, 16)) << from_head;
   }
   EXPECT_EQ(Messages(Events(StreamOf(job), {{"endTime", kT0}})), Strings{});
@@ -333,21 +332,27 @@ TEST_F(LogsTest, RefusalsHaveAwssCodes) {
       {"DescribeLogStreams", {{"limit", 51}}, "InvalidParameterException"},
       {"DescribeLogStreams", {{"limit", "x"}}, "SerializationException"},
       {"DescribeLogStreams", {{"orderBy", "Size"}}, "InvalidParameterException"},
-      {"DescribeLogStreams", {{"orderBy", "LastEventTime"}, {"logStreamNamePrefix", "a"}},
+      {"DescribeLogStreams",
+       {{"orderBy", "LastEventTime"}, {"logStreamNamePrefix", "a"}},
        "InvalidParameterException"},
       {"DescribeLogStreams", {{"nextToken", "zzz"}}, "InvalidParameterException"},
       {"GetLogEvents", Json::object(), "InvalidParameterException"},
-      {"GetLogEvents", {{"logStreamName", StreamOf(job)}, {"nextToken", "f/x"}},
+      {"GetLogEvents",
+       {{"logStreamName", StreamOf(job)}, {"nextToken", "f/x"}},
        "InvalidParameterException"},
-      {"GetLogEvents", {{"logStreamName", StreamOf(job)}, {"limit", 0}},
+      {"GetLogEvents",
+       {{"logStreamName", StreamOf(job)}, {"limit", 0}},
        "InvalidParameterException"},
-      {"GetLogEvents", {{"logStreamName", StreamOf(job)}, {"startTime", 5}, {"endTime", 4}},
+      {"GetLogEvents",
+       {{"logStreamName", StreamOf(job)}, {"startTime", 5}, {"endTime", 4}},
        "InvalidParameterException"},
-      {"GetLogEvents", {{"logStreamName", "job/algo-2-1700000000008"}},
+      {"GetLogEvents",
+       {{"logStreamName", "job/algo-2-1700000000008"}},
        "ResourceNotFoundException"},
       {"FilterLogEvents", {{"filterPattern", "{ $.a = 1 }"}}, "InvalidParameterException"},
       {"FilterLogEvents", {{"nextToken", "x"}}, "InvalidParameterException"},
-      {"FilterLogEvents", {{"logStreamNames", {"a"}}, {"logStreamNamePrefix", "a"}},
+      {"FilterLogEvents",
+       {{"logStreamNames", {"a"}}, {"logStreamNamePrefix", "a"}},
        "InvalidParameterException"},
       {"PutLogEvents", Json::object(), "UnknownOperationException"},
   };

@@ -125,9 +125,7 @@ const Json* Members::Find(std::string_view name) const {
   return at == object_.end() || at->is_null() ? nullptr : &*at;
 }
 
-bool Members::Has(std::string_view name) const {
-  return Find(name) != nullptr;
-}
+bool Members::Has(std::string_view name) const { return Find(name) != nullptr; }
 
 std::string Members::PathOf(std::string_view name) const {
   std::string path = path_.empty() ? "" : path_ + ".";
@@ -143,16 +141,14 @@ void Members::Fault(AwsError error) {
 
 void Members::Constraint(std::string_view name, std::string_view value,
                          std::string_view constraint) {
-  Fault({400, invalid_,
-         fmt::format("1 validation error detected: Value {} at '{}' failed to satisfy constraint: "
-                     "Member must {}",
-                     value.empty() ? "null" : fmt::format("'{}'", value), PathOf(name),
-                     constraint)});
+  Fault(
+      {400, invalid_,
+       fmt::format("1 validation error detected: Value {} at '{}' failed to satisfy constraint: "
+                   "Member must {}",
+                   value.empty() ? "null" : fmt::format("'{}'", value), PathOf(name), constraint)});
 }
 
-void Members::Missing(std::string_view name) {
-  Constraint(name, {}, "not be null");
-}
+void Members::Missing(std::string_view name) { Constraint(name, {}, "not be null"); }
 
 void Members::WrongType(std::string_view name) {
   Fault({400, "SerializationException",
@@ -223,8 +219,8 @@ std::optional<int64_t> Members::Time(std::string_view name) {
     time = ParseIsoTime(value->get_ref<const std::string&>());
   }
   if (!time) {
-    Fault({400, invalid_, fmt::format("the value '{}' at '{}' is no time", Shown(*value),
-                                      PathOf(name))});
+    Fault({400, invalid_,
+           fmt::format("the value '{}' at '{}' is no time", Shown(*value), PathOf(name))});
   }
   return time;
 }

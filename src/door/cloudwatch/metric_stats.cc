@@ -11,9 +11,7 @@ constexpr int64_t kMinute = 60'000;
 constexpr int64_t kNanosPerMilli = 1'000'000;
 const double kLargest = std::ldexp(1.0, 360);
 
-int64_t FloorDiv(int64_t a, int64_t b) {
-  return a / b - (a % b < 0 ? 1 : 0);
-}
+int64_t FloorDiv(int64_t a, int64_t b) { return a / b - (a % b < 0 ? 1 : 0); }
 
 }  // namespace
 

@@ -78,8 +78,8 @@ void CheckPeriod(Members& members, std::string_view name, std::optional<int64_t>
 
 void CheckWindow(Members& members, const StatWindow& window) {
   if (window.start_ms >= window.end_ms) {
-    members.Fault({400, kBadCombination,
-                   "The parameter StartTime must be less than the parameter EndTime."});
+    members.Fault(
+        {400, kBadCombination, "The parameter StartTime must be less than the parameter EndTime."});
   }
 }
 
@@ -262,10 +262,10 @@ CloudWatchReply GetMetricData(const CloudWatchSources& sources, const Json& requ
       values.push_back(ValueOf(point, query.statistic));
     }
     results.push_back(Json{{"Id", query.id},
-                       {"Label", query.label.empty() ? query.metric.name : query.label},
-                       {"Timestamps", std::move(times)},
-                       {"Values", std::move(values)},
-                       {"StatusCode", partial ? "PartialData" : "Complete"}});
+                           {"Label", query.label.empty() ? query.metric.name : query.label},
+                           {"Timestamps", std::move(times)},
+                           {"Values", std::move(values)},
+                           {"StatusCode", partial ? "PartialData" : "Complete"}});
     if (partial) {
       answer["NextToken"] = std::to_string(seen);
       break;

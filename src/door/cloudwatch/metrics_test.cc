@@ -165,9 +165,7 @@ TEST_F(MetricsTest, MetricsAreListedPageByPage) {
   EXPECT_EQ(pages, 2);
   EXPECT_EQ(found.size(), 601u);
   EXPECT_TRUE(found.count("b loss"));
-  const auto count = [&](Json asked) {
-    return Good(Call("ListMetrics", asked))["Metrics"].size();
-  };
+  const auto count = [&](Json asked) { return Good(Call("ListMetrics", asked))["Metrics"].size(); };
   EXPECT_EQ(count({{"MetricName", "loss"}}), 1u);
   EXPECT_EQ(count({{"Namespace", "AWS/EC2"}}), 0u);
   const Json by_job = Metric("b", "loss");

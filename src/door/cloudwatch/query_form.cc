@@ -66,9 +66,7 @@ Json Built(const Node& node) {
   return object;
 }
 
-bool IsTime(std::string_view name) {
-  return name == "Timestamp" || name == "Timestamps";
-}
+bool IsTime(std::string_view name) { return name == "Timestamp" || name == "Timestamps"; }
 
 // Milliseconds to seconds, in place.
 void ToSeconds(Json& value, bool time) {
@@ -124,8 +122,6 @@ std::string MetricsJson(const Json& answer) {
   return DumpJson(copy);
 }
 
-std::string MetricsXml(const Json& answer) {
-  return XmlOf(answer, false);
-}
+std::string MetricsXml(const Json& answer) { return XmlOf(answer, false); }
 
 }  // namespace athanor

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 
 namespace athanor {
 

@@ -10,14 +10,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/io/files.h"
+#include "base/io/unnamed_file.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "base/io/unnamed_file.h"
-#include "door/native/artifact_places.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
+#include "door/native/artifact_places.h"
 #include "door/queries.h"
 #include "record/artifacts/artifact_sums.h"
 
@@ -43,18 +43,15 @@ ArtifactPlace Own(const DoorContext& context, const std::string& path) {
 
 // A browser shows text as text, also where it could run it.
 constexpr std::string_view kTexts[] = {
-    ".txt",  ".log", ".err",  ".cfg",  ".conf", ".cnf", ".cf", ".ini",    ".properties",
-    ".prop", ".hocon", ".toml", ".yaml", ".yml", ".xml", ".json", ".js", ".py", ".py3",
-    ".csv",  ".tsv", ".md",   ".rst",  ".html", ".htm", ".svg"};
+    ".txt",  ".log",   ".err",  ".cfg",  ".conf", ".cnf",  ".cf",   ".ini", ".properties",
+    ".prop", ".hocon", ".toml", ".yaml", ".yml",  ".xml",  ".json", ".js",  ".py",
+    ".py3",  ".csv",   ".tsv",  ".md",   ".rst",  ".html", ".htm",  ".svg"};
 constexpr std::pair<std::string_view, std::string_view> kTypes[] = {
-    {".png", "image/png"},         {".jpg", "image/jpeg"},
-    {".jpeg", "image/jpeg"},       {".gif", "image/gif"},
-    {".webp", "image/webp"},       {".bmp", "image/bmp"},
-    {".tif", "image/tiff"},        {".tiff", "image/tiff"},
-    {".pdf", "application/pdf"},   {".zip", "application/zip"},
-    {".tar", "application/x-tar"}, {".wav", "audio/x-wav"},
-    {".mp3", "audio/mpeg"},        {".mp4", "video/mp4"},
-    {".webm", "video/webm"}};
+    {".png", "image/png"},       {".jpg", "image/jpeg"},        {".jpeg", "image/jpeg"},
+    {".gif", "image/gif"},       {".webp", "image/webp"},       {".bmp", "image/bmp"},
+    {".tif", "image/tiff"},      {".tiff", "image/tiff"},       {".pdf", "application/pdf"},
+    {".zip", "application/zip"}, {".tar", "application/x-tar"}, {".wav", "audio/x-wav"},
+    {".mp3", "audio/mpeg"},      {".mp4", "video/mp4"},         {".webm", "video/webm"}};
 
 std::string TypeOf(std::string_view path) {
   const std::string name = BaseName(path);
@@ -130,17 +127,18 @@ Status Keep(const ArtifactPlace& place, const Request& request) {
   ATHANOR_TRY(const auto root, Root(place.root));
   ATHANOR_CHECK_OK(MakeParentsBeneath(root.get(), path));
   const size_t slash = path.rfind('/');
-  ATHANOR_TRY(const auto dir, slash == std::string::npos
-                                  ? OpenDir(place.root)
-                                  : OpenBeneath(root.get(), path.substr(0, slash),
-                                                O_RDONLY | O_DIRECTORY));
+  ATHANOR_TRY(const auto dir,
+              slash == std::string::npos
+                  ? OpenDir(place.root)
+                  : OpenBeneath(root.get(), path.substr(0, slash), O_RDONLY | O_DIRECTORY));
   const std::string temporary = ".upload-" + RandomHex(8);
   const std::string name = BaseName(path);
   if (request.body_file) {
     // The spool has no name yet: it is given one, and then the right one.
     ATHANOR_CHECK_OK(NameFile(request.body_file->get(), dir.get(), temporary));
   } else {
-    UniqueFd out(::openat(dir.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    UniqueFd out(
+        ::openat(dir.get(), temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!out) return FailErrno("keep an artifact", errno);
     auto written = WriteAll(out.get(), request.body);
     if (written.ok() && ::fdatasync(out.get()) != 0) written = FailErrno("sync", errno);
@@ -173,7 +171,7 @@ void Put(Mlflow& mlflow, const Call& call, const ArtifactPlace& place) {
     if (auto kept = Keep(place, call.request); !kept) return refuse(kept.error());
     call.Json(200, "{}");
   });
-  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 // Clients ask for a folder also as ".", "a/" and "./a".
@@ -265,9 +263,8 @@ Result<ArtifactPlace> PlaceIn(const DoorContext& context, const std::string& uri
   if (!path.empty()) ATHANOR_CHECK_OK(CheckArtifactPath(path));
   auto place = PlaceOfUri(context, uri);
   if (!place) {
-    return MlflowFail("NOT_IMPLEMENTED",
-                      "This server cannot read artifacts that are kept at " +
-                          Printable(uri.substr(0, 500)));
+    return MlflowFail("NOT_IMPLEMENTED", "This server cannot read artifacts that are kept at " +
+                                             Printable(uri.substr(0, 500)));
   }
   if (!place->path.empty() && !path.empty()) place->path += '/';
   place->path += path;
@@ -313,13 +310,13 @@ void ListLogged(const std::shared_ptr<Mlflow>& mlflow, const Call& call) {
   const auto model = mlflow->context.models.FindLogged(call.captures["id"]);
   if (!model) return refuse(model.error());
   const auto path = call.request.Query("artifact_directory_path").value_or("");
-  const bool taken = mlflow->context.readers.Submit(
-      [mlflow, call, refuse, path, uri = (*model)->row.artifacts] {
+  const bool taken =
+      mlflow->context.readers.Submit([mlflow, call, refuse, path, uri = (*model)->row.artifacts] {
         auto answer = ListAt(*mlflow, uri, path);
         if (!answer) return refuse(answer.error());
         call.Json(200, std::move(answer->body));
       });
-  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 // Multipart transfers and signed URLs are for stores in a cloud. Clients that get this message send
@@ -393,8 +390,8 @@ Result<ArtifactPlace> AskedOfLogged(const Mlflow& mlflow, const Call& call) {
 Result<ArtifactPlace> AskedUpload(const Mlflow& mlflow, const Call& call) {
   for (const char* name : {"run_uuid", "path"}) {
     const bool given = !call.request.Query(name).value_or("").empty();
-    const bool either = name == std::string_view("run_uuid") &&
-                        !call.request.Query("run_id").value_or("").empty();
+    const bool either =
+        name == std::string_view("run_uuid") && !call.request.Query("run_id").value_or("").empty();
     if (!given && !either) return InvalidParameter(fmt::format("Request must specify {}.", name));
   }
   ATHANOR_TRY(auto place, AskedFile(mlflow, call));
@@ -428,18 +425,16 @@ std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
                         Put(*mlflow, call, Own(mlflow->context, call.captures["path"]));
                       },
                       true});
-    routes.push_back({"GET", base + "/{path...}", name + "get",
-                      [&context](const Call& call) {
-                        SendArtifact(call, Own(context, call.captures["path"]));
-                      },
-                      true});
+    routes.push_back(
+        {"GET", base + "/{path...}", name + "get",
+         [&context](const Call& call) { SendArtifact(call, Own(context, call.captures["path"])); },
+         true});
     routes.push_back({"DELETE", base + "/{path...}", name + "delete",
                       [mlflow](const Call& call) {
                         OnReader(mlflow->context, call, [mlflow, call] { Delete(*mlflow, call); });
                       },
                       true});
-    routes.push_back({"GET", base, name + "folder",
-                      [&context](const Call& call) {
+    routes.push_back({"GET", base, name + "folder", [&context](const Call& call) {
                         OnReader(context, call, [&context, call] { ListFolder(context, call); });
                       }});
     routes.push_back({"GET", api + "/mlflow/logged-models/{id}/artifacts/directories",
@@ -449,8 +444,8 @@ std::vector<DoorRoute> ArtifactRoutes(const std::shared_ptr<Mlflow>& mlflow) {
                       door + "mlflow.logged.artifact", send(AskedOfLogged)});
   }
   routes.push_back({"GET", "/get-artifact", "mlflow.artifacts.download", send(AskedFile)});
-  routes.push_back({"GET", "/model-versions/get-artifact", "mlflow.versions.artifact",
-                    send(AskedOfVersion)});
+  routes.push_back(
+      {"GET", "/model-versions/get-artifact", "mlflow.versions.artifact", send(AskedOfVersion)});
   routes.push_back({"POST", "/ajax-api/2.0/mlflow/upload-artifact", "mlflow.artifacts.upload",
                     [mlflow](const Call& call) {
                       const auto place = AskedUpload(*mlflow, call);

@@ -10,9 +10,9 @@
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
+#include "door/native/artifact_places.h"
 
 namespace athanor {
 namespace {
@@ -72,7 +72,8 @@ Result<std::string> LocationOf(const Fields& fields) {
                                         Printable(location.substr(0, 200))));
   }
   // In the path of a file they are characters as any other.
-  if (location.find_first_of(scheme.empty() || scheme == "file" ? "#" : "#;") != std::string::npos) {
+  if (location.find_first_of(scheme.empty() || scheme == "file" ? "#" : "#;") !=
+      std::string::npos) {
     return InvalidParameter("'artifact_location' URL can't include fragments or params.");
   }
   if (!scheme.empty() || StartsWith(location, "/")) return location;
@@ -168,9 +169,9 @@ bool PassesAll(const Experiment& experiment, const std::vector<Clause>& filter) 
       return Passes(clause, at->second);
     }
     if (clause.key == "name") return Passes(clause, experiment.row.name);
-    return Passes(clause, static_cast<double>(clause.key == "creation_time"
-                                                  ? experiment.row.created_ms
-                                                  : experiment.row.updated_ms));
+    return Passes(clause,
+                  static_cast<double>(clause.key == "creation_time" ? experiment.row.created_ms
+                                                                    : experiment.row.updated_ms));
   });
 }
 
@@ -230,7 +231,8 @@ Result<Answer> SearchDatasets(Mlflow& mlflow, const Fields& fields, const Call&)
   if (ids.size() > kMostDatasetExperiments) {
     return InvalidParameter(fmt::format(
         "SearchDatasets request cannot specify more than {} experiment_ids. Received {} "
-        "experiment_ids.", kMostDatasetExperiments, ids.size()));
+        "experiment_ids.",
+        kMostDatasetExperiments, ids.size()));
   }
   RunQuery query;
   query.experiments.emplace();

@@ -153,8 +153,8 @@ class BulkBody final : public JsonPieces {
     if (left_ > 0 && (walk_ || run_ < runs_.size())) {
       if (!walk_) walk_ = WalkOf(mlflow_, runs_[run_], key_).value_or(std::nullopt);
       const size_t asked = std::min(left_, kPointsAtOnce);
-      const auto points =
-          walk_ ? walk_->Next(asked).value_or(std::vector<SeriesPoint>()) : std::vector<SeriesPoint>();
+      const auto points = walk_ ? walk_->Next(asked).value_or(std::vector<SeriesPoint>())
+                                : std::vector<SeriesPoint>();
       PointWriter writer(json(), key_, runs_[run_].value.ToHex());
       for (const auto& point : points) writer.Write(point);
       left_ -= points.size();
@@ -282,9 +282,10 @@ Result<IntervalQuery> ReadInterval(const Fields& fields) {
   ATHANOR_TRY(auto texts, fields.Texts("run_ids"));
   if (texts.empty()) return MissingValue("run_ids");
   if (texts.size() > kMostBulkRuns) {
-    return InvalidParameter(fmt::format("GetMetricHistoryBulkInterval request must specify at most "
-                                        "{} run_ids. Received {} run_ids.",
-                                        kMostBulkRuns, texts.size()));
+    return InvalidParameter(
+        fmt::format("GetMetricHistoryBulkInterval request must specify at most "
+                    "{} run_ids. Received {} run_ids.",
+                    kMostBulkRuns, texts.size()));
   }
   query.runs = RunsOf(std::move(texts));
   ATHANOR_TRY(query.key, fields.Needed("metric_key"));
@@ -301,9 +302,9 @@ Result<IntervalQuery> ReadInterval(const Fields& fields) {
         "If either start step or end step are specified, both must be specified.");
   }
   if (query.start && *query.start > *query.stop) {
-    return InvalidParameter(
-        fmt::format("end_step must be greater than start_step. Found start_step={} and end_step={}.",
-                    *query.start, *query.stop));
+    return InvalidParameter(fmt::format(
+        "end_step must be greater than start_step. Found start_step={} and end_step={}.",
+        *query.start, *query.stop));
   }
   return query;
 }
@@ -384,8 +385,6 @@ constexpr MlflowCall kHistoryCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> HistoryCalls() {
-  return kHistoryCalls;
-}
+std::span<const MlflowCall> HistoryCalls() { return kHistoryCalls; }
 
 }  // namespace athanor

@@ -6,9 +6,9 @@ namespace athanor {
 namespace {
 
 tl::unexpected<Error> NotOurs(std::string_view what) {
-  return MlflowFail("PERMISSION_DENIED",
-                    "a job's token changes the job's own run and the runs it made, not " +
-                        std::string(what));
+  return MlflowFail(
+      "PERMISSION_DENIED",
+      "a job's token changes the job's own run and the runs it made, not " + std::string(what));
 }
 
 // By a model's id, or the error of there being none.
@@ -68,7 +68,8 @@ Status CheckMayChange(const Mlflow& mlflow, const Call& call, const MlflowCall& 
   // check.
   if (StartsWith(name, "artifacts.mpu_")) return Ok();
   if (StartsWith(name, "artifacts.") && !call.captures["path"].empty()) {
-    return CheckMayChange(mlflow, call, ArtifactPlace{mlflow.context.artifacts, call.captures["path"]});
+    return CheckMayChange(mlflow, call,
+                          ArtifactPlace{mlflow.context.artifacts, call.captures["path"]});
   }
   if (name == "experiments.delete" || name == "experiments.restore" ||
       name == "experiments.update") {

@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
+#include "door/native/artifact_places.h"
 
 namespace athanor {
 

@@ -92,7 +92,8 @@ Result<Answer> Create(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(row.type, fields.Text("model_type"));
   ATHANOR_TRY(row.run_id, fields.Text("source_run_id"));
   // What a job creates belongs to its run, so that the job may change it later.
-  if (const auto job = mlflow.JobOf(call); job && row.run_id.empty()) row.run_id = job->value.ToHex();
+  if (const auto job = mlflow.JobOf(call); job && row.run_id.empty())
+    row.run_id = job->value.ToHex();
   row.artifacts = fmt::format("{}/models/{}/artifacts", experiment.row.location, row.id);
   row.created_ms = row.updated_ms = mlflow.Now();
   ATHANOR_TRY(const auto tags, TagsOf(fields, "tags", kMostTagChars));
@@ -114,8 +115,9 @@ Result<Answer> Finish(Mlflow& mlflow, const Fields& fields, const Call& call) {
     if (kStatus[i] == status->get<std::string>()) number = i + 1;
   }
   if (number < 1 || number > 3) {
-    return InvalidValue("status", *status, "It must be LOGGED_MODEL_PENDING, LOGGED_MODEL_READY or "
-                                           "LOGGED_MODEL_UPLOAD_FAILED.");
+    return InvalidValue("status", *status,
+                        "It must be LOGGED_MODEL_PENDING, LOGGED_MODEL_READY or "
+                        "LOGGED_MODEL_UPLOAD_FAILED.");
   }
   const auto& id = call.captures["id"];
   ATHANOR_TRY(auto batch, mlflow.context.models.SetLoggedStatus(id, number, mlflow.Now()));
@@ -142,8 +144,8 @@ Result<Answer> DeleteTag(Mlflow& mlflow, const Fields&, const Call& call) {
 
 Result<Answer> LogParams(Mlflow& mlflow, const Fields& fields, const Call& call) {
   ATHANOR_TRY(const auto params, TagsOf(fields, "params", kMostParamChars));
-  ATHANOR_TRY(auto batch, mlflow.context.models.ParamsOfLogged(call.captures["id"], params,
-                                                               mlflow.Now()));
+  ATHANOR_TRY(auto batch,
+              mlflow.context.models.ParamsOfLogged(call.captures["id"], params, mlflow.Now()));
   return Answer{"{}", std::move(batch)};
 }
 
@@ -154,7 +156,8 @@ std::string AttributeOf(const LoggedModel& model, std::string_view key) {
   if (key == "source_run_id") return model.row.run_id;
   if (key == "experiment_id") return std::to_string(model.row.experiment);
   if (key == "status") {
-    return std::string(kStatus[static_cast<size_t>(std::clamp<int64_t>(model.row.status, 1, 3) - 1)])
+    return std::string(
+               kStatus[static_cast<size_t>(std::clamp<int64_t>(model.row.status, 1, 3) - 1)])
         .substr(std::string_view("LOGGED_MODEL_").size());
   }
   return "";
@@ -192,7 +195,7 @@ std::optional<double> ValueOf(const LoggedModel& model, const std::string& key,
   for (auto& metric : MetricsOf(model)) {
     if (metric.key != key || (!dataset.name.empty() && !IsOn(metric, dataset))) continue;
     if (!newest || std::pair(metric.step, metric.timestamp_ms) >
-                                 std::pair(newest->step, newest->timestamp_ms)) {
+                       std::pair(newest->step, newest->timestamp_ms)) {
       newest = std::move(metric);
     }
   }
@@ -217,8 +220,10 @@ bool PassesOne(const LoggedModel& model, const Clause& clause,
         return Passes(clause, static_cast<double>(model.row.updated_ms));
       }
       return Passes(clause, AttributeOf(model, clause.key));
-    case FieldType::kMetric: return HasMetric(model, datasets, &clause);
-    case FieldType::kDataset: return false;
+    case FieldType::kMetric:
+      return HasMetric(model, datasets, &clause);
+    case FieldType::kDataset:
+      return false;
   }
   return false;
 }
@@ -263,8 +268,8 @@ Result<std::vector<Order>> OrderOf(const Fields& fields) {
     if (!item.is_object() || !item.contains("field_name") || !item["field_name"].is_string()) {
       return InvalidParameter("`field_name` must be specified in `order_by`");
     }
-    ATHANOR_TRY(const auto one, ParseOrderBy(item["field_name"].get<std::string>(),
-                                             Searched::kLoggedModels));
+    ATHANOR_TRY(const auto one,
+                ParseOrderBy(item["field_name"].get<std::string>(), Searched::kLoggedModels));
     const auto at = item.find("ascending");
     const bool ascending = at == item.end() || !at->is_boolean() || at->get<bool>();
     Order made{one.type, one.key, ascending, {}};

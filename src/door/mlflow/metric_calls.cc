@@ -4,18 +4,15 @@
 
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "door/hub.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/model_metrics.h"
-#include "door/mlflow/plain_batch.h"
 #include "door/mlflow/validate.h"
 #include "link/kept_call.h"
+#include "link/plain_batch.h"
 
 namespace athanor {
 namespace {
-
-// Points that came through this door; the ones of agents have the channels of their spools.
 
 // `at` is its place in a batch; none: the request itself is the metric. What a member is
 // called is worked out only for an error: there may be a thousand metrics.
@@ -75,20 +72,16 @@ Status Store(Mlflow& mlflow, JobId run, std::vector<Point> points, const Call& c
   batch.channel = kMlflowChannel;
   batch.attempt = AttemptFor(mlflow, run, call);
   for (auto& point : points) batch.items.push_back({0, std::move(point)});
-  const auto place = call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader))
-                                         : std::nullopt;
+  const auto place =
+      call.caller.attempt ? ParsePlace(call.request.headers.Get(kPlaceHeader)) : std::nullopt;
   if (place) {
     batch.channel = place->channel;
     for (size_t i = 0; i < batch.items.size(); ++i) batch.items[i].seq = SeqOfPoint(*place, i);
   }
-  const RunBook::Storing storing(mlflow.context.runs, run);
-  auto added = place ? mlflow.context.series.Append(run, batch)
-                     : mlflow.context.series.Add(run, std::move(batch));
-  const bool too_many = !added && added.error().id == kTooManyNames;
-  if (!added && !too_many) return tl::unexpected(added.error());
-  // Of too many names, too, the points of those it knows are stored.
-  mlflow.context.hub.Tell(run, News::kPoints);
-  if (!too_many) return Ok();
+  auto& points_in = mlflow.context.points;
+  auto added = place ? points_in.Take(run, batch) : points_in.Add(run, std::move(batch));
+  if (added) return Ok();
+  if (added.error().id != kTooManyNames) return tl::unexpected(added.error());
   return InvalidParameter(fmt::format("Run {}: {}: {}. {}", run.value.ToHex(), added.error().what,
                                       added.error().why, added.error().hint));
 }
@@ -113,8 +106,9 @@ Status AddNote(const Mlflow& mlflow, const Json& metric, const Point& point, Job
   if (digest.find('\n') != std::string::npos) {
     return InvalidValue("dataset_digest", digest, "It has a line break.");
   }
-  notes.push_back({id, {point.name, run.value.ToHex(), text("dataset_name"), digest, point.value,
-                        point.wall_ns / 1'000'000, point.step.value_or(0)}});
+  notes.push_back({id,
+                   {point.name, run.value.ToHex(), text("dataset_name"), digest, point.value,
+                    point.wall_ns / 1'000'000, point.step.value_or(0)}});
   return Ok();
 }
 
@@ -169,7 +163,8 @@ Status CheckCount(std::string_view what, size_t count, size_t most) {
   if (count <= most) return Ok();
   return InvalidParameter(fmt::format(
       "A batch logging request can contain at most {} {}. Got {} {}. Please split up {} across "
-      "multiple requests and try again.", most, what, count, what, what));
+      "multiple requests and try again.",
+      most, what, count, what, what));
 }
 
 // Of a batch, what was read already.
@@ -253,8 +248,6 @@ constexpr MlflowCall kMetricCalls[] = {
 
 }  // namespace
 
-std::span<const MlflowCall> MetricCalls() {
-  return kMetricCalls;
-}
+std::span<const MlflowCall> MetricCalls() { return kMetricCalls; }
 
 }  // namespace athanor

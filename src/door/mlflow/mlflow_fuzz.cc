@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "door/native/artifact_places.h"
 #include "door/mlflow/validate.h"
 #include "door/mlflow/wire.h"
+#include "door/native/artifact_places.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace athanor;
@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   request.headers.Add("Content-Type", "application/json");
   request.body = bytes;
   if (const auto fields = Fields::Of(request)) {
-    for (const char* name : {"run_id", "key", "value", "timestamp", "tags", "metrics", "order_by"}) {
+    for (const char* name :
+         {"run_id", "key", "value", "timestamp", "tags", "metrics", "order_by"}) {
       (void)fields->Text(name).has_value();
       (void)fields->Needed(name).has_value();
       (void)fields->Int(name).has_value();

@@ -25,10 +25,10 @@ constexpr const char* kMethods[] = {"GET", "POST", "PUT", "PATCH", "DELETE"};
 // Clients that get this try an older way, or say what is missing; they would try again and
 // again if it were our own kind of 404.
 void Unknown(const Call& call) {
-  call.responder.Send(MlflowError(
-      MlflowFail("ENDPOINT_NOT_FOUND",
-                 "this server has no MLflow call " + Printable(call.request.path.substr(0, 200)))
-          .value()));
+  call.responder.Send(
+      MlflowError(MlflowFail("ENDPOINT_NOT_FOUND", "this server has no MLflow call " +
+                                                       Printable(call.request.path.substr(0, 200)))
+                      .value()));
 }
 
 // Answers when everything is stored. Of a change in parts it stores one, and lets others have their
@@ -43,11 +43,12 @@ void Keep(Mlflow& mlflow, const Call& call, Answer answer) {
       Keep(mlflow, call, std::move(answer));
     });
   }
-  mlflow.context.run_writer.Write(
-      std::move(batch), [call, body = std::move(answer.body)](const Status& status) {
-        if (!status) return call.responder.Send(MlflowError(status.error()));
-        call.Json(200, body);
-      });
+  mlflow.context.run_writer.Write(std::move(batch),
+                                  [call, body = std::move(answer.body)](const Status& status) {
+                                    if (!status)
+                                      return call.responder.Send(MlflowError(status.error()));
+                                    call.Json(200, body);
+                                  });
 }
 
 void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
@@ -60,16 +61,15 @@ void Finish(Mlflow& mlflow, const Call& call, Result<Answer> answer) {
 void ServeOnReader(const std::shared_ptr<Mlflow>& mlflow, MlflowHandler handler, const Call& call) {
   const bool taken = mlflow->context.readers.Submit([mlflow, handler, call] {
     auto fields = Fields::Of(call.request);
-    auto answer = fields ? handler(*mlflow, *fields, call)
-                         : Result<Answer>(tl::unexpected(fields.error()));
+    auto answer =
+        fields ? handler(*mlflow, *fields, call) : Result<Answer>(tl::unexpected(fields.error()));
     if (!answer) return call.responder.Send(MlflowError(answer.error()));
     if (!answer->source) return call.Json(200, std::move(answer->body));
     SendBody(mlflow->context, call, Response::Json(200, ""), std::move(answer->source),
              [&call](const Error& error) { call.responder.Send(MlflowError(error)); });
   });
   if (!taken) {
-    call.responder.Send(
-        MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""}));
+    call.responder.Send(MlflowError(Error{ErrorCode::kUnavailable, "the server is stopping"}));
   }
 }
 
@@ -99,8 +99,8 @@ void Serve(const std::shared_ptr<Mlflow>& mlflow, const MlflowCall& row, const C
 }
 
 std::vector<std::span<const MlflowCall>> Tables() {
-  return {ExperimentCalls(), RunCalls(),   MetricCalls(),
-          HistoryCalls(),    ArtifactCalls(), ModelCalls(), LoggedModelCalls()};
+  return {ExperimentCalls(), RunCalls(),   MetricCalls(),     HistoryCalls(),
+          ArtifactCalls(),   ModelCalls(), LoggedModelCalls()};
 }
 
 }  // namespace
@@ -138,12 +138,9 @@ std::vector<DoorRoute> MlflowRoutes(DoorContext& context) {
 
 std::vector<std::pair<std::string, Access>> MlflowPermissions() {
   std::vector<std::pair<std::string, Access>> rows = {
-      {"mlflow.health", Access::kPublic},
-      {"mlflow.version", Access::kPublic},
-      {"mlflow.server_info", Access::kPublic},
-      {"ajax.mlflow.server_info", Access::kPublic},
-      {"mlflow.artifacts.download", Access::kRead},
-      {"mlflow.artifacts.upload", Access::kSubmit},
+      {"mlflow.health", Access::kPublic},           {"mlflow.version", Access::kPublic},
+      {"mlflow.server_info", Access::kPublic},      {"ajax.mlflow.server_info", Access::kPublic},
+      {"mlflow.artifacts.download", Access::kRead}, {"mlflow.artifacts.upload", Access::kSubmit},
       {"mlflow.versions.artifact", Access::kRead},
   };
   for (const std::string door : {"mlflow.", "ajax.mlflow."}) {

@@ -95,20 +95,23 @@ TEST(MlflowNames, AreCheckedAsMlflowDoes) {
   }
   EXPECT_TRUE(CheckMlflowKey(std::string(250, 'a'), "key").ok());
   EXPECT_FALSE(CheckMlflowKey(std::string(251, 'a'), "key").ok());
-  EXPECT_EQ(CutTo("a\xC3\xA9" "bc", 2), "a\xC3\xA9");
+  EXPECT_EQ(CutTo("a\xC3\xA9"
+                  "bc",
+                  2),
+            "a\xC3\xA9");
   EXPECT_FALSE(CheckAlias("latest").ok());
   EXPECT_FALSE(CheckAlias("v12").ok());
   EXPECT_TRUE(CheckAlias("v12b").ok());
 }
 
 TEST(MlflowPaths, LeadNowhereElseHoweverTheyAreEscaped) {
-  for (const char* good : {"a", "0/run/artifacts/model/MLmodel", "a b/c+d", "100%", "%41",
-                           "a;b/c", "a\\b", "a:b", ".hidden"}) {
+  for (const char* good : {"a", "0/run/artifacts/model/MLmodel", "a b/c+d", "100%", "%41", "a;b/c",
+                           "a\\b", "a:b", ".hidden"}) {
     EXPECT_TRUE(CheckArtifactPath(good).ok()) << good;
   }
-  for (const char* bad : {"", "/a", "..", "a/../b", "%2e%2e/a", "a/%2e%2e", "%252e%252e%252fa",
-                          "%2Fetc", "a\\..\\b", "C:/x", "C:\\x", "\\\\host\\x", "a%00b", "a//b", "./a",
-                          "..;/a", "a/..;x", "%2e%2e;/a"}) {
+  for (const char* bad :
+       {"", "/a", "..", "a/../b", "%2e%2e/a", "a/%2e%2e", "%252e%252e%252fa", "%2Fetc", "a\\..\\b",
+        "C:/x", "C:\\x", "\\\\host\\x", "a%00b", "a//b", "./a", "..;/a", "a/..;x", "%2e%2e;/a"}) {
     EXPECT_FALSE(CheckArtifactPath(bad).ok()) << bad;
   }
 }

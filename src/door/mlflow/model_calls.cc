@@ -4,9 +4,9 @@
 
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "door/native/artifact_places.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/validate.h"
+#include "door/native/artifact_places.h"
 
 namespace athanor {
 namespace {
@@ -82,9 +82,9 @@ std::vector<const ModelVersion*> Latest(const RegisteredModel& model,
   for (const auto& [number, version] : model.versions) newest[version.row.stage] = &version;
   std::vector<const ModelVersion*> found;
   for (const auto& [stage, version] : newest) {
-    const bool asked = stages.empty() || std::any_of(stages.begin(), stages.end(), [its = stage](auto& s) {
-                         return ToLower(s) == ToLower(its);
-                       });
+    const bool asked = stages.empty() ||
+                       std::any_of(stages.begin(), stages.end(),
+                                   [its = stage](auto& s) { return ToLower(s) == ToLower(its); });
     if (asked) found.push_back(version);
   }
   return found;
@@ -290,9 +290,10 @@ Status CheckSource(const Mlflow& mlflow, const VersionRow& version, bool prompt)
   if (!prompt) return local ? CheckLocalSource(mlflow, version) : CheckRemoteSource(version.source);
   // A prompt's source is a word that leads nowhere.
   if (scheme == "file" || StartsWith(version.source, "/")) {
-    return InvalidParameter(fmt::format("Invalid prompt source: '{}'. Local source paths are not "
-                                        "allowed for prompts.",
-                                        Printable(version.source.substr(0, 200))));
+    return InvalidParameter(
+        fmt::format("Invalid prompt source: '{}'. Local source paths are not "
+                    "allowed for prompts.",
+                    Printable(version.source.substr(0, 200))));
   }
   return local ? Ok() : CheckRemoteSource(version.source);
 }
@@ -318,8 +319,8 @@ Result<Answer> UpdateVersion(Mlflow& mlflow, const Fields& fields, const Call&) 
   ATHANOR_TRY(const std::string name, NameOf(fields));
   ATHANOR_TRY(const int64_t version, VersionOf(fields));
   ATHANOR_TRY(const std::string description, fields.Text("description"));
-  ATHANOR_TRY(auto batch, mlflow.context.models.DescribeVersion(name, version, description,
-                                                                mlflow.Now()));
+  ATHANOR_TRY(auto batch,
+              mlflow.context.models.DescribeVersion(name, version, description, mlflow.Now()));
   return OneVersion(mlflow, name, version, std::move(batch));
 }
 
@@ -327,12 +328,13 @@ Result<Answer> MoveVersion(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const std::string name, NameOf(fields));
   ATHANOR_TRY(const int64_t version, VersionOf(fields));
   ATHANOR_TRY(const std::string asked, fields.Needed("stage"));
-  const auto stage = std::find_if(std::begin(kStages), std::end(kStages), [&](auto known) {
-    return ToLower(known) == ToLower(asked);
-  });
+  const auto stage = std::find_if(std::begin(kStages), std::end(kStages),
+                                  [&](auto known) { return ToLower(known) == ToLower(asked); });
   if (stage == std::end(kStages)) {
-    return InvalidParameter(fmt::format("Invalid Model Version stage: {}. Value must be one of "
-                                        "None, Staging, Production, Archived.", Printable(asked)));
+    return InvalidParameter(
+        fmt::format("Invalid Model Version stage: {}. Value must be one of "
+                    "None, Staging, Production, Archived.",
+                    Printable(asked)));
   }
   ATHANOR_TRY(auto batch, mlflow.context.models.MoveVersion(
                               name, version, std::string(*stage),
@@ -476,11 +478,10 @@ Result<Answer> SearchVersions(Mlflow& mlflow, const Fields& fields, const Call&)
     if (order.empty() && x.updated_ms != y.updated_ms) return x.updated_ms > y.updated_ms;
     for (const auto& one : order) {
       const auto of = [](auto p, auto q) { return p < q ? -1 : q < p ? 1 : 0; };
-      const int way = one.key == "name"             ? of(x.name, y.name)
-                      : one.key == "version_number" ? of(x.version, y.version)
-                      : one.key == "creation_timestamp"
-                          ? of(x.created_ms, y.created_ms)
-                          : of(x.updated_ms, y.updated_ms);
+      const int way = one.key == "name"                 ? of(x.name, y.name)
+                      : one.key == "version_number"     ? of(x.version, y.version)
+                      : one.key == "creation_timestamp" ? of(x.created_ms, y.created_ms)
+                                                        : of(x.updated_ms, y.updated_ms);
       if (way != 0) return one.ascending ? way < 0 : way > 0;
     }
     return false;  // by name, newest version first, as they come
@@ -511,8 +512,8 @@ constexpr MlflowCall kModelCalls[] = {
     {"GET", "/2.0/mlflow/registered-models/search", "models.search", Access::kRead, Search},
     {"POST", "/2.0/mlflow/registered-models/get-latest-versions", "models.latest", Access::kRead,
      GetLatest},
-    {"GET", "/2.0/mlflow/registered-models/get-latest-versions", "models.latest_get",
-     Access::kRead, GetLatest},
+    {"GET", "/2.0/mlflow/registered-models/get-latest-versions", "models.latest_get", Access::kRead,
+     GetLatest},
     {"POST", "/2.0/mlflow/registered-models/set-tag", "models.set_tag", Access::kSubmit, SetTag},
     {"DELETE", "/2.0/mlflow/registered-models/delete-tag", "models.delete_tag", Access::kSubmit,
      DeleteTag},

@@ -15,8 +15,8 @@ constexpr std::string_view kPrefix = "metric\n";
 bool IsMetricTag(std::string_view key) { return StartsWith(key, kPrefix); }
 
 std::pair<std::string, std::string> TagOf(const ModelMetric& metric) {
-  return {fmt::format("{}{}\n{}\n{}\n{}", kPrefix, metric.key, metric.dataset_digest,
-                      metric.run_id, metric.dataset_name),
+  return {fmt::format("{}{}\n{}\n{}\n{}", kPrefix, metric.key, metric.dataset_digest, metric.run_id,
+                      metric.dataset_name),
           fmt::format("{} {} {}", metric.step, metric.timestamp_ms, metric.value)};
 }
 

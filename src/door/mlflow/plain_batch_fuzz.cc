@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "door/mlflow/plain_batch.h"
 #include "door/mlflow/wire.h"
+#include "link/plain_batch.h"
 
 namespace athanor {
 namespace {

@@ -55,7 +55,8 @@ Result<std::string> NameFor(const std::string& asked, const RunBook::Pairs& tags
     if (!name.empty() && name != value) {
       return InvalidParameter(fmt::format(
           "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different "
-          "values (run_name='{}', mlflow.runName='{}').", Printable(name), Printable(value)));
+          "values (run_name='{}', mlflow.runName='{}').",
+          Printable(name), Printable(value)));
     }
     name = value;
   }
@@ -153,7 +154,8 @@ Result<Answer> LogParam(Mlflow& mlflow, const Fields& fields, const Call&) {
   ATHANOR_TRY(const std::string key, fields.Needed("key"));
   ATHANOR_TRY(const std::string value, fields.Text("value"));
   ATHANOR_CHECK_OK(CheckMlflowKey(key, "key"));
-  ATHANOR_TRY(auto batch, mlflow.context.runs.LogParams(id, {{key, CutTo(value, kMostParamChars)}}));
+  ATHANOR_TRY(auto batch,
+              mlflow.context.runs.LogParams(id, {{key, CutTo(value, kMostParamChars)}}));
   return Kept(std::move(batch));
 }
 
@@ -238,8 +240,8 @@ Result<std::pair<DatasetRow, InputRow>> DatasetOf(const Json& item, const std::s
   for (const auto& [name, field, most] : texts) {
     auto text = dataset.Needed(name);
     if (!text) {
-      return InvalidParameter(fmt::format("Missing value for required parameter '{}.dataset.{}'.",
-                                          at, name));
+      return InvalidParameter(
+          fmt::format("Missing value for required parameter '{}.dataset.{}'.", at, name));
     }
     ATHANOR_CHECK_OK(CheckLength(*text, most, name));
     *field = std::move(*text);
@@ -270,7 +272,8 @@ Result<Answer> LogInputs(Mlflow& mlflow, const Fields& fields, const Call&) {
   std::vector<DatasetRow> datasets;
   std::vector<InputRow> inputs;
   if (const Json* list = fields.Find("datasets"); list != nullptr && list->is_array()) {
-    if (list->size() > 1000) return InvalidParameter("At most 1000 datasets can be logged at once.");
+    if (list->size() > 1000)
+      return InvalidParameter("At most 1000 datasets can be logged at once.");
     for (size_t i = 0; i < list->size(); ++i) {
       ATHANOR_TRY(auto one, DatasetOf((*list)[i], fmt::format("datasets[{}]", i)));
       datasets.push_back(std::move(one.first));
@@ -330,8 +333,7 @@ constexpr MlflowCall kRunCalls[] = {
     {"POST", "/2.0/mlflow/runs/update", "runs.update", Access::kSubmit, Update},
     {"POST", "/2.0/mlflow/runs/delete", "runs.delete", Access::kSubmit, Delete},
     {"POST", "/2.0/mlflow/runs/restore", "runs.restore", Access::kSubmit, Restore},
-    {"GET", "/2.0/mlflow/runs/get", "runs.get", Access::kRead, Get, false,
-     nullptr, GetStale},
+    {"GET", "/2.0/mlflow/runs/get", "runs.get", Access::kRead, Get, false, nullptr, GetStale},
     {"POST", "/2.0/mlflow/runs/search", "runs.search", Access::kRead, Search, true},
     {"POST", "/2.0/mlflow/runs/log-parameter", "runs.log_parameter", Access::kSubmit, LogParam},
     {"POST", "/2.0/mlflow/runs/set-tag", "runs.set_tag", Access::kSubmit, SetTag},

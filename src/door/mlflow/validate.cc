@@ -58,7 +58,8 @@ Status CheckMlflowKey(std::string_view key, std::string_view parameter) {
   if (key.empty()) {
     return InvalidParameter(fmt::format(
         "Missing value for required parameter '{}'. See the API docs for more information about "
-        "request parameters.", parameter));
+        "request parameters.",
+        parameter));
   }
   if (!std::all_of(key.begin(), key.end(), IsKeyByte) || !IsUtf8(key)) {
     return InvalidValue(parameter, std::string(key),
@@ -71,9 +72,9 @@ Status CheckMlflowKey(std::string_view key, std::string_view parameter) {
                         "other names when treated as such.");
   }
   if (Characters(key) > kMostKeyChars) {
-    return InvalidValue(parameter, std::string(key),
-                        fmt::format("'{}' exceeds the maximum length of {} characters", parameter,
-                                    kMostKeyChars));
+    return InvalidValue(
+        parameter, std::string(key),
+        fmt::format("'{}' exceeds the maximum length of {} characters", parameter, kMostKeyChars));
   }
   return Ok();
 }
@@ -89,7 +90,8 @@ Status CheckModelName(std::string_view name) {
       !IsUtf8(name)) {
     return InvalidParameter(fmt::format(
         "Invalid registered model name: '{}'. It must not contain '/' or ':', nor resolve to "
-        "another name.", Printable(name.substr(0, 200))));
+        "another name.",
+        Printable(name.substr(0, 200))));
   }
   return CheckLength(name, 256, "name");
 }
@@ -109,7 +111,8 @@ Status CheckAlias(std::string_view alias) {
   if (alias.empty() || !plain) {
     return InvalidParameter(fmt::format(
         "Invalid alias name: '{}'. Names may only contain alphanumerics, underscores (_) and "
-        "dashes (-).", Printable(alias.substr(0, 200))));
+        "dashes (-).",
+        Printable(alias.substr(0, 200))));
   }
   const bool version = alias.size() > 1 && alias.front() == 'v' &&
                        std::all_of(alias.begin() + 1, alias.end(), [](char c) {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 
 namespace athanor {
 
@@ -17,7 +17,6 @@ inline constexpr size_t kMostBatchMetrics = 1000;
 inline constexpr size_t kMostBatchParams = 100;
 inline constexpr size_t kMostBatchTags = 100;
 inline constexpr size_t kMostBatchItems = 1000;
-inline constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;  // that are kept in nanoseconds
 
 // The key of a metric, param or tag: letters, digits and _-. :/ ; a normal relative path.
 // `parameter` is its name in the request: "metrics[0].key".

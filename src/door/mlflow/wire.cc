@@ -20,25 +20,34 @@ struct CodeRow {
   int status;
 };
 constexpr CodeRow kCodes[] = {
-    {"INVALID_PARAMETER_VALUE", 400}, {"BAD_REQUEST", 400}, {"RESOURCE_ALREADY_EXISTS", 400},
-    {"PERMISSION_DENIED", 403},       {"RESOURCE_DOES_NOT_EXIST", 404}, {"NOT_FOUND", 404},
-    {"ENDPOINT_NOT_FOUND", 404},      {"RESOURCE_EXHAUSTED", 429}, {"INTERNAL_ERROR", 500},
-    {"NOT_IMPLEMENTED", 501},         {"TEMPORARILY_UNAVAILABLE", 503},
-    {"DEADLINE_EXCEEDED", 504},       {"REQUEST_TOO_LARGE", 413},
+    {"INVALID_PARAMETER_VALUE", 400}, {"BAD_REQUEST", 400},
+    {"RESOURCE_ALREADY_EXISTS", 400}, {"PERMISSION_DENIED", 403},
+    {"RESOURCE_DOES_NOT_EXIST", 404}, {"NOT_FOUND", 404},
+    {"ENDPOINT_NOT_FOUND", 404},      {"RESOURCE_EXHAUSTED", 429},
+    {"INTERNAL_ERROR", 500},          {"NOT_IMPLEMENTED", 501},
+    {"TEMPORARILY_UNAVAILABLE", 503}, {"DEADLINE_EXCEEDED", 504},
+    {"REQUEST_TOO_LARGE", 413},
 };
 
 std::string_view CodeFor(ErrorCode code) {
   switch (code) {
-    case ErrorCode::kInvalid: return "INVALID_PARAMETER_VALUE";
-    case ErrorCode::kNotFound: return "RESOURCE_DOES_NOT_EXIST";
-    case ErrorCode::kConflict: return "RESOURCE_ALREADY_EXISTS";
-    case ErrorCode::kDenied: return "PERMISSION_DENIED";
+    case ErrorCode::kInvalid:
+      return "INVALID_PARAMETER_VALUE";
+    case ErrorCode::kNotFound:
+      return "RESOURCE_DOES_NOT_EXIST";
+    case ErrorCode::kConflict:
+      return "RESOURCE_ALREADY_EXISTS";
+    case ErrorCode::kDenied:
+      return "PERMISSION_DENIED";
     case ErrorCode::kExhausted:
-    case ErrorCode::kUnavailable: return "TEMPORARILY_UNAVAILABLE";
-    case ErrorCode::kTimeout: return "DEADLINE_EXCEEDED";
+    case ErrorCode::kUnavailable:
+      return "TEMPORARILY_UNAVAILABLE";
+    case ErrorCode::kTimeout:
+      return "DEADLINE_EXCEEDED";
     case ErrorCode::kCorrupt:
     case ErrorCode::kCancelled:
-    case ErrorCode::kBug: return "INTERNAL_ERROR";
+    case ErrorCode::kBug:
+      return "INTERNAL_ERROR";
   }
   return "INTERNAL_ERROR";
 }
@@ -64,9 +73,9 @@ std::string_view PythonType(const Json& value) {
 }
 
 tl::unexpected<Error> WrongType(std::string_view parameter, const Json& value) {
-  return InvalidParameter(fmt::format(
-      "Invalid value {} for parameter '{}' supplied:  Hint: Value was of type '{}'.{}",
-      Echo(value), parameter, PythonType(value), kSeeDocs));
+  return InvalidParameter(
+      fmt::format("Invalid value {} for parameter '{}' supplied:  Hint: Value was of type '{}'.{}",
+                  Echo(value), parameter, PythonType(value), kSeeDocs));
 }
 
 // A body must say that it is JSON: a page of another origin cannot send that unasked.
@@ -150,8 +159,8 @@ Result<Fields> Fields::Of(const Request& request, std::string_view body) {
   // Old clients send the document as a JSON string.
   if (json && json->is_string()) json = ParseJson(json->get<std::string>());
   if (!json) {
-    return MlflowFail("BAD_REQUEST", "Malformed request body: " + json.error().what + ": " +
-                                         json.error().why);
+    return MlflowFail("BAD_REQUEST",
+                      "Malformed request body: " + json.error().what + ": " + json.error().why);
   }
   if (json->is_null()) return Fields(Json::object());
   if (!json->is_object()) {

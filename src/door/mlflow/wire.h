@@ -9,8 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "door/doors.h"
 #include "record/runs/run_rows.h"
 

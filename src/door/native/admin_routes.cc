@@ -1,10 +1,10 @@
 // The native door's house-keeping: health, figures, types, secrets, tokens.
 #include <nlohmann/json.hpp>
 
+#include "base/exec/serving_thread.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/json.h"
-#include "base/exec/serving_thread.h"
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "door/hub.h"
@@ -114,23 +114,23 @@ void Backup(DoorContext& context, const Call& call) {
   std::string to = body->is_object() && body->contains("to") && (*body)["to"].is_string()
                        ? (*body)["to"].get<std::string>()
                        : "";
-  bool taken = context.readers.Submit([call, to, home = context.info.home,
-                                       version = context.info.version] {
-    auto made = MakeBackup(StoreLayout{home}, to, version);
-    if (!made) return call.Refuse(made.error());
-    call.Json(200, DumpJson(Json{{"path", made->path},
-                                 {"version", made->version},
-                                 {"home", made->home},
-                                 {"made", Rfc3339(made->made)},
-                                 {"schema", made->schema},
-                                 {"jobs", made->jobs},
-                                 {"live", made->live},
-                                 {"files", made->files},
-                                 {"bytes", made->bytes},
-                                 {"linked", made->linked},
-                                 {"secret_key", made->secret_key}}));
-  });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  bool taken =
+      context.readers.Submit([call, to, home = context.info.home, version = context.info.version] {
+        auto made = MakeBackup(StoreLayout{home}, to, version);
+        if (!made) return call.Refuse(made.error());
+        call.Json(200, DumpJson(Json{{"path", made->path},
+                                     {"version", made->version},
+                                     {"home", made->home},
+                                     {"made", Rfc3339(made->made)},
+                                     {"schema", made->schema},
+                                     {"jobs", made->jobs},
+                                     {"live", made->live},
+                                     {"files", made->files},
+                                     {"bytes", made->bytes},
+                                     {"linked", made->linked},
+                                     {"secret_key", made->secret_key}}));
+      });
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void Types(DoorContext& context, const Call& call) {
@@ -168,7 +168,8 @@ void ListSecrets(DoorContext& context, const Call& call) {
   if (!secrets) return call.Refuse(secrets.error());
   Json all = Json::array();
   for (const auto& secret : *secrets) {
-    all.push_back({{"name", secret.name}, {"created", Rfc3339(secret.created)},
+    all.push_back({{"name", secret.name},
+                   {"created", Rfc3339(secret.created)},
                    {"updated", Rfc3339(secret.updated)}});
   }
   call.Json(200, DumpJson(Json{{"secrets", std::move(all)}}));
@@ -188,8 +189,11 @@ void RemoveSecret(DoorContext& context, const Call& call) {
 }
 
 Json TokenView(const TokenInfo& info) {
-  Json row = {{"id", info.id}, {"note", info.note}, {"scope", std::string(NameOf(info.scope))},
-              {"created", Rfc3339(info.created)}, {"revoked", info.revoked}};
+  Json row = {{"id", info.id},
+              {"note", info.note},
+              {"scope", std::string(NameOf(info.scope))},
+              {"created", Rfc3339(info.created)},
+              {"revoked", info.revoked}};
   if (info.expires.ms != 0) row["expires"] = Rfc3339(info.expires);
   if (info.last_used.ms != 0) row["last_used"] = Rfc3339(info.last_used);
   return row;
@@ -220,7 +224,8 @@ void CreateToken(DoorContext& context, const Call& call) {
   auto scope = ScopeNamed(text("scope").empty() ? "submit" : text("scope"));
   if (!scope || *scope == Scope::kIngest) {
     return call.Refuse(Error{ErrorCode::kInvalid, "no such scope: " + Printable(text("scope")),
-                             "read, submit or admin", "", "ATH-K0004", ""});
+                             "read, submit or admin"}
+                           .Id("ATH-K0004"));
   }
   WallTime now = context.clock.Wall();
   WallTime expires;
@@ -265,7 +270,8 @@ std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
       {"GET", "/metrics", "prometheus", bind(Prometheus)},
       {"GET", "/api/v1/openapi.json", "openapi", bind(OpenApi)},
       {"GET", "/api/v1/session", "session", bind(Session)},
-      {"GET", "/api/v1/server", "server.show", [&context](const Call& call) {
+      {"GET", "/api/v1/server", "server.show",
+       [&context](const Call& call) {
          OnReader(context, call, [&context, call] { ShowServer(context, call); });
        }},
       {"POST", "/api/v1/server/stop", "server.stop", bind(StopServer)},

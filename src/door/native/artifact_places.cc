@@ -90,7 +90,8 @@ Result<std::string> ArtifactRootFrom(std::string_view given) {
   return Fail(Error{ErrorCode::kInvalid,
                     "--mlflow-artifact-root is a URI or an absolute path, not \"" +
                         Printable(given.substr(0, 200)) + "\"",
-                    "ath serve --mlflow-artifact-root file:///srv/artifacts", "", "ATH-V0011", ""});
+                    "ath serve --mlflow-artifact-root file:///srv/artifacts"}
+                  .Id("ATH-V0011"));
 }
 
 }  // namespace athanor

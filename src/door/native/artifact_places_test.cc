@@ -22,10 +22,10 @@ TEST(ArtifactPlaces, AreTheServersOwnOrBeneathTheRootItWasGiven) {
 
 // Planted bug: compare the beginning only, so that /srv/artful is beneath /srv/art.
 TEST(ArtifactPlaces, OfOthersAreNotShown) {
-  for (const char* uri : {"file:///etc", "/etc/passwd", "/srv/artful/x", "/srv/art/../x",
-                          "file:///srv/art/%2e%2e/x", "mlflow-artifacts:/../server",
-                          "mlflow-artifacts://other:80/0", "s3://bucket/x", "http://host/x",
-                          "file://other/srv/art/x", "srv/art/x", ""}) {
+  for (const char* uri :
+       {"file:///etc", "/etc/passwd", "/srv/artful/x", "/srv/art/../x", "file:///srv/art/%2e%2e/x",
+        "mlflow-artifacts:/../server", "mlflow-artifacts://other:80/0", "s3://bucket/x",
+        "http://host/x", "file://other/srv/art/x", "srv/art/x", ""}) {
     EXPECT_EQ(Of(uri), "none") << uri;
   }
   EXPECT_EQ(Of("file:///srv/art/1", "mlflow-artifacts:"), "none");

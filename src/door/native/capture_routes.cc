@@ -21,8 +21,7 @@ namespace {
 constexpr size_t kMetaLimit = 1u << 20;
 
 std::string CaptureFolder(const DoorContext& context, JobId job) {
-  return JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), job.ToString()),
-                  job_dir::kCapture);
+  return JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), job.ToString()), job_dir::kCapture);
 }
 
 // It was the script's own: what it left in its place is not followed.
@@ -123,10 +122,10 @@ void CapturedFile(DoorContext& context, const Call& call) {
   auto file = OpenCaptured(CaptureFolder(context, record->id), call.captures["file"], size);
   if (!file) {
     const bool outside = file.error().code != ErrorCode::kInvalid;
-    return call.Refuse(Error{outside ? ErrorCode::kNotFound : ErrorCode::kInvalid,
-                             record->spec.name + " captured no file \"" +
-                                 Printable(call.captures["file"]) + "\"",
-                             "ath replay " + ShellQuote(record->spec.name), "", "ATH-R0015", ""});
+    return call.Refuse(
+        Error{outside ? ErrorCode::kNotFound : ErrorCode::kInvalid,
+              record->spec.name + " captured no file \"" + Printable(call.captures["file"]) + "\"",
+              "ath replay " + ShellQuote(record->spec.name), "", "ATH-R0015", ""});
   }
   Response head;
   head.headers.Add("Content-Type", "application/octet-stream");

@@ -55,8 +55,9 @@ void Diff(DoorContext& context, const Call& call) {
     if (key == "jobs") names.push_back(value);
   }
   if (names.size() < 2 || names.size() > kMostRuns) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "two to sixteen jobs can be compared",
-                             "ath diff A B", "", "ATH-R0012", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "two to sixteen jobs can be compared", "ath diff A B"}.Id(
+            "ATH-R0012"));
   }
   std::vector<JobRecord> records;
   for (const auto& name : names) {
@@ -72,8 +73,8 @@ void Diff(DoorContext& context, const Call& call) {
 }  // namespace
 
 std::vector<DoorRoute> DiffRoutes(DoorContext& context) {
-  return {{"GET", "/api/v1/diff", "jobs.diff",
-           [&context](const Call& call) { Diff(context, call); }}};
+  return {
+      {"GET", "/api/v1/diff", "jobs.diff", [&context](const Call& call) { Diff(context, call); }}};
 }
 
 }  // namespace athanor

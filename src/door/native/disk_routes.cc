@@ -22,10 +22,10 @@ namespace {
 constexpr size_t kMostRemoved = 1'000;
 
 Json ViewOf(const JobDisk& disk, const std::string& name) {
-  return {{"id", disk.id.ToString()},   {"name", name},
-          {"bytes", disk.bytes()},      {"logs", disk.logs},
-          {"metrics", disk.metrics},    {"checkpoints", disk.checkpoints},
-          {"outputs", disk.outputs},    {"scratch", disk.scratch}};
+  return {{"id", disk.id.ToString()}, {"name", name},
+          {"bytes", disk.bytes()},    {"logs", disk.logs},
+          {"metrics", disk.metrics},  {"checkpoints", disk.checkpoints},
+          {"outputs", disk.outputs},  {"scratch", disk.scratch}};
 }
 
 void Disk(DoorContext& context, const Call& call) {
@@ -42,8 +42,11 @@ void Disk(DoorContext& context, const Call& call) {
     Json jobs = Json::array();
     for (const auto& job : use.jobs) jobs.push_back(ViewOf(job, names[job.id]));
     Json shared = Json::array();
-    for (const auto& part : use.shared) shared.push_back({{"name", part.name}, {"bytes", part.bytes}});
-    Json out = {{"home", context.info.home}, {"bytes", use.bytes}, {"jobs", std::move(jobs)},
+    for (const auto& part : use.shared)
+      shared.push_back({{"name", part.name}, {"bytes", part.bytes}});
+    Json out = {{"home", context.info.home},
+                {"bytes", use.bytes},
+                {"jobs", std::move(jobs)},
                 {"shared", std::move(shared)}};
     if (const auto free = FreeBytes(context.info.home)) out["free_bytes"] = *free;
     call.Json(200, DumpJson(out));
@@ -63,20 +66,23 @@ struct Removal {
     } else {
       refused.push_back({{"job", job}, {"what", status.error().what}});
     }
-    if (--open == 0) call.Json(200, DumpJson(athanor::Json{{"removed", removed}, {"refused", refused}}));
+    if (--open == 0)
+      call.Json(200, DumpJson(athanor::Json{{"removed", removed}, {"refused", refused}}));
   }
 };
 
 void RemoveMany(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
-  const bool fits = body->is_object() && body->size() == 1 && body->contains("jobs") &&
-                    (*body)["jobs"].is_array() && !(*body)["jobs"].empty() &&
-                    (*body)["jobs"].size() <= kMostRemoved &&
-                    std::ranges::all_of((*body)["jobs"], [](const Json& job) { return job.is_string(); });
+  const bool fits =
+      body->is_object() && body->size() == 1 && body->contains("jobs") &&
+      (*body)["jobs"].is_array() && !(*body)["jobs"].empty() &&
+      (*body)["jobs"].size() <= kMostRemoved &&
+      std::ranges::all_of((*body)["jobs"], [](const Json& job) { return job.is_string(); });
   if (!fits) {
     return call.Refuse(Error{ErrorCode::kInvalid, "the request must name 1 to 1,000 jobs",
-                             "{\"jobs\": [\"ID\", ...]}", "", "ATH-R0014", ""});
+                             "{\"jobs\": [\"ID\", ...]}"}
+                           .Id("ATH-R0014"));
   }
   std::vector<std::pair<std::string, JobId>> jobs;
   for (const auto& job : (*body)["jobs"]) {

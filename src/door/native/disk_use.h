@@ -17,10 +17,10 @@ namespace athanor {
 struct JobDisk {
   JobId id;
   uint64_t logs = 0;
-  uint64_t metrics = 0;      // points, and event files of TensorBoard
+  uint64_t metrics = 0;  // points, and event files of TensorBoard
   uint64_t checkpoints = 0;
-  uint64_t outputs = 0;      // and artifacts
-  uint64_t scratch = 0;      // of attempts, and captured steps
+  uint64_t outputs = 0;  // and artifacts
+  uint64_t scratch = 0;  // of attempts, and captured steps
   uint64_t bytes() const { return logs + metrics + checkpoints + outputs + scratch; }
 };
 
@@ -45,8 +45,8 @@ class DiskCount {
  private:
   class Walk;
   StoreLayout layout_;
-  std::unordered_map<std::string, JobId> jobs_;      // by id; of attempts too
-  std::unordered_map<std::string, JobId> outputs_;   // by blob; JobId{}: of several jobs
+  std::unordered_map<std::string, JobId> jobs_;     // by id; of attempts too
+  std::unordered_map<std::string, JobId> outputs_;  // by blob; JobId{}: of several jobs
 };
 
 }  // namespace athanor

@@ -71,7 +71,8 @@ TEST_F(DiskUseTest, CountsWhatJobsShareAndAddsUp) {
   Put("server/series/ab/" + NewUlid().ToString() + ".series", 5 * kBig);
   // A second name of a file takes nothing more.
   ASSERT_EQ(::link(JoinPath(layout_.root, "cache/envs/one/lib").c_str(),
-                   JoinPath(layout_.root, "cache/lib").c_str()), 0);
+                   JoinPath(layout_.root, "cache/lib").c_str()),
+            0);
   DiskCount count(layout_);
   count.Add(job_);
   count.Add(other);

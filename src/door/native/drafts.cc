@@ -71,8 +71,8 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
   ATHANOR_CHECK_OK(CheckSpec(spec));
   ATHANOR_CHECK_OK(CheckSecrets(context, spec));
   ATHANOR_CHECK_OK(CheckSpace(context));
-  auto resolved = Resolve(spec.resources, context.catalogue, context.inventory,
-                          context.info.simulate);
+  auto resolved =
+      Resolve(spec.resources, context.catalogue, context.inventory, context.info.simulate);
   // An unknown type is a mistake in the request, not a missing thing of the server's.
   if (!resolved) resolved.error().code = ErrorCode::kInvalid;
   ATHANOR_TRY(auto need, std::move(resolved));
@@ -111,11 +111,13 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
   ATHANOR_TRY(const auto tune, TuneSection(text, file));
   if (!tune.is_null()) return Fail(OnlyInAShell(file, "a search (\"tune\")", "ath tune job.yaml"));
   if (!spec.source.dir.empty() || !spec.source.ignore.empty() || spec.source.max_size != 0) {
-    return Fail(OnlyInAShell(file, "a source folder (\"source\")", "choose a job whose source to use, or: ath run job.yaml"));
+    return Fail(OnlyInAShell(file, "a source folder (\"source\")",
+                             "choose a job whose source to use, or: ath run job.yaml"));
   }
   for (const auto& channel : spec.data) {
     if (!channel.from.empty() && channel.from[0] != '/' && !IsObjectUri(channel.from)) {
-      return Fail(OnlyInAShell(file, "the relative path of data." + channel.name, "write it as an absolute path or as s3://bucket/key"));
+      return Fail(OnlyInAShell(file, "the relative path of data." + channel.name,
+                               "write it as an absolute path or as s3://bucket/key"));
     }
   }
   if (like != nullptr) {
@@ -125,7 +127,7 @@ Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
   return spec;
 }
 
-void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
+void SubmitDraft(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   if (!draft) return call.Refuse(draft.error());
   // Not the whole call: it is held until the disk has the job, for many at a time.
   const auto accepted_view = [&context](const JobRecord& record) {
@@ -139,8 +141,8 @@ void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call) {
   };
   std::string reply = DumpJson(accepted_view(*draft));
   context.engine.Submit(
-      std::move(*draft), [&context, accepted_view, responder = call.responder, reply = std::move(reply)](
-                             const Result<Engine::Accepted>& accepted) {
+      std::move(*draft), [&context, accepted_view, responder = call.responder,
+                          reply = std::move(reply)](const Result<Engine::Accepted>& accepted) {
         if (!accepted) {
           bool other_payload = accepted.error().id == "ATH-S0201";
           return responder.Send(other_payload ? ErrorResponse(422, accepted.error())

@@ -19,6 +19,6 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
 Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like);
 
 // Submits the draft and answers the call when it is durable; refuses what Draft refused.
-void Enter(DoorContext& context, Result<JobRecord> draft, const Call& call);
+void SubmitDraft(DoorContext& context, Result<JobRecord> draft, const Call& call);
 
 }  // namespace athanor

@@ -47,7 +47,8 @@ void Put(DoorContext& context, const Call& call) {
           std::string buffer(1 << 20, '\0');
           off_t offset = 0;
           for (;;) {
-            ssize_t n = ::pread(call.request.body_file->get(), buffer.data(), buffer.size(), offset);
+            ssize_t n =
+                ::pread(call.request.body_file->get(), buffer.data(), buffer.size(), offset);
             if (n < 0) return FailErrno("read an upload", errno);
             if (n == 0) return Ok();
             offset += n;
@@ -63,7 +64,7 @@ void Put(DoorContext& context, const Call& call) {
     if (!ref) return call.Refuse(ref.error());
     call.Json(201, "{\"stored\":true}");
   });
-  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+  if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
 void SendBlob(const DoorContext& context, const Call& call, std::string_view sha) {
@@ -115,8 +116,8 @@ Json MembersView(const DoorContext& context, const Output& output, const std::st
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto members_dir =
-      JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
+  const auto members_dir = JoinPath(
+      JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
   // An output of an older version has no list of what is in it yet.
   OnDisk(context, call, [&context, call, outputs = record->outputs, members_dir] {
     Json out = Json::object();
@@ -172,7 +173,8 @@ void SendLeftFile(DoorContext& context, const Call& call) {
     }
     call.Refuse(Error{ErrorCode::kNotFound,
                       record.spec.name + " kept no file \"" + Printable(path.substr(0, 200)) + "\"",
-                      "ath cp " + ShellQuote(record.spec.name + ":"), "", "ATH-R0008", ""});
+                      "ath cp " + ShellQuote(record.spec.name + ":")}
+                    .Id("ATH-R0008"));
   });
 }
 
@@ -182,8 +184,9 @@ void ExecInfo(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
-    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps",
-                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0004", ""});
+    return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps"}
+                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall())))
+                           .Id("ATH-R0004"));
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();
@@ -203,7 +206,8 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      {"POST", "/api/v1/blobs/missing", "blobs.missing", [&context](const Call& call) {
+      {"POST", "/api/v1/blobs/missing", "blobs.missing",
+       [&context](const Call& call) {
          OnReader(context, call, [&context, call] { Missing(context, call); });
        }},
       {"PUT", "/api/v1/blobs/{sha256}", "blobs.put", bind(Put)},

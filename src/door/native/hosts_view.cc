@@ -108,8 +108,9 @@ std::vector<std::string> FallOrder(const Attempt& attempt) {
     }
   }
   const std::string why = first != nullptr ? EndText(*first) : fell.cause.text;
-  steps.push_back(fell.rank ? fmt::format("rank {} on {} fell first", *fell.rank, HostNameOf(fell.host))
-                            : fmt::format("{} fell first", HostNameOf(fell.host)));
+  steps.push_back(fell.rank
+                      ? fmt::format("rank {} on {} fell first", *fell.rank, HostNameOf(fell.host))
+                      : fmt::format("{} fell first", HostNameOf(fell.host)));
   if (!why.empty()) steps.back() += ": " + why;
   // A rank that was through before is no part of it.
   std::erase_if(ended, [&](const Ended& one) {

@@ -1,4 +1,5 @@
-// What a person sees of the hosts and ranks of an attempt: how each host is, and who fell first. Pure.
+// What a person sees of the hosts and ranks of an attempt: how each host is, and who fell first.
+// Pure.
 #pragma once
 
 #include <string>

@@ -46,7 +46,8 @@ TEST(FallOrder, NamesTheFirstRankAndWhatBecameOfTheOthers) {
   Attempt attempt = TwoHosts();
   attempt.hosts[0].ranks = {{0, -1, 15, 3'200}, {1, -1, 15, 3'300}};
   attempt.hosts[1].ranks = {{3, 1, 0, 3'000}, {2, 143, 0, 3'100}};
-  attempt.fell = FirstFall{1, 3, WallTime{kNow.ms - 2'000}, {"nonzero_exit", "exit status 1", "", ""}};
+  attempt.fell =
+      FirstFall{1, 3, WallTime{kNow.ms - 2'000}, {"nonzero_exit", "exit status 1", "", ""}};
   EXPECT_EQ(FallOrder(attempt),
             (std::vector<std::string>{"rank 3 on algo-2 fell first: exit 1",
                                       "then rank 2 on algo-2 was stopped by signal 15",

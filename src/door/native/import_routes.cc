@@ -6,7 +6,6 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/names.h"
 #include "door/queries.h"
 #include "record/runs/run_writer.h"
@@ -18,7 +17,7 @@ namespace {
 constexpr size_t kMostText = 1000;
 
 Error Invalid(std::string what, std::string hint) {
-  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""};
+  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-R0014");
 }
 
 Result<std::string> TextIn(const Json& body, const char* key) {
@@ -32,7 +31,8 @@ Result<std::string> TextIn(const Json& body, const char* key) {
 
 Result<Json> Body(const Call& call) {
   ATHANOR_TRY(auto body, ParseJson(call.request.body));
-  if (!body.is_object()) return Fail(Invalid("the request is no object", "see /api/v1/openapi.json"));
+  if (!body.is_object())
+    return Fail(Invalid("the request is no object", "see /api/v1/openapi.json"));
   return body;
 }
 
@@ -93,7 +93,8 @@ Result<JobId> OwnRun(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const JobId id, ResolveRun(context, call.captures["run"]));
   ATHANOR_CHECK_OK(context.runs.CheckActive(id));
   if (context.jobs.Find(id)) {
-    Error error = Invalid("this run is a job's: its points come from its script", "ath metrics " + id.ToString());
+    Error error = Invalid("this run is a job's: its points come from its script",
+                          "ath metrics " + id.ToString());
     error.code = ErrorCode::kConflict;
     return Fail(std::move(error));
   }
@@ -102,9 +103,7 @@ Result<JobId> OwnRun(DoorContext& context, const Call& call) {
 
 Status AddPoints(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const JobId id, OwnRun(context, call));
-  const RunBook::Storing storing(context.runs, id);
-  ATHANOR_TRY(const size_t stored, context.series.AppendFrames(id, call.request.body));
-  if (stored > 0) context.hub.Tell(id, News::kPoints);
+  ATHANOR_TRY(const size_t stored, context.points.TakeFrames(id, call.request.body));
   call.Json(200, DumpJson(Json{{"stored", stored}}));
   return Ok();
 }
@@ -115,7 +114,8 @@ Status Finish(DoorContext& context, const Call& call) {
   ATHANOR_TRY(const auto named, TextIn(body, "status"));
   RunUpdate update;
   update.status = named.empty() ? RunStatus::kFinished : RunStatusNamed(ToUpper(named));
-  if (!update.status) return Fail(Invalid("no such status: " + Printable(named), "finished, failed or killed"));
+  if (!update.status)
+    return Fail(Invalid("no such status: " + Printable(named), "finished, failed or killed"));
   update.ended_ms = body.contains("ended_ms") && body["ended_ms"].is_number_integer()
                         ? body["ended_ms"].get<int64_t>()
                         : context.clock.Wall().ms;

@@ -34,7 +34,8 @@ Status ChooseStates(std::string_view text, JobChoice& choice) {
       choice.views.push_back(*view);
     } else {
       return Fail(Error{ErrorCode::kInvalid, "no such state: " + Printable(Trim(part)),
-                        "use one or more of " + AllStates(), "", "ATH-R0011", ""});
+                        "use one or more of " + AllStates()}
+                      .Id("ATH-R0011"));
     }
   }
   return Ok();
@@ -46,7 +47,8 @@ Status ChooseTag(std::string_view text, JobChoice& choice) {
   if (equals != std::string_view::npos) tag.value = std::string(text.substr(equals + 1));
   if (tag.key.empty()) {
     return Fail(Error{ErrorCode::kInvalid, "invalid tag \"" + Printable(text) + "\"",
-                      "use KEY=VALUE, or KEY for any value", "", "ATH-R0014", ""});
+                      "use KEY=VALUE, or KEY for any value"}
+                    .Id("ATH-R0014"));
   }
   choice.tags.push_back(std::move(tag));
   return Ok();
@@ -70,14 +72,16 @@ Result<JobChoice> ChoiceIn(const Request& request) {
   return choice;
 }
 
-void KeepChosen(const DoorContext& context, const JobChoice& choice, std::vector<JobSummary>& jobs) {
+void KeepChosen(const DoorContext& context, const JobChoice& choice,
+                std::vector<JobSummary>& jobs) {
   const int64_t now = context.clock.Wall().ms;
   const auto has = [&](const JobSummary& job, const JobChoice::Tag& tag) {
     const auto value = context.runs.TagOf(job.id, tag.key);
     return value && (!tag.value || *value == *tag.value);
   };
   std::erase_if(jobs, [&](const JobSummary& job) {
-    if (!choice.name.empty() && ::fnmatch(choice.name.c_str(), job.name.c_str(), 0) != 0) return true;
+    if (!choice.name.empty() && ::fnmatch(choice.name.c_str(), job.name.c_str(), 0) != 0)
+      return true;
     const int64_t since = job.ended.ms != 0 ? job.ended.ms : job.created.ms;
     if (choice.older && now - since < choice.older->count()) return true;
     return !std::ranges::all_of(choice.tags, [&](const auto& tag) { return has(job, tag); });

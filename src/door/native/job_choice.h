@@ -21,8 +21,8 @@ struct JobChoice {
   std::vector<JobState> states;         // with no `views`: empty means all
   std::vector<std::string_view> views;  // of states, which the store does not know (job/shown.h)
   std::string experiment;
-  std::string name;          // a shell pattern; empty: any
-  std::vector<Tag> tags;     // it has all of them
+  std::string name;             // a shell pattern; empty: any
+  std::vector<Tag> tags;        // it has all of them
   std::optional<Millis> older;  // since it ended or, unless it has, was created
 
   bool empty() const {

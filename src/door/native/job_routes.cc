@@ -8,14 +8,14 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/native/drafts.h"
 #include "door/hub.h"
+#include "door/native/drafts.h"
 #include "door/native/job_choice.h"
 #include "door/native/names.h"
 #include "door/native/points_body.h"
+#include "door/native/views.h"
 #include "door/queries.h"
 #include "door/removal.h"
-#include "door/native/views.h"
 #include "job/codec.h"
 #include "job/shown.h"
 #include "place/need.h"
@@ -31,17 +31,21 @@ void Submit(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("spec")) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json"}.Id(
+            "ATH-R0014"));
   }
   std::string key = body->contains("key") && (*body)["key"].is_string()
                         ? (*body)["key"].get<std::string>()
                         : std::string();
   if (key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one", "", "ATH-R0014", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one"}.Id(
+            "ATH-R0014"));
   }
   auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
-  Enter(context, Draft(context, std::move(*spec), key, call.caller.user), call);
+  SubmitDraft(context, Draft(context, std::move(*spec), key, call.caller.user), call);
 }
 
 // A job from the text of a job file; with "check", only what it would be.
@@ -55,8 +59,10 @@ void SubmitText(DoorContext& context, const Call& call) {
   };
   const auto key = text("key");
   if (!body->is_object() || !body->contains("text") || key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"text\" in the request, or a key of more than 200 bytes",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(Error{ErrorCode::kInvalid,
+                             "no \"text\" in the request, or a key of more than 200 bytes",
+                             "see /api/v1/openapi.json"}
+                           .Id("ATH-R0014"));
   }
   std::optional<JobRecord> like;
   if (const auto name = text("source_of"); !name.empty()) {
@@ -67,7 +73,8 @@ void SubmitText(DoorContext& context, const Call& call) {
   auto spec = SpecFromText(text("text"), like ? &*like : nullptr);
   if (!spec) return call.Refuse(spec.error());
   auto draft = Draft(context, std::move(*spec), key, call.caller.user);
-  if (!draft || body->value("check", Json(false)) == Json(false)) return Enter(context, std::move(draft), call);
+  if (!draft || body->value("check", Json(false)) == Json(false))
+    return SubmitDraft(context, std::move(draft), call);
   Json view = ToJson(draft->spec);
   view.erase("inherited");
   call.Json(200, DumpJson(Json{{"spec", std::move(view)}}));
@@ -98,7 +105,8 @@ Result<Listing> ListingOf(const Request& request) {
   auto& states = listing.query.states;
   if (!listing.choice.views.empty() || !std::ranges::all_of(states, IsTerminal)) {
     return Fail(Error{ErrorCode::kInvalid, "a job in that state has not ended",
-                      "use one or more of Completed, Failed, Stopped", "", "ATH-R0011", ""});
+                      "use one or more of Completed, Failed, Stopped"}
+                    .Id("ATH-R0011"));
   }
   if (states.empty()) states = {JobState::kCompleted, JobState::kFailed, JobState::kStopped};
   return listing;
@@ -145,8 +153,8 @@ void SendRows(const Call& call, std::vector<ListedJob> rows, const Listing& list
 void ListJobs(DoorContext& context, const Call& call) {
   auto asked = ListingOf(call.request);
   if (!asked) return call.Refuse(asked.error());
-  auto wanted = asked->picks() ? AllThatMayShow(asked->query, !asked->choice.views.empty())
-                               : asked->query;
+  auto wanted =
+      asked->picks() ? AllThatMayShow(asked->query, !asked->choice.views.empty()) : asked->query;
   ++wanted.limit;  // whether there are more
   // A hundred thousand rows may be asked for: only what memory knows better is put in on the loop.
   OnReader(context, call, [&context, call, listing = std::move(*asked), wanted] {
@@ -203,8 +211,10 @@ void Stop(DoorContext& context, const Call& call) {
   if (auto asked = call.request.Query("grace_ms")) {
     grace = Millis(std::strtoll(asked->c_str(), nullptr, 10));
   }
-  StopAsked event{{"user_stop", "stopped by " + call.caller.user, "ath retry " + ShellQuote(record->spec.name), ""},
-                  call.caller.user, grace};
+  StopAsked event{{"user_stop", "stopped by " + call.caller.user,
+                   "ath retry " + ShellQuote(record->spec.name), ""},
+                  call.caller.user,
+                  grace};
   context.engine.Apply(record->id, event, [&context, call, id = record->id](const Status& status) {
     auto now = FindJob(context, id.ToString());
     if (!status && !(now && IsTerminal(now->state))) return call.Refuse(status.error());
@@ -219,15 +229,17 @@ void Retry(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not over",
-                             "ath stop " + ShellQuote(record->spec.name),
-                             "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""});
+                             "ath stop " + ShellQuote(record->spec.name)}
+                           .Why("it is " + std::string(ShownState(*record, context.clock.Wall())))
+                           .Id("ATH-R0005"));
   }
   auto spec = record->spec;
   std::string key;
   if (!call.request.body.empty()) {
     auto body = ParseJson(call.request.body);
     if (!body) return call.Refuse(body.error());
-    if (body->contains("key") && (*body)["key"].is_string()) key = (*body)["key"].get<std::string>();
+    if (body->contains("key") && (*body)["key"].is_string())
+      key = (*body)["key"].get<std::string>();
     if (body->contains("spec")) {
       auto changed = SpecFromCaller((*body)["spec"]);
       if (!changed) return call.Refuse(changed.error());
@@ -236,7 +248,7 @@ void Retry(DoorContext& context, const Call& call) {
   }
   auto draft = Draft(context, std::move(spec), key, call.caller.user);
   if (draft) draft->parent = record->id.ToString();
-  Enter(context, std::move(draft), call);
+  SubmitDraft(context, std::move(draft), call);
 }
 
 void Remove(DoorContext& context, const Call& call) {

@@ -10,14 +10,14 @@
 #include "base/text/text.h"
 #include "door/hub.h"
 #include "door/live_news.h"
-#include "door/page/page_doors.h"
 #include "door/native/views.h"
+#include "door/page/page_doors.h"
 #include "net/http/sse.h"
 
 namespace athanor {
 namespace {
 
-constexpr Millis kStatesAfter{50};     // changes that come together are sent together
+constexpr Millis kStatesAfter{50};  // changes that come together are sent together
 constexpr Millis kNumbersEvery{1000};
 constexpr Millis kCommentEvery{15'000};
 constexpr size_t kMostBehind = 64 << 10;  // bytes that one listener may have waiting
@@ -49,9 +49,8 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
     if (!missed || gap) return;
     stream.Write(JobFrames(missed->jobs) + LogFrames(missed->logs));
     // All of their numbers: which of them it knows is not known here.
-    RunFrames(missed->runs, true, [reader](const std::string& frames) {
-      reader->stream.Write(frames);
-    });
+    RunFrames(missed->runs, true,
+              [reader](const std::string& frames) { reader->stream.Write(frames); });
   }
 
  private:
@@ -182,9 +181,9 @@ class LiveFeed : public std::enable_shared_from_this<LiveFeed> {
       const auto at = counts_.find(id);
       seen->emplace_back(id, whole || at == counts_.end() ? Counts() : at->second);
     }
-    const bool taken = context_.readers.Submit(
-        [weak = weak_from_this(), &context = context_, seen, position = news_.Position(), whole,
-         send = std::move(send)] {
+    const bool taken =
+        context_.readers.Submit([weak = weak_from_this(), &context = context_, seen,
+                                 position = news_.Position(), whole, send = std::move(send)] {
           std::string frames;
           for (auto& [id, counts] : *seen) frames += RunFrame(context, id, counts, position);
           context.loop.Post([weak, seen, frames = std::move(frames), whole, send] {

@@ -10,8 +10,12 @@ namespace athanor {
 namespace {
 
 Error Wrong(ErrorCode code, std::string what, std::string hint, std::string_view got) {
-  return {code, std::move(what), std::move(hint), "got '" + Printable(got.substr(0, 80)) + "'",
-          "ATH-R0014", ""};
+  return {code,
+          std::move(what),
+          std::move(hint),
+          "got '" + Printable(got.substr(0, 80)) + "'",
+          "ATH-R0014",
+          ""};
 }
 
 // Of any attempt.
@@ -41,7 +45,8 @@ Result<LogPart> LogPartIn(const Request& request, const JobRecord& record) {
   part.setup = phase == "setup" || phase == "all";
   part.run = phase == "run" || phase == "all";
   if (!part.setup && !part.run && phase != "none") {
-    return Fail(Wrong(ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all", phase));
+    return Fail(
+        Wrong(ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all", phase));
   }
   ATHANOR_TRY(const auto rank, WholeNumber(request, "rank"));
   if (rank) {

@@ -10,9 +10,9 @@
 
 namespace athanor {
 
-// `phase`: run (the default), setup, all or none. `rank`: of all hosts, from 0; the setup is that of its
-// host, and a rank that the job does not have has printed nothing. `host`: "algo-2", or 2 for it.
-// kInvalid: no such phase, or no number. kNotFound: the job has no such host.
+// `phase`: run (the default), setup, all or none. `rank`: of all hosts, from 0; the setup is that
+// of its host, and a rank that the job does not have has printed nothing. `host`: "algo-2", or 2
+// for it. kInvalid: no such phase, or no number. kNotFound: the job has no such host.
 Result<LogPart> LogPartIn(const Request& request, const JobRecord& record);
 
 // A header of `GET /logs`: there if the bytes are of several ranks.

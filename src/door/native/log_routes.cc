@@ -23,8 +23,10 @@ constexpr size_t kMostPattern = 1000;
 Result<LogPart> PartOf(const Request& request, const JobRecord& record) {
   ATHANOR_TRY(const auto part, LogPartIn(request, record));
   if (part.setup || part.run) return part;
-  return Fail(Error{ErrorCode::kInvalid, "a log without lines was asked for", "phase=run, setup or all",
-                    "got phase 'none'", "ATH-R0014", ""});
+  return Fail(
+      Error{ErrorCode::kInvalid, "a log without lines was asked for", "phase=run, setup or all"}
+          .Why("got phase 'none'")
+          .Id("ATH-R0014"));
 }
 
 void Lines(DoorContext& context, const std::shared_ptr<LogLines>& lines, const Call& call) {
@@ -37,34 +39,35 @@ void Lines(DoorContext& context, const std::shared_ptr<LogLines>& lines, const C
   const auto count = WholeNumber(call.request, "count");
   if (!count) return call.Refuse(count.error());
   const bool several = HasSeveralRanks(*part, *record);
-  OnReader(context, call, [call, lines, several, job = record->id, part = *part, from = *from,
-                           count = std::min(count->value_or(kUsualLines), kMostLines)] {
-    const auto page = lines->Read(job, part, from, count);
-    if (!page) return call.Refuse(page.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Int("from", static_cast<int64_t>(page->from));
-    json.Int("total", static_cast<int64_t>(page->total));
-    json.Key("first_error");
-    if (page->first_error) {
-      json.Int(static_cast<int64_t>(*page->first_error));
-    } else {
-      json.Raw("null");
-    }
-    json.Key("lines");
-    json.BeginArray();
-    for (const auto& line : page->lines) json.Text(line);
-    json.EndArray();
-    if (several) {
-      json.Key("ranks");
-      json.BeginArray();
-      for (const uint32_t rank : page->ranks) json.Int(rank);
-      json.EndArray();
-    }
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  OnReader(context, call,
+           [call, lines, several, job = record->id, part = *part, from = *from,
+            count = std::min(count->value_or(kUsualLines), kMostLines)] {
+             const auto page = lines->Read(job, part, from, count);
+             if (!page) return call.Refuse(page.error());
+             std::string body;
+             JsonWriter json(body);
+             json.BeginObject();
+             json.Int("from", static_cast<int64_t>(page->from));
+             json.Int("total", static_cast<int64_t>(page->total));
+             json.Key("first_error");
+             if (page->first_error) {
+               json.Int(static_cast<int64_t>(*page->first_error));
+             } else {
+               json.Raw("null");
+             }
+             json.Key("lines");
+             json.BeginArray();
+             for (const auto& line : page->lines) json.Text(line);
+             json.EndArray();
+             if (several) {
+               json.Key("ranks");
+               json.BeginArray();
+               for (const uint32_t rank : page->ranks) json.Int(rank);
+               json.EndArray();
+             }
+             json.EndObject();
+             call.Json(200, std::move(body));
+           });
 }
 
 // Letters match in both cases unless the text has a capital.
@@ -74,18 +77,20 @@ Result<std::shared_ptr<RE2>> PatternOf(const Request& request) {
   if (text.empty() || text.size() > kMostPattern) {
     return Fail(Error{ErrorCode::kInvalid,
                       text.empty() ? "nothing to search for" : "the text to search for is too long",
-                      "q=TEXT", "", "ATH-R0014", ""});
+                      "q=TEXT"}
+                    .Id("ATH-R0014"));
   }
   RE2::Options options;
   options.set_log_errors(false);
   options.set_max_mem(8 << 20);
-  options.set_case_sensitive(std::any_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isupper(c) != 0;
-  }));
+  options.set_case_sensitive(
+      std::any_of(text.begin(), text.end(), [](unsigned char c) { return std::isupper(c) != 0; }));
   auto pattern = std::make_shared<RE2>(regex ? text : RE2::QuoteMeta(text), options);
   if (!pattern->ok()) {
     return Fail(Error{ErrorCode::kInvalid, "this is no regular expression",
-                      "search for the text itself: regex=0", pattern->error(), "ATH-R0014", ""});
+                      "search for the text itself: regex=0"}
+                    .Why(pattern->error())
+                    .Id("ATH-R0014"));
   }
   return pattern;
 }
@@ -100,32 +105,33 @@ void Search(DoorContext& context, const std::shared_ptr<LogLines>& lines, const 
   const auto limit = WholeNumber(call.request, "limit");
   if (!limit) return call.Refuse(limit.error());
   const bool several = HasSeveralRanks(*part, *record);
-  OnReader(context, call, [call, lines, several, job = record->id, part = *part, pattern = *pattern,
-                           limit = std::min(limit->value_or(kUsualMatches), kMostMatches)] {
-    const auto found = lines->Search(
-        job, part,
-        [&](std::string_view line) {
-          return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
-        },
-        limit);
-    if (!found) return call.Refuse(found.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Int("total", static_cast<int64_t>(found->total));
-    json.Key("matches");
-    json.BeginArray();
-    for (const auto& match : found->matches) {
-      json.BeginObject();
-      json.Int("line", static_cast<int64_t>(match.line));
-      json.Text("text", match.text);
-      if (several) json.Int("rank", match.rank);
-      json.EndObject();
-    }
-    json.EndArray();
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  OnReader(context, call,
+           [call, lines, several, job = record->id, part = *part, pattern = *pattern,
+            limit = std::min(limit->value_or(kUsualMatches), kMostMatches)] {
+             const auto found = lines->Search(
+                 job, part,
+                 [&](std::string_view line) {
+                   return RE2::PartialMatch(re2::StringPiece(line.data(), line.size()), *pattern);
+                 },
+                 limit);
+             if (!found) return call.Refuse(found.error());
+             std::string body;
+             JsonWriter json(body);
+             json.BeginObject();
+             json.Int("total", static_cast<int64_t>(found->total));
+             json.Key("matches");
+             json.BeginArray();
+             for (const auto& match : found->matches) {
+               json.BeginObject();
+               json.Int("line", static_cast<int64_t>(match.line));
+               json.Text("text", match.text);
+               if (several) json.Int("rank", match.rank);
+               json.EndObject();
+             }
+             json.EndArray();
+             json.EndObject();
+             call.Json(200, std::move(body));
+           });
 }
 
 }  // namespace

@@ -17,10 +17,10 @@ namespace {
 
 constexpr uint64_t kUsualItems = 100;
 constexpr uint64_t kMostItems = 1000;
-constexpr size_t kMostNumbers = 10'000;  // of a tensor
-constexpr size_t kMostEmbeddings = 4;    // of one answer
+constexpr size_t kMostNumbers = 10'000;   // of a tensor
+constexpr size_t kMostEmbeddings = 4;     // of one answer
 constexpr size_t kMostVectors = 100'000;  // numbers of one embedding
-constexpr size_t kMostNodes = 20'000;    // of a graph
+constexpr size_t kMostNodes = 20'000;     // of a graph
 constexpr size_t kMostText = 256 << 10;
 
 std::string FolderOf(const DoorContext& context, JobId run) {
@@ -170,7 +170,8 @@ void SendEmbeddings(const Call& call, const std::string& folder, size_t most) {
     json.Int("wall_ms", one.wall_ms);
     json.Key("shape");
     json.BeginArray();
-    json.Int(static_cast<int64_t>(rows->dimensions == 0 ? 0 : rows->values.size() / rows->dimensions));
+    json.Int(
+        static_cast<int64_t>(rows->dimensions == 0 ? 0 : rows->values.size() / rows->dimensions));
     json.Int(static_cast<int64_t>(rows->dimensions));
     json.EndArray();
     json.Int("rows", static_cast<int64_t>(rows->rows));
@@ -209,36 +210,38 @@ void ListMedia(DoorContext& context, const std::shared_ptr<MediaBook>& book, con
 void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
   const auto asked = WholeNumber(call.request, "max");
   if (!asked) return call.Refuse(asked.error());
-  OnReader(context, call, [&context, call, book,
-                           most = std::min(asked->value_or(kUsualItems), kMostItems)] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const auto folder = FolderOf(context, *run);
-    const auto& kind = call.captures["kind"];
-    if (kind == kEmbedding) return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
-    const auto items = book->Items(folder, kind, call.captures["name"], most);
-    if (!items) return call.Refuse(items.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Key("items");
-    json.BeginArray();
-    for (const auto& item : *items) {
-      json.BeginObject();
-      json.Int("step", item.step);
-      json.Int("wall_ms", item.wall_ms);
-      if (kind == "image" || kind == "audio") {
-        json.Text("url", "api/v1/runs/" + run->ToString() + "/mediabytes/" + item.key);
-      }
-      if (kind != "audio") {
-        if (const auto record = book->Read(folder, item.key)) WriteValue(json, kind, *record);
-      }
-      json.EndObject();
-    }
-    json.EndArray();
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  OnReader(context, call,
+           [&context, call, book, most = std::min(asked->value_or(kUsualItems), kMostItems)] {
+             const auto run = ResolveRun(context, call.captures["run"]);
+             if (!run) return call.Refuse(run.error());
+             const auto folder = FolderOf(context, *run);
+             const auto& kind = call.captures["kind"];
+             if (kind == kEmbedding)
+               return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
+             const auto items = book->Items(folder, kind, call.captures["name"], most);
+             if (!items) return call.Refuse(items.error());
+             std::string body;
+             JsonWriter json(body);
+             json.BeginObject();
+             json.Key("items");
+             json.BeginArray();
+             for (const auto& item : *items) {
+               json.BeginObject();
+               json.Int("step", item.step);
+               json.Int("wall_ms", item.wall_ms);
+               if (kind == "image" || kind == "audio") {
+                 json.Text("url", "api/v1/runs/" + run->ToString() + "/mediabytes/" + item.key);
+               }
+               if (kind != "audio") {
+                 if (const auto record = book->Read(folder, item.key))
+                   WriteValue(json, kind, *record);
+               }
+               json.EndObject();
+             }
+             json.EndArray();
+             json.EndObject();
+             call.Json(200, std::move(body));
+           });
 }
 
 // What the bytes themselves are, whatever the file says: only what cannot carry a script.
@@ -272,8 +275,9 @@ void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const C
       }
     }
     if (index >= encoded.size()) {
-      return call.Refuse(Error{ErrorCode::kNotFound, "this is no image and no sound",
-                               "reload the page", "", "ATH-R0042", ""});
+      return call.Refuse(
+          Error{ErrorCode::kNotFound, "this is no image and no sound", "reload the page"}.Id(
+              "ATH-R0042"));
     }
     Response response;
     const char* type = TypeOf(encoded[index]);
@@ -291,8 +295,8 @@ void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const C
 
 std::vector<DoorRoute> MediaRoutes(DoorContext& context) {
   auto book = std::make_shared<MediaBook>();  // of the three routes
-  const auto bind = [&context, book](void (*handler)(DoorContext&, const std::shared_ptr<MediaBook>&,
-                                                     const Call&)) {
+  const auto bind = [&context, book](void (*handler)(
+                        DoorContext&, const std::shared_ptr<MediaBook>&, const Call&)) {
     return [&context, book, handler](const Call& call) { handler(context, book, call); };
   };
   return {

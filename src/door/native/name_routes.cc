@@ -8,8 +8,8 @@
 #include "door/page/page_doors.h"
 #include "door/queries.h"
 #include "track/importance.h"
-#include "track/run_names.h"
 #include "track/own_filter.h"
+#include "track/run_names.h"
 
 namespace athanor {
 namespace {
@@ -26,8 +26,9 @@ Result<NameQuery> NameQueryOf(const DoorContext& context, const Request& request
   } else if (kind == "tag") {
     query.of = KeyKind::kTag;
   } else if (kind != "metric") {
-    return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag",
-                      "got '" + Printable(kind.substr(0, 80)) + "'", "ATH-R0031", ""});
+    return Fail(Error{ErrorCode::kInvalid, "no such kind of name", "kind=metric, param or tag"}
+                    .Why("got '" + Printable(kind.substr(0, 80)) + "'")
+                    .Id("ATH-R0031"));
   }
   query.contains = request.Query("contains").value_or("");
   ATHANOR_TRY(const auto limit, WholeNumber(request, "limit"));
@@ -180,9 +181,8 @@ Compared TableOf(const RunBook& book, const std::vector<JobId>& runs, const std:
   Compared table;
   std::map<uint32_t, size_t> columns;
   book.Look(runs, [&](const RunEntry& run) {
-    const auto at = std::find_if(run.metrics.begin(), run.metrics.end(), [&](const RunMetric& m) {
-      return book.KeyName(m.key) == metric;
-    });
+    const auto at = std::find_if(run.metrics.begin(), run.metrics.end(),
+                                 [&](const RunMetric& m) { return book.KeyName(m.key) == metric; });
     if (at == run.metrics.end()) return;
     const size_t row = table.losses.size();
     table.losses.push_back(maximize ? -at->last : at->last);
@@ -205,7 +205,8 @@ void Importance(DoorContext& context, const Call& call) {
   if (metric.empty() || (goal != "minimize" && goal != "maximize")) {
     return call.Refuse(Error{ErrorCode::kInvalid,
                              metric.empty() ? "of which metric?" : "no such goal",
-                             "metric=loss&goal=minimize", "", "ATH-R0031", ""});
+                             "metric=loss&goal=minimize"}
+                           .Id("ATH-R0031"));
   }
   OnReader(context, call, [&context, call, metric, maximize = goal == "maximize"] {
     const auto runs = RunsMeant(context, call.request);

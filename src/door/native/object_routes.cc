@@ -49,13 +49,11 @@ std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
   auto job = context.engine.JobOf(*call.caller.attempt);
   const auto* live = job ? context.engine.Live(*job) : nullptr;
   if (!live) {
-    call.responder.Send(
-        ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over", "", "", "", ""}));
+    call.responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
     return std::nullopt;
   }
   if (!may(live->spec, *uri)) {
-    call.Refuse(Error{ErrorCode::kDenied, "the job does not name " + Printable(uri->ToString()),
-                      "", "", "", ""});
+    call.Refuse(Error{ErrorCode::kDenied, "the job does not name " + Printable(uri->ToString())});
     return std::nullopt;
   }
   return *uri;
@@ -80,8 +78,7 @@ void ListStoredObjects(DoorContext& context, const Call& call) {
     if (!page) return call.Refuse(Plain(page.error()));
     Json out = {{"objects", Json::array()}};
     for (const auto& object : page->objects) {
-      out["objects"].push_back(
-          {{"key", object.key}, {"size", object.size}, {"etag", object.etag}});
+      out["objects"].push_back({{"key", object.key}, {"size", object.size}, {"etag", object.etag}});
     }
     if (page->truncated) out["after"] = page->last;
     call.Json(200, DumpJson(out));
@@ -98,9 +95,9 @@ void Get(DoorContext& context, const Call& call) {
     const auto& info = reader->info();
     const auto wanted = call.request.headers.Get("If-Match");
     if (!wanted.empty() && wanted != "\"" + info.etag + "\"") {
-      return call.Refuse(Error{ErrorCode::kConflict, "object " + Printable(uri.ToString()) +
-                                                         " was changed meanwhile",
-                               "run it again", "", "", ""});
+      return call.Refuse(Error{ErrorCode::kConflict,
+                               "object " + Printable(uri.ToString()) + " was changed meanwhile",
+                               "run it again"});
     }
     if (auto status = reader->Seek(0, info.size); !status) return call.Refuse(status.error());
     Response head;
@@ -129,8 +126,8 @@ Result<ObjectInfo> Store(ObjectStore& objects, const ObjectUri& uri, const Reque
   ATHANOR_TRY(const auto digests, writer->Finish());
   ObjectMeta meta;
   meta.headers["content-type"] = "application/octet-stream";
-  return objects.Put(uri.bucket, uri.key, std::move(writer), digests, std::move(meta),
-                     std::nullopt, {});
+  return objects.Put(uri.bucket, uri.key, std::move(writer), digests, std::move(meta), std::nullopt,
+                     {});
 }
 
 void Put(DoorContext& context, const Call& call) {

@@ -28,9 +28,8 @@ void PieceFeed::Go() {
   again_ = false;
   reading_ = true;
   const bool taken = context_.readers.Submit([self = shared_from_this()] {
-    self->context_.loop.Post([self, piece = self->ReadPiece()]() mutable {
-      self->Took(std::move(piece));
-    });
+    self->context_.loop.Post(
+        [self, piece = self->ReadPiece()]() mutable { self->Took(std::move(piece)); });
   });
   if (!taken) stream_.Close();  // the server is stopping
 }

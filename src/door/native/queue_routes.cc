@@ -8,9 +8,9 @@
 
 #include "base/text/format.h"
 #include "base/text/json_writer.h"
+#include "door/native/views.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
-#include "door/native/views.h"
 #include "place/estimate.h"
 #include "steer/queue_view.h"
 
@@ -33,7 +33,8 @@ struct LinePlace {
     const auto* end = text.data() + text.size();
     const auto read = std::from_chars(text.data(), end, place.priority);
     if (read.ec != std::errc() || read.ptr == end || *read.ptr != ':') return std::nullopt;
-    const auto id = JobId::Parse(std::string_view(read.ptr + 1, static_cast<size_t>(end - read.ptr - 1)));
+    const auto id =
+        JobId::Parse(std::string_view(read.ptr + 1, static_cast<size_t>(end - read.ptr - 1)));
     if (!id) return std::nullopt;
     place.job = *id;
     return place;
@@ -139,7 +140,8 @@ void Queue(DoorContext& context, const Call& call) {
     after = LinePlace::Parse(*text);
     if (!after) {
       return call.Refuse(Error{ErrorCode::kInvalid, "after is not a place in the line",
-                               "give what `next` of the page before said", "", "ATH-R0014", ""});
+                               "give what `next` of the page before said"}
+                             .Id("ATH-R0014"));
     }
   }
   const size_t most = std::clamp<uint64_t>(limit->value_or(kUsualShown), 1, kMostShown);

@@ -23,8 +23,8 @@ Error AsNative(Error error) {
 
 tl::unexpected<Error> Wrong(std::string what) {
   return Fail(Error{ErrorCode::kInvalid, std::move(what),
-                    R"({"tags": {"key": "value"}, "name": "...", "note": "..."})", "", "ATH-R0031",
-                    ""});
+                    R"({"tags": {"key": "value"}, "name": "...", "note": "..."})"}
+                  .Id("ATH-R0031"));
 }
 
 struct Change {
@@ -93,12 +93,12 @@ Result<RunBatch> Make(RunBook& book, JobId run, const Change& change) {
 void Keep(DoorContext& context, const Call& call, JobId run, Result<RunBatch> batch,
           std::string body) {
   if (!batch) return call.Refuse(AsNative(batch.error()));
-  context.run_writer.Write(std::move(*batch), [&context, call, run, body = std::move(body)](
-                                                  const Status& status) {
-    if (!status) return call.Refuse(status.error());
-    context.hub.Tell(run, News::kPoints);
-    call.Json(200, body);
-  });
+  context.run_writer.Write(std::move(*batch),
+                           [&context, call, run, body = std::move(body)](const Status& status) {
+                             if (!status) return call.Refuse(status.error());
+                             context.hub.Tell(run, News::kPoints);
+                             call.Json(200, body);
+                           });
 }
 
 void Patch(DoorContext& context, const Call& call) {

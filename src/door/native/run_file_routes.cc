@@ -7,8 +7,8 @@
 #include "base/io/files.h"
 #include "base/text/json_writer.h"
 #include "base/text/text.h"
-#include "door/native/artifact_places.h"
 #include "door/mlflow/validate.h"
+#include "door/native/artifact_places.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
 #include "record/artifacts/artifact_sums.h"
@@ -18,8 +18,8 @@ namespace {
 
 tl::unexpected<Error> NoFile(std::string_view path) {
   return Fail(Error{ErrorCode::kNotFound,
-                    "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs", "",
-                    "ATH-R0041", ""});
+                    "this run keeps no \"" + Printable(path.substr(0, 200)) + "\"", "ath runs"}
+                  .Id("ATH-R0041"));
 }
 
 // The run's place, and `path` within it.

@@ -8,8 +8,8 @@
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "door/native/points_body.h"
-#include "door/queries.h"
 #include "door/native/views.h"
+#include "door/queries.h"
 #include "track/own_filter.h"
 
 namespace athanor {
@@ -178,8 +178,8 @@ void Points(DoorContext& context, const Call& call) {
     const JobId id = *run;
     SampleQuery query;
     query.width = NumberIn(call.request, "width", 0, kMostWidth);
-    for (const auto& [name, field] : {std::pair("from", &query.from_step),
-                                      std::pair("to", &query.to_step)}) {
+    for (const auto& [name, field] :
+         {std::pair("from", &query.from_step), std::pair("to", &query.to_step)}) {
       if (const auto text = call.request.Query(name)) {
         *field = std::strtoll(text->c_str(), nullptr, 10);
       }
@@ -211,7 +211,8 @@ Result<JobId> ResolveRun(const DoorContext& context, const std::string& referenc
 
 std::vector<DoorRoute> RunRoutes(DoorContext& context) {
   return {
-      {"GET", "/api/v1/runs", "runs.list", [&context](const Call& call) { ListRuns(context, call); }},
+      {"GET", "/api/v1/runs", "runs.list",
+       [&context](const Call& call) { ListRuns(context, call); }},
       {"GET", "/api/v1/runs/{run}", "runs.show",
        [&context](const Call& call) { Show(context, call); }},
       {"GET", "/api/v1/runs/{run}/metrics/{name...}", "runs.points",

@@ -19,12 +19,13 @@ constexpr size_t kMostDiff = 8 << 20;
 // kNotFound when it has none, or it was removed with `ath gc`.
 Result<BundleManifest> ManifestOf(const DoorContext& context, const JobRecord& record) {
   const auto& bundle = record.spec.source.bundle;
-  auto fd = bundle.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, "")) : context.blobs.Read(bundle);
+  auto fd = bundle.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, ""))
+                           : context.blobs.Read(bundle);
   if (!fd) {
     return Fail(Error{ErrorCode::kNotFound, record.spec.name + " has no source here",
-                      "ath show " + ShellQuote(record.spec.name),
-                      bundle.empty() ? "it was submitted without one" : "it was removed", "ATH-R0040",
-                      ""});
+                      "ath show " + ShellQuote(record.spec.name)}
+                    .Why(bundle.empty() ? "it was submitted without one" : "it was removed")
+                    .Id("ATH-R0040"));
   }
   ATHANOR_TRY(const auto text, ReadAll(fd->get(), kManifestTextLimit));
   return ReadManifest(text);
@@ -75,7 +76,8 @@ void File(DoorContext& context, const Call& call) {
       return call.Refuse(Error{ErrorCode::kNotFound,
                                "the source of " + record.spec.name + " has no file \"" +
                                    Printable(path.substr(0, 200)) + "\"",
-                               "ath show " + ShellQuote(record.spec.name), "", "ATH-R0040", ""});
+                               "ath show " + ShellQuote(record.spec.name)}
+                             .Id("ATH-R0040"));
     }
     SendUserBytes(call, "text/plain; charset=utf-8", true, context.blobs.Read(entry->sha256));
   });
@@ -84,7 +86,7 @@ void File(DoorContext& context, const Call& call) {
 void SendEnvironment(const DoorContext& context, const Call& call, const JobRecord& record) {
   Json packages = Json::array();
   if (auto fd = record.packages.empty() ? Result<UniqueFd>(Fail(ErrorCode::kNotFound, ""))
-                                         : context.blobs.Read(record.packages)) {
+                                        : context.blobs.Read(record.packages)) {
     for (const auto& line : Split(ReadAll(fd->get(), kMostDiff).value_or(""), '\n')) {
       if (!line.empty()) packages.push_back(line);
     }

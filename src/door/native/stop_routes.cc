@@ -33,7 +33,7 @@ struct Wanted {
 };
 
 tl::unexpected<Error> NotUnderstood(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-R0014", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-R0014"));
 }
 
 Status ChooseLiveStates(const std::string& text, JobChoice& choice) {
@@ -41,9 +41,10 @@ Status ChooseLiveStates(const std::string& text, JobChoice& choice) {
       std::ranges::none_of(choice.states, IsTerminal)) {
     return Ok();
   }
-  return Fail(Error{ErrorCode::kInvalid, "no state of a job that could be stopped: " + Printable(text),
-                    "Queued, Placing, Preparing, Running, Uploading, Interrupted", "", "ATH-R0011",
-                    ""});
+  return Fail(Error{ErrorCode::kInvalid,
+                    "no state of a job that could be stopped: " + Printable(text),
+                    "Queued, Placing, Preparing, Running, Uploading, Interrupted"}
+                  .Id("ATH-R0011"));
 }
 
 Status ChooseTags(const Json& tags, JobChoice& choice) {
@@ -58,7 +59,8 @@ bool AreTexts(const Json& value) {
 
 Result<Wanted> WantedIn(const std::string& text) {
   ATHANOR_TRY(const Json body, ParseJson(text));
-  if (!body.is_object()) return NotUnderstood("the request is no object", "see /api/v1/openapi.json");
+  if (!body.is_object())
+    return NotUnderstood("the request is no object", "see /api/v1/openapi.json");
   Wanted wanted;
   for (const auto& [key, value] : body.items()) {
     bool fits = true;
@@ -90,8 +92,9 @@ Result<Wanted> WantedIn(const std::string& text) {
     }
   }
   if (wanted.named.empty() == !wanted.chooses()) {
-    return NotUnderstood("it is not said which jobs to stop",
-                         "jobs by name, or one or more of state, experiment, tags, name and older, or all");
+    return NotUnderstood(
+        "it is not said which jobs to stop",
+        "jobs by name, or one or more of state, experiment, tags, name and older, or all");
   }
   return wanted;
 }
@@ -100,7 +103,9 @@ Result<Wanted> WantedIn(const std::string& text) {
 class StopMany : public std::enable_shared_from_this<StopMany> {
  public:
   StopMany(DoorContext& context, Call call, Wanted wanted, std::vector<JobId> jobs)
-      : context_(context), call_(std::move(call)), wanted_(std::move(wanted)),
+      : context_(context),
+        call_(std::move(call)),
+        wanted_(std::move(wanted)),
         jobs_(std::move(jobs)) {}
 
   void Go() {

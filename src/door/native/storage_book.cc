@@ -1,9 +1,9 @@
 #include "door/native/storage_book.h"
 
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "run/environment/environment_cache.h"
 
@@ -17,7 +17,7 @@ struct StorageBook::Parts {
     StorageUse use = count();
     std::vector<std::function<void(const StorageUse*)>> told;
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       const auto now = clock.Monotonic();
       good_until = now + 20 * (now - began);
       last = use;
@@ -29,11 +29,11 @@ struct StorageBook::Parts {
 
   const Clock& clock;
   const Count count;
-  std::mutex mutex;  // for all below
-  std::optional<StorageUse> last;
-  Millis good_until{0};
-  bool counting = false;
-  std::vector<std::function<void(const StorageUse*)>> waiting;
+  Mutex mutex;
+  std::optional<StorageUse> last GUARDED_BY(mutex);
+  Millis good_until GUARDED_BY(mutex){0};
+  bool counting GUARDED_BY(mutex) = false;
+  std::vector<std::function<void(const StorageUse*)>> waiting GUARDED_BY(mutex);
 };
 
 StorageBook::StorageBook(const Clock& clock, Pool& pool, Count count)
@@ -43,7 +43,7 @@ StorageBook::~StorageBook() = default;
 void StorageBook::Ask(std::function<void(const StorageUse*)> done) {
   std::optional<StorageUse> known;
   {
-    const std::lock_guard lock(parts_->mutex);
+    const MutexLock lock(parts_->mutex);
     if (parts_->last && parts_->clock.Monotonic() < parts_->good_until) {
       known = parts_->last;
     } else {
@@ -55,7 +55,7 @@ void StorageBook::Ask(std::function<void(const StorageUse*)> done) {
   if (pool_.Submit([parts = parts_] { parts->CountNow(); })) return;
   std::vector<std::function<void(const StorageUse*)>> told;
   {
-    const std::lock_guard lock(parts_->mutex);
+    const MutexLock lock(parts_->mutex);
     parts_->counting = false;
     told.swap(parts_->waiting);
   }

@@ -13,8 +13,8 @@
 #include "door/native/hosts_view.h"
 #include "door/native/log_part.h"
 #include "door/native/piece_feed.h"
-#include "door/queries.h"
 #include "door/native/views.h"
+#include "door/queries.h"
 #include "job/codec.h"
 #include "job/shown.h"
 #include "net/http/sse.h"
@@ -33,9 +33,9 @@ Result<std::optional<int64_t>> NumberOf(const Request& request, const char* name
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number < 0) {
     return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a number",
-                      "give a whole number, such as 10",
-                      "got '" + Printable(std::string_view(*text).substr(0, 80)) + "'", "ATH-R0014",
-                      ""});
+                      "give a whole number, such as 10"}
+                    .Why("got '" + Printable(std::string_view(*text).substr(0, 80)) + "'")
+                    .Id("ATH-R0014"));
   }
   return std::optional(number);
 }
@@ -57,7 +57,8 @@ struct LogStart {
 };
 
 // Lines after `cursor` that pass; one that is still open counts, too.
-uint64_t CountLines(const DoorContext& context, JobId job, const LogPart& filter, LogCursor cursor) {
+uint64_t CountLines(const DoorContext& context, JobId job, const LogPart& filter,
+                    LogCursor cursor) {
   uint64_t lines = 0;
   bool open = false;
   for (;;) {
@@ -72,7 +73,8 @@ uint64_t CountLines(const DoorContext& context, JobId job, const LogPart& filter
 }
 
 // The store counts the lines of all streams in whole chunks; here they are the reader's.
-Result<LogStart> TailOf(const DoorContext& context, JobId job, const LogPart& filter, uint64_t wanted) {
+Result<LogStart> TailOf(const DoorContext& context, JobId job, const LogPart& filter,
+                        uint64_t wanted) {
   for (uint64_t ask = wanted;; ask *= 4) {
     ATHANOR_TRY(auto cursor, context.logs.Tail(job, ask));
     auto lines = CountLines(context, job, filter, cursor);
@@ -141,13 +143,13 @@ void WithStart(DoorContext& context, const Call& call,
   auto part = LogPartIn(call.request, *record);
   if (!part) return call.Refuse(part.error());
   LogReading reading{record->id, *part, HasSeveralRanks(*part, *record), {}};
-  OnReader(context, call, [&context, call, reading = std::move(reading),
-                           begin = std::move(begin)]() mutable {
-    auto start = StartOf(context, reading.job, reading.part, call.request);
-    if (!start) return call.Refuse(start.error());
-    reading.start = *start;
-    context.loop.Post([begin, reading] { begin(reading); });
-  });
+  OnReader(context, call,
+           [&context, call, reading = std::move(reading), begin = std::move(begin)]() mutable {
+             auto start = StartOf(context, reading.job, reading.part, call.request);
+             if (!start) return call.Refuse(start.error());
+             reading.start = *start;
+             context.loop.Post([begin, reading] { begin(reading); });
+           });
 }
 
 void Logs(DoorContext& context, const Call& call) {
@@ -300,15 +302,16 @@ class JobStream final : public PieceFeed {
   void SendNumbers(const JobRecord& record, bool end, std::function<void()> then) {
     std::optional<LiveStats> stats;
     if (const auto* known = context().hub.FindStats(job_)) stats = *known;
-    const bool taken = context().readers.Submit([self = Self(), record, end, stats = std::move(stats),
-                                                 then = std::move(then)] {
+    const bool taken = context().readers.Submit([self = Self(), record, end,
+                                                 stats = std::move(stats), then = std::move(then)] {
       const auto numbers = ReadNumbers(self->context(), record);
       std::string frames;
       if (!numbers.metrics.empty()) {
         frames += FrameOf("metrics", Json{{"metrics", MetricsView(numbers.metrics)}});
       }
       if (end) {
-        frames += FrameOf("end", JobView(self->context(), record, stats ? &*stats : nullptr, numbers));
+        frames +=
+            FrameOf("end", JobView(self->context(), record, stats ? &*stats : nullptr, numbers));
       }
       self->context().loop.Post([self, then, frames = std::move(frames)] {
         if (!frames.empty()) self->stream().Write(frames);

@@ -10,10 +10,10 @@
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "door/native/names.h"
-#include "door/queries.h"
 #include "door/native/study_views.h"
-#include "door/trial_jobs.h"
 #include "door/native/views.h"
+#include "door/queries.h"
+#include "door/trial_jobs.h"
 #include "study/studies.h"
 
 namespace athanor {
@@ -57,7 +57,8 @@ Studies::Shown Answer(DoorContext& context, const Call& call, bool whole = true)
     if (!study) return call.Refuse(study.error());
     if (!whole) return call.Json(200, DumpJson(StudyRowView(*study)));
     OnReader(context, call, [&context, call, record = *study] {
-      call.Json(200, DumpJson(StudyView(record, BeganOf(context, record), UnreadOf(context, record))));
+      call.Json(200,
+                DumpJson(StudyView(record, BeganOf(context, record), UnreadOf(context, record))));
     });
   };
 }
@@ -66,20 +67,23 @@ void Create(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("spec")) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"spec\" in the request",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "no \"spec\" in the request", "see /api/v1/openapi.json"}.Id(
+            "ATH-R0014"));
   }
   const auto key_at = body->find("key");
   const auto key = key_at != body->end() && key_at->is_string() ? key_at->get<std::string>() : "";
   if (key.size() > 200) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one",
-                             "", "ATH-R0014", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "a key has at most 200 bytes", "give a shorter one"}.Id(
+            "ATH-R0014"));
   }
   auto spec = StudySpecFromJson((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
   spec->origin = "native";
   if (spec->name.empty()) spec->name = FriendlyName(NewUlid());
-  if (auto fit = CheckTrials(context, *spec, call.caller.user); !fit) return call.Refuse(fit.error());
+  if (auto fit = CheckTrials(context, *spec, call.caller.user); !fit)
+    return call.Refuse(fit.error());
   context.studies->Create(std::move(*spec), key, call.caller.user,
                           [call](const Result<Studies::Created>& made) {
                             if (!made) return call.Refuse(made.error());
@@ -106,7 +110,8 @@ void Show(DoorContext& context, const Call& call) {
 }
 
 void Stop(DoorContext& context, const Call& call) {
-  context.studies->StopStudy(call.captures["study"], call.caller.user, Answer(context, call, false));
+  context.studies->StopStudy(call.captures["study"], call.caller.user,
+                             Answer(context, call, false));
 }
 
 void Extend(DoorContext& context, const Call& call) {
@@ -119,8 +124,9 @@ void Add(DoorContext& context, const Call& call) {
   auto body = ParseJson(call.request.body);
   if (!body) return call.Refuse(body.error());
   if (!body->is_object() || !body->contains("params")) {
-    return call.Refuse(Error{ErrorCode::kInvalid, "no \"params\" in the request",
-                             "see /api/v1/openapi.json", "", "ATH-R0014", ""});
+    return call.Refuse(
+        Error{ErrorCode::kInvalid, "no \"params\" in the request", "see /api/v1/openapi.json"}.Id(
+            "ATH-R0014"));
   }
   context.studies->Add(call.captures["study"], (*body)["params"], Answer(context, call, false));
 }

@@ -16,7 +16,7 @@ Json ParamsOf(const TrialRecord& trial) {
 
 std::string_view StateShown(const TrialRecord& trial) {
   if (!trial.stopping || IsOver(trial.state)) return NameOf(trial.state);
-  return trial.cause.kind == kTrialPaused ? "pausing" : "stopping";
+  return trial.cause.Is(CauseKind::kTrialPaused) ? "pausing" : "stopping";
 }
 
 Json TrialView(const StudyRecord& record, const TrialRecord& trial) {

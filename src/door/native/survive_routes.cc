@@ -7,8 +7,8 @@
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "door/native/drafts.h"
-#include "door/queries.h"
 #include "door/native/views.h"
+#include "door/queries.h"
 #include "job/codec.h"
 #include "job/shown.h"
 #include "link/job_dir.h"
@@ -30,7 +30,8 @@ Result<CheckpointStore> StoreOf(const DoorContext& context, const JobRecord& rec
 
 // A job that never made one has no folder, and reading must not make it.
 Result<CheckpointStore::Listing> Listed(const DoorContext& context, const JobRecord& record) {
-  if (!Exists(JoinPath(JobDir(context, record.id), job_dir::kManifests))) return CheckpointStore::Listing{};
+  if (!Exists(JoinPath(JobDir(context, record.id), job_dir::kManifests)))
+    return CheckpointStore::Listing{};
   ATHANOR_TRY(auto store, StoreOf(context, record));
   return store.List();
 }
@@ -47,12 +48,15 @@ void Interrupt(DoorContext& context, const Call& call) {
                 record->spec.name + " holds no machine that could be taken away",
                 IsTerminal(record->state) ? "ath resume " + ShellQuote(record->spec.name)
                                           : "ath why " + ShellQuote(record->spec.name),
-                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0009", ""};
+                "it is " + std::string(ShownState(*record, context.clock.Wall())),
+                "ATH-R0009",
+                ""};
     return call.Refuse(error);
   }
   InterruptAsked event{{"preempted", "its machine was taken away (by " + call.caller.user + ")",
                         "ath show " + ShellQuote(record->spec.name), ""},
-                       call.caller.user, grace};
+                       call.caller.user,
+                       grace};
   context.engine.Apply(record->id, event, [&context, call, id = record->id](const Status& status) {
     if (!status) return call.Refuse(status.error());
     auto now = FindJob(context, id.ToString());
@@ -83,8 +87,12 @@ void Checkpoints(DoorContext& context, const Call& call) {
 // The checkpoint that `step` names: an id, a step, or (empty) the newest.
 Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
                                      const std::string& name, const std::string& wanted) {
-  Error error{ErrorCode::kNotFound, name + " has no whole checkpoint", "ath retry " + ShellQuote(name),
-              "none was kept", "ATH-R0010", ""};
+  Error error{ErrorCode::kNotFound,
+              name + " has no whole checkpoint",
+              "ath retry " + ShellQuote(name),
+              "none was kept",
+              "ATH-R0010",
+              ""};
   if (listing.checkpoints.empty()) return Fail(std::move(error));
   if (wanted.empty()) return std::string();
   std::vector<std::string> steps;
@@ -101,15 +109,15 @@ Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
 
 void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
               const std::string& checkpoint) {
-  auto draft = Draft(context, record.spec, call.request.Query("key").value_or(""),
-                     call.caller.user);
+  auto draft =
+      Draft(context, record.spec, call.request.Query("key").value_or(""), call.caller.user);
   if (draft) {
     draft->parent = record.id.ToString();
     draft->resume_job = record.id.ToString();
     draft->resume_from = checkpoint;
     draft->same_as.clear();  // it continues; it does not repeat
   }
-  Enter(context, std::move(draft), call);
+  SubmitDraft(context, std::move(draft), call);
 }
 
 // A terminal state is final: continuing means a new job with the old one's checkpoint.
@@ -117,16 +125,20 @@ void Resume(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
-    Error error{ErrorCode::kConflict, record->spec.name + " is not over",
-                "ath interrupt " + ShellQuote(record->spec.name) + "    goes on from its newest checkpoint",
-                "it is " + std::string(ShownState(*record, context.clock.Wall())), "ATH-R0005", ""};
+    Error error{
+        ErrorCode::kConflict,
+        record->spec.name + " is not over",
+        "ath interrupt " + ShellQuote(record->spec.name) + "    goes on from its newest checkpoint",
+        "it is " + std::string(ShownState(*record, context.clock.Wall())),
+        "ATH-R0005",
+        ""};
     return call.Refuse(error);
   }
   OnReader(context, call, [&context, call, record = std::move(*record)] {
     auto listing = Listed(context, record);
     if (!listing) return call.Refuse(listing.error());
-    auto chosen = ChosenCheckpoint(*listing, record.spec.name,
-                                   call.request.Query("from").value_or(""));
+    auto chosen =
+        ChosenCheckpoint(*listing, record.spec.name, call.request.Query("from").value_or(""));
     if (!chosen) return call.Refuse(chosen.error());
     context.loop.Post([&context, call, record, chosen = std::move(*chosen)] {
       GoOnFrom(context, call, record, chosen);

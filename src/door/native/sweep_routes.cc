@@ -8,18 +8,18 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/queries.h"
 #include "door/native/storage_book.h"
+#include "door/queries.h"
 #include "door/trash.h"
 #include "record/sweep/sweep.h"
-#include "run/environment/environment_cache.h"
 #include "run/agent/source.h"
+#include "run/environment/environment_cache.h"
 
 namespace athanor {
 namespace {
 
 constexpr Millis kBlobsKept = std::chrono::hours(1);
-constexpr int64_t kCoarseMs = 1'000;  // times of files lag behind the clock
+constexpr int64_t kCoarseMs = 1'000;                   // times of files lag behind the clock
 constexpr Millis kKept = std::chrono::hours(24 * 30);  // of caches, and in the trash
 
 template <class Count>
@@ -46,7 +46,8 @@ void Finish(DoorContext& context, const Call& call, const std::vector<JobRecord>
             std::pair<WallTime, WallTime> since, bool dry_run, const Trash& trash) {
   auto swept = Sweep(context, live, since.first, since.second, dry_run);
   if (!swept) return call.Refuse(swept.error());
-  (*swept)["trash"] = {{"removed", trash.due.size()}, {"bytes", trash.bytes()}, {"kept", trash.kept}};
+  (*swept)["trash"] = {
+      {"removed", trash.due.size()}, {"bytes", trash.bytes()}, {"kept", trash.kept}};
   (*swept)["bytes"] = (*swept)["bytes"].get<uint64_t>() + trash.bytes();
   call.Json(200, DumpJson(*swept));
 }
@@ -90,13 +91,14 @@ void Gc(DoorContext& context, const Call& call) {
 void Storage(const DoorContext& context, StorageBook& book, const Call& call) {
   book.Ask([call, home = context.info.home](const StorageUse* use) {
     if (use == nullptr) {
-      return call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping", "", "", "", ""});
+      return call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
     }
     Json parts = Json::array();
     for (const auto& part : use->parts) {
       parts.push_back({{"name", part.name}, {"path", part.path}, {"bytes", part.bytes}});
     }
-    Json out = {{"parts", std::move(parts)}, {"bytes", use->bytes}, {"counted_ms", use->counted.ms}};
+    Json out = {
+        {"parts", std::move(parts)}, {"bytes", use->bytes}, {"counted_ms", use->counted.ms}};
     if (auto free = FreeBytes(home)) out["free_bytes"] = *free;
     call.Json(200, DumpJson(out));
   });

@@ -12,6 +12,7 @@
 #include "job/causes.h"
 #include "job/codec.h"
 #include "job/command.h"
+#include "job/rules.h"
 #include "job/shown.h"
 #include "record/jobs/job_summary.h"
 #include "submit/notes.h"
@@ -176,9 +177,22 @@ Json UnreadView(const std::vector<UnreadParam>& unread) {
   if (unread.empty()) return nullptr;
   Json params = Json::array();
   for (const auto& param : unread) {
-    params.push_back({{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
+    params.push_back(
+        {{"name", param.name}, {"value", param.value}, {"mark", UnreadMark(param.sure)}});
   }
-  return {{"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
+  return {
+      {"text", UnreadText(unread)}, {"hint", UnreadHint(unread)}, {"params", std::move(params)}};
+}
+
+// Rules that could not fire, once it is known that they will not; null: there are none.
+Json UnseenRulesView(const JobRecord& record, const std::vector<SeriesSummary>& metrics) {
+  const bool ran = std::any_of(record.attempts.begin(), record.attempts.end(),
+                               [](const Attempt& attempt) { return attempt.exit.has_value(); });
+  if (record.spec.rules.empty() || !ran || !IsTerminal(record.state)) return nullptr;
+  std::vector<std::string> logged;
+  for (const auto& metric : metrics) logged.push_back(metric.name);
+  const auto texts = RulesWithoutMetric(record.spec.rules, logged);
+  return texts.empty() ? Json() : Json(texts);
 }
 
 }  // namespace
@@ -200,7 +214,11 @@ Json JobView(const DoorContext& context, const JobRecord& record, const LiveStat
     out["notes"] = std::move(notes);
   }
   out["command_line"] = CommandLine(record.spec);
-  if (Json unread = UnreadView(numbers.unread); !unread.is_null()) out["unread"] = std::move(unread);
+  if (Json unread = UnreadView(numbers.unread); !unread.is_null())
+    out["unread"] = std::move(unread);
+  if (Json unseen = UnseenRulesView(record, numbers.metrics); !unseen.is_null()) {
+    out["rules_without_metric"] = std::move(unseen);
+  }
   out["cost_micros"] = CostMicros(record);
   if (Json spot = SpotView(record); !spot.is_null()) out["spot"] = std::move(spot);
   if (const auto* row = FindCause(cause.kind)) {

@@ -23,7 +23,8 @@ struct JobNumbers {
   std::vector<UnreadParam> unread;
 };
 JobNumbers ReadNumbers(const DoorContext& context, const JobRecord& record);  // on a reader
-std::vector<UnreadParam> ReadUnread(const DoorContext& context, const JobRecord& record);  // the same
+std::vector<UnreadParam> ReadUnread(const DoorContext& context,
+                                    const JobRecord& record);  // the same
 // Everything. `stats` may be null.
 Json JobView(const DoorContext& context, const JobRecord& record, const LiveStats* stats,
              const JobNumbers& numbers);

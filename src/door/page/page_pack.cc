@@ -16,7 +16,8 @@ constexpr std::string_view kHead = "athanor page 1";
 
 tl::unexpected<Error> Broken(const char* why) {
   return Fail(Error{ErrorCode::kCorrupt, "the page in this program is damaged",
-                    "tools/build_web, then build again", why, "", ""});
+                    "tools/build_web, then build again"}
+                  .Why(why));
 }
 
 std::string_view TakeLine(std::string_view& text) {
@@ -68,8 +69,8 @@ Result<PagePack> PagePack::Parse(std::string_view pack) {
 
 const PagePack& PagePack::Embedded() {
   static const PagePack pack = [] {
-    auto parsed = Parse({athanor_page_begin,
-                         static_cast<size_t>(athanor_page_end - athanor_page_begin)});
+    auto parsed =
+        Parse({athanor_page_begin, static_cast<size_t>(athanor_page_end - athanor_page_begin)});
     return parsed ? std::move(*parsed) : PagePack();
   }();
   return pack;

@@ -62,7 +62,8 @@ void SendFile(const Call& call, const std::string& path, const PageFile& file) {
     return call.responder.Send(std::move(response));
   }
   response.headers.Set("Content-Type", TypeOf(path));
-  const bool packed = !file.gzip.empty() && call.request.headers.HasToken("Accept-Encoding", "gzip");
+  const bool packed =
+      !file.gzip.empty() && call.request.headers.HasToken("Accept-Encoding", "gzip");
   if (packed) response.headers.Set("Content-Encoding", "gzip");
   response.body = packed ? file.gzip : file.bytes;
   call.responder.Send(std::move(response));
@@ -83,7 +84,8 @@ void File(const Call& call) {
   const std::string path = "ui/" + call.captures["path"];
   if (const auto* file = PagePack::Embedded().Find(path)) return SendFile(call, path, *file);
   call.Refuse(Error{ErrorCode::kNotFound, "the page has no file " + Printable(path.substr(0, 200)),
-                    "reload the page", "", "ATH-A0009", ""});
+                    "reload the page"}
+                  .Id("ATH-A0009"));
 }
 
 // The id of the token that the caller showed, or whose session he has; he was verified before.
@@ -102,8 +104,8 @@ std::string TokenOf(const DoorContext& context, const Call& call) {
 
 void MakeLink(const DoorContext& context, PageLinks& links, const Call& call) {
   if (!call.caller.scope) {
-    return call.Refuse(Error{ErrorCode::kDenied, "nobody to make a link for", "ath ui", "",
-                             "ATH-A0002", ""});
+    return call.Refuse(
+        Error{ErrorCode::kDenied, "nobody to make a link for", "ath ui"}.Id("ATH-A0002"));
   }
   const WallTime now = context.clock.Wall();
   const auto key = links.Make({call.caller.user, *call.caller.scope, TokenOf(context, call)}, now);
@@ -124,22 +126,23 @@ std::string Cookie(const DoorContext& context, const Call& call, const std::stri
                      call.request.peer.tls ? "; Secure" : "");
 }
 
-void Enter(const DoorContext& context, PageLinks& links, const Call& call) {
+void SignIn(const DoorContext& context, PageLinks& links, const Call& call) {
   const auto user = links.Use(call.captures["key"], context.clock.Wall());
   if (!user) {
-    return call.Refuse(Error{ErrorCode::kDenied, "this link was used already, or is too old",
-                             "ath ui --link", "a link is good once, for two minutes", "ATH-A0008",
-                             ""});
+    return call.Refuse(
+        Error{ErrorCode::kDenied, "this link was used already, or is too old", "ath ui --link"}
+            .Why("a link is good once, for two minutes")
+            .Id("ATH-A0008"));
   }
   Response response;
   response.status = 303;
   AddPolicy(response);
   response.headers.Set("Location", "../../");  // whatever the page's path behind a proxy
   response.headers.Set("Cache-Control", "no-store");
-  response.headers.Set("Set-Cookie",
-                       Cookie(context, call,
-                              MakeSession(context.ingest_key, *user, context.clock.Wall()),
-                              kSessionLife.count() / 1000));
+  response.headers.Set(
+      "Set-Cookie",
+      Cookie(context, call, MakeSession(context.ingest_key, *user, context.clock.Wall()),
+             kSessionLife.count() / 1000));
   call.responder.Send(std::move(response));
 }
 
@@ -157,7 +160,7 @@ std::vector<DoorRoute> PageRoutes(DoorContext& context) {
       {"GET", "/", "page.index", Index},
       {"GET", "/ui/{path...}", "page.file", File},
       {"GET", "/ui/enter/{key}", "page.enter",
-       [&context, links](const Call& call) { Enter(context, *links, call); }},
+       [&context, links](const Call& call) { SignIn(context, *links, call); }},
       {"POST", "/api/v1/session/link", "session.link",
        [&context, links](const Call& call) { MakeLink(context, *links, call); }},
       {"DELETE", "/api/v1/session", "session.end",

@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "base/io/hash.h"
 #include "base/ids.h"
+#include "base/io/hash.h"
 #include "base/text/text.h"
 
 namespace athanor {

@@ -16,10 +16,10 @@ constexpr size_t kMostMetaBytes = 8 << 10;
 constexpr size_t kMostTags = 10;
 
 constexpr std::pair<std::string_view, int> kStatuses[] = {
-    {kNoSuchBucket, 404},   {kNoSuchKey, 404},      {kNoSuchUpload, 404},
-    {kBucketTaken, 409},    {kBucketNotEmpty, 409}, {kInvalidBucketName, 400},
-    {kInvalidKey, 400},     {kKeyTooLong, 400},     {kInvalidPart, 400},
-    {kInvalidPartOrder, 400}, {kPartTooSmall, 400}, {kPreconditionFailed, 412},
+    {kNoSuchBucket, 404},     {kNoSuchKey, 404},      {kNoSuchUpload, 404},
+    {kBucketTaken, 409},      {kBucketNotEmpty, 409}, {kInvalidBucketName, 400},
+    {kInvalidKey, 400},       {kKeyTooLong, 400},     {kInvalidPart, 400},
+    {kInvalidPartOrder, 400}, {kPartTooSmall, 400},   {kPreconditionFailed, 412},
     {kBadDigest, 400},
 };
 
@@ -50,13 +50,9 @@ void AddCommon(Response& response, std::string_view request_id) {
 
 }  // namespace
 
-bool S3Call::Asks(std::string_view name) const {
-  return request.Query(name).has_value();
-}
+bool S3Call::Asks(std::string_view name) const { return request.Query(name).has_value(); }
 
-std::string S3Call::Query(std::string_view name) const {
-  return request.Query(name).value_or("");
-}
+std::string S3Call::Query(std::string_view name) const { return request.Query(name).value_or(""); }
 
 Response S3Call::Head(int status) const {
   Response response{status, {}, ""};
@@ -72,24 +68,19 @@ void S3Call::Xml(std::string_view root, std::string_view inner) const {
   Send(std::move(response));
 }
 
-void S3Call::Refuse(const AwsError& error) const {
-  Send(S3Refusal(request, error, request_id));
-}
+void S3Call::Refuse(const AwsError& error) const { Send(S3Refusal(request, error, request_id)); }
 
-void S3Call::Refuse(const Error& error) const {
-  Refuse(S3ErrorOf(error));
-}
+void S3Call::Refuse(const Error& error) const { Refuse(S3ErrorOf(error)); }
 
 Response S3Refusal(const Request& head, const AwsError& error, std::string_view request_id) {
   Response response{error.status, {}, ""};
   AddCommon(response, request_id);
   if (error.status == 304) return response;
   response.headers.Add("Content-Type", "application/xml");
-  response.body = std::string(kXmlHead) + "<Error>" + XmlElement("Code", error.code) +
-                  XmlElement("Message", error.message) +
-                  XmlElement("Resource", Printable(head.raw_path)) +
-                  XmlElement("RequestId", request_id) + XmlElement("HostId", "athanor") +
-                  "</Error>";
+  response.body =
+      std::string(kXmlHead) + "<Error>" + XmlElement("Code", error.code) +
+      XmlElement("Message", error.message) + XmlElement("Resource", Printable(head.raw_path)) +
+      XmlElement("RequestId", request_id) + XmlElement("HostId", "athanor") + "</Error>";
   return response;
 }
 
@@ -107,7 +98,8 @@ AwsError S3ErrorOf(const Error& error) {
 std::optional<S3Path> SplitS3Path(std::string_view raw_path) {
   if (raw_path.empty() || raw_path[0] != '/') return std::nullopt;
   const size_t slash = raw_path.find('/', 1);
-  const auto bucket = UrlDecode(raw_path.substr(1, slash == std::string_view::npos ? slash : slash - 1));
+  const auto bucket =
+      UrlDecode(raw_path.substr(1, slash == std::string_view::npos ? slash : slash - 1));
   if (!bucket) return std::nullopt;
   if (slash == std::string_view::npos) return S3Path{*bucket, ""};
   const auto key = UrlDecode(raw_path.substr(slash + 1));
@@ -219,12 +211,8 @@ std::optional<GivenChecksum> ChecksumIn(const Headers& headers) {
   return std::nullopt;
 }
 
-std::string ChecksumHeader(ChecksumKind kind) {
-  return "x-amz-checksum-" + ToLower(NameOf(kind));
-}
+std::string ChecksumHeader(ChecksumKind kind) { return "x-amz-checksum-" + ToLower(NameOf(kind)); }
 
-std::string ChecksumTag(ChecksumKind kind) {
-  return "Checksum" + std::string(NameOf(kind));
-}
+std::string ChecksumTag(ChecksumKind kind) { return "Checksum" + std::string(NameOf(kind)); }
 
 }  // namespace athanor

@@ -19,7 +19,7 @@ struct S3Call {
   std::string key;     // decoded; empty: none
   ObjectStore& store;
 
-  bool Asks(std::string_view name) const;        // the query has it, with or without a value
+  bool Asks(std::string_view name) const;          // the query has it, with or without a value
   std::string Query(std::string_view name) const;  // empty: none
   std::string_view Header(std::string_view name) const { return request.headers.Get(name); }
 

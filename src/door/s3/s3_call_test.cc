@@ -46,9 +46,8 @@ TEST(S3Headers, WhatDescribesAnObjectIsKeptAndTheRestIsNot) {
                      {"x-amz-tagging", "k=v%20w&e="}, {"User-Agent", "x"}};
   const auto meta = MetaOf(request);
   ASSERT_TRUE(meta);
-  EXPECT_EQ(meta->headers,
-            (std::map<std::string, std::string>{{"content-type", "a/b"},
-                                                {"content-encoding", "gzip"}}));
+  EXPECT_EQ(meta->headers, (std::map<std::string, std::string>{{"content-type", "a/b"},
+                                                               {"content-encoding", "gzip"}}));
   EXPECT_EQ(meta->user, (std::map<std::string, std::string>{{"note", "one,two"}}));
   EXPECT_EQ(meta->tags, (std::map<std::string, std::string>{{"k", "v w"}, {"e", ""}}));
   request.headers.Add("x-amz-meta-large", std::string(9000, 'x'));

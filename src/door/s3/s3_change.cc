@@ -63,8 +63,8 @@ tl::expected<std::unique_ptr<ObjectReader>, AwsError> OpenSource(const S3Call& c
   auto reader = call.store.Open(source.bucket, source.key);
   if (!reader) return tl::unexpected(S3ErrorOf(reader.error()));
   if (!SourceFits(call, (*reader)->info())) {
-    return tl::unexpected(AwsError{412, kPreconditionFailed,
-                                   "At least one of the pre-conditions you specified did not hold"});
+    return tl::unexpected(AwsError{
+        412, kPreconditionFailed, "At least one of the pre-conditions you specified did not hold"});
   }
   return std::move(*reader);
 }
@@ -78,9 +78,9 @@ std::string Checksums(const std::optional<ObjectChecksum>& checksum) {
 tl::expected<XmlNode, AwsError> BodyXml(const S3Call& call, std::string_view root) {
   auto document = ParseXml(call.request.body);
   if (!document || document->name != root) {
-    return tl::unexpected(AwsError{
-        400, "MalformedXML",
-        document ? "the document is no " + std::string(root) : document.error().what});
+    return tl::unexpected(
+        AwsError{400, "MalformedXML",
+                 document ? "the document is no " + std::string(root) : document.error().what});
   }
   return std::move(*document);
 }
@@ -88,7 +88,8 @@ tl::expected<XmlNode, AwsError> BodyXml(const S3Call& call, std::string_view roo
 std::optional<uint32_t> PartNumber(std::string_view text) {
   uint32_t number = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size())
+    return std::nullopt;
   return number;
 }
 
@@ -120,8 +121,8 @@ Status CopyBytes(ObjectReader& reader, ObjectWriter& writer) {
     if (!piece) return Ok();
     while (piece->length > 0) {
       const size_t want = std::min<uint64_t>(buffer.size(), piece->length);
-      const ssize_t got = ::pread(piece->fd.get(), buffer.data(), want,
-                                  static_cast<off_t>(piece->offset));
+      const ssize_t got =
+          ::pread(piece->fd.get(), buffer.data(), want, static_cast<off_t>(piece->offset));
       if (got <= 0) return FailErrno("read an object", got < 0 ? errno : EIO);
       ATHANOR_CHECK_OK(writer.Write({buffer.data(), static_cast<size_t>(got)}));
       piece->offset += static_cast<uint64_t>(got);
@@ -142,9 +143,10 @@ void CopyObject(const S3Call& call) {
   if (!replace && !replace_tags && source->bucket == call.bucket && source->key == call.key &&
       !call.request.headers.Has("x-amz-server-side-encryption") &&
       !call.request.headers.Has("x-amz-storage-class")) {
-    return call.Refuse(AwsError{400, "InvalidRequest",
-                                "This copy request is illegal because it is trying to copy an object "
-                                "to itself without changing the object's metadata"});
+    return call.Refuse(
+        AwsError{400, "InvalidRequest",
+                 "This copy request is illegal because it is trying to copy an object "
+                 "to itself without changing the object's metadata"});
   }
   auto given = MetaOf(call.request);
   if (!given) return call.Refuse(given.error());
@@ -177,7 +179,8 @@ void CopyPart(const S3Call& call) {
     const size_t dash = text.find('-');
     const bool form = StartsWith(text, "bytes=") && dash != std::string_view::npos;
     const auto number = [](std::string_view digits, uint64_t& value) {
-      const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+      const auto [stop, error] =
+          std::from_chars(digits.data(), digits.data() + digits.size(), value);
       return !digits.empty() && error == std::errc() && stop == digits.data() + digits.size();
     };
     if (!form || !number(text.substr(6, dash - 6), first) || !number(text.substr(dash + 1), last) ||
@@ -200,11 +203,11 @@ void CopyPart(const S3Call& call) {
                                        PartNumber(call.Query("partNumber")).value_or(0),
                                        std::move(*writer), *digests);
   if (!part) return call.Refuse(part.error());
-  call.Xml("CopyPartResult", XmlElement("LastModified", IsoTime(part->modified)) +
-                                 XmlElement("ETag", "\"" + part->etag + "\"") +
-                                 (upload->checksum ? XmlElement(ChecksumTag(*upload->checksum),
-                                                                part->checksum)
-                                                   : std::string()));
+  call.Xml("CopyPartResult",
+           XmlElement("LastModified", IsoTime(part->modified)) +
+               XmlElement("ETag", "\"" + part->etag + "\"") +
+               (upload->checksum ? XmlElement(ChecksumTag(*upload->checksum), part->checksum)
+                                 : std::string()));
 }
 
 void DeleteObject(const S3Call& call) {
@@ -290,13 +293,14 @@ void BeginUpload(const S3Call& call) {
   const auto name = call.Header("x-amz-checksum-algorithm");
   const auto kind = ChecksumNamed(name);
   if (!name.empty() && !kind) {
-    return call.Refuse(AwsError{400, "InvalidRequest", "Checksum algorithm provided is unsupported."});
+    return call.Refuse(
+        AwsError{400, "InvalidRequest", "Checksum algorithm provided is unsupported."});
   }
   const bool full = SameName(call.Header("x-amz-checksum-type"), "FULL_OBJECT") ||
                     kind == ChecksumKind::kCrc64Nvme;
   if (full && (kind == ChecksumKind::kSha1 || kind == ChecksumKind::kSha256)) {
-    return call.Refuse(AwsError{400, "InvalidRequest",
-                                "The FULL_OBJECT checksum type cannot be used with SHA checksums."});
+    return call.Refuse(AwsError{
+        400, "InvalidRequest", "The FULL_OBJECT checksum type cannot be used with SHA checksums."});
   }
   auto upload = call.store.uploads().Begin(call.bucket, call.key, std::move(*meta), kind, full);
   if (!upload) return call.Refuse(upload.error());
@@ -346,7 +350,8 @@ void CompleteUpload(const S3Call& call) {
     if (node.name != "Part") continue;
     const auto number = PartNumber(Trim(node.TextOf("PartNumber")));
     if (!number || parts.size() >= kMostParts) {
-      return call.Refuse(AwsError{400, "MalformedXML", "a part has no number, or there are too many"});
+      return call.Refuse(
+          AwsError{400, "MalformedXML", "a part has no number, or there are too many"});
     }
     NamedPart part{*number, Unquoted(node.TextOf("ETag")), {}};
     for (const auto& child : node.children) {

@@ -67,12 +67,36 @@ constexpr Operation kOperations[] = {
 // Sub-resources that exist elsewhere: to serve them as if they were not named would do
 // something else than was asked for.
 constexpr std::string_view kNotHere[] = {
-    "accelerate", "analytics",       "attributes",  "intelligent-tiering", "inventory",
-    "legal-hold", "logging",         "metrics",     "notification",        "policyStatus",
-    "requestPayment", "restore",     "retention",   "select",              "torrent",
-    "versions",   "policy",          "cors",        "lifecycle",           "encryption",
-    "website",    "replication",     "object-lock", "publicAccessBlock",   "ownershipControls",
-    "versioning", "renameObject",    "session",     "tagging",             "acl",
+    "accelerate",
+    "analytics",
+    "attributes",
+    "intelligent-tiering",
+    "inventory",
+    "legal-hold",
+    "logging",
+    "metrics",
+    "notification",
+    "policyStatus",
+    "requestPayment",
+    "restore",
+    "retention",
+    "select",
+    "torrent",
+    "versions",
+    "policy",
+    "cors",
+    "lifecycle",
+    "encryption",
+    "website",
+    "replication",
+    "object-lock",
+    "publicAccessBlock",
+    "ownershipControls",
+    "versioning",
+    "renameObject",
+    "session",
+    "tagging",
+    "acl",
 };
 
 struct Chosen {
@@ -126,8 +150,8 @@ std::optional<AwsError> CheckScope(const AwsIdentity& identity, const Operation&
 // A small body that came in pieces, whole.
 tl::expected<std::string, AwsError> Decoded(const AwsIdentity& identity, const Request& request) {
   const auto& claim = identity.claim;
-  AwsChunkedDecoder decoder(claim.payload_mode, {identity.signing_key, claim.time, claim.Scope(),
-                                                 claim.signature});
+  AwsChunkedDecoder decoder(claim.payload_mode,
+                            {identity.signing_key, claim.time, claim.Scope(), claim.signature});
   std::string body;
   Status status = decoder.Feed(request.body, [&](std::string_view piece) { body += piece; });
   if (status.ok()) status = decoder.Finish();
@@ -156,9 +180,7 @@ std::optional<AwsError> CheckDocument(const Request& request, const Operation& o
   return std::nullopt;
 }
 
-bool IsCopy(const Request& head) {
-  return head.headers.Has("x-amz-copy-source");
-}
+bool IsCopy(const Request& head) { return head.headers.Has("x-amz-copy-source"); }
 
 }  // namespace
 
@@ -190,10 +212,9 @@ BodyPolicy S3Door::PolicyFor(const Request& head, AwsIdentity identity) {
 void S3Door::HandleUpload(Request request, Responder responder) {
   const auto upload = std::static_pointer_cast<S3Upload>(request.body_sink);
   auto path = SplitS3Path(request.raw_path);
-  auto call = std::make_shared<S3Call>(S3Call{std::move(request), std::move(responder),
-                                              upload->identity(), NewAwsRequestId(),
-                                              std::move(path->bucket), std::move(path->key),
-                                              context_.objects});
+  auto call = std::make_shared<S3Call>(
+      S3Call{std::move(request), std::move(responder), upload->identity(), NewAwsRequestId(),
+             std::move(path->bucket), std::move(path->key), context_.objects});
   call->request.body_sink.reset();
   const bool taken = context_.transfers.Submit([call, upload] { upload->Finish(*call); });
   if (!taken) call->Refuse(AwsError{503, "ServiceUnavailable", "the server is stopping"});
@@ -201,9 +222,13 @@ void S3Door::HandleUpload(Request request, Responder responder) {
 
 void S3Door::Handle(AwsCall aws, std::string_view body_sha256) {
   auto chosen = Choose(aws.request);
-  auto call = std::make_shared<S3Call>(S3Call{std::move(aws.request), std::move(aws.responder),
-                                              std::move(aws.identity), std::move(aws.request_id),
-                                              {}, {}, context_.objects});
+  auto call = std::make_shared<S3Call>(S3Call{std::move(aws.request),
+                                              std::move(aws.responder),
+                                              std::move(aws.identity),
+                                              std::move(aws.request_id),
+                                              {},
+                                              {},
+                                              context_.objects});
   if (!chosen) return call->Refuse(chosen.error());
   if (const auto refused = CheckScope(call->identity, *chosen->operation)) {
     return call->Refuse(*refused);
@@ -220,7 +245,8 @@ void S3Door::Handle(AwsCall aws, std::string_view body_sha256) {
     call->request.body = std::move(*body);
   }
   if (!call->request.body.empty()) {
-    if (const auto refused = CheckDocument(call->request, *chosen->operation)) return call->Refuse(*refused);
+    if (const auto refused = CheckDocument(call->request, *chosen->operation))
+      return call->Refuse(*refused);
   }
   call->bucket = std::move(chosen->path.bucket);
   call->key = std::move(chosen->path.key);

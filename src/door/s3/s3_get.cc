@@ -46,7 +46,8 @@ std::optional<AwsError> CheckConditions(const S3Call& call, const ObjectInfo& in
 std::optional<uint64_t> Number(std::string_view text) {
   uint64_t value = 0;
   const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || error != std::errc() || stop != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || error != std::errc() || stop != text.data() + text.size())
+    return std::nullopt;
   return value;
 }
 
@@ -93,14 +94,13 @@ void AddObjectHeaders(const S3Call& call, const ObjectInfo& info, const Span& sp
     headers.Add("x-amz-tagging-count", std::to_string(info.meta.tags.size()));
   }
   // Of the whole object, so not together with a part of it.
-  if (info.checksum && !span.partial &&
-      SameName(call.Header("x-amz-checksum-mode"), "ENABLED")) {
+  if (info.checksum && !span.partial && SameName(call.Header("x-amz-checksum-mode"), "ENABLED")) {
     headers.Add(ChecksumHeader(info.checksum->kind), info.checksum->value);
     headers.Add("x-amz-checksum-type", info.checksum->full_object ? "FULL_OBJECT" : "COMPOSITE");
   }
-  constexpr std::string_view kOverrides[] = {"content-type",        "content-language", "expires",
-                                             "content-disposition", "cache-control",
-                                             "content-encoding"};
+  constexpr std::string_view kOverrides[] = {"content-type",  "content-language",
+                                             "expires",       "content-disposition",
+                                             "cache-control", "content-encoding"};
   for (const auto name : kOverrides) {
     const std::string value = call.Query("response-" + std::string(name));
     if (!value.empty()) headers.Set(name, value);
@@ -126,8 +126,8 @@ void GetObject(const S3Call& call) {
   Response response = call.Head(200);
   if (call.Asks("partNumber")) {
     const auto number = Number(call.Query("partNumber"));
-    const auto part = reader->Part(static_cast<uint32_t>(std::min<uint64_t>(number.value_or(0),
-                                                                            UINT32_MAX)));
+    const auto part =
+        reader->Part(static_cast<uint32_t>(std::min<uint64_t>(number.value_or(0), UINT32_MAX)));
     if (!part) return call.Refuse(AwsError{416, "InvalidPartNumber", part.error().what});
     span = Span{part->first, part->second, info.parts > 0};
     if (info.parts > 0) response.headers.Add("x-amz-mp-parts-count", std::to_string(info.parts));
@@ -138,9 +138,10 @@ void GetObject(const S3Call& call) {
     Response refusal = call.Head(416);
     refusal.headers.Add("Content-Range", "bytes */" + std::to_string(info.size));
     refusal.headers.Add("Content-Type", "application/xml");
-    refusal.body = "<Error><Code>InvalidRange</Code><Message>The requested range is not "
-                   "satisfiable</Message><ActualObjectSize>" + std::to_string(info.size) +
-                   "</ActualObjectSize></Error>";
+    refusal.body =
+        "<Error><Code>InvalidRange</Code><Message>The requested range is not "
+        "satisfiable</Message><ActualObjectSize>" +
+        std::to_string(info.size) + "</ActualObjectSize></Error>";
     return call.Send(std::move(refusal));
   }
   response.status = span->partial ? 206 : 200;

@@ -9,8 +9,8 @@
 namespace athanor {
 namespace {
 
-const std::string kOwner = "<Owner><ID>" + std::string(kAwsAccount) +
-                           "</ID><DisplayName>athanor</DisplayName></Owner>";
+const std::string kOwner =
+    "<Owner><ID>" + std::string(kAwsAccount) + "</ID><DisplayName>athanor</DisplayName></Owner>";
 
 // A number of the query; none: `otherwise`.
 std::optional<size_t> Count(const S3Call& call, std::string_view name, size_t otherwise) {
@@ -55,10 +55,12 @@ void CreateBucket(const S3Call& call) {
   if (!call.request.body.empty()) {
     const auto document = ParseXml(call.request.body);
     if (!document || document->name != "CreateBucketConfiguration") {
-      return call.Refuse(AwsError{400, "MalformedXML", "the bucket's configuration cannot be read"});
+      return call.Refuse(
+          AwsError{400, "MalformedXML", "the bucket's configuration cannot be read"});
     }
   }
-  if (auto made = call.store.CreateBucket(call.bucket); !made.ok()) return call.Refuse(made.error());
+  if (auto made = call.store.CreateBucket(call.bucket); !made.ok())
+    return call.Refuse(made.error());
   Response response = call.Head(200);
   response.headers.Add("Location", "/" + call.bucket);
   call.Send(std::move(response));
@@ -72,7 +74,8 @@ void HeadBucket(const S3Call& call) {
 }
 
 void DeleteBucket(const S3Call& call) {
-  if (auto gone = call.store.DeleteBucket(call.bucket); !gone.ok()) return call.Refuse(gone.error());
+  if (auto gone = call.store.DeleteBucket(call.bucket); !gone.ok())
+    return call.Refuse(gone.error());
   call.Done();
 }
 
@@ -95,9 +98,11 @@ void GetAcl(const S3Call& call) {
     return call.Refuse(found.error());
   }
   call.Xml("AccessControlPolicy",
-           kOwner + "<AccessControlList><Grant><Grantee "
-                    "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
-                    "xsi:type=\"CanonicalUser\"><ID>" + std::string(kAwsAccount) +
+           kOwner +
+               "<AccessControlList><Grant><Grantee "
+               "xmlns:xsi=\"http://www.w3.org/2001/XMLSchema-instance\" "
+               "xsi:type=\"CanonicalUser\"><ID>" +
+               std::string(kAwsAccount) +
                "</ID><DisplayName>athanor</DisplayName></Grantee><Permission>FULL_CONTROL"
                "</Permission></Grant></AccessControlList>");
 }
@@ -105,8 +110,9 @@ void GetAcl(const S3Call& call) {
 void PutAcl(const S3Call& call) {
   const auto acl = call.Header("x-amz-acl");
   if (acl == "private" || acl == "bucket-owner-full-control") return call.Done(200);
-  call.Refuse(AwsError{400, "AccessControlListNotSupported",
-                       "The bucket does not allow ACLs; here access keys decide who may (ath token)"});
+  call.Refuse(
+      AwsError{400, "AccessControlListNotSupported",
+               "The bucket does not allow ACLs; here access keys decide who may (ath token)"});
 }
 
 void NoBucketConfiguration(const S3Call& call) {
@@ -136,9 +142,9 @@ void ListObjects(const S3Call& call) {
   const std::string token = call.Query("continuation-token");
   const auto after = FromBase64(token);
   if (!most || (!token.empty() && (!after || after->empty()))) {
-    return call.Refuse(AwsError{400, "InvalidArgument",
-                                most ? "The continuation token provided is incorrect"
-                                     : "max-keys is not a number"});
+    return call.Refuse(AwsError{
+        400, "InvalidArgument",
+        most ? "The continuation token provided is incorrect" : "max-keys is not a number"});
   }
   ListQuery query{call.Query("prefix"), call.Query("delimiter"),
                   second ? call.Query("start-after") : call.Query("marker"), *most};
@@ -175,9 +181,9 @@ void ListObjects(const S3Call& call) {
 void ListUploads(const S3Call& call) {
   const auto most = Count(call, "max-uploads", 1000);
   if (!most) return call.Refuse(AwsError{400, "InvalidArgument", "max-uploads is not a number"});
-  auto uploads = call.store.uploads().List(call.bucket, call.Query("prefix"),
-                                           call.Query("key-marker"),
-                                           call.Query("upload-id-marker"), *most + 1);
+  auto uploads =
+      call.store.uploads().List(call.bucket, call.Query("prefix"), call.Query("key-marker"),
+                                call.Query("upload-id-marker"), *most + 1);
   if (!uploads) return call.Refuse(uploads.error());
   const bool truncated = uploads->size() > *most;
   if (truncated) uploads->resize(*most);

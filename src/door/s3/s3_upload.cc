@@ -30,9 +30,8 @@ bool IsChunked(SigV4Payload mode) {
 S3Upload::S3Upload(AwsIdentity identity) : identity_(std::move(identity)) {
   const auto& claim = identity_.claim;
   if (!IsChunked(claim.payload_mode)) return;
-  decoder_.emplace(claim.payload_mode,
-                   AwsChunkedDecoder::Seal{identity_.signing_key, claim.time, claim.Scope(),
-                                           claim.signature});
+  decoder_.emplace(claim.payload_mode, AwsChunkedDecoder::Seal{identity_.signing_key, claim.time,
+                                                               claim.Scope(), claim.signature});
 }
 
 tl::expected<std::shared_ptr<S3Upload>, AwsError> S3Upload::Begin(const Request& head,

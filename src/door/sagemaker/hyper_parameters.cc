@@ -28,9 +28,8 @@ std::string PythonFloat(double value) {
 std::string PythonRepr(const Json& value) {
   if (!value.is_string()) return PythonText(value);
   const auto text = value.get<std::string>();
-  const char quote = text.find('\'') != std::string::npos && text.find('"') == std::string::npos
-                         ? '"'
-                         : '\'';
+  const char quote =
+      text.find('\'') != std::string::npos && text.find('"') == std::string::npos ? '"' : '\'';
   std::string out(1, quote);
   for (const char c : text) {
     if (c == '\n') {

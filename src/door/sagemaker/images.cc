@@ -61,7 +61,8 @@ Result<std::string> ImageMap::BaseFor(std::string_view image) const {
 }
 
 std::optional<ImageTag> ReadImageTag(std::string_view image) {
-  static const RE2 kKnown(R"((?:.*/)?pytorch-training:(\d+(?:\.\d+)*)(?:-(cpu|gpu))?(?:-py(\d)(\d+))?.*)");
+  static const RE2 kKnown(
+      R"((?:.*/)?pytorch-training:(\d+(?:\.\d+)*)(?:-(cpu|gpu))?(?:-py(\d)(\d+))?.*)");
   ImageTag tag;
   std::string device, major, minor;
   if (!RE2::FullMatch(image, kKnown, &tag.version, &device, &major, &minor)) return std::nullopt;
@@ -89,7 +90,8 @@ HostPython LookAtHost() {
 std::string Mismatch(const ImageTag& tag, const HostPython& host, bool has_gpu) {
   std::vector<std::string> differ;
   if (host.torch.empty()) {
-    differ.push_back("torch " + tag.version + " is not installed here (requirements.txt may bring it)");
+    differ.push_back("torch " + tag.version +
+                     " is not installed here (requirements.txt may bring it)");
   } else if (MajorMinor(host.torch) != MajorMinor(tag.version)) {
     differ.push_back("torch is " + host.torch + ", not " + tag.version);
   }

@@ -130,9 +130,9 @@ void Service::Search(Asked asked, Answered answered) {
         auto walked = context_.jobs.ForEach([&](const JobRecord& record) -> Status {
           auto metrics = context_.series.Summaries(record.id, ResumesOf(record));
           auto events = context_.jobs.Events(record.id, 0, 10'000);
-          Json view = DescribeView({record, events ? *events : std::vector<StoredEvent>{},
-                                    metrics ? *metrics : std::vector<SeriesSummary>{}, region,
-                                    nullptr});
+          Json view =
+              DescribeView({record, events ? *events : std::vector<StoredEvent>{},
+                            metrics ? *metrics : std::vector<SeriesSummary>{}, region, nullptr});
           auto tags = context_.documents.Find(kTagsKind, "training-job/" + record.spec.name);
           if (tags && *tags) {
             if (auto list = ParseJson((*tags)->text)) view["Tags"] = std::move(*list);

@@ -17,8 +17,7 @@ namespace {
 using std::chrono::seconds;
 
 constexpr char kUriPattern[] = "(https|s3|file)://([^/]*)/?(.*)";
-constexpr char kRolePattern[] =
-    R"(arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+)";
+constexpr char kRolePattern[] = R"(arn:aws[a-z\-]*:iam::\d{12}:role/?[a-zA-Z_0-9+=,.@\-_/]+)";
 constexpr char kInstancePattern[] = "(ml\\.[a-z0-9\\-]+\\.[a-z0-9\\-]+|local|local_gpu)";
 constexpr int64_t kDay = 86'400;
 constexpr int64_t kMostRuntime = 28 * kDay;
@@ -54,8 +53,8 @@ class Reader {
                 .value_or("");
     check_.Text(body_, "RoleArn", "", {20, 2048, kRolePattern}, Need::kRequired);
     hyper_ = check_.Texts(body_, "HyperParameters", "", 100, {0, 256}, {0, 2500});
-    environment_ = check_.Texts(body_, "Environment", "", 100,
-                                {0, 512, "[a-zA-Z_][a-zA-Z0-9_]*"}, {0, 512});
+    environment_ =
+        check_.Texts(body_, "Environment", "", 100, {0, 512, "[a-zA-Z_][a-zA-Z0-9_]*"}, {0, 512});
     AlgorithmShape();
     ResourceShape();
     if (const auto* channels = check_.List(body_, "InputDataConfig", "", 20)) {
@@ -85,8 +84,8 @@ class Reader {
     for (const char* rules : {"DebugRuleConfigurations", "ProfilerRuleConfigurations"}) {
       const auto* list = check_.List(body_, rules, "", 20);
       for (size_t i = 0; list && i < list->size(); ++i) {
-        check_.Text((*list)[i], "RuleConfigurationName", Member(Below("", rules), i),
-                    {1, 256}, Need::kRequired);
+        check_.Text((*list)[i], "RuleConfigurationName", Member(Below("", rules), i), {1, 256},
+                    Need::kRequired);
       }
     }
     if (const auto* tags = check_.List(body_, "Tags", "", 50)) {
@@ -163,8 +162,9 @@ class Reader {
     spec().request = DumpJson(body_);
     const auto image = algorithm.value("TrainingImage", "");
     if (image.empty()) {
-      return Refuse("AlgorithmName names an algorithm of the AWS Marketplace, which is not "
-                    "available here: give a TrainingImage");
+      return Refuse(
+          "AlgorithmName names an algorithm of the AWS Marketplace, which is not "
+          "available here: give a TrainingImage");
     }
     auto base = here_.images.BaseFor(image);
     if (!base) return Refuse(base.error().what + ": " + base.error().hint);
@@ -191,9 +191,10 @@ class Reader {
       }
     }
     if (spec().command.empty() && out_.program.empty()) {
-      return Refuse("the request names nothing to run: neither sagemaker_program in "
-                    "HyperParameters (entry_point of the SDK) nor a ContainerEntrypoint. The "
-                    "image's own entry point is not run here");
+      return Refuse(
+          "the request names nothing to run: neither sagemaker_program in "
+          "HyperParameters (entry_point of the SDK) nor a ContainerEntrypoint. The "
+          "image's own entry point is not run here");
     }
     if (spec().command.empty() && !IsObjectUri(out_.source)) {
       return Refuse("sagemaker_submit_directory must name a tar.gz in S3, got '" +
@@ -216,8 +217,9 @@ class Reader {
       for (const auto& group : resources["InstanceGroups"]) {
         auto type = group["InstanceType"].get<std::string>();
         if (hosts > 0 && type != spec().resources.type) {
-          return Refuse("InstanceGroups of different instance types are not available yet; use "
-                        "one type");
+          return Refuse(
+              "InstanceGroups of different instance types are not available yet; use "
+              "one type");
         }
         hosts += group["InstanceCount"].get<int64_t>();
         spec().resources.type = std::move(type);
@@ -262,20 +264,24 @@ class Reader {
     }
     if (kind.empty()) return;
     if (processes != 1 || (kind != "mpi" && kind != "torch_distributed")) {
-      return Refuse(fmt::format("distribution {} with {} is not available yet; leave "
-                                "`distribution` out, or use one process",
-                                kind, processes == 1 ? "its launcher"
-                                                     : std::to_string(processes) + " processes"));
+      return Refuse(fmt::format(
+          "distribution {} with {} is not available yet; leave "
+          "`distribution` out, or use one process",
+          kind, processes == 1 ? "its launcher" : std::to_string(processes) + " processes"));
     }
     if (spec().resources.nodes > 1) {
-      return Refuse(fmt::format("distribution {} with InstanceCount {} is not available yet; leave "
-                                "`distribution` out: each instance then runs the script once, with "
-                                "RANK, WORLD_SIZE and MASTER_ADDR set",
-                                kind, spec().resources.nodes));
+      return Refuse(
+          fmt::format("distribution {} with InstanceCount {} is not available yet; leave "
+                      "`distribution` out: each instance then runs the script once, with "
+                      "RANK, WORLD_SIZE and MASTER_ADDR set",
+                      kind, spec().resources.nodes));
     }
     Say("distribution " + kind + ": started as one process, without its launcher");
-    spec().env = {{"RANK", "0"},       {"LOCAL_RANK", "0"},       {"WORLD_SIZE", "1"},
-                  {"LOCAL_WORLD_SIZE", "1"}, {"MASTER_ADDR", "127.0.0.1"},
+    spec().env = {{"RANK", "0"},
+                  {"LOCAL_RANK", "0"},
+                  {"WORLD_SIZE", "1"},
+                  {"LOCAL_WORLD_SIZE", "1"},
+                  {"MASTER_ADDR", "127.0.0.1"},
                   {"MASTER_PORT", "7777"}};
   }
 
@@ -305,7 +311,8 @@ class Reader {
       }
       if (spec().resources.nodes > 1 &&
           s3.value("S3DataDistributionType", "FullyReplicated") != "FullyReplicated") {
-        return Refuse("channel '" + name + "': S3DataDistributionType ShardedByS3Key is not "
+        return Refuse("channel '" + name +
+                      "': S3DataDistributionType ShardedByS3Key is not "
                       "available yet; with FullyReplicated each instance gets all objects");
       }
       ChannelSpec wanted{name, s3["S3Uri"].get<std::string>()};
@@ -323,7 +330,8 @@ class Reader {
             " is not available yet; its objects are copied before the start (File)");
       }
       if (channel.value("CompressionType", "None") == "Gzip") {
-        Say("channel " + name + ": CompressionType Gzip belongs to Pipe mode; files are given as "
+        Say("channel " + name +
+            ": CompressionType Gzip belongs to Pipe mode; files are given as "
             "they are");
       }
       if (channel.value("RecordWrapperType", "None") != "None") {
@@ -363,9 +371,10 @@ class Reader {
       return Refuse("MaxWaitTimeInSeconds is only for EnableManagedSpotTraining");
     }
     if (spot && wait < runtime) {
-      return Refuse(fmt::format("Invalid MaxWaitTimeInSeconds. It must be present and be greater "
-                                "than or equal to MaxRuntimeInSeconds: {} is below {}",
-                                wait, runtime));
+      return Refuse(
+          fmt::format("Invalid MaxWaitTimeInSeconds. It must be present and be greater "
+                      "than or equal to MaxRuntimeInSeconds: {} is below {}",
+                      wait, runtime));
     }
     spec().resources.spot.use = spot;
     spec().resources.spot.max_wait = seconds(wait);

@@ -20,9 +20,9 @@ struct Surroundings {
 };
 
 struct TrainingRequest {
-  JobSpec spec;             // without source and, unless the request names one, command
-  std::string source;       // s3:// of the tar.gz with the script; empty: none
-  std::string program;      // the script in it
+  JobSpec spec;         // without source and, unless the request names one, command
+  std::string source;   // s3:// of the tar.gz with the script; empty: none
+  std::string program;  // the script in it
   std::vector<std::string> args;
   std::vector<std::string> buckets;  // that must exist
 };

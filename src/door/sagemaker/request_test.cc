@@ -13,8 +13,9 @@ class TrainingRequestTest : public ::testing::Test {
     return {{"TrainingJobName", "job-1"},
             {"RoleArn", "arn:aws:iam::000000000000:role/any"},
             {"AlgorithmSpecification",
-             {{"TrainingImage", "763104351884.dkr.ecr.us-west-2.amazonaws.com/"
-                                "pytorch-training:1.13.1-cpu-py39"},
+             {{"TrainingImage",
+               "763104351884.dkr.ecr.us-west-2.amazonaws.com/"
+               "pytorch-training:1.13.1-cpu-py39"},
               {"TrainingInputMode", "File"}}},
             {"OutputDataConfig", {{"S3OutputPath", "s3://b/out/"}}},
             {"ResourceConfig",
@@ -82,8 +83,7 @@ TEST_F(TrainingRequestTest, WhatIsNotDoneYetIsRefusedOrSaid) {
   body["InputDataConfig"] = {
       {{"ChannelName", "train"},
        {"InputMode", "FastFile"},
-       {"DataSource",
-        {{"S3DataSource", {{"S3DataType", "S3Prefix"}, {"S3Uri", "s3://b/d"}}}}}}};
+       {"DataSource", {{"S3DataSource", {{"S3DataType", "S3Prefix"}, {"S3Uri", "s3://b/d"}}}}}}};
   auto read = Read(body);
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_EQ(read->spec.notes.size(), 2u);  // the first is about the image's Python
@@ -115,13 +115,12 @@ TEST_F(TrainingRequestTest, InstancesAreTheNodesOfTheJob) {
 
 TEST_F(TrainingRequestTest, ShardsOfAChannelAreRefusedOnSeveralInstances) {
   auto body = Body();
-  body["InputDataConfig"] = {
-      {{"ChannelName", "train"},
-       {"DataSource",
-        {{"S3DataSource",
-          {{"S3DataType", "S3Prefix"},
-           {"S3Uri", "s3://b/d"},
-           {"S3DataDistributionType", "ShardedByS3Key"}}}}}}};
+  body["InputDataConfig"] = {{{"ChannelName", "train"},
+                              {"DataSource",
+                               {{"S3DataSource",
+                                 {{"S3DataType", "S3Prefix"},
+                                  {"S3Uri", "s3://b/d"},
+                                  {"S3DataDistributionType", "ShardedByS3Key"}}}}}}};
   EXPECT_TRUE(Read(body));  // one instance has all of them anyway
   body["ResourceConfig"]["InstanceCount"] = 2;
   EXPECT_NE(Refused(body).find("ShardedByS3Key"), std::string::npos);

@@ -67,7 +67,9 @@ bool Holds(const SearchFilter& filter, const Json& view) {
     return false;
   }
   const auto left = AsNumber(*value), right = AsNumber(filter.value);
-  const int order = left && right ? (*left < *right ? -1 : *left > *right ? 1 : 0)
+  const int order = left && right ? (*left < *right   ? -1
+                                     : *left > *right ? 1
+                                                      : 0)
                                   : value->compare(filter.value);
   if (filter.op == "GreaterThan") return order > 0;
   if (filter.op == "GreaterThanOrEqualTo") return order >= 0;
@@ -79,8 +81,8 @@ std::optional<AwsError> ReadInto(const Json& expression, SearchWish& wish, int d
   if (depth > kDeepest) return Invalid("the search expression is nested too deeply");
   ShapeCheck check;
   const char* path = "searchExpression";
-  wish.any = check.Text(expression, "Operator", path, {.one_of = {"And", "Or"}}).value_or("And") ==
-             "Or";
+  wish.any =
+      check.Text(expression, "Operator", path, {.one_of = {"And", "Or"}}).value_or("And") == "Or";
   const auto* filters = check.List(expression, "Filters", path, kMostFilters);
   for (size_t i = 0; filters && i < filters->size(); ++i) {
     const auto at = Member("searchExpression.filters", i);

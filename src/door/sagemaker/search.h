@@ -10,8 +10,8 @@
 namespace athanor::sagemaker {
 
 struct SearchFilter {
-  std::string name;   // "TrainingJobStatus", "Tags.team", "HyperParameters.lr", "Metrics.loss"
-  std::string op;     // Equals, NotEquals, GreaterThan…, Contains, Exists, NotExists, In
+  std::string name;  // "TrainingJobStatus", "Tags.team", "HyperParameters.lr", "Metrics.loss"
+  std::string op;    // Equals, NotEquals, GreaterThan…, Contains, Exists, NotExists, In
   std::string value;
 };
 

@@ -64,9 +64,9 @@ const std::map<std::string, Service::Operation, std::less<>>& Service::Operation
 void Service::Do(const std::string& operation, Asked asked, Answered answered) {
   const auto found = Operations().find(operation);
   if (found == Operations().end()) {
-    return answered(tl::unexpected(AwsError{
-        400, "UnknownOperationException",
-        "SageMaker's operation " + Printable(operation) + " is not available here"}));
+    return answered(tl::unexpected(
+        AwsError{400, "UnknownOperationException",
+                 "SageMaker's operation " + Printable(operation) + " is not available here"}));
   }
   if (!asked.body.is_object()) {
     return answered(
@@ -93,8 +93,7 @@ void Service::Register(std::shared_ptr<Service> service, AwsFront& front) {
     asked.body = std::move(*body);
     asked.user = call.identity.user();
     asked.region = call.identity.claim.region;
-    asked.from_sdk =
-        call.UserAgent().find("AWS-SageMaker-Python-SDK") != std::string_view::npos;
+    asked.from_sdk = call.UserAgent().find("AWS-SageMaker-Python-SDK") != std::string_view::npos;
     service->Do(call.operation, std::move(asked), [call](const Answer& answer) {
       if (!answer) return call.RefuseJson(answer.error());
       call.Json(200, DumpJson(*answer));
@@ -103,8 +102,8 @@ void Service::Register(std::shared_ptr<Service> service, AwsFront& front) {
 }
 
 void Service::OnPool(std::function<Answer()> work, Answered answered) {
-  bool taken = context_.readers.Submit(
-      [this, work = std::move(work), answered = std::move(answered)] {
+  bool taken =
+      context_.readers.Submit([this, work = std::move(work), answered = std::move(answered)] {
         auto guarded = [&work]() -> Answer {
           try {
             return work();

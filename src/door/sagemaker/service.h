@@ -62,7 +62,7 @@ class Service {
   void ListTrainingJobsOfTuningJob(Asked asked, Answered answered);
 
   void EnterTuning(const StudySpec& spec, const Asked& asked, const Answered& answered);
-  void Enter(TrainingRequest request, const Asked& asked, const Answered& answered);
+  void SubmitJob(TrainingRequest request, const Asked& asked, const Answered& answered);
   // The view of a job, made on a reader's thread.
   void Show(const JobRecord& record, const Asked& asked, const Answered& answered);
   // Waits until the job ends, for a limited time: for the SDK's first request about a new job.

@@ -34,9 +34,7 @@ std::string Member(std::string_view path, size_t index) {
   return fmt::format("{}.{}.member", path, index + 1);
 }
 
-AwsError Invalid(std::string message) {
-  return {400, "ValidationException", std::move(message)};
-}
+AwsError Invalid(std::string message) { return {400, "ValidationException", std::move(message)}; }
 
 void ShapeCheck::Note(std::string_view path, std::string_view value, std::string_view constraint) {
   notes_.push_back(fmt::format("Value '{}' at '{}' failed to satisfy constraint: {}",
@@ -44,8 +42,8 @@ void ShapeCheck::Note(std::string_view path, std::string_view value, std::string
 }
 
 void ShapeCheck::Missing(std::string_view path) {
-  notes_.push_back(
-      fmt::format("Value null at '{}' failed to satisfy constraint: Member must not be null", path));
+  notes_.push_back(fmt::format(
+      "Value null at '{}' failed to satisfy constraint: Member must not be null", path));
 }
 
 void ShapeCheck::Mistyped(std::string_view path, std::string_view wanted) {
@@ -62,8 +60,7 @@ std::optional<AwsError> ShapeCheck::Error() const {
 void ShapeCheck::CheckText(std::string_view path, const std::string& text, const TextRule& rule) {
   const size_t length = Characters(text);
   if (length < rule.min) {
-    Note(path, text,
-         fmt::format("Member must have length greater than or equal to {}", rule.min));
+    Note(path, text, fmt::format("Member must have length greater than or equal to {}", rule.min));
   } else if (length > rule.max) {
     Note(path, text, fmt::format("Member must have length less than or equal to {}", rule.max));
   }

@@ -9,8 +9,8 @@
 
 #include "base/io/archive.h"
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "base/text/text.h"
 #include "job/manifest.h"
 
 namespace athanor::sagemaker {
@@ -26,8 +26,8 @@ Result<UniqueFd> AsOneFile(ObjectReader& reader, const std::string& scratch) {
     if (!piece) break;
     for (uint64_t done = 0; done < piece->length;) {
       const auto want = std::min<uint64_t>(buffer.size(), piece->length - done);
-      const ssize_t n = ::pread(piece->fd.get(), buffer.data(), want,
-                                static_cast<off_t>(piece->offset + done));
+      const ssize_t n =
+          ::pread(piece->fd.get(), buffer.data(), want, static_cast<off_t>(piece->offset + done));
       if (n <= 0) return FailErrno("read an object", n < 0 ? errno : EIO);
       ATHANOR_CHECK_OK(WriteAll(file.get(), {buffer.data(), static_cast<size_t>(n)}));
       done += static_cast<uint64_t>(n);

@@ -17,8 +17,8 @@ constexpr size_t kMostTags = 50;
 std::string ResourceOf(const std::string& arn) {
   const auto parts = Split(arn, ':');
   if (parts.size() != 6 || parts[0] != "arn" || parts[2] != "sagemaker") return {};
-  const bool known = StartsWith(parts[5], "training-job/") ||
-                     StartsWith(parts[5], "hyper-parameter-tuning-job/");
+  const bool known =
+      StartsWith(parts[5], "training-job/") || StartsWith(parts[5], "hyper-parameter-tuning-job/");
   return known ? parts[5] : std::string();
 }
 
@@ -55,8 +55,8 @@ static tl::expected<Tagged, AwsError> Load(DoorContext& context, const std::stri
   if (*job) {
     tagged.tags = (*job)->spec.tags;
   } else {
-    auto study = context.documents.Find(
-        kTuningKind, tagged.resource.substr(tagged.resource.find('/') + 1));
+    auto study =
+        context.documents.Find(kTuningKind, tagged.resource.substr(tagged.resource.find('/') + 1));
     if (!study) return tl::unexpected(Refusal(study.error()));
     if (!*study || !StartsWith(tagged.resource, "hyper")) return tl::unexpected(NotFound());
     if (auto body = ParseJson((*study)->text)) {
@@ -87,8 +87,8 @@ void Service::AddTags(Asked asked, Answered answered) {
   if (!tagged) return answered(tl::unexpected(tagged.error()));
   for (const auto& [key, value] : Read(*tags)) tagged->tags[key] = value;
   if (tagged->tags.size() > kMostTags) {
-    return answered(tl::unexpected(
-        AwsError{400, "ResourceLimitExceeded", "a resource has at most 50 tags"}));
+    return answered(
+        tl::unexpected(AwsError{400, "ResourceLimitExceeded", "a resource has at most 50 tags"}));
   }
   OnPool(
       [this, tagged = *tagged]() -> Answer {

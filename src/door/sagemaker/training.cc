@@ -5,8 +5,8 @@
 
 #include "base/io/files.h"
 #include "base/text/text.h"
-#include "door/native/drafts.h"
 #include "door/hub.h"
+#include "door/native/drafts.h"
 #include "door/removal.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/service.h"
@@ -24,7 +24,8 @@ constexpr Millis kYoung{15'000};
 AwsError Taken(const std::string& name) {
   return {400, "ResourceInUse",
           "Training job names must be unique within an AWS account and region, and there is a "
-          "training job " + name + " already"};
+          "training job " +
+              name + " already"};
 }
 
 Status CheckBuckets(ObjectStore& objects, const TrainingRequest& request) {
@@ -70,8 +71,8 @@ Status CompleteRequest(DoorContext& context, TrainingRequest& request) {
 void Service::CreateTrainingJob(Asked asked, Answered answered) {
   auto images = ImageMap::Read(JoinPath(context_.info.home, "images.yaml"));
   if (!images) return answered(tl::unexpected(Refusal(images.error())));
-  auto request = ReadTrainingRequest(
-      asked.body, {*images, LookAtHost(), context_.inventory.gpus > 0});
+  auto request =
+      ReadTrainingRequest(asked.body, {*images, LookAtHost(), context_.inventory.gpus > 0});
   if (!request) return answered(tl::unexpected(request.error()));
   auto taken = context_.jobs.FindKey("sagemaker:" + request->spec.name);
   if (taken && *taken) {
@@ -83,7 +84,7 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
     auto status = CompleteRequest(context_, *held);
     context_.loop.Post([this, held, asked, answered, status] {
       if (!status) return answered(tl::unexpected(Refusal(status.error())));
-      Enter(std::move(*held), asked, answered);
+      SubmitJob(std::move(*held), asked, answered);
     });
   });
   if (!started) {
@@ -91,17 +92,17 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
   }
 }
 
-void Service::Enter(TrainingRequest request, const Asked& asked, const Answered& answered) {
+void Service::SubmitJob(TrainingRequest request, const Asked& asked, const Answered& answered) {
   const auto name = request.spec.name;
   auto draft = Draft(context_, std::move(request.spec), "sagemaker:" + name, asked.user);
   if (!draft) return answered(tl::unexpected(Refusal(draft.error())));
-  context_.engine.Submit(
-      std::move(*draft), [name, region = asked.region, answered](Result<Engine::Accepted> accepted) {
-        const bool twice = accepted ? accepted->duplicate : accepted.error().id == "ATH-S0201";
-        if (twice) return answered(tl::unexpected(Taken(name)));
-        if (!accepted) return answered(tl::unexpected(Refusal(accepted.error())));
-        answered(Json({{"TrainingJobArn", TrainingJobArn(region, name)}}));
-      });
+  context_.engine.Submit(std::move(*draft), [name, region = asked.region,
+                                             answered](Result<Engine::Accepted> accepted) {
+    const bool twice = accepted ? accepted->duplicate : accepted.error().id == "ATH-S0201";
+    if (twice) return answered(tl::unexpected(Taken(name)));
+    if (!accepted) return answered(tl::unexpected(Refusal(accepted.error())));
+    answered(Json({{"TrainingJobArn", TrainingJobArn(region, name)}}));
+  });
 }
 
 void Service::DescribeTrainingJob(Asked asked, Answered answered) {
@@ -122,8 +123,8 @@ void Service::Show(const JobRecord& record, const Asked& asked, const Answered& 
         if (changes && *changes) {
           if (auto parsed = ParseJson((*changes)->text)) changed = std::move(*parsed);
         }
-        return DescribeView({record, *events,
-                             metrics ? *metrics : std::vector<SeriesSummary>{}, region, &changed});
+        return DescribeView(
+            {record, *events, metrics ? *metrics : std::vector<SeriesSummary>{}, region, &changed});
       },
       answered);
 }
@@ -169,12 +170,14 @@ void Service::StopTrainingJob(Asked asked, Answered answered) {
   auto record = Named(asked, "TrainingJobName");
   if (!record) return answered(tl::unexpected(record.error()));
   if (IsTerminal(record->state)) {
-    return answered(tl::unexpected(
-        Invalid("The request was rejected because the training job is in status " +
-                StatusOf(*record) + ".")));
+    return answered(
+        tl::unexpected(Invalid("The request was rejected because the training job is in status " +
+                               StatusOf(*record) + ".")));
   }
-  StopAsked event{{"user_stop", "stopped by " + asked.user, "ath retry " + ShellQuote(record->spec.name), ""},
-                  asked.user, record->spec.limits.stop_grace};
+  StopAsked event{
+      {"user_stop", "stopped by " + asked.user, "ath retry " + ShellQuote(record->spec.name), ""},
+      asked.user,
+      record->spec.limits.stop_grace};
   context_.engine.Apply(record->id, event, [answered](const Status& status) {
     // It may have ended meanwhile; that it is over is what was wanted.
     if (!status && status.error().code != ErrorCode::kConflict) {
@@ -189,15 +192,15 @@ void Service::UpdateTrainingJob(Asked asked, Answered answered) {
   if (!record) return answered(tl::unexpected(record.error()));
   const bool over = IsTerminal(record->state);
   if (over && !asked.body.contains("ResourceConfig")) {
-    return answered(tl::unexpected(
-        Invalid("The request was rejected because the training job is in status " +
-                StatusOf(*record) + ".")));
+    return answered(
+        tl::unexpected(Invalid("The request was rejected because the training job is in status " +
+                               StatusOf(*record) + ".")));
   }
   Json changes = asked.body;
   changes.erase("TrainingJobName");
   for (const auto& [key, value] : changes.items()) {
-    if (key == "ProfilerConfig" || key == "ProfilerRuleConfigurations" ||
-        key == "ResourceConfig" || key == "RemoteDebugConfig") {
+    if (key == "ProfilerConfig" || key == "ProfilerRuleConfigurations" || key == "ResourceConfig" ||
+        key == "RemoteDebugConfig") {
       continue;
     }
     return answered(tl::unexpected(Invalid("UpdateTrainingJob cannot change " + Printable(key))));
@@ -223,14 +226,12 @@ void Service::DeleteTrainingJob(Asked asked, Answered answered) {
   auto record = Named(asked, "TrainingJobName");
   if (!record) return answered(tl::unexpected(record.error()));
   if (!IsTerminal(record->state)) {
-    return answered(tl::unexpected(AwsError{
-        400, "ResourceInUse",
-        "The training job is " + StatusOf(*record) + ". Stop it first: StopTrainingJob"}));
+    return answered(tl::unexpected(
+        AwsError{400, "ResourceInUse",
+                 "The training job is " + StatusOf(*record) + ". Stop it first: StopTrainingJob"}));
   }
   (void)context_.documents.Remove(kChangesKind, record->id.ToString()).ok();
-  (void)context_.documents
-      .Remove(kTagsKind, "training-job/" + record->spec.name)
-      .ok();
+  (void)context_.documents.Remove(kTagsKind, "training-job/" + record->spec.name).ok();
   RemoveJob(context_, record->id, [this, answered](const Status& status) {
     context_.loop.Post([answered, status] {
       if (!status) return answered(tl::unexpected(Refusal(status.error())));

@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "door/sagemaker/images.h"
 #include "door/sagemaker/request.h"
@@ -14,10 +14,8 @@ namespace athanor::sagemaker {
 namespace {
 
 // Members of a definition that are not a training job's.
-constexpr std::string_view kNotTraining[] = {"DefinitionName",
-                                             "TuningObjective",
-                                             "HyperParameterRanges",
-                                             "StaticHyperParameters",
+constexpr std::string_view kNotTraining[] = {"DefinitionName", "TuningObjective",
+                                             "HyperParameterRanges", "StaticHyperParameters",
                                              "HyperParameterTuningResourceConfig"};
 
 const Json& DefinitionOf(const Json& tuning, const Json& params) {
@@ -56,11 +54,13 @@ Json TrainingBody(const Json& tuning, const std::string& name, const Json& param
   const auto objective = tuning.value("HyperParameterTuningJobConfig", Json::object())
                              .value("HyperParameterTuningJobObjective",
                                     definition.value("TuningObjective", Json::object()));
-  if (objective.contains("MetricName")) values["_tuning_objective_metric"] = objective["MetricName"];
+  if (objective.contains("MetricName"))
+    values["_tuning_objective_metric"] = objective["MetricName"];
   for (const auto& [key, value] : params.items()) {
     if (key == kDefinition) continue;
     const auto cut = key.find(kOf);
-    const auto plain = params.contains(kDefinition) && cut != std::string::npos ? key.substr(cut + 1) : key;
+    const auto plain =
+        params.contains(kDefinition) && cut != std::string::npos ? key.substr(cut + 1) : key;
     values[plain] = value.is_string() ? value.get<std::string>() : DumpJson(value);
   }
   body["HyperParameters"] = std::move(values);
@@ -77,7 +77,8 @@ Result<JobSpec> TrialSpec(const DoorContext& context, const TrialOrder& order, c
   if (!request) return Fail(ErrorCode::kInvalid, request.error().message);
   auto spec = std::move(request->spec);
   // The source was unpacked when the tuning job was created, for each definition.
-  ATHANOR_TRY(const auto job, SpecFromJson(kept["jobs"].value(params.value(kDefinition, ""), Json::object())));
+  ATHANOR_TRY(const auto job,
+              SpecFromJson(kept["jobs"].value(params.value(kDefinition, ""), Json::object())));
   spec.source = job.source;
   spec.environment.requirements = job.environment.requirements;
   if (spec.command.empty()) {

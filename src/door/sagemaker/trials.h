@@ -4,8 +4,8 @@
 
 #include <string>
 
-#include "base/text/json.h"
 #include "base/result.h"
+#include "base/text/json.h"
 #include "door/aws/aws_front.h"
 #include "door/context.h"
 #include "study/trial_runner.h"
@@ -22,8 +22,8 @@ std::string TrialName(const TrialOrder& order);
 // The CreateTrainingJob body of one trial. `params` are the search's.
 Json TrainingBody(const Json& tuning, const std::string& name, const Json& params);
 
-// `order.spec.request` is {"tuning": the request, "jobs": {definition: a job with its unpacked source}};
-// a single definition has no name. On the loop's thread.
+// `order.spec.request` is {"tuning": the request, "jobs": {definition: a job with its unpacked
+// source}}; a single definition has no name. On the loop's thread.
 Result<JobSpec> TrialSpec(const DoorContext& context, const TrialOrder& order, const Json& params);
 
 }  // namespace athanor::sagemaker

@@ -42,7 +42,8 @@ Json SampleParams(const StudySpec& spec, const std::string& definition) {
     const auto name = each.value("name", "");
     if (!definition.empty() && name != kDefinition && !StartsWith(name, definition + kOf)) continue;
     if (each.contains("low")) {
-      params[name] = each["type"] == "int" ? Json(static_cast<int64_t>(each["low"].get<double>())) : each["low"];
+      params[name] = each["type"] == "int" ? Json(static_cast<int64_t>(each["low"].get<double>()))
+                                           : each["low"];
     } else if (each.contains("choices")) {
       params[name] = name == kDefinition ? Json(definition) : each["choices"][0];
     }
@@ -64,7 +65,8 @@ void Service::CreateTuningJob(Asked asked, Answered answered) {
   if (!images) return answered(tl::unexpected(Refusal(images.error())));
   auto requests = std::make_shared<std::map<std::string, TrainingRequest>>();
   for (const auto& definition : DefinitionNames(asked.body)) {
-    const auto body = TrainingBody(asked.body, spec->name + "-000-00000000", SampleParams(*spec, definition));
+    const auto body =
+        TrainingBody(asked.body, spec->name + "-000-00000000", SampleParams(*spec, definition));
     auto request = ReadTrainingRequest(body, {*images, LookAtHost(), context_.inventory.gpus > 0});
     if (!request) return answered(tl::unexpected(request.error()));
     requests->emplace(definition, std::move(*request));
@@ -111,7 +113,8 @@ void Service::EnterTuning(const StudySpec& spec, const Asked& asked, const Answe
         OnPool(
             [this, name, asked]() -> Answer {
               // For its tags alone.
-              auto kept = context_.documents.Put(kTuningKind, name, DumpJson(Json({{"request", asked.body}})),
+              auto kept = context_.documents.Put(kTuningKind, name,
+                                                 DumpJson(Json({{"request", asked.body}})),
                                                  context_.clock.Wall());
               if (!kept) return tl::unexpected(Refusal(kept.error()));
               return Json({{"HyperParameterTuningJobArn", TuningJobArn(asked.region, name)}});
@@ -123,50 +126,55 @@ void Service::EnterTuning(const StudySpec& spec, const Asked& asked, const Answe
 void Service::DescribeTuningJob(Asked asked, Answered answered) {
   auto name = NameIn(asked.body);
   if (!name) return answered(tl::unexpected(name.error()));
-  context_.studies->Show(TuningKey(*name), 0, Millis(0),
-                         [this, asked, answered](const Result<StudyRecord>& study) {
-                           if (!study) return answered(tl::unexpected(TuningRefusal(study.error())));
-                           OnPool(
-                               [this, study = *study, asked]() -> Answer {
-                                 const auto* best = study.Best();
-                                 const auto id = best ? JobId::Parse(best->job) : std::nullopt;
-                                 auto job = id ? context_.jobs.Find(*id) : Fail(ErrorCode::kNotFound, "");
-                                 return DescribeTuningView(study, asked.region, job ? &*job : nullptr);
-                               },
-                               answered);
-                         });
+  context_.studies->Show(
+      TuningKey(*name), 0, Millis(0), [this, asked, answered](const Result<StudyRecord>& study) {
+        if (!study) return answered(tl::unexpected(TuningRefusal(study.error())));
+        OnPool(
+            [this, study = *study, asked]() -> Answer {
+              const auto* best = study.Best();
+              const auto id = best ? JobId::Parse(best->job) : std::nullopt;
+              auto job = id ? context_.jobs.Find(*id) : Fail(ErrorCode::kNotFound, "");
+              return DescribeTuningView(study, asked.region, job ? &*job : nullptr);
+            },
+            answered);
+      });
 }
 
 void Service::StopTuningJob(Asked asked, Answered answered) {
   auto name = NameIn(asked.body);
   if (!name) return answered(tl::unexpected(name.error()));
   const auto key = TuningKey(*name);
-  context_.studies->Show(key, 0, Millis(0), [this, key, asked, answered](const Result<StudyRecord>& study) {
-    if (!study) return answered(tl::unexpected(TuningRefusal(study.error())));
-    if (IsOver(study->state)) return answered(InProgressOnly(*study));
-    context_.studies->StopStudy(key, asked.user, [answered](const Result<StudyRecord>& stopped) {
-      // It may have ended meanwhile; that it is over is what was wanted.
-      if (!stopped && stopped.error().code != ErrorCode::kConflict) {
-        return answered(tl::unexpected(TuningRefusal(stopped.error())));
-      }
-      answered(Json::object());
-    });
-  });
+  context_.studies->Show(key, 0, Millis(0),
+                         [this, key, asked, answered](const Result<StudyRecord>& study) {
+                           if (!study)
+                             return answered(tl::unexpected(TuningRefusal(study.error())));
+                           if (IsOver(study->state)) return answered(InProgressOnly(*study));
+                           context_.studies->StopStudy(
+                               key, asked.user, [answered](const Result<StudyRecord>& stopped) {
+                                 // It may have ended meanwhile; that it is over is what was wanted.
+                                 if (!stopped && stopped.error().code != ErrorCode::kConflict) {
+                                   return answered(tl::unexpected(TuningRefusal(stopped.error())));
+                                 }
+                                 answered(Json::object());
+                               });
+                         });
 }
 
 void Service::DeleteTuningJob(Asked asked, Answered answered) {
   auto name = NameIn(asked.body);
   if (!name) return answered(tl::unexpected(name.error()));
-  context_.studies->Remove(TuningKey(*name), [this, name = *name, answered](const Result<StudyRecord>& gone) {
-    if (!gone) return answered(tl::unexpected(TuningRefusal(gone.error())));
-    OnPool(
-        [this, name]() -> Answer {
-          auto removed = context_.documents.Remove(kTuningKind, name);
-          if (!removed) return tl::unexpected(Refusal(removed.error()));
-          return Json::object();
-        },
-        answered);
-  });
+  context_.studies->Remove(TuningKey(*name),
+                           [this, name = *name, answered](const Result<StudyRecord>& gone) {
+                             if (!gone)
+                               return answered(tl::unexpected(TuningRefusal(gone.error())));
+                             OnPool(
+                                 [this, name]() -> Answer {
+                                   auto removed = context_.documents.Remove(kTuningKind, name);
+                                   if (!removed) return tl::unexpected(Refusal(removed.error()));
+                                   return Json::object();
+                                 },
+                                 answered);
+                           });
 }
 
 void Service::ListTuningJobs(Asked asked, Answered answered) {
@@ -174,10 +182,12 @@ void Service::ListTuningJobs(Asked asked, Answered answered) {
   const auto page = PageOf(asked.body, check);
   const auto contains = check.Text(asked.body, "NameContains", "", {0, 63}).value_or("");
   const auto status = check.Text(asked.body, "StatusEquals", "", {}).value_or("");
-  const auto sort = check.Text(asked.body, "SortBy", "", {.one_of = {"Name", "Status", "CreationTime"}})
-                        .value_or("Name");
-  const auto order = check.Text(asked.body, "SortOrder", "", {.one_of = {"Ascending", "Descending"}})
-                         .value_or("Ascending");
+  const auto sort =
+      check.Text(asked.body, "SortBy", "", {.one_of = {"Name", "Status", "CreationTime"}})
+          .value_or("Name");
+  const auto order =
+      check.Text(asked.body, "SortOrder", "", {.one_of = {"Ascending", "Descending"}})
+          .value_or("Ascending");
   if (auto error = check.Error()) return answered(tl::unexpected(*error));
   context_.studies->List([=](const Result<std::vector<StudyRecord>>& all) {
     if (!all) return answered(tl::unexpected(Refusal(all.error())));
@@ -205,11 +215,13 @@ void Service::ListTrainingJobsOfTuningJob(Asked asked, Answered answered) {
   const auto page = PageOf(asked.body, check);
   const auto status = check.Text(asked.body, "StatusEquals", "", {}).value_or("");
   const auto sort =
-      check.Text(asked.body, "SortBy", "",
-                 {.one_of = {"Name", "CreationTime", "Status", "FinalObjectiveMetricValue"}})
+      check
+          .Text(asked.body, "SortBy", "",
+                {.one_of = {"Name", "CreationTime", "Status", "FinalObjectiveMetricValue"}})
           .value_or("Name");
-  const auto order = check.Text(asked.body, "SortOrder", "", {.one_of = {"Ascending", "Descending"}})
-                         .value_or("Ascending");
+  const auto order =
+      check.Text(asked.body, "SortOrder", "", {.one_of = {"Ascending", "Descending"}})
+          .value_or("Ascending");
   if (auto error = check.Error()) return answered(tl::unexpected(*error));
   auto rows_of = [this, asked, page, status, sort, order](const StudyRecord& study) -> Answer {
     std::vector<Json> rows;
@@ -223,10 +235,13 @@ void Service::ListTrainingJobsOfTuningJob(Asked asked, Answered answered) {
     constexpr char kFinal[] = "FinalHyperParameterTuningJobObjectiveMetric";
     std::stable_sort(rows.begin(), rows.end(), [&](const Json& a, const Json& b) {
       if (sort == "FinalObjectiveMetricValue") {
-        if (!a.contains(kFinal) || !b.contains(kFinal)) return a.contains(kFinal) && !b.contains(kFinal);
+        if (!a.contains(kFinal) || !b.contains(kFinal))
+          return a.contains(kFinal) && !b.contains(kFinal);
         return a[kFinal]["Value"] < b[kFinal]["Value"];
       }
-      const auto* key = sort == "Name" ? "TrainingJobName" : sort == "Status" ? "TrainingJobStatus" : "CreationTime";
+      const auto* key = sort == "Name"     ? "TrainingJobName"
+                        : sort == "Status" ? "TrainingJobStatus"
+                                           : "CreationTime";
       return a.at(key) < b.at(key);
     });
     if (order == "Descending") std::reverse(rows.begin(), rows.end());
@@ -234,7 +249,8 @@ void Service::ListTrainingJobsOfTuningJob(Asked asked, Answered answered) {
   };
   context_.studies->Show(TuningKey(*name), 0, Millis(0),
                          [this, rows_of, answered](const Result<StudyRecord>& study) {
-                           if (!study) return answered(tl::unexpected(TuningRefusal(study.error())));
+                           if (!study)
+                             return answered(tl::unexpected(TuningRefusal(study.error())));
                            OnPool([rows_of, study = *study] { return rows_of(study); }, answered);
                          });
 }

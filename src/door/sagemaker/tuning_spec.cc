@@ -50,8 +50,9 @@ class Ranges {
     const auto low = check_.Text(range, "MinValue", at, {1, 256}, Need::kRequired);
     const auto high = check_.Text(range, "MaxValue", at, {1, 256}, Need::kRequired);
     const auto scale =
-        check_.Text(range, "ScalingType", at,
-                    {.one_of = {"Auto", "Linear", "Logarithmic", "ReverseLogarithmic"}})
+        check_
+            .Text(range, "ScalingType", at,
+                  {.one_of = {"Auto", "Linear", "Logarithmic", "ReverseLogarithmic"}})
             .value_or("Auto");
     if (!low || !high) return;
     const auto whose = " (of " + name + ")";
@@ -59,14 +60,17 @@ class Ranges {
     const double from = std::strtod(low->c_str(), &low_end);
     const double to = std::strtod(high->c_str(), &high_end);
     if (*low_end != 0 || *high_end != 0 || !(from <= to)) {
-      return check_.Note(at + ".minValue", *low, "Member must be a number not above maxValue " + *high + whose);
+      return check_.Note(at + ".minValue", *low,
+                         "Member must be a number not above maxValue " + *high + whose);
     }
     if (scale == "Logarithmic" && from <= 0) {
-      return check_.Note(at + ".minValue", *low, "Member must be above 0 for Logarithmic scaling" + whose);
+      return check_.Note(at + ".minValue", *low,
+                         "Member must be above 0 for Logarithmic scaling" + whose);
     }
     if (scale == "ReverseLogarithmic" && (from < 0 || to >= 1 || whole)) {
-      return check_.Note(at + ".maxValue", *high,
-                         "Member must lie within 0 <= x < 1 for ReverseLogarithmic scaling" + whose);
+      return check_.Note(
+          at + ".maxValue", *high,
+          "Member must lie within 0 <= x < 1 for ReverseLogarithmic scaling" + whose);
     }
     Json parameter = {{"name", prefix_ + name}, {"type", whole ? "int" : "float"}};
     parameter["low"] = from;
@@ -96,8 +100,9 @@ class TuningReader {
 
   tl::expected<StudySpec, AwsError> Run() {
     out_.origin = "sagemaker";
-    out_.name = check_.Text(body_, "HyperParameterTuningJobName", "", {1, 32, kTuningName}, Need::kRequired)
-                    .value_or("");
+    out_.name =
+        check_.Text(body_, "HyperParameterTuningJobName", "", {1, 32, kTuningName}, Need::kRequired)
+            .value_or("");
     config_ = check_.Object(body_, kConfig, "", Need::kRequired);
     check_.Object(body_, "TrainingJobDefinition", "");
     check_.List(body_, "TrainingJobDefinitions", "", 10);
@@ -122,18 +127,21 @@ class TuningReader {
 
   void Config() {
     const std::string path = "hyperParameterTuningJobConfig";
-    strategy_ = check_.Text(*config_, "Strategy", path,
-                            {.one_of = {"Bayesian", "Random", "Hyperband", "Grid"}}, Need::kRequired)
+    strategy_ = check_
+                    .Text(*config_, "Strategy", path,
+                          {.one_of = {"Bayesian", "Random", "Hyperband", "Grid"}}, Need::kRequired)
                     .value_or("");
-    early_ = check_.Text(*config_, "TrainingJobEarlyStoppingType", path, {.one_of = {"Off", "Auto"}})
-                 .value_or("Off");
+    early_ =
+        check_.Text(*config_, "TrainingJobEarlyStoppingType", path, {.one_of = {"Off", "Auto"}})
+            .value_or("Off");
     if (const auto seed = check_.Number(*config_, "RandomSeed", path, {0})) {
       out_.seed = static_cast<uint64_t>(*seed);
     }
     if (const auto* limits = check_.Object(*config_, "ResourceLimits", path, Need::kRequired)) {
       const auto at = path + ".resourceLimits";
-      out_.parallel = check_.Number(*limits, "MaxParallelTrainingJobs", at, {1, kMostParallel},
-                                    Need::kRequired).value_or(1);
+      out_.parallel =
+          check_.Number(*limits, "MaxParallelTrainingJobs", at, {1, kMostParallel}, Need::kRequired)
+              .value_or(1);
       jobs_ = check_.Number(*limits, "MaxNumberOfTrainingJobs", at, {1, kMostTrials});
       if (auto span = check_.Number(*limits, "MaxRuntimeInSeconds", at, {120, 15'768'000})) {
         out_.budget_time = std::chrono::seconds(*span);
@@ -150,8 +158,10 @@ class TuningReader {
       out_.target = target->get<double>();
     }
     if (const auto* best = check_.Object(*until, "BestObjectiveNotImproving", at)) {
-      out_.no_improvement = check_.Number(*best, "MaxNumberOfTrainingJobsNotImproving",
-                                          at + ".bestObjectiveNotImproving", {3, kMostTrials}).value_or(0);
+      out_.no_improvement = check_
+                                .Number(*best, "MaxNumberOfTrainingJobsNotImproving",
+                                        at + ".bestObjectiveNotImproving", {3, kMostTrials})
+                                .value_or(0);
     }
     if (const auto* convergence = check_.Object(*until, "ConvergenceDetected", at)) {
       out_.converge = convergence->value("CompleteOnConvergence", "") == "Enabled";
@@ -161,13 +171,14 @@ class TuningReader {
   // Every definition must report the same objective; each has its own ranges.
   void Definitions() {
     const bool several = body_.contains("TrainingJobDefinitions");
-    definitions_ = several ? body_["TrainingJobDefinitions"]
-                           : Json::array({body_["TrainingJobDefinition"]});
+    definitions_ =
+        several ? body_["TrainingJobDefinitions"] : Json::array({body_["TrainingJobDefinition"]});
     if (definitions_.empty()) return Refuse("TrainingJobDefinitions is empty");
     for (const auto& definition : definitions_) {
-      const auto objective = definition.is_object() && definition.contains("TuningObjective")
-                                 ? definition["TuningObjective"]
-                                 : config_->value("HyperParameterTuningJobObjective", Json::object());
+      const auto objective =
+          definition.is_object() && definition.contains("TuningObjective")
+              ? definition["TuningObjective"]
+              : config_->value("HyperParameterTuningJobObjective", Json::object());
       const auto name = objective.is_object() ? objective.value("MetricName", "") : "";
       const bool maximize = objective.is_object() && objective.value("Type", "") == "Maximize";
       if (name.empty()) return Refuse("HyperParameterTuningJobObjective has no MetricName");
@@ -197,7 +208,8 @@ class TuningReader {
     Json space = Json::array();
     if (!body_.contains("TrainingJobDefinitions")) {
       Ranges ranges(check_, "", "");
-      if (const auto* all = check_.Object(*config_, "ParameterRanges", "")) ranges.Read(*all, space);
+      if (const auto* all = check_.Object(*config_, "ParameterRanges", ""))
+        ranges.Read(*all, space);
       numeric_ = ranges.numeric();
     } else {
       const auto names = DefinitionNames(body_);
@@ -232,7 +244,8 @@ class TuningReader {
       if (numeric_ > 0) return Refuse("Grid takes categorical hyperparameters only");
       const auto cells = static_cast<int64_t>(grid_.value_or(0));
       if (jobs_ && *jobs_ != cells) {
-        return Refuse(fmt::format("MaxNumberOfTrainingJobs must be left out for Grid, or be {}", cells));
+        return Refuse(
+            fmt::format("MaxNumberOfTrainingJobs must be left out for Grid, or be {}", cells));
       }
       out_.strategy = tune::Strategy::kGrid;
       out_.max_trials = std::clamp<int64_t>(cells, 1, kMostTrials);
@@ -243,20 +256,24 @@ class TuningReader {
 
   void Hyperband() {
     if (early_ == "Auto") {
-      return Refuse("TrainingJobEarlyStoppingType must be Off with Hyperband, which stops jobs itself");
+      return Refuse(
+          "TrainingJobEarlyStoppingType must be Off with Hyperband, which stops jobs itself");
     }
     const auto own = config_->value("StrategyConfig", Json::object())
                          .value("HyperbandStrategyConfig", Json::object());
-    int64_t least = own.value("MinResource", int64_t{1}), most = own.value("MaxResource", int64_t{0});
+    int64_t least = own.value("MinResource", int64_t{1}),
+            most = own.value("MaxResource", int64_t{0});
     for (const char* name : {"epochs", "numepochs", "n-epochs", "n_epochs", "num_epochs"}) {
-      const auto given = definitions_[0].value("StaticHyperParameters", Json::object()).value(name, "");
+      const auto given =
+          definitions_[0].value("StaticHyperParameters", Json::object()).value(name, "");
       if (most == 0 && !given.empty()) {
         most = std::strtoll(given.c_str() + (given[0] == '"'), nullptr, 10);
       }
     }
     if (most <= least || least < 1 || most > 20'000) {
-      return Refuse("Hyperband needs MinResource below MaxResource (at most 20000), or a static "
-                    "hyperparameter epochs");
+      return Refuse(
+          "Hyperband needs MinResource below MaxResource (at most 20000), or a static "
+          "hyperparameter epochs");
     }
     out_.early.rule = EarlyStopSpec::Rule::kHyperband;
     out_.early.first = least;
@@ -266,11 +283,11 @@ class TuningReader {
   void WarmStart() {
     const auto* warm = check_.Object(body_, "WarmStartConfig", "");
     if (!warm) return;
-    const auto* parents = check_.List(*warm, "ParentHyperParameterTuningJobs", "warmStartConfig", 5,
-                                      Need::kRequired);
-    const auto type = check_.Text(*warm, "WarmStartType", "warmStartConfig",
-                                  {.one_of = {"IdenticalDataAndAlgorithm", "TransferLearning"}},
-                                  Need::kRequired);
+    const auto* parents =
+        check_.List(*warm, "ParentHyperParameterTuningJobs", "warmStartConfig", 5, Need::kRequired);
+    const auto type =
+        check_.Text(*warm, "WarmStartType", "warmStartConfig",
+                    {.one_of = {"IdenticalDataAndAlgorithm", "TransferLearning"}}, Need::kRequired);
     for (size_t i = 0; parents && i < parents->size(); ++i) {
       out_.warm_start.push_back(TuningKey((*parents)[i].value("HyperParameterTuningJobName", "")));
     }

@@ -63,8 +63,8 @@ void AddObjective(const StudyRecord& record, Json& definition) {
 }  // namespace
 
 std::string TuningJobArn(std::string_view region, std::string_view name) {
-  return "arn:aws:sagemaker:" + std::string(region) + ":" + kAwsAccount + ":hyper-parameter-tuning-job/" +
-         std::string(name);
+  return "arn:aws:sagemaker:" + std::string(region) + ":" + kAwsAccount +
+         ":hyper-parameter-tuning-job/" + std::string(name);
 }
 
 std::string TuningStatusOf(const StudyRecord& record) {
@@ -85,12 +85,13 @@ std::string TuningStatusOf(const StudyRecord& record) {
 
 std::string TrialNameOf(const StudyRecord& record, const TrialRecord& trial) {
   // A lost trial that is not submitted again yet is known by its last job.
-  const auto losses = trial.state == TrialState::kAsked && trial.losses > 0 ? trial.losses - 1 : trial.losses;
+  const auto losses =
+      trial.state == TrialState::kAsked && trial.losses > 0 ? trial.losses - 1 : trial.losses;
   return TrialName({record.id, record.spec, record.user, trial.number, trial.params, losses});
 }
 
-Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial, const std::string& region,
-                      const JobRecord* job) {
+Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial,
+                      const std::string& region, const JobRecord* job) {
   const auto name = TrialNameOf(record, trial);
   Json tuned = Json::object();
   const auto params = ParseJson(trial.params).value_or(Json::object());
@@ -132,7 +133,8 @@ Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial, const
   return out;
 }
 
-Json DescribeTuningView(const StudyRecord& record, const std::string& region, const JobRecord* best) {
+Json DescribeTuningView(const StudyRecord& record, const std::string& region,
+                        const JobRecord* best) {
   Json view = TuningRequest(record);
   view.erase("Tags");
   view["HyperParameterTuningJobName"] = record.spec.name;
@@ -174,9 +176,9 @@ Json TuningSummaryView(const StudyRecord& record, const std::string& region) {
   const auto view = DescribeTuningView(record, region, nullptr);
   Json row = Json::object();
   for (const char* key :
-       {"HyperParameterTuningJobName", "HyperParameterTuningJobArn", "HyperParameterTuningJobStatus",
-        "CreationTime", "LastModifiedTime", "HyperParameterTuningEndTime",
-        "TrainingJobStatusCounters", "ObjectiveStatusCounters"}) {
+       {"HyperParameterTuningJobName", "HyperParameterTuningJobArn",
+        "HyperParameterTuningJobStatus", "CreationTime", "LastModifiedTime",
+        "HyperParameterTuningEndTime", "TrainingJobStatusCounters", "ObjectiveStatusCounters"}) {
     if (view.contains(key)) row[key] = view[key];
   }
   const auto config = view.value("HyperParameterTuningJobConfig", Json::object());

@@ -16,10 +16,11 @@ std::string TuningStatusOf(const StudyRecord& record);
 std::string TrialNameOf(const StudyRecord& record, const TrialRecord& trial);
 
 // `best` is the best trial's job; null: unknown.
-Json DescribeTuningView(const StudyRecord& record, const std::string& region, const JobRecord* best);
+Json DescribeTuningView(const StudyRecord& record, const std::string& region,
+                        const JobRecord* best);
 // One of ListTrainingJobsForHyperParameterTuningJob. `job` may be null.
-Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial, const std::string& region,
-                      const JobRecord* job);
+Json TrialSummaryView(const StudyRecord& record, const TrialRecord& trial,
+                      const std::string& region, const JobRecord* job);
 // One of ListHyperParameterTuningJobs.
 Json TuningSummaryView(const StudyRecord& record, const std::string& region);
 

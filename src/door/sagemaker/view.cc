@@ -55,8 +55,8 @@ std::optional<Phase> PhaseOf(const StoredEvent& event) {
 }
 
 std::string StoppedAs(const Cause& cause) {
-  if (cause.kind == "time_limit") return "MaxRuntimeExceeded";
-  if (cause.kind == "max_wait") return "MaxWaitTimeExceeded";
+  if (cause.Is(CauseKind::kTimeLimit)) return "MaxRuntimeExceeded";
+  if (cause.Is(CauseKind::kMaxWait)) return "MaxWaitTimeExceeded";
   return "Stopped";
 }
 
@@ -72,9 +72,8 @@ Json Transitions(const Shown& shown) {
       if (last["Status"] == status && last["StatusMessage"] == phase->message) continue;
       last["EndTime"] = Seconds(event.at);
     }
-    list.push_back({{"Status", status},
-                    {"StartTime", Seconds(event.at)},
-                    {"StatusMessage", phase->message}});
+    list.push_back(
+        {{"Status", status}, {"StartTime", Seconds(event.at)}, {"StatusMessage", phase->message}});
   }
   if (!list.empty() && IsTerminal(shown.record.state)) {
     list.back()["EndTime"] = Seconds(shown.record.ended);
@@ -213,8 +212,7 @@ void AddResults(Json& view, const Shown& shown) {
     view["ModelArtifacts"] = {{"S3ModelArtifacts", ""}};
   }
   if (auto reason = FailureReason(record); !reason.empty()) view["FailureReason"] = reason;
-  if (view["ResourceConfig"].value("KeepAlivePeriodInSeconds", 0) > 0 &&
-      IsTerminal(record.state)) {
+  if (view["ResourceConfig"].value("KeepAlivePeriodInSeconds", 0) > 0 && IsTerminal(record.state)) {
     view["WarmPoolStatus"] = {{"Status", "Terminated"},
                               {"ResourceRetainedBillableTimeInSeconds", 0}};
   }
@@ -261,7 +259,8 @@ std::string SecondaryStatusOf(const JobRecord& record) {
   if (record.stop && !IsTerminal(record.state)) return "Stopping";
   switch (record.state) {
     case JobState::kQueued:
-      return record.cause.kind == "queued" || record.cause.kind.empty() ? "Starting" : "Pending";
+      return record.cause.Is(CauseKind::kQueued) || record.cause.kind.empty() ? "Starting"
+                                                                              : "Pending";
     case JobState::kPlacing:
       return "Starting";
     case JobState::kPreparing:
@@ -286,7 +285,9 @@ std::string FailureReason(const JobRecord& record) {
   const auto& cause = record.cause;
   const bool ran = record.current() && record.current()->exit;
   std::string reason = ran ? "AlgorithmError: " : "ClientError: ";
-  if (cause.kind == "node_lost" || cause.kind == "launch_failed") reason = "InternalServerError: ";
+  if (cause.Is(CauseKind::kAgentLost) || cause.Is(CauseKind::kLaunchFailed)) {
+    reason = "InternalServerError: ";
+  }
   reason += cause.text;
   if (!cause.detail.empty()) reason += "\n" + cause.detail;
   if (ran) {

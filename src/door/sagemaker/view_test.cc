@@ -23,7 +23,8 @@ JobRecord Ended(JobState state, Cause cause) {
   record.id = JobId::New();
   record.spec.name = "job-1";
   record.spec.output_to = "s3://b/out";
-  record.spec.request = R"({"TrainingJobName":"job-1","OutputDataConfig":{"S3OutputPath":"s3://b/out"},
+  record.spec.request =
+      R"({"TrainingJobName":"job-1","OutputDataConfig":{"S3OutputPath":"s3://b/out"},
     "Odd":{"kept":[1]},"Tags":[{"Key":"a","Value":"b"}],
     "DebugRuleConfigurations":[{"RuleConfigurationName":"LossNotDecreasing"}]})";
   record.state = state;
@@ -52,8 +53,7 @@ TEST(DescribeView, GivesBackWhatWasAskedAndWhatClientsIndex) {
   EXPECT_EQ(view["StoppingCondition"]["MaxRuntimeInSeconds"], 86'400);
   EXPECT_EQ(view["EnableNetworkIsolation"], false);
   EXPECT_FALSE(view.contains("Tags"));
-  EXPECT_EQ(view["TrainingJobArn"],
-            "arn:aws:sagemaker:eu-west-1:000000000000:training-job/job-1");
+  EXPECT_EQ(view["TrainingJobArn"], "arn:aws:sagemaker:eu-west-1:000000000000:training-job/job-1");
   EXPECT_EQ(view["ModelArtifacts"]["S3ModelArtifacts"], "s3://b/out/job-1/output/model.tar.gz");
   EXPECT_EQ(view["TrainingTimeInSeconds"], 7);
   EXPECT_EQ(view["BillableTimeInSeconds"], 7);
@@ -79,13 +79,12 @@ TEST(DescribeView, RulesAreNeverSaidToHaveFoundNothing) {
 TEST(DescribeView, TransitionsFollowTheEvents) {
   auto record = Ended(JobState::kCompleted, {"completed", "", "", ""});
   record.spec.notes = {"channel train: FastFile is not available yet"};
-  const auto view = View(record, {At(1'000, "submitted", JobState::kQueued),
-                                  At(1'100, "placed", JobState::kPlacing),
-                                  At(1'200, "agent_up", JobState::kPreparing),
-                                  At(2'000, "script_started", JobState::kRunning),
-                                  At(3'000, "checkpoint", JobState::kRunning),
-                                  At(8'500, "script_ended", JobState::kUploading),
-                                  At(9'000, "uploaded", JobState::kCompleted)});
+  const auto view = View(
+      record,
+      {At(1'000, "submitted", JobState::kQueued), At(1'100, "placed", JobState::kPlacing),
+       At(1'200, "agent_up", JobState::kPreparing), At(2'000, "script_started", JobState::kRunning),
+       At(3'000, "checkpoint", JobState::kRunning), At(8'500, "script_ended", JobState::kUploading),
+       At(9'000, "uploaded", JobState::kCompleted)});
   std::vector<std::string> statuses;
   for (const auto& t : view["SecondaryStatusTransitions"]) statuses.push_back(t["Status"]);
   EXPECT_EQ(statuses, (std::vector<std::string>{"Starting", "Starting", "Downloading", "Training",
@@ -119,8 +118,9 @@ TEST(Search, FiltersByPathTagAndMetric) {
                {"Tags", {{{"Key", "team"}, {"Value", "vision"}}}},
                {"FinalMetricDataList", {{{"MetricName", "loss"}, {"Value", 0.25}}}}};
   auto matches = [&](const char* name, const char* op, const char* value) {
-    auto wish = ReadSearch({{"SearchExpression",
-                             {{"Filters", {{{"Name", name}, {"Operator", op}, {"Value", value}}}}}}});
+    auto wish =
+        ReadSearch({{"SearchExpression",
+                     {{"Filters", {{{"Name", name}, {"Operator", op}, {"Value", value}}}}}}});
     return wish && wish->Matches(view);
   };
   EXPECT_TRUE(matches("TrainingJobName", "Contains", "job"));

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <utility>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "job/host_folder.h"
 #include "link/attempt_dir.h"
 
@@ -63,7 +63,8 @@ uint32_t ProcessBackend::HostsOf(const AttemptId& attempt) const {
   for (size_t i = 0; names && i < names->size(); ++i) {
     const auto folder = ParseHostFolder((*names)[i]);
     if (!folder || folder->attempt != attempt) continue;
-    hosts = std::max({hosts, folder->host + 1, count_in(JoinPath(options_.attempts_dir, (*names)[i]))});
+    hosts =
+        std::max({hosts, folder->host + 1, count_in(JoinPath(options_.attempts_dir, (*names)[i]))});
   }
   return hosts;
 }
@@ -87,8 +88,7 @@ Status ProcessBackend::LayOut(const LaunchPlan& plan, std::vector<std::string>& 
                                    std::to_string(plan.hosts.size()) + "\n"));
     }
     if (IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) continue;
-    ATHANOR_CHECK_OK(
-        ReplaceFile(JoinPath(dir, attempt_dir::kPlan), EncodePlan(plan.hosts[host])));
+    ATHANOR_CHECK_OK(ReplaceFile(JoinPath(dir, attempt_dir::kPlan), EncodePlan(plan.hosts[host])));
   }
   return Ok();
 }
@@ -170,7 +170,8 @@ Status ProcessBackend::End(const std::vector<std::string>& dirs) const {
       said.append(bytes, static_cast<size_t>(n));
     }
     if (said.find("ended") == std::string::npos) {
-      return Fail(ErrorCode::kUnavailable, "what is left of the attempt in " + dir + " did not end");
+      return Fail(ErrorCode::kUnavailable,
+                  "what is left of the attempt in " + dir + " did not end");
     }
   }
   return Ok();

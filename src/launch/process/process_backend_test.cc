@@ -8,8 +8,8 @@
 #include <map>
 #include <memory>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
 #include "job/host_folder.h"
@@ -126,7 +126,9 @@ class ProcessCase {
   static std::string FolderOf(const AttemptPlan& plan) {
     return HostFolderName(plan.attempt, plan.host);
   }
-  std::string PathOf(const AttemptPlan& plan) const { return dir_ / ("attempts/" + FolderOf(plan)); }
+  std::string PathOf(const AttemptPlan& plan) const {
+    return dir_ / ("attempts/" + FolderOf(plan));
+  }
 
  private:
   pid_t PidIn(const std::string& folder, const char* file) {
@@ -198,7 +200,8 @@ bool GroupRuns(pid_t group) {
     if (end == std::string::npos) continue;
     char state = 0;
     int parent = 0, own_group = 0;
-    if (std::sscanf(stat->c_str() + end + 1, " %c %d %d", &state, &parent, &own_group) != 3) continue;
+    if (std::sscanf(stat->c_str() + end + 1, " %c %d %d", &state, &parent, &own_group) != 3)
+      continue;
     if (own_group == group && state != 'Z' && state != 'X') return true;
   }
   return false;

@@ -5,8 +5,8 @@
 
 #include <chrono>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "job/ids.h"
 
 namespace athanor {

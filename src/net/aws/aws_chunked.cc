@@ -81,7 +81,8 @@ Status AwsChunkedDecoder::TakeLine(std::string_view line) {
 Status AwsChunkedDecoder::SizeLine(std::string_view line) {
   const size_t mark = line.find(';');
   const auto digits = line.substr(0, mark);
-  const auto [stop, error] = std::from_chars(digits.data(), digits.data() + digits.size(), left_, 16);
+  const auto [stop, error] =
+      std::from_chars(digits.data(), digits.data() + digits.size(), left_, 16);
   if (digits.empty() || error != std::errc() || stop != digits.data() + digits.size() ||
       left_ > kLargestChunk) {
     return NotChunked("a chunk's size cannot be read");

@@ -14,8 +14,8 @@
 
 #include "base/io/hash.h"
 #include "base/result.h"
-#include "net/http/http_types.h"
 #include "net/aws/sigv4.h"
+#include "net/http/http_types.h"
 
 namespace athanor {
 

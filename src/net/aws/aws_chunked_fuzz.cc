@@ -12,7 +12,8 @@ std::string Decode(athanor::SigV4Payload mode, std::string_view bytes, size_t st
   athanor::AwsChunkedDecoder decoder(mode, {});
   std::string out;
   for (size_t at = 0; at < bytes.size(); at += step) {
-    if (!decoder.Feed(bytes.substr(at, step), [&](std::string_view p) { out += p; }).ok()) return "!";
+    if (!decoder.Feed(bytes.substr(at, step), [&](std::string_view p) { out += p; }).ok())
+      return "!";
   }
   return decoder.Finish().ok() ? "=" + out : "!";
 }

@@ -103,7 +103,8 @@ TEST(AwsChunked, SignedTrailersOfTheDocumentationVerify) {
   }
   auto changed = ReplaceAll(TrailerBody(), "sOO8", "sOO9");
   EXPECT_EQ(Decode(SigV4Payload::kSignedChunksTrailer, SealOf(kTrailerSeed), changed, 9)
-                .status.error().code,
+                .status.error()
+                .code,
             ErrorCode::kDenied);
 }
 

@@ -13,16 +13,35 @@ namespace athanor {
 namespace {
 
 // Query parameters that the signature covers, in order.
-constexpr std::string_view kCovered[] = {
-    "acl", "cors", "delete", "lifecycle", "location", "logging", "notification", "partNumber",
-    "policy", "requestPayment", "response-cache-control", "response-content-disposition",
-    "response-content-encoding", "response-content-language", "response-content-type",
-    "response-expires", "restore", "tagging", "torrent", "uploadId", "uploads", "versionId",
-    "versioning", "versions", "website"};
+constexpr std::string_view kCovered[] = {"acl",
+                                         "cors",
+                                         "delete",
+                                         "lifecycle",
+                                         "location",
+                                         "logging",
+                                         "notification",
+                                         "partNumber",
+                                         "policy",
+                                         "requestPayment",
+                                         "response-cache-control",
+                                         "response-content-disposition",
+                                         "response-content-encoding",
+                                         "response-content-language",
+                                         "response-content-type",
+                                         "response-expires",
+                                         "restore",
+                                         "tagging",
+                                         "torrent",
+                                         "uploadId",
+                                         "uploads",
+                                         "versionId",
+                                         "versioning",
+                                         "versions",
+                                         "website"};
 // Those that make up the signature, and headers that botocore repeats; x-id repeats what the path
 // and the method say.
-constexpr std::string_view kOwn[] = {"AWSAccessKeyId", "Signature", "Expires", "content-type",
-                                     "content-md5", "x-id"};
+constexpr std::string_view kOwn[] = {"AWSAccessKeyId", "Signature",   "Expires",
+                                     "content-type",   "content-md5", "x-id"};
 
 tl::unexpected<SigV4Error> Broken(SigV4Fault fault, std::string what) {
   return tl::unexpected(SigV4Error{fault, std::move(what)});
@@ -87,12 +106,11 @@ bool HasSigV2Header(const Request& head) {
 tl::expected<SigV4Claim, SigV4Error> ParseSigV2(const Request& head, std::string region) {
   std::map<std::string_view, int> times;
   for (const auto& [name, value] : head.query) ++times[name];
-  const bool twice = std::any_of(times.begin(), times.end(),
-                                 [](const auto& pair) { return pair.second > 1; });
+  const bool twice =
+      std::any_of(times.begin(), times.end(), [](const auto& pair) { return pair.second > 1; });
   const std::string expires = head.Query("Expires").value_or("");
   int64_t at = 0;
-  const auto [stop, error] =
-      std::from_chars(expires.data(), expires.data() + expires.size(), at);
+  const auto [stop, error] = std::from_chars(expires.data(), expires.data() + expires.size(), at);
   const bool number = !expires.empty() && error == std::errc() &&
                       stop == expires.data() + expires.size() && at > 0 && at < (1ll << 40);
   SigV4Claim claim;
@@ -118,9 +136,9 @@ tl::expected<void, SigV4Error> VerifySigV2(const SigV4Claim& claim, const Reques
                                            std::string_view secret, WallTime now) {
   for (const auto& [name, value] : head.query) {
     if (In(kOwn, name) || In(kCovered, name)) continue;
-    return Broken(SigV4Fault::kUnsignedHeaders,
-                  "signature version 2 does not cover the parameter " +
-                      Printable(name.substr(0, 80)));
+    return Broken(
+        SigV4Fault::kUnsignedHeaders,
+        "signature version 2 does not cover the parameter " + Printable(name.substr(0, 80)));
   }
   for (const std::string_view name : {"content-type", "content-md5"}) {
     const auto query = head.Query(name);

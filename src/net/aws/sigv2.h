@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/exec/clock.h"
-#include "net/http/http_types.h"
 #include "net/aws/sigv4.h"
+#include "net/http/http_types.h"
 
 namespace athanor {
 

@@ -23,20 +23,27 @@ std::string Outcome(const Request& request, int64_t now_s, std::string_view secr
   const auto right = VerifySigV2(*claim, request, secret, WallTime{now_s * 1000});
   if (right) return "right";
   switch (right.error().fault) {
-    case SigV4Fault::kExpired: return "expired";
-    case SigV4Fault::kMismatch: return "mismatch";
-    case SigV4Fault::kUnsignedHeaders: return "unsigned";
+    case SigV4Fault::kExpired:
+      return "expired";
+    case SigV4Fault::kMismatch:
+      return "mismatch";
+    case SigV4Fault::kUnsignedHeaders:
+      return "unsigned";
     case SigV4Fault::kMalformed:
     case SigV4Fault::kMissingDate:
-    case SigV4Fault::kSkewed: break;
+    case SigV4Fault::kSkewed:
+      break;
   }
   return "other";
 }
 
 // Made by botocore 1.29.27 with AKIDEXAMPLE and kSecret, expiring at 2000000000.
 constexpr char kPath[] = "/bucket/pre%20signed/%C3%A9";
-constexpr char kPlain[] = "AWSAccessKeyId=AKIDEXAMPLE&Signature=SybAIso05hpeZ8kVYwclxYom5uQ%3D&Expires=2000000000";
-constexpr char kTyped[] = "response-content-type=text%2Fplain&versionId=null&AWSAccessKeyId=AKIDEXAMPLE&Signature=lGxLeso0odrOMMT5OVsviJsexKA%3D&content-type=a%2Fb&Expires=2000000000";
+constexpr char kPlain[] =
+    "AWSAccessKeyId=AKIDEXAMPLE&Signature=SybAIso05hpeZ8kVYwclxYom5uQ%3D&Expires=2000000000";
+constexpr char kTyped[] =
+    "response-content-type=text%2Fplain&versionId=null&AWSAccessKeyId=AKIDEXAMPLE&Signature="
+    "lGxLeso0odrOMMT5OVsviJsexKA%3D&content-type=a%2Fb&Expires=2000000000";
 
 TEST(SigV2, AUrlOfBotocoreIsRight) {
   EXPECT_EQ(Outcome(Get(kPath, kPlain), 1'999'999'999), "right");

@@ -12,8 +12,8 @@
 #include <ctime>
 #include <optional>
 
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -67,8 +67,7 @@ tl::expected<void, SigV4Error> TakeCredential(SigV4Claim& claim, std::string_vie
   const auto parts = Split(text, '/');
   // An access key id may hold slashes; the four parts of the scope may not.
   if (parts.size() < 5 || parts.back() != kEnd) {
-    return Broken(SigV4Fault::kMalformed,
-                  "Credential is not KEY/DATE/REGION/SERVICE/aws4_request");
+    return Broken(SigV4Fault::kMalformed, "Credential is not KEY/DATE/REGION/SERVICE/aws4_request");
   }
   const size_t n = parts.size();
   claim.key_id = Join({parts.begin(), parts.end() - 4}, "/");
@@ -77,8 +76,7 @@ tl::expected<void, SigV4Error> TakeCredential(SigV4Claim& claim, std::string_vie
   claim.service = parts[n - 2];
   if (claim.key_id.empty() || claim.key_id.size() > 128 || claim.date.size() != 8 ||
       !AllDigits(claim.date) || claim.region.empty() || claim.service.empty()) {
-    return Broken(SigV4Fault::kMalformed,
-                  "Credential is not KEY/DATE/REGION/SERVICE/aws4_request");
+    return Broken(SigV4Fault::kMalformed, "Credential is not KEY/DATE/REGION/SERVICE/aws4_request");
   }
   return {};
 }
@@ -90,8 +88,8 @@ tl::expected<void, SigV4Error> TakeSignedHeaders(SigV4Claim& claim, std::string_
   }
   for (auto& name : claim.signed_headers) name = ToLower(Trim(name));
   std::sort(claim.signed_headers.begin(), claim.signed_headers.end());
-  const bool twice = std::adjacent_find(claim.signed_headers.begin(),
-                                        claim.signed_headers.end()) != claim.signed_headers.end();
+  const bool twice = std::adjacent_find(claim.signed_headers.begin(), claim.signed_headers.end()) !=
+                     claim.signed_headers.end();
   if (twice || claim.signed_headers.front().empty()) {
     return Broken(SigV4Fault::kMalformed, "SignedHeaders names a header twice, or none");
   }
@@ -311,7 +309,8 @@ tl::expected<void, SigV4Error> CheckTime(const SigV4Claim& claim, WallTime now) 
   const int64_t age = now.ms - claim.signed_at_ms;
   if (claim.presigned) {
     if (age < -kSkewMs) return Broken(SigV4Fault::kSkewed, "the request is not valid yet");
-    if (age > claim.expires_s * 1000) return Broken(SigV4Fault::kExpired, "the request has expired");
+    if (age > claim.expires_s * 1000)
+      return Broken(SigV4Fault::kExpired, "the request has expired");
     return {};
   }
   if (age < -kSkewMs || age > kSkewMs) {
@@ -325,10 +324,10 @@ tl::expected<void, SigV4Error> CheckTime(const SigV4Claim& claim, WallTime now) 
 
 bool Signs(const SigV4Claim& claim, const Request& head, std::string_view key,
            std::string_view path, std::string_view payload) {
-  const std::string canonical =
-      head.method + "\n" + std::string(path) + "\n" + CanonicalQuery(claim, head) + "\n" +
-      CanonicalHeaders(claim, head) + "\n" + Join(claim.signed_headers, ";") + "\n" +
-      std::string(payload);
+  const std::string canonical = head.method + "\n" + std::string(path) + "\n" +
+                                CanonicalQuery(claim, head) + "\n" + CanonicalHeaders(claim, head) +
+                                "\n" + Join(claim.signed_headers, ";") + "\n" +
+                                std::string(payload);
   const std::string text = std::string(kAlgorithm) + "\n" + claim.time + "\n" + claim.Scope() +
                            "\n" + Sha256Hex(canonical);
   return SameSecretText(Hex(HmacSha256(key, text)), claim.signature);

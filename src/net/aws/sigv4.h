@@ -27,7 +27,7 @@ inline constexpr std::chrono::minutes kSigV4Skew{15};
 inline constexpr std::string_view kUnsignedPayload = "UNSIGNED-PAYLOAD";
 
 enum class SigV4Fault {
-  kMalformed,        // the header or query cannot be read
+  kMalformed,  // the header or query cannot be read
   kMissingDate,
   kSkewed,           // signed too long ago, or in the future
   kExpired,          // a presigned URL whose time is up
@@ -42,25 +42,25 @@ struct SigV4Error {
 
 // How the body is covered by the signature.
 enum class SigV4Payload {
-  kNone,                      // not given: services other than S3 sign the body's sha256
-  kSha256,                    // that digest, in SigV4Claim::payload
+  kNone,    // not given: services other than S3 sign the body's sha256
+  kSha256,  // that digest, in SigV4Claim::payload
   kUnsigned,
-  kSignedChunks,              // aws-chunked, each chunk signed
-  kSignedChunksTrailer,       // the same, and signed trailers
-  kUnsignedChunksTrailer,     // aws-chunked without signatures, with trailers
+  kSignedChunks,           // aws-chunked, each chunk signed
+  kSignedChunksTrailer,    // the same, and signed trailers
+  kUnsignedChunksTrailer,  // aws-chunked without signatures, with trailers
 };
 
 // What a request says about its signer. Nothing in it is verified yet.
 struct SigV4Claim {
   std::string key_id;
-  std::string date;      // "20261116"
+  std::string date;  // "20261116"
   std::string region;
-  std::string service;   // "s3"
-  std::string time;      // "20261116T002301Z"
+  std::string service;                      // "s3"
+  std::string time;                         // "20261116T002301Z"
   std::vector<std::string> signed_headers;  // lower case, sorted
-  std::string signature;  // 64 hex digits
-  std::string token;      // of a session; empty: none
-  std::string payload;    // as it was sent; empty with kNone
+  std::string signature;                    // 64 hex digits
+  std::string token;                        // of a session; empty: none
+  std::string payload;                      // as it was sent; empty with kNone
   SigV4Payload payload_mode = SigV4Payload::kNone;
   bool presigned = false;
   int64_t expires_s = 0;  // presigned only

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "net/http/request_parser.h"
 #include "net/aws/sigv2.h"
 #include "net/aws/sigv4.h"
+#include "net/http/request_parser.h"
 
 // Any claim of a request can be read or refused; nothing verifies without the secret.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -40,8 +40,8 @@ Vectors Load() {
   const Json json = ParseJson(text.value()).value();
   Vectors made{json["key"], json["secret"], {}};
   for (const auto& row : json["vectors"]) {
-    std::string raw = row["method"].get<std::string>() + " " + row["target"].get<std::string>() +
-                      " HTTP/1.1\r\n";
+    std::string raw =
+        row["method"].get<std::string>() + " " + row["target"].get<std::string>() + " HTTP/1.1\r\n";
     for (const auto& field : row["headers"]) {
       raw += field[0].get<std::string>() + ": " + field[1].get<std::string>() + "\r\n";
     }
@@ -175,15 +175,16 @@ TEST(SigV4, WhatCannotBeReadIsMalformedNotMismatched) {
            "AWS4-HMAC-SHA256 " + scope + "," + scope + ",SignedHeaders=host,Signature=" + digest,
            "AWS4-HMAC-SHA256 Credential=K/20261116/r/aws4_request,SignedHeaders=host,Signature=" +
                digest,
-           "AWS4-HMAC-SHA256 Credential=K/20261115/r/s3/aws4_request,SignedHeaders=host,Signature=" +
+           "AWS4-HMAC-SHA256 "
+           "Credential=K/20261115/r/s3/aws4_request,SignedHeaders=host,Signature=" +
                digest,
        }) {
     EXPECT_EQ(fault(text), SigV4Fault::kMalformed) << text;
   }
-  const std::string good =
-      "AWS4-HMAC-SHA256 " + scope + ",SignedHeaders=host,Signature=" + digest;
+  const std::string good = "AWS4-HMAC-SHA256 " + scope + ",SignedHeaders=host,Signature=" + digest;
   EXPECT_EQ(fault(good, "x-amz-content-sha256: STREAMING-NOTHING\r\n"), SigV4Fault::kMalformed);
-  const Request undated = Parsed("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: " + good + "\r\n\r\n");
+  const Request undated =
+      Parsed("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: " + good + "\r\n\r\n");
   EXPECT_EQ(ParseSigV4(undated).error().fault, SigV4Fault::kMissingDate);
   EXPECT_FALSE(HasSigV4(Parsed("GET / HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer x\r\n\r\n")));
 }
@@ -201,10 +202,11 @@ TEST(SigV4, TheDigestsAreThoseOfTheStandard) {
 
 TEST(SigV4, HostMustBeSigned) {
   const std::string digest(64, 'a');
-  const Request head =
-      Parsed("GET / HTTP/1.1\r\nHost: a\r\nX-Amz-Date: 20261116T003026Z\r\nAuthorization: "
-             "AWS4-HMAC-SHA256 Credential=K/20261116/r/s3/aws4_request,SignedHeaders=x-amz-date,"
-             "Signature=" + digest + "\r\n\r\n");
+  const Request head = Parsed(
+      "GET / HTTP/1.1\r\nHost: a\r\nX-Amz-Date: 20261116T003026Z\r\nAuthorization: "
+      "AWS4-HMAC-SHA256 Credential=K/20261116/r/s3/aws4_request,SignedHeaders=x-amz-date,"
+      "Signature=" +
+      digest + "\r\n\r\n");
   const auto claim = ParseSigV4(head);
   ASSERT_TRUE(claim) << claim.error().what;
   EXPECT_EQ(FaultOf(VerifySigV4(*claim, head, "s", WallTime{claim->signed_at_ms})),

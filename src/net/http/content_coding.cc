@@ -19,8 +19,8 @@ int QualityOf(std::string_view parameter) {
   }
   double value = 1;
   const auto text = parameter.substr(2);
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value,
-                                    std::chars_format::fixed);
+  const auto read =
+      std::from_chars(text.data(), text.data() + text.size(), value, std::chars_format::fixed);
   if (read.ec != std::errc() || !(value >= 0) || value > 1) return kWhole;
   return static_cast<int>(value * kWhole);
 }

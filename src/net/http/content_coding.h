@@ -25,8 +25,8 @@ Coding ChooseCoding(std::string_view accept_encoding);
 // The parts of a request that decide how its answer is sent.
 struct Wishes {
   Coding coding = Coding::kNone;
-  bool get = false;          // a GET: the client may have its answer already
-  std::string have;          // If-None-Match
+  bool get = false;  // a GET: the client may have its answer already
+  std::string have;  // If-None-Match
   bool any() const { return coding != Coding::kNone || get; }
 };
 Wishes WishesOf(const Request& request);

@@ -121,7 +121,8 @@ Result<Endpoint> Endpoint::Parse(std::string_view text) {
 std::string Endpoint::ToString() const {
   if (!unix_path.empty()) return "unix:" + unix_path;
   const bool v6 = host.find(':') != std::string::npos;
-  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
+  return (tls ? "https://" : "http://") + (v6 ? "[" + host + "]" : host) + ":" +
+         std::to_string(port);
 }
 
 struct HttpClient::Impl {
@@ -244,7 +245,8 @@ Status HttpClient::Impl::Secure(int cancel_fd) {
     return Ok();
   }
   if (!secure) {
-    ATHANOR_TRY(secure, MakeTlsClientTransports(endpoint.host));
+    ATHANOR_TRY(secure, options.pin.empty() ? MakeTlsClientTransports(endpoint.host)
+                                            : MakePinnedClientTransports(options.pin));
   }
   auto made = secure(fd.get());
   for (;;) {
@@ -261,10 +263,13 @@ Status HttpClient::Impl::Secure(int cancel_fd) {
       case Transport::Io::kEof:
       case Transport::Io::kError: {
         Error error;
-        error.code = ErrorCode::kUnavailable;
-        error.what = "cannot connect safely to " + endpoint.ToString();
+        error.code = made->is_stranger() ? ErrorCode::kDenied : ErrorCode::kUnavailable;
+        error.what = made->is_stranger() ? "another server answers at " + endpoint.ToString()
+                                         : "cannot connect safely to " + endpoint.ToString();
         error.why = made->why().empty() ? "it hung up: does it speak TLS?" : made->why();
-        error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
+        if (options.pin.empty()) {
+          error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
+        }
         return Fail(std::move(error));
       }
     }
@@ -455,11 +460,7 @@ Result<HttpReply> HttpClient::PostJson(std::string target, std::string body) {
   return Do(call);
 }
 
-const Endpoint& HttpClient::endpoint() const {
-  return impl_->endpoint;
-}
-void HttpClient::Disconnect() {
-  impl_->Close();
-}
+const Endpoint& HttpClient::endpoint() const { return impl_->endpoint; }
+void HttpClient::Disconnect() { impl_->Close(); }
 
 }  // namespace athanor

@@ -26,7 +26,7 @@ struct Endpoint {
   std::string unix_path;  // empty: host and port
   std::string host;
   uint16_t port = 80;
-  bool tls = false;  // https: the certificate must be valid for `host`
+  bool tls = false;  // https: the certificate must be valid for `host`, or have the pin
 
   // kInvalid for anything else, including one with a path.
   static Result<Endpoint> Parse(std::string_view text);
@@ -75,6 +75,9 @@ struct HttpClientOptions {
   // Called for each address that the host's name resolves to, before anything is sent there. The
   // connection goes to exactly the address that was checked. kDenied if none is left.
   std::function<bool(const sockaddr& address)> allow;
+  // With https: the server is the one whose certificate has the public key with this sha256
+  // (net/certificate.h), whatever its name. kDenied if another one answers; nothing was sent to it.
+  std::string pin;
 };
 
 class HttpClient {

@@ -25,9 +25,7 @@ void Echo(Request request, Responder responder) {
   responder.Send(std::move(response));
 }
 
-Endpoint At(const TestServer& server) {
-  return Endpoint{"", "127.0.0.1", server.port()};
-}
+Endpoint At(const TestServer& server) { return Endpoint{"", "127.0.0.1", server.port()}; }
 
 // A server of one scripted conversation per accepted connection.
 class Scripted {

@@ -14,12 +14,12 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kReadAhead = 64 << 10;   // pipelined bytes kept while an answer is pending
-constexpr size_t kKeptBuffer = 1 << 10;   // what an idle connection may keep
-constexpr size_t kCopiedBody = 64 << 10;  // up to here one send is faster than one copy
-constexpr size_t kWritePiece = 256 << 10; // given to send at once
-constexpr size_t kFilePiece = 1 << 20;    // given to sendfile at once
-constexpr int kTurnsPerPump = 32;         // then it is the turn of the others
+constexpr size_t kReadAhead = 64 << 10;    // pipelined bytes kept while an answer is pending
+constexpr size_t kKeptBuffer = 1 << 10;    // what an idle connection may keep
+constexpr size_t kCopiedBody = 64 << 10;   // up to here one send is faster than one copy
+constexpr size_t kWritePiece = 256 << 10;  // given to send at once
+constexpr size_t kFilePiece = 1 << 20;     // given to sendfile at once
+constexpr int kTurnsPerPump = 32;          // then it is the turn of the others
 constexpr std::chrono::milliseconds kDrainTime{2'000};
 
 void Drop(std::string& buffer, size_t count) {
@@ -79,9 +79,7 @@ void EndExchange(Exchange& exchange) {
   if (exchange.on_closed) exchange.loop.Post(std::exchange(exchange.on_closed, nullptr));
 }
 
-bool HasNoBody(int status) {
-  return status < 200 || status == 204 || status == 304;
-}
+bool HasNoBody(int status) { return status < 200 || status == 204 || status == 304; }
 
 }  // namespace
 
@@ -121,9 +119,7 @@ void HttpConnection::Kill() {
   host_->places.Give(holder_);
 }
 
-bool HttpConnection::idle() const {
-  return state_ == State::kHead && in_.empty() && !parser_;
-}
+bool HttpConnection::idle() const { return state_ == State::kHead && in_.empty() && !parser_; }
 
 bool HttpConnection::headless() const {
   return state_ == State::kHead && (parser_ || !in_.empty() || !had_request_);
@@ -282,8 +278,8 @@ void HttpConnection::HeadDone() {
 
 bool HttpConnection::PeerJudged() {
   if (!host_->peer_judge || peer_.acts_for_uid) return true;
-  const bool asked = host_->peer_judge(
-      parser_->request(), [weak = weak_from_this()](bool acts_for_uid) {
+  const bool asked =
+      host_->peer_judge(parser_->request(), [weak = weak_from_this()](bool acts_for_uid) {
         const auto self = weak.lock();
         if (!self || self->state_ == State::kDead) return;
         self->peer_.acts_for_uid = acts_for_uid;
@@ -478,8 +474,8 @@ void HttpConnection::AnswerPieces(const Exchange* exchange, Response head, uint6
     if (length <= kCopiedBody && length > 0 && OpenNextPiece() && pieces_left_ == 0) {
       const size_t head_size = out_.size();
       out_.resize(head_size + file_left_);
-      const ssize_t got = ::pread(file_.get(), out_.data() + head_size, file_left_,
-                                  static_cast<off_t>(file_at_));
+      const ssize_t got =
+          ::pread(file_.get(), out_.data() + head_size, file_left_, static_cast<off_t>(file_at_));
       const auto read = static_cast<size_t>(std::max<ssize_t>(got, 0));
       out_.resize(head_size + read);
       file_at_ += read;
@@ -539,9 +535,7 @@ bool HttpConnection::OpenNextPiece() {
   return true;
 }
 
-bool HttpConnection::SendsFiles() const {
-  return file_left_ > 0 && transport_->can_send_files();
-}
+bool HttpConnection::SendsFiles() const { return file_left_ > 0 && transport_->can_send_files(); }
 
 bool HttpConnection::RefillFromFile() {
   if (file_left_ == 0 && (pieces_left_ == 0 || !OpenNextPiece())) return false;
@@ -578,8 +572,8 @@ bool HttpConnection::Flush() {
       return false;
     }
     // If a file follows, sending the head alone would wake the client for nothing.
-    const bool file_next = from_out && body_.empty() && file_left_ + pieces_left_ > 0 &&
-                           transport_->can_send_files();
+    const bool file_next =
+        from_out && body_.empty() && file_left_ + pieces_left_ > 0 && transport_->can_send_files();
     const auto outcome =
         buffered ? transport_->Write(std::string_view(buffer).substr(at, kWritePiece), file_next)
                  : transport_->SendFile(file_.get(), file_at_,

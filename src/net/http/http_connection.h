@@ -15,9 +15,9 @@
 #include <string_view>
 
 #include "net/http/http_server.h"
+#include "net/http/request_parser.h"
 #include "net/peer.h"
 #include "net/peer_places.h"
-#include "net/http/request_parser.h"
 #include "net/transport.h"
 
 namespace athanor {

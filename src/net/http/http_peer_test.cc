@@ -131,7 +131,8 @@ TEST(Peer, NobodySeesARequestBeforeItsPeerIsJudgedAndThatOnce) {
   auto client = RawClient::Tcp(server.port());
   client.Send("GET / HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer y\r\n\r\n");
   EXPECT_EQ(BodyOf(client.ReadResponse()), "not asked");
-  client.Send("POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  client.Send(
+      "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhiGET / HTTP/1.1\r\nHost: x\r\n\r\n");
   server.Until([&] { return asked == 1 && verdict; });
   EXPECT_EQ(server.OnLoop([&] { return policies; }), 0);
   server.OnLoop([&] { verdict(false); });

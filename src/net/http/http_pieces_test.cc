@@ -81,17 +81,16 @@ TEST(HttpPieces, AHeadHasTheLengthAndAsksForNothing) {
 TEST(HttpPieces, MissingPiecesAndShortFilesCutTheConnection) {
   const Files files(2, 100'000);
   const auto body_of = [&](uint64_t length, const Responder::NextPiece& next) {
-    TestServer server([&](Request, Responder responder) {
-      responder.SendPieces({}, length, next);
-    });
+    TestServer server(
+        [&](Request, Responder responder) { responder.SendPieces({}, length, next); });
     auto client = RawClient::Tcp(server.port());
     client.Send(kGet);
     return BodyOf(client.ReadAll()).size();
   };
   EXPECT_LT(body_of(300'000, files.Tails(2)), 300'000u);
-  EXPECT_LT(body_of(200'000, [&]() -> std::optional<FileRange> {
-              return files.Piece(0, 0, 200'000);
-            }), 200'000u);
+  EXPECT_LT(
+      body_of(200'000, [&]() -> std::optional<FileRange> { return files.Piece(0, 0, 200'000); }),
+      200'000u);
   EXPECT_EQ(body_of(10, []() -> std::optional<FileRange> { return std::nullopt; }), 0u);
 }
 
@@ -121,8 +120,9 @@ TEST(HttpPieces, ASinkSeesTheWholeBodyAndNothingIsKept) {
   const std::string body(200'000, 'q');
   client.Send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 200000\r\n\r\n" + body);
   EXPECT_EQ(BodyOf(client.ReadResponse()), body);
-  client.Send("PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-              "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
+  client.Send(
+      "PUT / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+      "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n");
   EXPECT_EQ(BodyOf(client.ReadResponse()), "abcde");
   client.Send("PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 300001\r\n\r\n");
   EXPECT_EQ(client.ReadUntil("\r\n").substr(9, 3), "413");

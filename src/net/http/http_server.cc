@@ -155,9 +155,8 @@ struct HttpServer::Impl : ConnectionHost {
     if (!watch) return;
     auto transport = listener.transports(fd.get());
     peer.tls = transport->is_tls();
-    auto connection =
-        std::make_shared<HttpConnection>(weak_self.lock(), std::move(fd), std::move(peer),
-                                         std::move(transport), std::move(*watch));
+    auto connection = std::make_shared<HttpConnection>(
+        weak_self.lock(), std::move(fd), std::move(peer), std::move(transport), std::move(*watch));
     connections.push_back(connection);
     if (!sweep) ScheduleSweep();
     connection->Start(std::prev(connections.end()));
@@ -227,13 +226,9 @@ HttpServer::HttpServer(Loop& loop, Handler handler, HttpServerOptions options)
   impl_->weak_self = impl_;
 }
 
-HttpServer::~HttpServer() {
-  Stop();
-}
+HttpServer::~HttpServer() { Stop(); }
 
-void HttpServer::SetBodyPolicy(BodyPolicyFor policy) {
-  impl_->body_policy = std::move(policy);
-}
+void HttpServer::SetBodyPolicy(BodyPolicyFor policy) { impl_->body_policy = std::move(policy); }
 
 void HttpServer::SetPeerJudge(PeerJudge judge) { impl_->peer_judge = std::move(judge); }
 
@@ -312,8 +307,6 @@ void HttpServer::Stop() {
   while (!impl_->connections.empty()) impl_->connections.front()->Kill();
 }
 
-size_t HttpServer::connections() const {
-  return impl_->connections.size();
-}
+size_t HttpServer::connections() const { return impl_->connections.size(); }
 
 }  // namespace athanor

@@ -1,6 +1,6 @@
 // An HTTP/1.1 server on one Loop: Unix sockets, TCP and TLS; keep-alive, pipelining in order,
-// streamed answers. It knows no routes (net/http/router.h) and no permissions; it tells the handler who
-// is connected.
+// streamed answers. It knows no routes (net/http/router.h) and no permissions; it tells the handler
+// who is connected.
 //
 // Threads: everything is called, and calls back, on the loop's thread, except that a Responder may
 // also answer from, and be dropped by, any other. Ownership: the Loop outlives the server, and
@@ -90,12 +90,12 @@ struct BodyPolicy {
 };
 
 struct HttpServerOptions {
-  size_t max_head_bytes = 64 << 10;                 // 431 beyond
+  size_t max_head_bytes = 64 << 10;  // 431 beyond
   // Limits on connections. When they run out, a connection without any request is closed, otherwise
   // one between two requests, of the peer with the most; otherwise the new one gets a 503.
   size_t max_connections = 4096;
-  size_t unix_places = 256;     // of these, reserved: TCP cannot use them
-  size_t max_per_peer = 2048;   // of one user or address over TCP
+  size_t unix_places = 256;                         // of these, reserved: TCP cannot use them
+  size_t max_per_peer = 2048;                       // of one user or address over TCP
   std::chrono::milliseconds idle_timeout{120'000};  // between requests
   std::chrono::milliseconds head_timeout{20'000};   // first byte to end of headers
   // A body may take this long plus its bytes at `min_body_rate` a second.

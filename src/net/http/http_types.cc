@@ -10,9 +10,7 @@
 namespace athanor {
 namespace {
 
-char Lower(char c) {
-  return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
-}
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; }
 
 }  // namespace
 
@@ -37,9 +35,7 @@ std::string_view Headers::Get(std::string_view name) const {
   return {};
 }
 
-bool Headers::Has(std::string_view name) const {
-  return Count(name) > 0;
-}
+bool Headers::Has(std::string_view name) const { return Count(name) > 0; }
 
 size_t Headers::Count(std::string_view name) const {
   return static_cast<size_t>(std::count_if(fields_.begin(), fields_.end(), [&](const Field& field) {

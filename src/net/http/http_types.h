@@ -44,12 +44,12 @@ struct Peer {
   bool unix_socket = false;
   bool loopback = false;  // both ends on 127.0.0.0/8 or ::1
   bool tls = false;
-  std::optional<uint32_t> uid;  // unix: SO_PEERCRED; loopback TCP: owner of the client's socket
-  std::optional<pid_t> pid;     // unix sockets only
+  std::optional<uint32_t> uid;    // unix: SO_PEERCRED; loopback TCP: owner of the client's socket
+  std::optional<pid_t> pid;       // unix sockets only
   std::optional<uint64_t> inode;  // loopback TCP only: of the client's socket
   // Whether it counts as its uid, as the server's PeerJudge decided; empty: it was not asked.
   std::optional<bool> acts_for_uid;
-  std::string address;          // "unix", "127.0.0.1:4711", "[::1]:4711"
+  std::string address;  // "unix", "127.0.0.1:4711", "[::1]:4711"
 };
 
 // Receives the body of a request as it arrives, on the server's thread. It gives its result, or

@@ -16,9 +16,7 @@ namespace http = boost::beast::http;
 using boost::beast::error_code;
 using BeastText = boost::beast::string_view;
 
-std::string_view View(BeastText text) {
-  return {text.data(), text.size()};
-}
+std::string_view View(BeastText text) { return {text.data(), text.size()}; }
 
 // Origin form, or absolute form as proxies send it; anything else is not a path.
 bool SplitTarget(Request& request) {
@@ -157,21 +155,11 @@ size_t RequestParser::Feed(std::string_view bytes,
 const std::optional<RequestParser::Problem>& RequestParser::problem() const {
   return impl_->problem;
 }
-bool RequestParser::head_done() const {
-  return impl_->head_done;
-}
-bool RequestParser::done() const {
-  return impl_->head_done && impl_->is_done();
-}
-Request& RequestParser::request() {
-  return impl_->request_value;
-}
-std::optional<uint64_t> RequestParser::content_length() const {
-  return impl_->length;
-}
-bool RequestParser::keep_alive() const {
-  return impl_->keep_alive();
-}
+bool RequestParser::head_done() const { return impl_->head_done; }
+bool RequestParser::done() const { return impl_->head_done && impl_->is_done(); }
+Request& RequestParser::request() { return impl_->request_value; }
+std::optional<uint64_t> RequestParser::content_length() const { return impl_->length; }
+bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
 bool RequestParser::expects_continue() const {
   return impl_->request_value.minor_version == 1 &&
          SameName(impl_->request_value.headers.Get("Expect"), "100-continue");

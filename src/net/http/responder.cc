@@ -51,9 +51,7 @@ void Responder::Send(Response response) const {
   send(std::move(response));
 }
 
-void Responder::SetFinish(Finish finish) const {
-  handle_->finish = std::move(finish);
-}
+void Responder::SetFinish(Finish finish) const { handle_->finish = std::move(finish); }
 
 void Responder::SendFile(Response head, UniqueFd fd, uint64_t offset, uint64_t length) const {
   if (handle_->answered.exchange(true)) return;
@@ -66,16 +64,13 @@ void Responder::SendFile(Response head, UniqueFd fd, uint64_t offset, uint64_t l
 
 void Responder::SendPieces(Response head, uint64_t length, NextPiece next) const {
   if (handle_->answered.exchange(true)) return;
-  Handle::OnLoop(handle_->exchange,
-                 [exchange = handle_->exchange.get(), head = std::move(head), length,
-                  next = std::move(next)](HttpConnection& c) mutable {
-                   c.AnswerPieces(exchange, std::move(head), length, std::move(next));
-                 });
+  Handle::OnLoop(handle_->exchange, [exchange = handle_->exchange.get(), head = std::move(head),
+                                     length, next = std::move(next)](HttpConnection& c) mutable {
+    c.AnswerPieces(exchange, std::move(head), length, std::move(next));
+  });
 }
 
-bool Responder::answered() const {
-  return handle_->answered;
-}
+bool Responder::answered() const { return handle_->answered; }
 
 struct Stream::Handle {
   std::shared_ptr<Exchange> exchange;
@@ -122,9 +117,7 @@ void Stream::Abort() {
                             [](HttpConnection& connection) { connection.Kill(); });
 }
 
-bool Stream::open() const {
-  return handle_ && handle_->exchange->stream_open;
-}
+bool Stream::open() const { return handle_ && handle_->exchange->stream_open; }
 
 size_t Stream::backlog() const {
   if (!handle_) return 0;

@@ -140,9 +140,9 @@ TEST(Router, ARouteOfFilesTakesTheNamesThatFilesHave) {
   ASSERT_TRUE(router.Add(Named("GET", "/jobs/{path...}", "jobs")).ok());
   EXPECT_EQ(router.Find("GET", "/files/1/a;b/c%5cd").captures["path"], "a;b/c\\d");
   EXPECT_EQ(router.Find("GET", "/files/1/a;b").captures["path"], "a;b");
-  for (const char* path : {"/files/1;x/a", "/files;/1/a", "/files/%5c/a", "/jobs/a;b", "/jobs/a%5cb",
-                           "/files/1/a;b/../c", "/files/1/a;/%2e%2e", "/files/1/..;/b", "/files/1/..;x",
-                           "/files/1/%2e%2e;/b", "/none/a;b"}) {
+  for (const char* path : {"/files/1;x/a", "/files;/1/a", "/files/%5c/a", "/jobs/a;b",
+                           "/jobs/a%5cb", "/files/1/a;b/../c", "/files/1/a;/%2e%2e",
+                           "/files/1/..;/b", "/files/1/..;x", "/files/1/%2e%2e;/b", "/none/a;b"}) {
     EXPECT_EQ(router.Find("GET", path).status, 400) << path;
   }
   EXPECT_EQ(router.Find("POST", "/files/1/a;b").status, 405);
@@ -150,10 +150,10 @@ TEST(Router, ARouteOfFilesTakesTheNamesThatFilesHave) {
 
 // Planted bug: redirect to the path as it came, which a browser takes for another host.
 TEST(Router, DoubledSlashesAreSentToWhereThereAreNone) {
-  TestServer server([router = std::make_shared<Router>(Sample())](Request request,
-                                                                  Responder responder) {
-    router->Dispatch(std::move(request), std::move(responder));
-  });
+  TestServer server(
+      [router = std::make_shared<Router>(Sample())](Request request, Responder responder) {
+        router->Dispatch(std::move(request), std::move(responder));
+      });
   const auto answer = [&server](const std::string& target) {
     auto client = RawClient::Tcp(server.port());
     client.Send("GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
@@ -163,7 +163,8 @@ TEST(Router, DoubledSlashesAreSentToWhereThereAreNone) {
   EXPECT_NE(moved.find("HTTP/1.1 308"), std::string::npos) << moved;
   EXPECT_NE(moved.find("Location: /jobs/search?a=//b\r\n"), std::string::npos) << moved;
   EXPECT_EQ(answer("//evil.example/x").find("Location: //"), std::string::npos);
-  for (const char* path : {"/files//etc/passwd", "//jobs//../x", "//jobs//a%5cb", "//jobs//%2e%2e"}) {
+  for (const char* path :
+       {"/files//etc/passwd", "//jobs//../x", "//jobs//a%5cb", "//jobs//%2e%2e"}) {
     EXPECT_EQ(answer(path).find("Location"), std::string::npos) << path;
   }
 }

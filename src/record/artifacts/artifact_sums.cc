@@ -9,8 +9,8 @@
 #include "base/io/crc32c.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -46,8 +46,8 @@ Status NoteArtifact(int root_fd, const std::string& path, const ArtifactSum& sum
   // A path has no control characters (door/mlflow/validate.h), and a line ends with it.
   const std::string text = fmt::format("{} {} {}", sum.size, sum.sha256, UrlEncode(path));
   const std::string line = fmt::format("{:08x} {}\n", Crc32c(text), text);
-  ATHANOR_TRY(const UniqueFd out, OpenBeneath(root_fd, ArtifactSumsPath(path),
-                                              O_WRONLY | O_APPEND | O_CREAT));
+  ATHANOR_TRY(const UniqueFd out,
+              OpenBeneath(root_fd, ArtifactSumsPath(path), O_WRONLY | O_APPEND | O_CREAT));
   return WriteAll(out.get(), line);
 }
 

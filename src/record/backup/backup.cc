@@ -99,10 +99,10 @@ class Copier {
     ATHANOR_CHECK_OK(MakeDirs(to_.server()));
     ATHANOR_CHECK_OK(CopyDatabase());
     ATHANOR_CHECK_OK(ListSeries());
-    for (const auto& [from, to] : {std::pair(from_.secret_key(), to_.secret_key()),
-                                   std::pair(from_.ingest_key(), to_.ingest_key()),
-                                   std::pair(from_.settings(), to_.settings()),
-                                   std::pair(from_.types(), to_.types())}) {
+    for (const auto& [from, to] :
+         {std::pair(from_.secret_key(), to_.secret_key()),
+          std::pair(from_.ingest_key(), to_.ingest_key()),
+          std::pair(from_.settings(), to_.settings()), std::pair(from_.types(), to_.types())}) {
       ATHANOR_CHECK_OK(copy_.File(from, to));
     }
     info_.secret_key = Exists(to_.secret_key());
@@ -236,16 +236,19 @@ Status CheckTarget(const StoreLayout& layout, const std::string& target) {
   if (target.empty() || target.front() != '/') {
     return Fail(Error{ErrorCode::kInvalid,
                       "the place of a backup must be an absolute path: " + target,
-                      "ath server backup /path/to/FOLDER", "", "ATH-V0022", ""});
+                      "ath server backup /path/to/FOLDER"}
+                    .Id("ATH-V0022"));
   }
   if (target == layout.root || StartsWith(target, layout.root + "/")) {
     return Fail(Error{ErrorCode::kConflict, "a backup inside the home would be lost with it",
-                      "ath server backup /another/place", "", "ATH-V0022", ""});
+                      "ath server backup /another/place"}
+                    .Id("ATH-V0022"));
   }
   const auto names = ListDir(target);
   if (Exists(target) && (!names || !names->empty())) {
     return Fail(Error{ErrorCode::kConflict, "there is already something at " + target,
-                      "give a new name, such as " + target + "-2", "", "ATH-V0022", ""});
+                      "give a new name, such as " + target + "-2"}
+                    .Id("ATH-V0022"));
   }
   return Ok();
 }
@@ -280,8 +283,9 @@ Result<UniqueFd> LockBackups(const StoreLayout& layout) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
   if (!fd) return FailErrno("open " + path, errno);
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return fd;
-  return Fail(Error{ErrorCode::kConflict, "a backup or a sweep is being made",
-                    "wait for it, then repeat", "", "ATH-V0023", ""});
+  return Fail(
+      Error{ErrorCode::kConflict, "a backup or a sweep is being made", "wait for it, then repeat"}
+          .Id("ATH-V0023"));
 }
 
 Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& target,
@@ -289,7 +293,8 @@ Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& targ
   ATHANOR_CHECK_OK(CheckTarget(layout, target));
   if (!Exists(layout.database())) {
     return Fail(Error{ErrorCode::kNotFound, "there is nothing to back up in " + layout.root,
-                      "is ATHANOR_HOME the right folder?", "", "ATH-V0021", ""});
+                      "is ATHANOR_HOME the right folder?"}
+                    .Id("ATH-V0021"));
   }
   ATHANOR_TRY(const UniqueFd lock, LockBackups(layout));
   const auto archive = ArchiveOf(target);
@@ -326,8 +331,9 @@ Result<BackupInfo> MakeBackup(const StoreLayout& layout, const std::string& targ
 Result<BackupInfo> UnpackBackup(const std::string& from, const std::string& folder) {
   struct stat kind {};
   if (::stat(from.c_str(), &kind) != 0) {
-    return Fail(Error{ErrorCode::kNotFound, "there is no backup at " + from,
-                      "ls -l " + ShellQuote(from), "", "ATH-V0024", ""});
+    return Fail(
+        Error{ErrorCode::kNotFound, "there is no backup at " + from, "ls -l " + ShellQuote(from)}
+            .Id("ATH-V0024"));
   }
   if (S_ISDIR(kind.st_mode)) {
     auto text = ReadFile(JoinPath(from, kInfoName), 1 << 20);

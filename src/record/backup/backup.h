@@ -23,7 +23,7 @@
 namespace athanor {
 
 struct BackupInfo {
-  std::string path;  // of the folder or archive
+  std::string path;     // of the folder or archive
   std::string version;  // of the program that made it
   std::string home;     // what it is a copy of
   WallTime made;        // the time of the snapshot
@@ -32,7 +32,7 @@ struct BackupInfo {
   uint64_t live = 0;
   uint64_t files = 0;
   uint64_t bytes = 0;
-  uint64_t linked = 0;     // of the files, linked from the home instead of copied
+  uint64_t linked = 0;      // of the files, linked from the home instead of copied
   bool secret_key = false;  // it contains the key that decrypts the secrets
 };
 

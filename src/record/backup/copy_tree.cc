@@ -8,9 +8,9 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/ids.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
-#include "base/ids.h"
 #include "base/text/text.h"
 
 namespace athanor {

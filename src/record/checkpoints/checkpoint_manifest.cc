@@ -9,8 +9,8 @@
 
 #include "base/io/archive.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "job/codec.h"
@@ -139,8 +139,8 @@ Status CheckFile(const CheckpointFile& file, uint64_t part_bytes) {
     return Ok();
   }
   if (file.parts.size() != PartCount(file.size, part_bytes)) {
-    return Unusable(file.name, fmt::format("{} parts do not make up {} bytes", file.parts.size(),
-                                           file.size));
+    return Unusable(file.name,
+                    fmt::format("{} parts do not make up {} bytes", file.parts.size(), file.size));
   }
   if (!std::all_of(file.parts.begin(), file.parts.end(), IsDigest)) {
     return Unusable(file.name, "the name of a part is not a sha256");
@@ -243,9 +243,7 @@ Result<CheckpointManifest> ParseManifest(std::string_view text) {
   return manifest;
 }
 
-std::string CheckpointId::ToString() const {
-  return fmt::format("{}-{}", attempt, sequence);
-}
+std::string CheckpointId::ToString() const { return fmt::format("{}-{}", attempt, sequence); }
 
 Result<CheckpointId> CheckpointId::Parse(std::string_view text) {
   CheckpointId id;

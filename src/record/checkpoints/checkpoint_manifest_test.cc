@@ -13,7 +13,11 @@ CheckpointManifest Sample() {
   manifest.info = CheckpointInfo{"2-7", 2, 120, 4, 2'500, 1'000, {1'700'000'000'123}, 5, 6, 7};
   manifest.part_bytes = 1'000;
   manifest.files = {
-      {"a \"quoted\"\n.pt", 2'500, 0640, -5, {},
+      {"a \"quoted\"\n.pt",
+       2'500,
+       0640,
+       -5,
+       {},
        {std::string(64, 'a'), std::string(64, 'b'), std::string(64, 'c')}},
       {"empty", 0, 0600, 1'700'000'000'123'456'789, {}, {}},
       {"latest", 0, 0, 9, "sub/step_120.pt", {}},

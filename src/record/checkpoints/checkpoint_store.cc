@@ -40,9 +40,7 @@ tl::unexpected<Error> NotWhole(ErrorCode code, const std::string& file, std::str
 }
 
 // What follows the numbers of a fence.
-std::string SumOf(std::string_view text) {
-  return fmt::format(" {:08x}\n", Crc32c(text));
-}
+std::string SumOf(std::string_view text) { return fmt::format(" {:08x}\n", Crc32c(text)); }
 
 Status CheckPart(const BlobStore& parts, const std::string& file, const BlobRef& part) {
   const auto fd = parts.Read(part);
@@ -53,9 +51,9 @@ Status CheckPart(const BlobStore& parts, const std::string& file, const BlobRef&
 Status CheckShared(int dir_fd, const CheckpointFile& file) {
   struct stat info {};
   if (::fstatat(dir_fd, file.name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
-    return NotWhole(errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound
-                                                        : ErrorCode::kUnavailable,
-                    file.name, "it is not there any more");
+    return NotWhole(
+        errno == ENOENT || errno == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
+        file.name, "it is not there any more");
   }
   if (file.is_link()) return Ok();
   if (!S_ISREG(info.st_mode) || static_cast<uint64_t>(info.st_size) != file.size) {
@@ -117,7 +115,8 @@ Result<CheckpointStore::Fenced> CheckpointStore::ReadFence(const std::string& di
   const std::string rest = numbers.substr(static_cast<size_t>(end));
   const bool right = tail.empty() ? rest == "\n" : rest.empty() && tail == SumOf(numbers);
   if (!read || !right) {
-    return Fail(ErrorCode::kCorrupt, JoinPath(dir, "fence") + " is damaged", "ath server stop\nath fsck");
+    return Fail(ErrorCode::kCorrupt, JoinPath(dir, "fence") + " is damaged",
+                "ath server stop\nath fsck");
   }
   return Fenced{attempt, {last_attempt, last_sequence}};
 }

@@ -95,7 +95,7 @@ class CheckpointStore {
       : dir_(std::move(dir)), parts_(std::move(parts)), shared_dir_(std::move(shared_dir)) {}
 
   std::string PathOf(const CheckpointId& id) const;
-  Result<UniqueFd> Lock() const;  // until closed
+  Result<UniqueFd> Lock() const;                  // until closed
   Result<std::vector<CheckpointId>> Ids() const;  // newest first
   static Result<Fenced> ReadFence(const std::string& dir);
   Status WriteFence(const Fenced& fenced) const;

@@ -136,7 +136,9 @@ TEST(CheckpointStore, OnlyTheAttemptThatStoresMayDropWhatNobodyNames) {
   ASSERT_TRUE(store.Fence(2).ok());
   CommitStep(store, 2, 1, {{"a", "kept"}});
   const auto pending = ManifestOf(store, 2, 2, {{"a", "being stored"}, {"b", "given up"}});
-  const auto needed = [&](const std::string& sha256) { return sha256 == pending.files[0].parts[0]; };
+  const auto needed = [&](const std::string& sha256) {
+    return sha256 == pending.files[0].parts[0];
+  };
   EXPECT_FALSE(store.DropUnnamedParts(1, needed).ok());
   EXPECT_EQ(PartsKept(store), 3u);
   ASSERT_TRUE(store.DropUnnamedParts(2, needed).ok());
@@ -177,9 +179,7 @@ TEST(CheckpointStore, KeepsTheLastOnes) {
   EXPECT_EQ(PartsKept(keeping.store), 2u);
 }
 
-TEST(CheckpointStore, NeverRemovesTheNewest) {
-  EXPECT_EQ(Keeping().Left(Spec(0, 0)), Ids{"1-5"});
-}
+TEST(CheckpointStore, NeverRemovesTheNewest) { EXPECT_EQ(Keeping().Left(Spec(0, 0)), Ids{"1-5"}); }
 
 TEST(CheckpointStore, KeepsTheBestBesidesTheLast) {
   const auto loss = [](int64_t step) -> std::optional<double> {

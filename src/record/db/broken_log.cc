@@ -22,9 +22,7 @@ namespace {
 
 constexpr std::string_view kNote = ".txt";
 
-std::string LogOf(const std::string& path) {
-  return path + "-wal";
-}
+std::string LogOf(const std::string& path) { return path + "-wal"; }
 
 // Whether the file has what the log has: all of it, or some of what follows the damage. A log stays
 // for a while after it was merged.
@@ -58,8 +56,7 @@ Result<Taken> LookAtFile(const std::string& path, int log, const LogWalk& walk) 
                 ReadAt(log, walk.FrameAt(frame) + kLogFrameHeaderBytes, walk.page_size));
     // The checksums at their ends are added when they are merged.
     const size_t size = walk.page_size - kPageCheckBytes;
-    const bool same =
-        there.size() == here.size() && there.compare(0, size, here, 0, size) == 0;
+    const bool same = there.size() == here.size() && there.compare(0, size, here, 0, size) == 0;
     compared = true;
     taken.all = taken.all && same;
     taken.some_behind = taken.some_behind || (same && frame > walk.kept);
@@ -87,9 +84,9 @@ Result<LogState> Judge(const std::string& path, int log, LogWalk walk) {
                                      [](const LogFrameSeen& frame) { return !frame.sound; });
     ATHANOR_TRY(const auto taken, LookAtFile(path, log, walk));
     const std::string where =
-        walk.header_sound ? fmt::format("at frame {} of {}", broken - walk.frames.begin() + 1,
-                                        walk.frames.size())
-                          : std::string("at its beginning");
+        walk.header_sound
+            ? fmt::format("at frame {} of {}", broken - walk.frames.begin() + 1, walk.frames.size())
+            : std::string("at its beginning");
     if (taken.all) {
       state.kind = LogState::Kind::kTaken;
       state.said = fmt::format(
@@ -99,13 +96,14 @@ Result<LogState> Judge(const std::string& path, int log, LogWalk walk) {
     } else {
       state.kind = taken.some_behind ? LogState::Kind::kMixed : LogState::Kind::kCut;
       state.said = fmt::format(
-          "the log of the store is damaged {}: {}; what was committed before is kept ({}), what was "
+          "the log of the store is damaged {}: {}; what was committed before is kept ({}), what "
+          "was "
           "committed after it is LOST (at least {})",
-          where, name, Commits(walk.kept_commits),
-          Commits(std::max<uint64_t>(walk.cut_off, 1)));
+          where, name, Commits(walk.kept_commits), Commits(std::max<uint64_t>(walk.cut_off, 1)));
       if (state.kind == LogState::Kind::kMixed) {
-        state.said += "; parts of what is lost may be in the store already, so records may not "
-                      "agree: run `ath server stop`, then `ath fsck`, or restore a backup";
+        state.said +=
+            "; parts of what is lost may be in the store already, so records may not "
+            "agree: run `ath server stop`, then `ath fsck`, or restore a backup";
       }
     }
   }

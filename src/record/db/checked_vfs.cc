@@ -21,25 +21,19 @@ thread_local BrokenPage last_broken;
 
 struct CheckedFile {
   sqlite3_file base;
-  sqlite3_file* real;    // allocated: only the current file system knows its size
-  CheckedFile* main;     // of a log: the file that it belongs to
-  const char* name;      // SQLite keeps it for as long as the file is open
+  sqlite3_file* real;  // allocated: only the current file system knows its size
+  CheckedFile* main;   // of a log: the file that it belongs to
+  const char* name;    // SQLite keeps it for as long as the file is open
   size_t page_size;
   bool is_main;
   bool checked;
-  bool fresh;            // it was empty when it was opened
+  bool fresh;  // it was empty when it was opened
   bool taking_log_in;
 };
 
-CheckedFile* Of(sqlite3_file* file) {
-  return reinterpret_cast<CheckedFile*>(file);
-}
-sqlite3_file* Real(sqlite3_file* file) {
-  return Of(file)->real;
-}
-sqlite3_vfs* RealVfs() {
-  return sqlite3_vfs_find(nullptr);
-}
+CheckedFile* Of(sqlite3_file* file) { return reinterpret_cast<CheckedFile*>(file); }
+sqlite3_file* Real(sqlite3_file* file) { return Of(file)->real; }
+sqlite3_vfs* RealVfs() { return sqlite3_vfs_find(nullptr); }
 
 int Broken(const char* name, uint64_t number, bool in_log) {
   last_broken = {name != nullptr ? name : "", number, in_log};
@@ -149,15 +143,11 @@ int Write(sqlite3_file* opened, const void* bytes, int amount, sqlite3_int64 off
 int Truncate(sqlite3_file* file, sqlite3_int64 size) {
   return Real(file)->pMethods->xTruncate(Real(file), size);
 }
-int Sync(sqlite3_file* file, int flags) {
-  return Real(file)->pMethods->xSync(Real(file), flags);
-}
+int Sync(sqlite3_file* file, int flags) { return Real(file)->pMethods->xSync(Real(file), flags); }
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
   return Real(file)->pMethods->xFileSize(Real(file), size);
 }
-int Lock(sqlite3_file* file, int level) {
-  return Real(file)->pMethods->xLock(Real(file), level);
-}
+int Lock(sqlite3_file* file, int level) { return Real(file)->pMethods->xLock(Real(file), level); }
 int Unlock(sqlite3_file* file, int level) {
   return Real(file)->pMethods->xUnlock(Real(file), level);
 }
@@ -173,9 +163,7 @@ int FileControl(sqlite3_file* file, int operation, void* argument) {
   if (operation == SQLITE_FCNTL_CKPT_DONE) Of(file)->taking_log_in = false;
   return Real(file)->pMethods->xFileControl(Real(file), operation, argument);
 }
-int SectorSize(sqlite3_file* file) {
-  return Real(file)->pMethods->xSectorSize(Real(file));
-}
+int SectorSize(sqlite3_file* file) { return Real(file)->pMethods->xSectorSize(Real(file)); }
 int DeviceCharacteristics(sqlite3_file* file) {
   return Real(file)->pMethods->xDeviceCharacteristics(Real(file));
 }
@@ -185,9 +173,7 @@ int ShmMap(sqlite3_file* file, int region, int size, int extend, void volatile**
 int ShmLock(sqlite3_file* file, int offset, int count, int flags) {
   return Real(file)->pMethods->xShmLock(Real(file), offset, count, flags);
 }
-void ShmBarrier(sqlite3_file* file) {
-  Real(file)->pMethods->xShmBarrier(Real(file));
-}
+void ShmBarrier(sqlite3_file* file) { Real(file)->pMethods->xShmBarrier(Real(file)); }
 int ShmUnmap(sqlite3_file* file, int remove) {
   return Real(file)->pMethods->xShmUnmap(Real(file), remove);
 }
@@ -311,9 +297,7 @@ bool IsFresh(sqlite3* handle) {
   return file != nullptr && file->fresh;
 }
 
-const BrokenPage& LastBrokenPage() {
-  return last_broken;
-}
+const BrokenPage& LastBrokenPage() { return last_broken; }
 
 Result<std::vector<uint32_t>> BrokenPagesOf(sqlite3* handle) {
   std::vector<uint32_t> broken;

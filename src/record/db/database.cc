@@ -5,12 +5,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -69,11 +68,15 @@ class SqliteDatabase final : public Database {
   // Without a writer: to look at only.
   SqliteDatabase(std::string path, std::unique_ptr<SqliteConnection> writer, std::string notice)
       : path_(std::move(path)), notice_(std::move(notice)), writer_(std::move(writer)) {
-    if (writer_) writer_->TellLogPages([this](int pages) { Committed(pages); });
+    if (!writer_) return;
+    writer_->TellLogPages([this](int pages) {
+      writer_mutex_.AssertHeld();  // the writer is only used under it
+      Committed(pages);
+    });
   }
   ~SqliteDatabase() override {
     {
-      std::lock_guard lock(log_mutex_);
+      MutexLock lock(log_mutex_);
       over_ = true;
     }
     log_wanted_.notify_one();
@@ -94,7 +97,7 @@ class SqliteDatabase final : public Database {
 
   Status Write(const std::function<Status(Connection&)>& body) override {
     if (!writer_) return Fail(ErrorCode::kDenied, "the store was opened to look at it only");
-    std::lock_guard lock(writer_mutex_);
+    MutexLock lock(writer_mutex_);
     // Nothing more is promised on top of a log that cannot be merged.
     if (!broken_log_.ok()) return broken_log_;
     return writer_->Transaction(body);
@@ -112,7 +115,7 @@ class SqliteDatabase final : public Database {
     std::unique_ptr<SqliteConnection>& reader;
     ~GiveBack() {
       {
-        std::lock_guard lock(database.readers_mutex_);
+        MutexLock lock(database.readers_mutex_);
         database.idle_.push_back(std::move(reader));
       }
       database.returned_.notify_one();
@@ -120,21 +123,22 @@ class SqliteDatabase final : public Database {
   };
 
   Result<std::unique_ptr<SqliteConnection>> Borrow() const {
-    std::unique_lock lock(readers_mutex_);
-    returned_.wait(lock, [&] { return !idle_.empty() || readers_ < kMostReaders; });
+    MutexLock lock(readers_mutex_);
+    returned_.wait(
+        lock, [&]() REQUIRES(readers_mutex_) { return !idle_.empty() || readers_ < kMostReaders; });
     if (!idle_.empty()) {
       auto reader = std::move(idle_.back());
       idle_.pop_back();
       return reader;
     }
-    auto reader = SqliteConnection::Open(path_, writer_ ? SqliteConnection::Role::kReader
-                                                        : SqliteConnection::Role::kLooker);
+    auto reader = SqliteConnection::Open(
+        path_, writer_ ? SqliteConnection::Role::kReader : SqliteConnection::Role::kLooker);
     if (reader) ++readers_;
     return reader;
   }
 
-  // After each commit, under writer_mutex_.
-  void Committed(int pages) {
+  // After each commit.
+  void Committed(int pages) REQUIRES(writer_mutex_) {
     if (pages < kLongLog) return;
     if (pages >= kTooLongLog) {
       if (auto taken = writer_->TakeLogIn(); !taken.ok()) broken_log_ = taken;
@@ -142,7 +146,7 @@ class SqliteDatabase final : public Database {
     }
     if (!log_thread_.joinable()) log_thread_ = std::thread([this] { CareForLog(); });
     {
-      std::lock_guard lock(log_mutex_);
+      MutexLock lock(log_mutex_);
       log_is_long_ = true;
     }
     log_wanted_.notify_one();
@@ -155,33 +159,33 @@ class SqliteDatabase final : public Database {
     const auto care = SqliteConnection::Open(path_, SqliteConnection::Role::kWriter);
     while (true) {
       {
-        std::unique_lock lock(log_mutex_);
-        log_wanted_.wait(lock, [&] { return over_ || log_is_long_; });
+        MutexLock lock(log_mutex_);
+        log_wanted_.wait(lock, [&]() REQUIRES(log_mutex_) { return over_ || log_is_long_; });
         if (over_) return;
       }
       if (care) (void)(*care)->TakeLogIn().ok();
       if (care) (void)(*care)->TakeLogIn().ok();
-      std::lock_guard writer_lock(writer_mutex_);
+      MutexLock writer_lock(writer_mutex_);
       if (care) broken_log_ = (*care)->TakeLogIn();
-      std::lock_guard lock(log_mutex_);
+      MutexLock lock(log_mutex_);
       log_is_long_ = false;
     }
   }
 
   const std::string path_;
   const std::string notice_;
-  std::mutex writer_mutex_;
+  Mutex writer_mutex_;
   const std::unique_ptr<SqliteConnection> writer_;  // used under writer_mutex_
-  Status broken_log_;                               // under writer_mutex_
-  mutable std::mutex readers_mutex_;
-  mutable std::condition_variable returned_;
-  mutable std::vector<std::unique_ptr<SqliteConnection>> idle_;  // under readers_mutex_
-  mutable size_t readers_ = 0;                                   // under readers_mutex_
-  std::mutex log_mutex_;
-  std::condition_variable log_wanted_;
-  bool log_is_long_ = false;  // under log_mutex_
-  bool over_ = false;         // under log_mutex_
-  std::thread log_thread_;    // started with the first long log; under writer_mutex_
+  Status broken_log_ GUARDED_BY(writer_mutex_);
+  mutable Mutex readers_mutex_;
+  mutable CondVar returned_;
+  mutable std::vector<std::unique_ptr<SqliteConnection>> idle_ GUARDED_BY(readers_mutex_);
+  mutable size_t readers_ GUARDED_BY(readers_mutex_) = 0;
+  Mutex log_mutex_;
+  CondVar log_wanted_;
+  bool log_is_long_ GUARDED_BY(log_mutex_) = false;
+  bool over_ GUARDED_BY(log_mutex_) = false;
+  std::thread log_thread_ GUARDED_BY(writer_mutex_);  // started with the first long log
 };
 
 // SQLite would make the file readable by all; its -wal and -shm take this one's mode.
@@ -219,9 +223,8 @@ Result<std::string> KeepCopy(const std::string& path, int64_t version, bool sums
   const std::string kept = fmt::format("{}.v{}", path, version);
   const std::string partial = kept + ".partial";
   ::unlink(partial.c_str());
-  auto copied = CopyDatabase(path, partial,
-                             sums ? SqliteConnection::Role::kCopier
-                                  : SqliteConnection::Role::kPlainCopier);
+  auto copied = CopyDatabase(
+      path, partial, sums ? SqliteConnection::Role::kCopier : SqliteConnection::Role::kPlainCopier);
   if (!copied.ok()) {
     Error error = copied.error();
     error.what = "no copy of the store could be kept, so it was not migrated: " + error.what;
@@ -331,9 +334,8 @@ Status MakeFresh(const std::string& path, std::span<const Migration> migrations)
   const Status filled = [&]() -> Status {
     ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY; PRAGMA synchronous=OFF;"));
-    ATHANOR_CHECK_OK(maker->Transaction([&](Connection& inside) {
-      return TakeTo(inside, 0, migrations, true);
-    }));
+    ATHANOR_CHECK_OK(maker->Transaction(
+        [&](Connection& inside) { return TakeTo(inside, 0, migrations, true); }));
     // The change to a log writes the first page, and this commit syncs the file.
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA synchronous=FULL;"));
     return maker->UseLog();
@@ -364,8 +366,10 @@ Result<std::unique_ptr<Database>> Database::Open(const std::string& path,
       AddTo(notice, "the pages of the store were given sums, by which damage is noticed" +
                         (migrated.empty() ? "; as it was before: " + path + ".plain" : ""));
     } else {
-      AddTo(notice, "damage of the store will not be noticed: its pages could not be given sums "
-                    "yet, which the next start tries again: " + given.error().what);
+      AddTo(notice,
+            "damage of the store will not be noticed: its pages could not be given sums "
+            "yet, which the next start tries again: " +
+                given.error().what);
     }
   }
   // A backup's copy of a file without checksums has them, but not the application id.

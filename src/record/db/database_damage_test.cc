@@ -113,9 +113,9 @@ TEST(DatabaseDamage, AFlipInAnyPageIsNoticedByTheReadThatNeedsItAndByTheCheck) {
     ASSERT_TRUE(database);
     ASSERT_TRUE(Insert(**database, 0, 300).ok());
     // Free pages, too.
-    ASSERT_TRUE((*database)->Write([](Connection& c) {
-      return c.Execute("DELETE FROM t WHERE x >= 250");
-    }).ok());
+    ASSERT_TRUE((*database)
+                    ->Write([](Connection& c) { return c.Execute("DELETE FROM t WHERE x >= 250"); })
+                    .ok());
   }
   ASSERT_FALSE(Exists(path + "-wal"));
   const std::string whole = ReadFile(path).value();
@@ -487,12 +487,14 @@ TEST(PageSums, AStoreWithoutThemGetsThemAndIsKeptAsItWas) {
   ASSERT_EQ(sqlite3_close(plain), SQLITE_OK);
   const auto one = [](const Database& database) {
     std::string value;
-    EXPECT_TRUE(database.Read([&](Connection& c) -> Status {
-      ATHANOR_TRY(auto* statement, c.Prepare("SELECT y FROM t WHERE x = 1"));
-      ATHANOR_CHECK_OK(statement->Step());
-      value = statement->Text(0);
-      return Ok();
-    }).ok());
+    EXPECT_TRUE(database
+                    .Read([&](Connection& c) -> Status {
+                      ATHANOR_TRY(auto* statement, c.Prepare("SELECT y FROM t WHERE x = 1"));
+                      ATHANOR_CHECK_OK(statement->Step());
+                      value = statement->Text(0);
+                      return Ok();
+                    })
+                    .ok());
     return value;
   };
   {
@@ -508,9 +510,10 @@ TEST(PageSums, AStoreWithoutThemGetsThemAndIsKeptAsItWas) {
     ASSERT_TRUE(database) << database.error().what;
     EXPECT_TRUE((*database)->CheckPages()->have_sums);
     EXPECT_EQ(one(**database), "one");
-    EXPECT_TRUE((*database)->Write([](Connection& c) {
-      return c.Execute("INSERT INTO t VALUES (2, 'two')");
-    }).ok());
+    EXPECT_TRUE(
+        (*database)
+            ->Write([](Connection& c) { return c.Execute("INSERT INTO t VALUES (2, 'two')"); })
+            .ok());
     EXPECT_EQ((*database)->notice().find("were given sums") != std::string::npos,
               name == std::string("a.db"));
   }
@@ -540,7 +543,8 @@ TEST(PageSums, AKillWhileTheyAreGivenLeavesAStoreThatOpens) {
                            nullptr, nullptr, nullptr),
               SQLITE_OK);
     for (int i = 0; i < 30; ++i) {
-      const std::string sql = "INSERT INTO t VALUES (" + std::to_string(i) + ", '" + ValueOf(i) + "')";
+      const std::string sql =
+          "INSERT INTO t VALUES (" + std::to_string(i) + ", '" + ValueOf(i) + "')";
       ASSERT_EQ(sqlite3_exec(plain, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
     }
     sqlite3_db_config(plain, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);

@@ -35,8 +35,8 @@ const std::map<int, std::string> kPinned = {
 int Newest() { return ServerMigrations().back().version; }
 
 void MakeStoreOf(int version, const std::string& path) {
-  const auto sql = ReadFile(std::string(ATHANOR_SCHEMA_VERSIONS) + "/v" + std::to_string(version) +
-                            ".sql");
+  const auto sql =
+      ReadFile(std::string(ATHANOR_SCHEMA_VERSIONS) + "/v" + std::to_string(version) + ".sql");
   ASSERT_TRUE(sql) << "a schema version without a store in db/versions: " << version;
   sqlite3* handle = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &handle), SQLITE_OK);
@@ -106,8 +106,8 @@ TEST(SchemaVersions, AReleasedMigrationIsNeverEdited) {
   for (const Migration& migration : ServerMigrations()) {
     EXPECT_EQ(migration.version, expected++);
     const auto pinned = kPinned.find(migration.version);
-    ASSERT_NE(pinned, kPinned.end()) << "pin version " << migration.version << " as "
-                                     << Sha256Hex(migration.sql);
+    ASSERT_NE(pinned, kPinned.end())
+        << "pin version " << migration.version << " as " << Sha256Hex(migration.sql);
     EXPECT_EQ(Sha256Hex(migration.sql), pinned->second) << "version " << migration.version;
   }
 }
@@ -169,8 +169,9 @@ TEST(SchemaVersions, ANewerStoreIsRefusedAlsoToLookAt) {
   auto older = Database::OpenToLook(dir / "a.db", ServerMigrations().first(1));
   ASSERT_FALSE(older);
   EXPECT_EQ(older.error().code, ErrorCode::kConflict);
-  EXPECT_NE(older.error().why.find(
-                "version " + std::to_string(Newest()) + ", this program knows 1"), std::string::npos)
+  EXPECT_NE(
+      older.error().why.find("version " + std::to_string(Newest()) + ", this program knows 1"),
+      std::string::npos)
       << older.error().why;
   EXPECT_FALSE(older.error().hint.empty());
 }

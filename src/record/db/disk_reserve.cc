@@ -11,8 +11,7 @@
 
 namespace athanor {
 
-DiskReserve::DiskReserve(std::string path, uint64_t bytes)
-    : path_(std::move(path)), bytes_(bytes) {
+DiskReserve::DiskReserve(std::string path, uint64_t bytes) : path_(std::move(path)), bytes_(bytes) {
   struct stat info {};
   held_ = ::stat(path_.c_str(), &info) == 0 && static_cast<uint64_t>(info.st_size) == bytes_ &&
           static_cast<uint64_t>(info.st_blocks) * 512 >= bytes_;

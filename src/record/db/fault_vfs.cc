@@ -8,17 +8,15 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <mutex>
 #include <new>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 
 namespace athanor {
 namespace {
 
-std::string Contents(const std::string& path) {
-  return ReadFile(path).value_or("");
-}
+std::string Contents(const std::string& path) { return ReadFile(path).value_or(""); }
 
 }  // namespace
 
@@ -26,17 +24,18 @@ struct FaultVfs::Parts {
   sqlite3_vfs vfs{};
   sqlite3_vfs* real = nullptr;
   // A store merges a long log on its own thread, while another one writes.
-  std::mutex mutex;  // for all below
-  int countdown = -1;  // changes until the failure; -1: none armed
-  int code = SQLITE_OK;
-  bool forever = false;
-  bool failed = false;
-  bool kill = false;
-  int changes = 0;
-  std::map<std::string, std::string> synced;  // path -> bytes that remain after a power cut
+  Mutex mutex;
+  int countdown GUARDED_BY(mutex) = -1;  // changes until the failure; -1: none armed
+  int code GUARDED_BY(mutex) = SQLITE_OK;
+  bool forever GUARDED_BY(mutex) = false;
+  bool failed GUARDED_BY(mutex) = false;
+  bool kill GUARDED_BY(mutex) = false;
+  int changes GUARDED_BY(mutex) = 0;
+  std::map<std::string, std::string> synced
+      GUARDED_BY(mutex);  // path -> bytes that remain after a power cut
 
   int Change() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     ++changes;
     if (countdown < 0) return SQLITE_OK;
     if (countdown > 0) {
@@ -48,7 +47,7 @@ struct FaultVfs::Parts {
     return code;
   }
   void KillIfAsked() {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     if (kill) ::kill(::getpid(), SIGKILL);
   }
 };
@@ -63,12 +62,8 @@ struct FaultFile {
   std::string* path;  // empty for temporary files
 };
 
-sqlite3_file* Real(sqlite3_file* file) {
-  return reinterpret_cast<FaultFile*>(file)->real;
-}
-FaultVfs::Parts& PartsOf(sqlite3_file* file) {
-  return *reinterpret_cast<FaultFile*>(file)->parts;
-}
+sqlite3_file* Real(sqlite3_file* file) { return reinterpret_cast<FaultFile*>(file)->real; }
+FaultVfs::Parts& PartsOf(sqlite3_file* file) { return *reinterpret_cast<FaultFile*>(file)->parts; }
 
 int Close(sqlite3_file* file) {
   const int result = Real(file)->pMethods->xClose(Real(file));
@@ -102,16 +97,14 @@ int Sync(sqlite3_file* file, int /*flags*/) {
   // The real disk is not synced: what a power cut leaves is recorded here.
   const std::string& path = *reinterpret_cast<FaultFile*>(file)->path;
   if (path.empty()) return SQLITE_OK;
-  const std::lock_guard lock(PartsOf(file).mutex);
+  const MutexLock lock(PartsOf(file).mutex);
   PartsOf(file).synced[path] = Contents(path);
   return SQLITE_OK;
 }
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
   return Real(file)->pMethods->xFileSize(Real(file), size);
 }
-int Lock(sqlite3_file* file, int level) {
-  return Real(file)->pMethods->xLock(Real(file), level);
-}
+int Lock(sqlite3_file* file, int level) { return Real(file)->pMethods->xLock(Real(file), level); }
 int Unlock(sqlite3_file* file, int level) {
   return Real(file)->pMethods->xUnlock(Real(file), level);
 }
@@ -121,9 +114,7 @@ int CheckReservedLock(sqlite3_file* file, int* held) {
 int FileControl(sqlite3_file* file, int operation, void* argument) {
   return Real(file)->pMethods->xFileControl(Real(file), operation, argument);
 }
-int SectorSize(sqlite3_file* file) {
-  return Real(file)->pMethods->xSectorSize(Real(file));
-}
+int SectorSize(sqlite3_file* file) { return Real(file)->pMethods->xSectorSize(Real(file)); }
 int DeviceCharacteristics(sqlite3_file* file) {
   return Real(file)->pMethods->xDeviceCharacteristics(Real(file));
 }
@@ -133,9 +124,7 @@ int ShmMap(sqlite3_file* file, int region, int size, int extend, void volatile**
 int ShmLock(sqlite3_file* file, int offset, int count, int flags) {
   return Real(file)->pMethods->xShmLock(Real(file), offset, count, flags);
 }
-void ShmBarrier(sqlite3_file* file) {
-  Real(file)->pMethods->xShmBarrier(Real(file));
-}
+void ShmBarrier(sqlite3_file* file) { Real(file)->pMethods->xShmBarrier(Real(file)); }
 int ShmUnmap(sqlite3_file* file, int remove) {
   return Real(file)->pMethods->xShmUnmap(Real(file), remove);
 }
@@ -172,7 +161,7 @@ int Open(sqlite3_vfs* vfs, const char* name, sqlite3_file* file, int flags, int*
   made->base.pMethods = &kMethods;
   // The content of a file when it is first seen counts as being on the disk.
   if (!made->path->empty()) {
-    const std::lock_guard lock(parts->mutex);
+    const MutexLock lock(parts->mutex);
     parts->synced.try_emplace(*made->path, Contents(*made->path));
   }
   return SQLITE_OK;
@@ -185,7 +174,7 @@ int Delete(sqlite3_vfs* vfs, const char* name, int /*sync_dir*/) {
     return fault;
   }
   {
-    const std::lock_guard lock(parts->mutex);
+    const MutexLock lock(parts->mutex);
     parts->synced.erase(name);
   }
   return parts->real->xDelete(parts->real, name, 0);
@@ -212,7 +201,7 @@ FaultVfs::~FaultVfs() {
 }
 
 void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   parts_->countdown = nth;
   parts_->code = fault == Fault::kFull ? SQLITE_FULL : SQLITE_IOERR_WRITE;
   parts_->forever = forever;
@@ -222,22 +211,22 @@ void FaultVfs::FailAt(int nth, Fault fault, bool forever) {
 }
 
 void FaultVfs::Heal() {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   parts_->countdown = -1;
   parts_->changes = 0;
 }
 
 bool FaultVfs::failed() const {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   return parts_->failed;
 }
 int FaultVfs::changes() const {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   return parts_->changes;
 }
 
 void FaultVfs::CutPower() {
-  const std::lock_guard lock(parts_->mutex);
+  const MutexLock lock(parts_->mutex);
   for (const auto& [path, bytes] : parts_->synced) {
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
     file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));

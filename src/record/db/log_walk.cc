@@ -30,9 +30,7 @@ struct Sum {
   bool operator==(const Sum&) const = default;
 };
 
-Sum SumAt(std::string_view bytes, size_t at) {
-  return {BigAt(bytes, at), BigAt(bytes, at + 4)};
-}
+Sum SumAt(std::string_view bytes, size_t at) { return {BigAt(bytes, at), BigAt(bytes, at + 4)}; }
 
 uint32_t Word(const char* at, bool swap) {
   uint32_t value = 0;
@@ -54,8 +52,8 @@ Sum Add(Sum sum, std::string_view bytes, bool swap) {
 }
 
 Sum SumOfFrame(Sum before, std::string_view frame, bool swap) {
-  return Add(Add(before, frame.substr(0, kSummedOfFrame), swap),
-             frame.substr(kLogFrameHeaderBytes), swap);
+  return Add(Add(before, frame.substr(0, kSummedOfFrame), swap), frame.substr(kLogFrameHeaderBytes),
+             swap);
 }
 
 // Whether the checksum of `summed`, wrong by `off`, would be right if one bit were different. A
@@ -182,7 +180,8 @@ class Walker {
       }
     }
     doubted_.reset();
-    LogFrameSeen seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false, false};
+    LogFrameSeen seen{BigAt(frame, 0), BigAt(frame, 4), frame.substr(8, 8) == Salts(), false,
+                      false};
     seen.sound = right == stored && seen.page != 0;
     // Salts are not in the sum. Frames left from an earlier log follow each other, but not a frame
     // of this one.
@@ -249,8 +248,6 @@ bool LogFrameFits(std::string_view log_header, std::string_view before, std::str
          Add(Add(from, header.substr(0, kSummedOfFrame), swap), page, swap) == SumAt(header, 16);
 }
 
-Result<LogWalk> WalkLog(const LogReader& read) {
-  return Walker(read).Run();
-}
+Result<LogWalk> WalkLog(const LogReader& read) { return Walker(read).Run(); }
 
 }  // namespace athanor

@@ -30,8 +30,8 @@ bool LogFrameFits(std::string_view log_header, std::string_view before, std::str
                   std::string_view page);
 
 struct LogFrameSeen {
-  uint32_t page = 0;        // whose image it is
-  uint32_t pages_then = 0;  // of the whole file: this frame ends a commit; 0: it does not
+  uint32_t page = 0;         // whose image it is
+  uint32_t pages_then = 0;   // of the whole file: this frame ends a commit; 0: it does not
   bool of_this_log = false;  // its salts are the log's: not left from an earlier log
   bool sound = false;        // it follows from what the previous frame says
   bool flipped = false;      // it is not valid, but would be except for a single bit
@@ -46,9 +46,9 @@ struct LogPatch {
 struct LogWalk {
   bool header_sound = false;
   size_t page_size = 0;
-  std::vector<LogFrameSeen> frames;    // all complete frames in the file
-  std::vector<LogPatch> patches;   // by which frames (and the header) became valid
-  std::vector<uint64_t> patched;   // their numbers, from 1; 0 is the header
+  std::vector<LogFrameSeen> frames;  // all complete frames in the file
+  std::vector<LogPatch> patches;     // by which frames (and the header) became valid
+  std::vector<uint64_t> patched;     // their numbers, from 1; 0 is the header
 
   // Frames that SQLite applies (after patches): up to the last commit before the first invalid one.
   uint64_t kept = 0;

@@ -30,8 +30,8 @@ Result<std::vector<Part>> PartsOf(Connection& connection) {
   while (true) {
     ATHANOR_TRY(const bool row, rows->Step());
     if (!row) return parts;
-    parts.push_back({std::string(rows->Text(0)), std::string(rows->Text(1)),
-                     std::string(rows->Text(2))});
+    parts.push_back(
+        {std::string(rows->Text(0)), std::string(rows->Text(1)), std::string(rows->Text(2))});
   }
 }
 
@@ -66,9 +66,10 @@ Status CopyTables(SqliteConnection& made) {
           "INSERT INTO main.{0} SELECT * FROM old.{0} NOT INDEXED WHERE 1", Quoted(part.name))));
     }
     if (numbered) {
-      ATHANOR_CHECK_OK(inside.Execute("DELETE FROM main.sqlite_sequence;"
-                                      "INSERT INTO main.sqlite_sequence "
-                                      "SELECT * FROM old.sqlite_sequence WHERE 1"));
+      ATHANOR_CHECK_OK(
+          inside.Execute("DELETE FROM main.sqlite_sequence;"
+                         "INSERT INTO main.sqlite_sequence "
+                         "SELECT * FROM old.sqlite_sequence WHERE 1"));
     }
     return inside.Execute(fmt::format("PRAGMA main.application_id={}; PRAGMA main.user_version={};",
                                       application, version));

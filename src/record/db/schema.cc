@@ -261,8 +261,8 @@ INSERT INTO keys_by_job SELECT key, job, spec_hash, created FROM keys ORDER BY j
 DROP TABLE keys;
 ALTER TABLE keys_by_job RENAME TO keys;
 )sql"},
-    // Two jobs with one key are refused by the store itself. Keys that nobody chose rise with time, so
-    // that a submit adds to the end of this index, too.
+    // Two jobs with one key are refused by the store itself. Keys that nobody chose rise with time,
+    // so that a submit adds to the end of this index, too.
     {7, R"sql(
 CREATE UNIQUE INDEX keys_key ON keys (key);
 )sql"},
@@ -270,8 +270,6 @@ CREATE UNIQUE INDEX keys_key ON keys (key);
 
 }  // namespace
 
-std::span<const Migration> ServerMigrations() {
-  return kMigrations;
-}
+std::span<const Migration> ServerMigrations() { return kMigrations; }
 
 }  // namespace athanor

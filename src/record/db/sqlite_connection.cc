@@ -242,13 +242,9 @@ Status SqliteConnection::TakeLogIn() {
   return FromSqlite(handle_, result, path_);
 }
 
-bool SqliteConnection::has_page_sums() const {
-  return HasPageSums(handle_);
-}
+bool SqliteConnection::has_page_sums() const { return HasPageSums(handle_); }
 
-Result<std::vector<uint32_t>> SqliteConnection::BrokenPages() {
-  return BrokenPagesOf(handle_);
-}
+Result<std::vector<uint32_t>> SqliteConnection::BrokenPages() { return BrokenPagesOf(handle_); }
 
 Result<Statement*> SqliteConnection::Prepare(std::string_view sql) {
   if (const auto found = statements_.find(sql); found != statements_.end()) {

@@ -7,7 +7,8 @@ namespace athanor {
 namespace {
 
 Document DocumentIn(const Statement& row) {
-  return {std::string(row.Text(0)), std::string(row.Text(1)), WallTime{row.Int(2)}, WallTime{row.Int(3)}};
+  return {std::string(row.Text(0)), std::string(row.Text(1)), WallTime{row.Int(2)},
+          WallTime{row.Int(3)}};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ class DocumentStore {
   // Creates or replaces.
   Status Put(std::string_view kind, std::string_view name, std::string_view text, WallTime now);
   Result<std::optional<Document>> Find(std::string_view kind, std::string_view name) const;
-  Status Remove(std::string_view kind, std::string_view name);  // fine if there is none
+  Status Remove(std::string_view kind, std::string_view name);      // fine if there is none
   Result<std::vector<Document>> List(std::string_view kind) const;  // newest first
 
  private:

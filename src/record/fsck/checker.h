@@ -96,18 +96,18 @@ class Checker {
   const StoreLayout layout_;
   const FsckOptions options_;
   FsckReport report_;
-  std::vector<JobRecord> mend_columns_;   // records whose columns must be made again
-  std::vector<int64_t> mend_outbox_;      // effects to drop
-  bool jobs_known_ = false;               // every job was read: leftovers can be recognised
+  std::vector<JobRecord> mend_columns_;  // records whose columns must be made again
+  std::vector<int64_t> mend_outbox_;     // effects to drop
+  bool jobs_known_ = false;              // every job was read: leftovers can be recognised
   std::set<JobId> jobs_;
-  std::set<JobId> runs_;                  // jobs or not
-  std::map<AttemptId, JobId> attempts_;   // all of them
-  std::set<AttemptId> live_attempts_;     // and those that may have a folder
+  std::set<JobId> runs_;                 // jobs or not
+  std::map<AttemptId, JobId> attempts_;  // all of them
+  std::set<AttemptId> live_attempts_;    // and those that may have a folder
   std::map<JobId, uint64_t> event_seq_;
   std::map<JobId, JobState> states_;
   std::map<JobId, std::pair<std::string, std::string>> keys_;  // key, spec hash
-  std::map<std::string, Named> named_;  // by sha256
-  std::set<std::string> bundles_;       // whose manifest was read
+  std::map<std::string, Named> named_;                         // by sha256
+  std::set<std::string> bundles_;                              // whose manifest was read
 };
 
 }  // namespace athanor

@@ -21,8 +21,8 @@ size_t FsckReport::left() const {
 
 Finding& Checker::Add(std::string part, std::string what, std::string why, std::string hint,
                       std::string where) {
-  report_.findings.push_back({std::move(part), std::move(what), std::move(why), std::move(hint),
-                              std::move(where), false});
+  report_.findings.push_back(
+      {std::move(part), std::move(what), std::move(why), std::move(hint), std::move(where), false});
   return report_.findings.back();
 }
 
@@ -83,8 +83,8 @@ Result<FsckReport> Checker::Run() {
 Result<FsckReport> Fsck(const StoreLayout& layout, const FsckOptions& options) {
   if (!Exists(layout.database())) {
     return Fail(Error{ErrorCode::kNotFound, "there is no store in " + layout.root,
-                      "is ATHANOR_HOME the right folder? `ath serve` makes a new one there", "",
-                      "ATH-V0021", ""});
+                      "is ATHANOR_HOME the right folder? `ath serve` makes a new one there"}
+                    .Id("ATH-V0021"));
   }
   return Checker(layout, options).Run();
 }

@@ -19,11 +19,11 @@
 namespace athanor {
 
 struct Finding {
-  std::string part;  // "database", "job", "event", "outbox", "key", "secret", "blob", "series",
-                     // "log", "checkpoint", "object", "eventfile", "artifact", "leftover"
-  std::string what;  // one line
-  std::string why;   // the value seen
-  std::string hint;  // what to type
+  std::string part;   // "database", "job", "event", "outbox", "key", "secret", "blob", "series",
+                      // "log", "checkpoint", "object", "eventfile", "artifact", "leftover"
+  std::string what;   // one line
+  std::string why;    // the value seen
+  std::string hint;   // what to type
   std::string where;  // the file
   bool repaired = false;
 };
@@ -42,7 +42,7 @@ struct FsckReport {
   uint64_t logs = 0;
   uint64_t checkpoints = 0;
   uint64_t objects = 0;
-  uint64_t bytes = 0;  // of what was read whole
+  uint64_t bytes = 0;   // of what was read whole
   int64_t version = 0;  // of the schema
 
   bool clean() const { return findings.empty(); }

@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
 #include "record/checkpoints/checkpoint_manifest.h"

@@ -53,9 +53,8 @@ Status Checker::CheckDatabase() {
     auto done = (this->*check)(database);
     if (done.ok()) continue;
     if (done.error().code != ErrorCode::kCorrupt) return done;
-    Add("database", "a part of the store cannot be read: " + done.error().what,
-        done.error().why, kRestore,
-        layout_.database());
+    Add("database", "a part of the store cannot be read: " + done.error().what, done.error().why,
+        kRestore, layout_.database());
   }
   opened->reset();
   if (options_.repair) MendDatabase();
@@ -151,8 +150,9 @@ Status Checker::CheckJobs(Database& database) {
           });
           if (!job || !record || record->id != *job) {
             Add("job", fmt::format("the record of job {} cannot be read", Printable(id)),
-                row.IsNull(13) ? "there is none" : record ? "it is another job's"
-                                                          : record.error().what,
+                row.IsNull(13) ? "there is none"
+                : record       ? "it is another job's"
+                               : record.error().what,
                 kRestore, layout_.database());
             return;
           }
@@ -211,8 +211,9 @@ Status Checker::CheckEvents(Database& database) {
     return EachRow(connection,
                    "SELECT job, seq FROM events WHERE cause <> '' AND NOT json_valid(cause)",
                    [&](const Statement& row) {
-                     Add("event", fmt::format("the cause of event {} of job {} cannot be read",
-                                              row.Int(1), Printable(row.Text(0))),
+                     Add("event",
+                         fmt::format("the cause of event {} of job {} cannot be read", row.Int(1),
+                                     Printable(row.Text(0))),
                          "it is no JSON", kRestore, layout_.database());
                    });
   }));
@@ -234,8 +235,8 @@ Status Checker::CheckOutbox(Database& database) {
           // Its folder may exist until the effect has been performed.
           if (attempt) live_attempts_.insert(*attempt);
           if (!jobs_known_ || (job && jobs_.contains(*job))) return;
-          Add("outbox", fmt::format("an effect is kept for job {}, which is gone",
-                                    Printable(row.Text(2))),
+          Add("outbox",
+              fmt::format("an effect is kept for job {}, which is gone", Printable(row.Text(2))),
               fmt::format("number {}: {}", row.Int(0), Printable(row.Text(1))), kRepair,
               layout_.database());
           mend_outbox_.push_back(row.Int(0));
@@ -252,8 +253,8 @@ Status Checker::CheckKeys(Database& database) {
       if (right == keys_.end()) return;  // a stray row, or a record that cannot be read
       seen.insert(*job);
       if (right->second.first == row.Text(0) && right->second.second == row.Text(2)) return;
-      Add("key", fmt::format("the key of job {} is not the one it was accepted under",
-                             job->ToString()),
+      Add("key",
+          fmt::format("the key of job {} is not the one it was accepted under", job->ToString()),
           fmt::format("{} instead of {}", Printable(row.Text(0)), Printable(right->second.first)),
           kRestore, layout_.database());
     });

@@ -8,8 +8,8 @@
 
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/host_folder.h"
 #include "job/manifest.h"
@@ -66,8 +66,8 @@ void Checker::NameBundle(const std::string& sha256, const std::string& what) {
   if (!text) return;  // reported with the blobs
   auto manifest = ReadManifest(*text);
   if (!manifest) {
-    Add("blob", "the listing of " + what + " cannot be read", manifest.error().what,
-        kRestore, path);
+    Add("blob", "the listing of " + what + " cannot be read", manifest.error().what, kRestore,
+        path);
     return;
   }
   for (const auto& entry : manifest->entries) {
@@ -110,12 +110,12 @@ void Checker::CheckBlob(const std::string& sha256, const Named& named) {
   }();
   if (right.ok()) return;
   const bool there = Exists(path);
-  Finding& finding =
-      Add("blob", named.by + (there ? " is damaged" : " is missing"), right.error().what,
-          there ? fmt::format("{}    puts it aside, so that it can be sent again\n{}", kRepair,
-                              kRestore)
-                : kRestore,
-          path);
+  Finding& finding = Add(
+      "blob", named.by + (there ? " is damaged" : " is missing"), right.error().what,
+      there
+          ? fmt::format("{}    puts it aside, so that it can be sent again\n{}", kRepair, kRestore)
+          : kRestore,
+      path);
   if (there && options_.repair) Settle(finding, PutAside(path));
 }
 
@@ -146,14 +146,14 @@ void Checker::CheckSeriesFile(JobId job, const std::string& path) {
   if (scan->damage.empty() && scan->end == size) return;
   uint64_t damaged = 0;
   for (const auto& damage : scan->damage) damaged += damage.bytes;
-  Finding& finding = Add(
-      "series",
-      fmt::format("metrics of job {}: {} bytes are damaged", job.ToString(),
-                  damaged + size - scan->end),
-      scan->damage.empty() ? fmt::format("the record at byte {} is not whole", scan->end)
-                           : fmt::format("{} places, the first at byte {}", scan->damage.size(),
-                                         scan->damage.front().offset),
-      kRepair, path);
+  Finding& finding =
+      Add("series",
+          fmt::format("metrics of job {}: {} bytes are damaged", job.ToString(),
+                      damaged + size - scan->end),
+          scan->damage.empty() ? fmt::format("the record at byte {} is not whole", scan->end)
+                               : fmt::format("{} places, the first at byte {}", scan->damage.size(),
+                                             scan->damage.front().offset),
+          kRepair, path);
   if (!options_.repair) return;
   auto kept = CopyAside(path);
   // What an index knows about the file, and the stored summaries of its metrics, are no longer
@@ -205,8 +205,8 @@ void Checker::CheckLog(JobId job, const std::string& folder) {
   uint64_t wrong = 0;
   uint64_t damaged = 0;
   for (uint64_t at = 0;; at += kIndexBlock) {
-    const auto block = ReadAt(index->get(), at * kLogIndexEntryBytes,
-                              kIndexBlock * kLogIndexEntryBytes);
+    const auto block =
+        ReadAt(index->get(), at * kLogIndexEntryBytes, kIndexBlock * kLogIndexEntryBytes);
     const size_t whole = block ? block->size() / kLogIndexEntryBytes : 0;
     for (size_t i = 0; i < whole; ++i) {
       const auto bytes =
@@ -229,9 +229,10 @@ void Checker::CheckLog(JobId job, const std::string& folder) {
         "they are shown, and marked as damaged", kRestore, folder);
   }
   if (wrong == 0) return;
-  Finding& finding = Add("log", fmt::format("log of job {}: {} entries of its index are damaged",
-                                            job.ToString(), wrong),
-                         "the text is there; its order or times are not", kRepair, index_path);
+  Finding& finding =
+      Add("log",
+          fmt::format("log of job {}: {} entries of its index are damaged", job.ToString(), wrong),
+          "the text is there; its order or times are not", kRepair, index_path);
   if (!options_.repair) return;
   Settle(finding, [&]() -> Status {
     ATHANOR_CHECK_OK(CopyAside(index_path));
@@ -278,12 +279,12 @@ Status Checker::CheckLeftovers() {
     const std::string path = JoinPath(layout_.attempts(), name);
     const bool alive = IsLocked(JoinPath(path, "agent.lock"));
     const bool known = attempts_.contains(folder->attempt);
-    Finding& finding = Add(
-        "leftover",
-        "the folder of attempt " + name + (known ? ", which is over" : ": no such attempt"),
-        alive ? "its agent still runs" : "",
-        alive ? "ps -ef | grep " + name : std::string(kRepair) + "    puts it into lost+found",
-        path);
+    Finding& finding =
+        Add("leftover",
+            "the folder of attempt " + name + (known ? ", which is over" : ": no such attempt"),
+            alive ? "its agent still runs" : "",
+            alive ? "ps -ef | grep " + name : std::string(kRepair) + "    puts it into lost+found",
+            path);
     if (options_.repair && !alive) Settle(finding, PutAside(path));
   }
   return Ok();

@@ -4,12 +4,12 @@
 #include <algorithm>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
+#include "eventfile/event_reader.h"
 #include "record/append_file.h"
 #include "record/artifacts/artifact_sums.h"
-#include "eventfile/event_reader.h"
 #include "record/fsck/checker.h"
 #include "record/keys/key_file.h"
 
@@ -91,7 +91,8 @@ void Checker::CheckArtifact(const std::string& path, const std::vector<ArtifactS
 }
 
 void Checker::CheckArtifactsBeneath(const std::string& folder, int depth) {
-  const std::string base = folder.empty() ? layout_.artifacts() : JoinPath(layout_.artifacts(), folder);
+  const std::string base =
+      folder.empty() ? layout_.artifacts() : JoinPath(layout_.artifacts(), folder);
   const std::string place = JoinPath(base, kArtifactSums);
   if (Exists(place)) {
     const auto text = ReadFile(place, kSumsLimit);

@@ -40,9 +40,8 @@ Status ReadNames(const Database& index, std::map<std::string, NamedFile>& named,
           fmt::format("object {}/{}", Printable(rows->Text(5)), Printable(rows->Text(4))),
           rows->Int(3) == 0 ? std::string(rows->Text(2)) : std::string()};
     }
-    ATHANOR_TRY(auto* segments,
-                connection.Prepare("SELECT s.file, s.size, o.key FROM segments s "
-                                   "LEFT JOIN objects o ON o.content = s.content"));
+    ATHANOR_TRY(auto* segments, connection.Prepare("SELECT s.file, s.size, o.key FROM segments s "
+                                                   "LEFT JOIN objects o ON o.content = s.content"));
     while (true) {
       ATHANOR_TRY(const bool row, segments->Step());
       if (!row) break;
@@ -122,9 +121,9 @@ Status Checker::CheckObjects() {
     for (const auto& file : files ? *files : std::vector<std::string>()) {
       if (named.contains(file)) continue;
       // A kill between the file and the index leaves such a file.
-      Finding& finding = Add("leftover", "bytes in the object store that no object names", "",
-                             std::string(kRepair) + "    puts it into lost+found",
-                             JoinPath(folder, file));
+      Finding& finding =
+          Add("leftover", "bytes in the object store that no object names", "",
+              std::string(kRepair) + "    puts it into lost+found", JoinPath(folder, file));
       if (options_.repair) Settle(finding, PutAside(JoinPath(folder, file)));
     }
   }

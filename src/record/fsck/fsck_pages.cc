@@ -28,8 +28,8 @@ Result<Owners> FindOwners(const Database& database) {
   Owners owners;
   std::vector<std::pair<std::string, std::string>> trees{{"table", "sqlite_schema"}};
   const auto listed = database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* rows, connection.Prepare(
-                                "SELECT type, name FROM sqlite_master WHERE rootpage > 0"));
+    ATHANOR_TRY(auto* rows,
+                connection.Prepare("SELECT type, name FROM sqlite_master WHERE rootpage > 0"));
     while (true) {
       ATHANOR_TRY(const bool row, rows->Step());
       if (!row) return Ok();
@@ -41,8 +41,7 @@ Result<Owners> FindOwners(const Database& database) {
   owners.tables_whole = true;
   for (const auto& [type, name] : trees) {
     const auto walked = database.Read([&, &tree = name](Connection& connection) -> Status {
-      ATHANOR_TRY(auto* pages,
-                  connection.Prepare("SELECT count(*) FROM dbstat WHERE name = ?1"));
+      ATHANOR_TRY(auto* pages, connection.Prepare("SELECT count(*) FROM dbstat WHERE name = ?1"));
       pages->Bind(1, tree);
       ATHANOR_CHECK_OK(pages->Step());
       return Ok();
@@ -64,8 +63,7 @@ void Checker::CheckLogOf(const std::string& database) {
   for (const auto& broken : BrokenLogsOf(database)) {
     Add("database", "an earlier start found the log of the store damaged: " + NoteOf(broken),
         "the log as it was: " + broken,
-        fmt::format("{}\nor, to go on without what was lost: rm {}*", kRestore,
-                    ShellQuote(broken)),
+        fmt::format("{}\nor, to go on without what was lost: rm {}*", kRestore, ShellQuote(broken)),
         broken);
   }
   auto state = LookAtLog(database);
@@ -75,8 +73,7 @@ void Checker::CheckLogOf(const std::string& database) {
     return;
   }
   if (state->kind == LogState::Kind::kWhole) return;
-  const bool lost =
-      state->kind == LogState::Kind::kCut || state->kind == LogState::Kind::kMixed;
+  const bool lost = state->kind == LogState::Kind::kCut || state->kind == LogState::Kind::kMixed;
   Finding& finding =
       Add("database", state->said, "",
           std::string("ath fsck --repair    keeps a copy of it, and what can be kept\n") + kRestore,

@@ -9,11 +9,11 @@
 #include <set>
 
 #include "base/io/hash.h"
+#include "eventfile/tfrecord.h"
 #include "record/artifacts/artifact_sums.h"
 #include "record/checkpoints/checkpoint_manifest.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "record/db/checked_vfs.h"
-#include "eventfile/tfrecord.h"
 #include "record/home_testing.h"
 #include "record/keys/key_file.h"
 #include "record/objects/directory_object_store.h"
@@ -44,9 +44,9 @@ class FsckTest : public testing::Test {
   }
   void Sql(const std::string& sql) {
     sqlite3* handle = nullptr;
-    ASSERT_EQ(sqlite3_open_v2(home_.database().c_str(), &handle, SQLITE_OPEN_READWRITE,
-                              CheckedVfsName()),
-              SQLITE_OK);
+    ASSERT_EQ(
+        sqlite3_open_v2(home_.database().c_str(), &handle, SQLITE_OPEN_READWRITE, CheckedVfsName()),
+        SQLITE_OK);
     char* why = nullptr;
     EXPECT_EQ(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, &why), SQLITE_OK) << why;
     ASSERT_EQ(sqlite3_close(handle), SQLITE_OK);
@@ -304,8 +304,8 @@ TEST_F(FsckTest, ADamagedIndexIsMadeAnewFromItsTableAndTheFileAsItWasIsKept) {
     ASSERT_FALSE(looked.clean());
     const Finding& found = looked.findings.front();
     // Without the list of tables none can be looked at.
-    const bool table = !found.what.starts_with("page ") ||
-                       found.why.find("part of table") != std::string::npos;
+    const bool table =
+        !found.what.starts_with("page ") || found.why.find("part of table") != std::string::npos;
     EXPECT_EQ(found.hint.find("--repair") != std::string::npos, !table) << found.why;
     const auto report = Look({true, false});
     EXPECT_EQ(report.left() > 0, table) << found.why;
@@ -355,8 +355,8 @@ TEST_F(FsckTest, ADamagedKeyOfTokensIsFound) {
 // checkpoints again.
 TEST_F(FsckTest, EveryFlippedBitOfAFenceIsFoundAndItIsPutAside) {
   const std::string folder = home_.jobs() + "/" + record_.id.ToString() + "/manifests";
-  auto store = CheckpointStore::Open(
-      folder, BlobStore::Open(DirName(folder) + "/parts").value(), "");
+  auto store =
+      CheckpointStore::Open(folder, BlobStore::Open(DirName(folder) + "/parts").value(), "");
   ASSERT_TRUE(store);
   ASSERT_TRUE(store->Fence(2).ok());
   const auto whole = ReadFile(folder + "/fence");

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "job/codec.h"
@@ -321,8 +320,8 @@ struct JobStore::Parts {
   }
   // False if nothing should wait any longer.
   bool Pause() {
-    std::unique_lock lock(mutex);
-    return !wake.wait_for(lock, kLookForRoom, [this] { return given_up; });
+    MutexLock lock(mutex);
+    return !wake.wait_for(lock, kLookForRoom, [this]() REQUIRES(mutex) { return given_up; });
   }
 
   // Reads the content of the store into `times`; the first call does. Once; and if asked, also the
@@ -336,28 +335,31 @@ struct JobStore::Parts {
 
   Database& database;
   NewestTimes times;
-  std::mutex reading;
-  bool times_read = false;  // under reading
+  Mutex reading;
+  bool times_read GUARDED_BY(reading) = false;
   std::unique_ptr<DiskReserve> reserve;  // null: a full disk is an error
   std::function<void(bool)> told;
   std::atomic<bool> waiting = false;
-  std::mutex mutex;
-  std::condition_variable wake;
-  bool given_up = false;  // under mutex
+  Mutex mutex;
+  CondVar wake;
+  bool given_up GUARDED_BY(mutex) = false;
 };
 
 JobStore::JobStore(Database& database) : parts_(new Parts(database)) {}
 JobStore::~JobStore() = default;
 
 Status JobStore::Parts::ReadTimes(std::vector<JobStage>* stages) {
-  const std::lock_guard lock(reading);
+  const MutexLock lock(reading);
   if (times_read && stages == nullptr) return Ok();
-  ATHANOR_CHECK_OK(database.Read([&](Connection& connection) -> Status {
+  ATHANOR_CHECK_OK(database.Read([&](Connection& connection) REQUIRES(reading) -> Status {
     // The store has them by time, which is the order of ids unless the clock was set back.
     bool in_order = true;
     for (const char* order : {"", " ORDER BY id"}) {
-      ATHANOR_TRY(auto* jobs, connection.Prepare(
-          std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") + order));
+      ATHANOR_TRY(
+          auto* jobs,
+          connection.Prepare(
+              std::string("SELECT created, name, same_hash, id, state, attempts FROM jobs") +
+              order));
       in_order = true;
       if (stages) stages->clear();
       for (std::string last;;) {
@@ -445,7 +447,7 @@ uint64_t JobStore::waits_for_bytes() const {
 
 void JobStore::GiveUpWaiting() {
   {
-    const std::lock_guard lock(parts_->mutex);
+    const MutexLock lock(parts_->mutex);
     parts_->given_up = true;
   }
   parts_->wake.notify_all();
@@ -463,7 +465,7 @@ Result<JobRecord> JobStore::Find(JobId id) const {
     return Ok();
   }));
   if (!found) {
-    return Fail(Error{ErrorCode::kNotFound, "no job " + text, "ath ps -a", "", "ATH-R0001", ""});
+    return Fail(Error{ErrorCode::kNotFound, "no job " + text, "ath ps -a"}.Id("ATH-R0001"));
   }
   return ParseRecord(text, json);
 }
@@ -675,10 +677,11 @@ Result<uint64_t> JobStore::LastEventPosition() const {
 Result<JobStore::Counts> JobStore::Count() const {
   Counts counts;
   ATHANOR_CHECK_OK(parts_->database.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* statement,
-                connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
-                                   "UNION ALL "
-                                   "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
+    ATHANOR_TRY(
+        auto* statement,
+        connection.Prepare("SELECT state, count(*) FROM jobs WHERE live = 0 GROUP BY state "
+                           "UNION ALL "
+                           "SELECT state, count(*) FROM jobs WHERE live = 1 GROUP BY state"));
     ATHANOR_CHECK_OK(Collect(*statement, counts.by_state,
                              [](const Statement& row) -> Result<std::pair<JobState, uint64_t>> {
                                ATHANOR_TRY(const JobState state, StateIn(row, 0));

@@ -112,7 +112,7 @@ class JobStore {
   // The same in any order, one at a time and moved out, so that a hundred thousand are never in
   // memory together.
   Status EachLive(const std::function<void(JobRecord&&)>& visit) const;
-  Result<std::vector<Effect>> Outbox() const;   // in order
+  Result<std::vector<Effect>> Outbox() const;    // in order
   Result<std::vector<JobStage>> Stages() const;  // of all jobs, in any order
   Result<std::vector<JobSummary>> List(const JobQuery& query) const;
   // How many List would return without a limit, on all pages.

@@ -137,9 +137,7 @@ TEST(JobStoreFaults, AnyWriteMayFailOnceWithAFullDisk) {
 TEST(JobStoreFaults, AnyWriteMayFailOnceWithADiskError) {
   FailEachChange(FaultVfs::Fault::kIoError, false);
 }
-TEST(JobStoreFaults, TheDiskMayDieAtAnyWrite) {
-  FailEachChange(FaultVfs::Fault::kIoError, true);
-}
+TEST(JobStoreFaults, TheDiskMayDieAtAnyWrite) { FailEachChange(FaultVfs::Fault::kIoError, true); }
 
 // Planted bug: synchronous=NORMAL. No kill and no failing write shows it; this loses the jobs
 // that were acknowledged since the last checkpoint.

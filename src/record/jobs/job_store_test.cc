@@ -251,7 +251,7 @@ TEST_F(JobStoreTest, EventsAreReadByJobAndStoreWide) {
   auto placed = SampleEvent(first, 2, "placed");
   placed.state = JobState::kPlacing;
   placed.attempt = 1;
-  placed.cause = {"kind", "text", "hint", "detail\nof two lines"};
+  placed.cause = {std::string("kind"), "text", "hint", "detail\nof two lines"};
   batch.events = {placed, SampleEvent(first, 3, "launched")};
   Commit(batch);
 

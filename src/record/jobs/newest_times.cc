@@ -1,5 +1,7 @@
 #include "record/jobs/newest_times.h"
 
+#include "base/exec/mutex.h"
+
 #include <algorithm>
 #include <functional>
 
@@ -46,7 +48,7 @@ void NewestTimes::Grow() {
 void NewestTimes::Add(Of kind, std::string_view text, int64_t created) {
   const auto time = static_cast<uint64_t>(std::clamp<int64_t>(created, 0, kMostTime));
   const uint64_t hash = HashOf(kind, text);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (used_ * 4 >= slots_.size() * 3) Grow();
   Slot& slot = slots_[At(slots_, hash)];
   used_ += Wide(slot.data()) == 0;
@@ -56,7 +58,7 @@ void NewestTimes::Add(Of kind, std::string_view text, int64_t created) {
 
 std::optional<int64_t> NewestTimes::Find(Of kind, std::string_view text) const {
   const uint64_t hash = HashOf(kind, text);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (slots_.empty()) return std::nullopt;
   const Slot& slot = slots_[At(slots_, hash)];
   if (Wide(slot.data()) == 0) return std::nullopt;

@@ -10,10 +10,11 @@
 // Threads: safe from any.
 #pragma once
 
+#include "base/exec/mutex.h"
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <mutex>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -34,11 +35,11 @@ class NewestTimes {
   using Slot = std::array<uint16_t, 6>;
 
   static size_t At(const std::vector<Slot>& slots, uint64_t hash);
-  void Grow();
+  void Grow() REQUIRES(mutex_);
 
-  mutable std::mutex mutex_;
-  std::vector<Slot> slots_;  // a power of two, probed in line; under mutex_
-  size_t used_ = 0;          // under mutex_
+  mutable Mutex mutex_;
+  std::vector<Slot> slots_ GUARDED_BY(mutex_);  // a power of two, probed in line
+  size_t used_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace athanor

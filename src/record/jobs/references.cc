@@ -76,7 +76,8 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   if (!valid || (!failed && word != "@last")) {
     return Fail(Error{ErrorCode::kInvalid,
                       fmt::format("'{}' names no job", Printable(reference.substr(0, 80))),
-                      "use @last, @last~1 (the one before), or @last-failed", "", "ATH-R0003", ""});
+                      "use @last, @last~1 (the one before), or @last-failed"}
+                    .Id("ATH-R0003"));
   }
   ATHANOR_TRY(auto* statement,
               connection.Prepare(failed ? "SELECT id FROM jobs WHERE live = 0 AND state = 'Failed' "
@@ -87,9 +88,9 @@ Result<JobId> ResolveAt(Connection& connection, std::string_view reference) {
   ATHANOR_TRY(const bool row, statement->Step());
   if (row) return Parsed(std::string(statement->Text(0)));
   if (failed) {
-    return Missing(reference, "ath ps -a",
-                   back == 0 ? "no job has failed"
-                             : fmt::format("fewer than {} jobs have failed", back + 1));
+    return Missing(
+        reference, "ath ps -a",
+        back == 0 ? "no job has failed" : fmt::format("fewer than {} jobs have failed", back + 1));
   }
   return Missing(reference, back > 0 ? "ath ps -a" : "ath run -- python train.py");
 }
@@ -168,8 +169,8 @@ Result<const Statement*> NewestRow(Connection& connection, std::string_view text
 Result<JobId> ResolveReference(Connection& connection, std::string_view reference,
                                std::optional<int64_t> named) {
   if (reference.empty()) {
-    return Fail(Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a", "",
-                      "ATH-R0003", ""});
+    return Fail(
+        Error{ErrorCode::kInvalid, "a job's name or id is missing", "ath ps -a"}.Id("ATH-R0003"));
   }
   if (reference.front() == '@') return ResolveAt(connection, reference);
 

@@ -4,10 +4,10 @@
 
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/db/database.h"
@@ -37,9 +37,7 @@ Result<std::string> RandomText(std::string_view letters, size_t size) {
   return text;
 }
 
-std::string SealName(std::string_view id) {
-  return "access key " + std::string(id);
-}
+std::string SealName(std::string_view id) { return "access key " + std::string(id); }
 
 Result<TokenInfo> InfoIn(const Statement& row) {
   const auto scope = ScopeNamed(row.Text(2));
@@ -58,8 +56,8 @@ Result<TokenInfo> InfoIn(const Statement& row) {
 
 tl::unexpected<Error> Unknown(std::string_view id) {
   return Fail(Error{ErrorCode::kNotFound,
-                    fmt::format("no access key '{}'", Printable(id.substr(0, 80))),
-                    "ath token ls", "", "ATH-K0005", ""});
+                    fmt::format("no access key '{}'", Printable(id.substr(0, 80))), "ath token ls"}
+                  .Id("ATH-K0005"));
 }
 
 }  // namespace
@@ -67,39 +65,39 @@ tl::unexpected<Error> Unknown(std::string_view id) {
 struct AccessKeys::Parts {
   Database& database;
   const SecretStore& secrets;
-  std::mutex mutex;
-  // Id -> when its use was last written; under mutex.
-  std::map<std::string, int64_t, std::less<>> noted;
+  Mutex mutex;
+  // Id -> when its use was last written.
+  std::map<std::string, int64_t, std::less<>> noted GUARDED_BY(mutex);
   // What Find has read and decrypted, so that a request does not read the store. Every revocation
   // empties it; `revocations` shows one that comes between reading and caching.
-  std::map<std::string, Key, std::less<>> opened;  // under mutex
-  uint64_t revocations = 0;                        // under mutex
+  std::map<std::string, Key, std::less<>> opened GUARDED_BY(mutex);
+  uint64_t revocations GUARDED_BY(mutex) = 0;
 
   struct Look {
     std::optional<Key> key;
     uint64_t revocations = 0;
   };
   Look Opened(std::string_view id) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     const auto at = opened.find(id);
     return {at == opened.end() ? std::nullopt : std::optional(at->second), revocations};
   }
 
   void Keep(const Key& key, uint64_t seen) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (seen != revocations) return;
     if (opened.size() >= kMostOpened) opened.clear();
     opened.insert_or_assign(key.info.id, key);
   }
 
   void Forget() {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     ++revocations;
     opened.clear();
   }
 
   bool ShouldNote(const TokenInfo& info, WallTime now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;
     if (std::abs(now.ms - last) < kMinuteMs) return false;
     last = now.ms;
@@ -115,20 +113,26 @@ Result<AccessKeys::Key> AccessKeys::Create(std::string note, Scope scope, WallTi
                                            WallTime expires, std::string bound) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the key is too long or not plain text",
-                      fmt::format("give at most {} bytes of printable text", kLongestNote), "",
-                      "ATH-K0006", ""});
+                      fmt::format("give at most {} bytes of printable text", kLongestNote)}
+                    .Id("ATH-K0006"));
   }
   if (expires.ms != 0 && expires <= now) {
     return Fail(Error{ErrorCode::kInvalid, "the key would have expired already",
-                      "give a time in the future", "", "ATH-K0006", ""});
+                      "give a time in the future"}
+                    .Id("ATH-K0006"));
   }
   Key key;
   ATHANOR_TRY(key.secret, RandomText(kSecretLetters, kSecretSize));
   ATHANOR_TRY(const std::string tail, RandomText(kIdLetters, kIdSize - kPrefix.size()));
-  key.info = TokenInfo{std::string(kPrefix) + tail, std::move(note), scope, std::move(bound), now,
-                       expires, WallTime{}, false};
-  ATHANOR_TRY(const std::string sealed,
-              parts_->secrets.Seal(SealName(key.info.id), key.secret));
+  key.info = TokenInfo{std::string(kPrefix) + tail,
+                       std::move(note),
+                       scope,
+                       std::move(bound),
+                       now,
+                       expires,
+                       WallTime{},
+                       false};
+  ATHANOR_TRY(const std::string sealed, parts_->secrets.Seal(SealName(key.info.id), key.secret));
   ATHANOR_CHECK_OK(parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("INSERT INTO access_keys (id, sealed, note, scope, bound, "
@@ -233,7 +237,7 @@ Status AccessKeys::RevokeBound(std::string_view bound) {
     }
   }));
   parts_->Forget();
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   for (const auto& id : gone) parts_->noted.erase(id);
   return Ok();
 }

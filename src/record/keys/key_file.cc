@@ -1,9 +1,9 @@
 #include "record/keys/key_file.h"
 
+#include "base/ids.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/ids.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -12,9 +12,7 @@ namespace {
 constexpr size_t kLongest = 4096;
 constexpr size_t kKeyBytes = 32;
 
-std::string TextOf(std::string_view key) {
-  return fmt::format("{}\n{:08x}\n", key, Crc32c(key));
-}
+std::string TextOf(std::string_view key) { return fmt::format("{}\n{:08x}\n", key, Crc32c(key)); }
 
 bool HasSum(std::string_view text) {
   return text.find('\n') != std::string_view::npos && text.find('\n') + 1 < text.size();
@@ -36,10 +34,11 @@ Result<std::string> ReadKeyFile(const std::string& path) {
   ATHANOR_TRY(const std::string text, ReadFile(path, kLongest));
   const std::string key = text.substr(0, text.find('\n'));
   if (HasSum(text) ? text == TextOf(key) : IsOldKey(text)) return std::string(Trim(key));
-  return Fail(ErrorCode::kCorrupt, path + " is damaged",
-              fmt::format("put back the one of a backup (server/{0}), or have a new one made, after "
-                          "which jobs that run now are not heard any more: mv {1} {1}.damaged",
-                          BaseName(path), ShellQuote(path)));
+  return Fail(
+      ErrorCode::kCorrupt, path + " is damaged",
+      fmt::format("put back the one of a backup (server/{0}), or have a new one made, after "
+                  "which jobs that run now are not heard any more: mv {1} {1}.damaged",
+                  BaseName(path), ShellQuote(path)));
 }
 
 Result<std::string> OpenKeyFile(const std::string& path) {

@@ -37,9 +37,7 @@ using Cipher = std::unique_ptr<EVP_CIPHER_CTX, FreeCipher>;
 const unsigned char* Bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
-unsigned char* Bytes(std::string& text) {
-  return reinterpret_cast<unsigned char*>(text.data());
-}
+unsigned char* Bytes(std::string& text) { return reinterpret_cast<unsigned char*>(text.data()); }
 
 tl::unexpected<Error> CipherFailed() {
   return Fail(ErrorCode::kBug, "the cipher library refused to work");
@@ -100,14 +98,14 @@ Status CheckName(std::string_view name) {
   bool good = !name.empty() && name.size() <= kLongestName && letter(name[0]);
   for (const char c : name) good = good && (letter(c) || (c >= '0' && c <= '9'));
   if (good) return Ok();
-  return Fail(Error{ErrorCode::kInvalid,
-                    fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
-                    "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN",
-                    "", "ATH-K0001", ""});
+  return Fail(Error{
+      ErrorCode::kInvalid, fmt::format("'{}' cannot name a secret", Printable(name.substr(0, 80))),
+      "use letters, digits and _, not starting with a digit: ath secret set API_TOKEN"}
+                  .Id("ATH-K0001"));
 }
 
 tl::unexpected<Error> BadValue(std::string what, std::string hint) {
-  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint), "", "ATH-K0002", ""});
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}.Id("ATH-K0002"));
 }
 
 Status CheckValue(std::string_view value) {
@@ -128,8 +126,8 @@ Status CheckValue(std::string_view value) {
 
 tl::unexpected<Error> NoSecret(std::string_view name) {
   return Fail(Error{ErrorCode::kNotFound,
-                    fmt::format("no secret '{}'", Printable(name.substr(0, 80))), "ath secret ls",
-                    "", "ATH-K0003", ""});
+                    fmt::format("no secret '{}'", Printable(name.substr(0, 80))), "ath secret ls"}
+                  .Id("ATH-K0003"));
 }
 
 Result<bool> AnySecret(const Database& database) {

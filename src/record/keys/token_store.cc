@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
-#include <mutex>
 #include <utility>
 
-#include "base/text/format.h"
-#include "base/io/hash.h"
+#include "base/exec/mutex.h"
 #include "base/ids.h"
+#include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/db/database.h"
 
@@ -101,13 +101,13 @@ bool Covers(Scope held, Scope needed) {
 
 struct TokenStore::Parts {
   Database& database;
-  std::mutex mutex;
-  // Id -> when its use was last written; under mutex.
-  std::map<std::string, int64_t, std::less<>> noted;
+  Mutex mutex;
+  // Id -> when its use was last written.
+  std::map<std::string, int64_t, std::less<>> noted GUARDED_BY(mutex);
 
   // Whether this use should be written; also at most once per minute if writing fails.
   bool ShouldNote(const TokenInfo& info, WallTime now) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     auto& last = noted.try_emplace(info.id, info.last_used.ms).first->second;
     if (std::abs(now.ms - last) < kMinuteMs) return false;
     last = now.ms;
@@ -122,12 +122,13 @@ Result<TokenStore::NewToken> TokenStore::Create(std::string note, Scope scope, W
                                                 WallTime expires, std::string bound) {
   if (note.size() > kLongestNote || Printable(note) != note) {
     return Fail(Error{ErrorCode::kInvalid, "the note of the token is too long or not plain text",
-                      fmt::format("give at most {} bytes of printable text", kLongestNote), "",
-                      "ATH-K0006", ""});
+                      fmt::format("give at most {} bytes of printable text", kLongestNote)}
+                    .Id("ATH-K0006"));
   }
   if (expires.ms != 0 && expires <= now) {
     return Fail(Error{ErrorCode::kInvalid, "the token would have expired already",
-                      "give a time in the future", "", "ATH-K0006", ""});
+                      "give a time in the future"}
+                    .Id("ATH-K0006"));
   }
   NewToken made;
   made.info = TokenInfo{RandomHex(kIdBytes),
@@ -218,8 +219,8 @@ Status TokenStore::Revoke(std::string_view id) {
     ATHANOR_TRY(const bool row, statement->Step());
     if (row) return Ok();
     return Fail(Error{ErrorCode::kNotFound,
-                      fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls", "",
-                      "ATH-K0005", ""});
+                      fmt::format("no token '{}'", Printable(id.substr(0, 80))), "ath token ls"}
+                    .Id("ATH-K0005"));
   });
 }
 
@@ -237,7 +238,7 @@ Status TokenStore::RevokeBound(std::string_view bound) {
       gone.emplace_back(statement->Text(0));
     }
   }));
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   for (const auto& id : gone) parts_->noted.erase(id);
   return Ok();
 }

@@ -29,9 +29,7 @@ class TokenStoreTest : public testing::Test {
   WallTime now_{1'700'000'000'000};
 };
 
-WallTime Later(WallTime time, int64_t ms) {
-  return WallTime{time.ms + ms};
-}
+WallTime Later(WallTime time, int64_t ms) { return WallTime{time.ms + ms}; }
 
 TEST_F(TokenStoreTest, ANewTokenVerifiesAlsoAfterReopening) {
   const auto made = Make();

@@ -34,9 +34,7 @@ T Take(std::string_view& bytes) {
   return value;
 }
 
-uint32_t CheckOf(std::string_view entry) {
-  return Crc32c(entry.substr(0, kChecked)) & kCheckMask;
-}
+uint32_t CheckOf(std::string_view entry) { return Crc32c(entry.substr(0, kChecked)) & kCheckMask; }
 
 // Digits after `prefix`, as they are written: no sign, no leading zero.
 std::optional<uint32_t> TakeNumber(std::string_view& text, std::string_view prefix) {

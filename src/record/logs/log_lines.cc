@@ -3,14 +3,15 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/exec/mutex.h"
 #include "base/text/text.h"
 
 namespace athanor {
 namespace {
 
-constexpr size_t kPiece = 1 << 20;      // read at once
-constexpr uint64_t kEvery = 256;        // lines between two that are remembered
-constexpr size_t kMostCarried = 4096;   // of a line that is open, to look for errors in
+constexpr size_t kPiece = 1 << 20;     // read at once
+constexpr uint64_t kEvery = 256;       // lines between two that are remembered
+constexpr size_t kMostCarried = 4096;  // of a line that is open, to look for errors in
 
 bool IsWord(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
@@ -36,9 +37,9 @@ bool IsExceptionLine(std::string_view line) {
 }
 
 // Every line that LooksLikeError contains one of these; most chunks have none.
-constexpr std::string_view kSigns[] = {"Traceback", "rror",        "xception",          "ERROR",
-                                       "FATAL",     "CRITICAL",    "Segmentation fault",
-                                       "core dumped", "terminate called"};
+constexpr std::string_view kSigns[] = {
+    "Traceback",          "rror",        "xception",        "ERROR", "FATAL", "CRITICAL",
+    "Segmentation fault", "core dumped", "terminate called"};
 
 bool MayHaveError(std::string_view bytes) {
   return std::any_of(std::begin(kSigns), std::end(kSigns), [&](std::string_view sign) {
@@ -108,7 +109,8 @@ class LineCutter {
       bytes.remove_prefix(last + 1);
     }
     returned_ = bytes.back() == '\r';
-    const size_t room = LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
+    const size_t room =
+        LogLines::kMostLine + 1 - std::min(LogLines::kMostLine + 1, carried_.size());
     carried_ += bytes.substr(0, room);
   }
 
@@ -149,14 +151,14 @@ struct LogLines::Index {
 
   JobId job;
   LogPart part;
-  std::mutex mutex;  // guards what follows
+  Mutex mutex;  // guards what follows
   LogCursor cursor;
-  uint64_t ends = 0;         // line ends so far
-  bool open = false;         // bytes after the last of them
-  std::vector<Mark> marks;   // of lines 0, 256, 512...
+  uint64_t ends = 0;        // line ends so far
+  bool open = false;        // bytes after the last of them
+  std::vector<Mark> marks;  // of lines 0, 256, 512...
   std::optional<uint64_t> first_error;
-  std::string carried;       // beginning of the open line
-  uint32_t rank = 0;         // whose line that is
+  std::string carried;  // beginning of the open line
+  uint32_t rank = 0;    // whose line that is
 
   uint64_t lines() const { return ends + (open ? 1 : 0); }
   void Add(const LogEntry& entry, LogCursor at);
@@ -210,7 +212,7 @@ LogLines::LogLines(const LogStore& logs, size_t kept) : logs_(logs), kept_(kept)
 LogLines::~LogLines() = default;
 
 std::shared_ptr<LogLines::Index> LogLines::IndexOf(JobId job, const LogPart& part) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto at = std::find_if(used_.begin(), used_.end(), [&](const auto& index) {
     return index->job == job && index->part == part;
   });
@@ -272,12 +274,13 @@ Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end, Page& pa
 Result<LogLines::Page> LogLines::Read(JobId job, const LogPart& part, std::optional<uint64_t> from,
                                       size_t count) {
   const auto index = IndexOf(job, part);
-  const std::lock_guard lock(index->mutex);
+  const MutexLock lock(index->mutex);
   ATHANOR_CHECK_OK(Extend(*index));
   Page page;
   page.total = index->lines();
   page.first_error = index->first_error;
-  page.from = from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
+  page.from =
+      from ? std::min(*from, page.total) : page.total - std::min<uint64_t>(count, page.total);
   const uint64_t end = page.from + std::min<uint64_t>(count, page.total - page.from);
   ATHANOR_CHECK_OK(Lines(*index, page.from, end, page));
   return page;

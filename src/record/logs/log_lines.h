@@ -11,12 +11,12 @@
 #include <functional>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/logs/log_store.h"
 
 namespace athanor {
@@ -35,8 +35,8 @@ struct LogPart {
 class LogLines {
  public:
   struct Page {
-    uint64_t from = 0;   // number of the first
-    uint64_t total = 0;  // a line that is still open counts
+    uint64_t from = 0;               // number of the first
+    uint64_t total = 0;              // a line that is still open counts
     std::vector<std::string> lines;  // as a terminal shows them, without ends, cut at kMostLine
     std::vector<uint32_t> ranks;     // of each of them; of the setup's, the first of the host
     std::optional<uint64_t> first_error;
@@ -69,8 +69,9 @@ class LogLines {
 
   const LogStore& logs_;
   const size_t kept_;
-  std::mutex mutex_;  // guards what follows
-  std::list<std::shared_ptr<Index>> used_;  // newest first; shared with readers at work
+  Mutex mutex_;
+  std::list<std::shared_ptr<Index>> used_
+      GUARDED_BY(mutex_);  // newest first; shared with readers at work
 };
 
 // Whether a line shows an error: the head of a traceback, the last line of an exception, ERROR of a

@@ -66,9 +66,12 @@ TEST(LogLines, RanksDoNotContinueEachOthersLines) {
   LogPart second;
   second.rank = 1;
   EXPECT_EQ(f.Read(0, 10, second), (Lines{"one one", "one two"}));
-  const auto found = f.lines.Search(f.job, {}, [](std::string_view line) {
-    return line.find("two") != std::string_view::npos;
-  }, 10).value();
+  const auto found =
+      f.lines
+          .Search(
+              f.job, {},
+              [](std::string_view line) { return line.find("two") != std::string_view::npos; }, 10)
+          .value();
   ASSERT_EQ(found.matches.size(), 1u);
   EXPECT_EQ(found.matches[0].line, 3u);
   EXPECT_EQ(found.matches[0].rank, 1u);
@@ -151,8 +154,8 @@ TEST(LogLines, ALineThatLooksLikeAnErrorIsOne) {
                            "terminate called after throwing"}) {
     EXPECT_TRUE(LooksLikeError(line)) << line;
   }
-  for (const char* line : {"error=0.1", "validation error: 0.3", "ERRORS_SEEN 0", "no Error here",
-                           "Errors: 0", ""}) {
+  for (const char* line :
+       {"error=0.1", "validation error: 0.3", "ERRORS_SEEN 0", "no Error here", "Errors: 0", ""}) {
     EXPECT_FALSE(LooksLikeError(line)) << line;
   }
 }
@@ -162,7 +165,8 @@ TEST(LogLines, ASearchCountsAllAndShowsTheFirst) {
   std::string text;
   for (int i = 0; i < 300; ++i) text += i % 3 == 0 ? "hit\n" : "miss\n";
   f.Add(kOut, text + "hit");
-  const auto found = f.lines.Search(f.job, {}, [](std::string_view s) { return s == "hit"; }, 2);
+  const auto found = f.lines.Search(
+      f.job, {}, [](std::string_view s) { return s == "hit"; }, 2);
   EXPECT_EQ(found->total, 101u);
   ASSERT_EQ(found->matches.size(), 2u);
   EXPECT_EQ(found->matches[1].line, 3u);

@@ -7,10 +7,10 @@
 #include <cerrno>
 #include <charconv>
 #include <map>
-#include <mutex>
 #include <set>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -27,7 +27,7 @@ constexpr size_t kReadFiles = 16;     // held open by one reader
 
 // What is held in memory for one job.
 struct JobLog {
-  std::mutex mutex;  // guards all below
+  Mutex mutex;  // guards all below
   bool open = false;
   bool exists = false;
   uint64_t entries = 0;
@@ -129,9 +129,7 @@ tl::unexpected<Error> NoLog(JobId job) {
 
 }  // namespace
 
-std::string LogCursor::ToString() const {
-  return fmt::format("{}", entry);
-}
+std::string LogCursor::ToString() const { return fmt::format("{}", entry); }
 
 std::optional<LogCursor> LogCursor::Parse(std::string_view text) {
   LogCursor cursor;
@@ -149,8 +147,8 @@ struct LogStore::Parts {
   const OnDamage on_damage;
   OpenJobs<JobLog> jobs;
 
-  std::mutex dirty_mutex;
-  std::map<JobId, Dirty> dirty;
+  Mutex dirty_mutex;
+  std::map<JobId, Dirty> dirty GUARDED_BY(dirty_mutex);
 
   std::string FolderOf(JobId job) const { return JoinPath(dir, job.ToString()); }
   std::string IndexOf(JobId job) const { return FolderOf(job) + "/index"; }
@@ -175,7 +173,7 @@ struct LogStore::Parts {
                 std::vector<LogIndexEntry> missing);
   Status Store(JobId job, JobLog& state, const LogChunk& chunk, std::string_view fresh);
   void MarkDirty(JobId job, const LogKey& key, bool created) {
-    const std::lock_guard lock(dirty_mutex);
+    const MutexLock lock(dirty_mutex);
     Dirty& entry = dirty[job];
     entry.streams.insert(key);
     entry.created |= created;
@@ -183,19 +181,19 @@ struct LogStore::Parts {
   Status SyncJob(JobId job, const Dirty& entry) const;
 
   void ReportBytes(JobId job, JobLog& state, uint64_t number, const LogIndexEntry& entry) const {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     if (!state.reported.insert(number).second) return;
     Report(job, fmt::format("{} bytes of {} were damaged", entry.length, entry.key.FileName()),
            fmt::format("their checksum is wrong, at byte {}", entry.offset));
   }
   Status Recheck(JobId job, JobLog& state) {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     state.open = false;
     return Open(job, state);
   }
   // How many entries a reader may see. kNotFound: the job has no log.
   Result<uint64_t> Visible(JobId job, JobLog& state) {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     ATHANOR_CHECK_OK(Open(job, state));
     if (!state.exists) return NoLog(job);
     return state.entries;
@@ -331,7 +329,7 @@ Status LogStore::Parts::Store(JobId job, JobLog& state, const LogChunk& chunk,
 Result<LogStore::Appended> LogStore::Append(JobId job, const LogChunk& chunk) {
   const auto lease = parts_->jobs.Take(job);
   JobLog& state = *lease;
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   ATHANOR_CHECK_OK(parts_->Open(job, state));
   const auto at = state.length.find(KeyOf(chunk));
   const uint64_t length = at == state.length.end() ? 0 : at->second;
@@ -353,7 +351,7 @@ Result<LogStore::Appended> LogStore::Append(JobId job, const LogChunk& chunk) {
 Result<uint64_t> LogStore::Length(JobId job, uint32_t attempt, uint32_t host, uint32_t rank,
                                   LogStream stream) const {
   const auto lease = parts_->jobs.Take(job);
-  const std::lock_guard lock(lease->mutex);
+  const MutexLock lock(lease->mutex);
   ATHANOR_CHECK_OK(parts_->Open(job, *lease));
   const auto at = lease->length.find({attempt, host, rank, stream});
   return at == lease->length.end() ? 0 : at->second;
@@ -361,7 +359,7 @@ Result<uint64_t> LogStore::Length(JobId job, uint32_t attempt, uint32_t host, ui
 
 Result<uint64_t> LogStore::Bytes(JobId job) const {
   const auto lease = parts_->jobs.Take(job);
-  const std::lock_guard lock(lease->mutex);
+  const MutexLock lock(lease->mutex);
   ATHANOR_CHECK_OK(parts_->Open(job, *lease));
   uint64_t sum = 0;
   for (const auto& [key, length] : lease->length) sum += length;
@@ -379,7 +377,7 @@ Status LogStore::Parts::SyncJob(JobId job, const Dirty& entry) const {
 Status LogStore::Sync() {
   std::map<JobId, Dirty> dirty;
   {
-    const std::lock_guard lock(parts_->dirty_mutex);
+    const MutexLock lock(parts_->dirty_mutex);
     dirty.swap(parts_->dirty);
   }
   Status first_error;
@@ -459,13 +457,11 @@ Result<LogCursor> LogStore::Since(JobId job, int64_t wall_ms) const {
 
 Status LogStore::Remove(JobId job) {
   const auto lease = parts_->jobs.Take(job);
-  const std::lock_guard lock(lease->mutex);
+  const MutexLock lock(lease->mutex);
   lease->Forget();
   return RemoveTree(parts_->FolderOf(job));
 }
 
-void LogStore::Close(JobId job) {
-  parts_->jobs.Drop(job);
-}
+void LogStore::Close(JobId job) { parts_->jobs.Drop(job); }
 
 }  // namespace athanor

@@ -14,8 +14,8 @@
 
 #include "base/exec/clock.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
 
@@ -46,13 +46,9 @@ Status CheckName(std::string_view sha256) {
   return Fail(std::move(error));
 }
 
-int64_t MillisOf(const timespec& time) {
-  return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000;
-}
+int64_t MillisOf(const timespec& time) { return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000; }
 
-int64_t AgeMillis(const timespec& time) {
-  return SystemClock().Wall().ms - MillisOf(time);
-}
+int64_t AgeMillis(const timespec& time) { return SystemClock().Wall().ms - MillisOf(time); }
 
 void RemoveStale(const std::string& folder) {
   const auto names = ListDir(folder);
@@ -236,6 +232,15 @@ Result<BlobStore::Writer> BlobStore::NewBlob() const {
   if (!fd) return FailErrno("create " + path, errno);
   return Writer(std::unique_ptr<Writer::State>(
       new Writer::State{*this, std::move(path), std::move(fd), Sha256()}));
+}
+
+Result<BlobStore::Writer> BlobStore::Continue(std::string path) const {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
+  if (!fd) return FailErrno("open " + path, errno);
+  Writer writer(std::unique_ptr<Writer::State>(
+      new Writer::State{*this, std::move(path), std::move(fd), Sha256()}));
+  writer.state_->direct = true;
+  return writer;
 }
 
 Status BlobStore::Remove(std::string_view sha256) const {

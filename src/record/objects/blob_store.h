@@ -60,6 +60,12 @@ class BlobStore {
     std::unique_ptr<State> state_;
   };
   Result<Writer> NewBlob() const;
+  // Of a file that was begun by someone else: an upload that came in pieces. `path` is on the same
+  // file system, such as in unfinished_dir(). Commit hashes it; whatever comes of it, nothing has
+  // that path afterwards.
+  Result<Writer> Continue(std::string path) const;
+  // Files in it that nobody has written to for a day are removed when the store is opened.
+  std::string unfinished_dir() const { return dir_ + "/tmp"; }
 
   Status Remove(std::string_view sha256) const;  // succeeds if there is nothing to remove
   // Removes it if it was neither written nor used since; returns whether it was removed. With

@@ -70,7 +70,8 @@ uint64_t Times(const Matrix& matrix, uint64_t vector) {
 
 Matrix Squared(const Matrix& matrix, int bits) {
   Matrix square{};
-  for (int i = 0; i < bits; ++i) square[static_cast<size_t>(i)] = Times(matrix, matrix[static_cast<size_t>(i)]);
+  for (int i = 0; i < bits; ++i)
+    square[static_cast<size_t>(i)] = Times(matrix, matrix[static_cast<size_t>(i)]);
   return square;
 }
 

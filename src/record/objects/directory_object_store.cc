@@ -17,7 +17,7 @@ namespace {
 
 constexpr size_t kLongestKey = 1024;
 constexpr uint64_t kSyncedBeside = 1 << 20;  // Open reads as much of what a crash left unsure
-constexpr int kMostTries = 100;  // to catch an object that is being replaced
+constexpr int kMostTries = 100;              // to catch an object that is being replaced
 
 tl::unexpected<Error> NoBucket(std::string_view name) {
   return ObjectFail(ErrorCode::kNotFound, kNoSuchBucket,
@@ -61,8 +61,8 @@ Result<std::vector<Segment>> SegmentsOf(Connection& connection, std::string_view
 class DirectoryReader final : public ObjectReader {
  public:
   // Either `fd` is the whole object, or its content is pinned and in `segments`.
-  DirectoryReader(std::shared_ptr<ObjectIndex> index, ObjectInfo info, std::string content, UniqueFd fd,
-                  std::vector<Segment> segments)
+  DirectoryReader(std::shared_ptr<ObjectIndex> index, ObjectInfo info, std::string content,
+                  UniqueFd fd, std::vector<Segment> segments)
       : index_(std::move(index)),
         info_(std::move(info)),
         content_(std::move(content)),
@@ -227,8 +227,7 @@ class DirectoryObjectStore final : public ObjectStore {
                                              std::string_view key) override;
   Result<ObjectInfo> Copy(std::string_view from_bucket, std::string_view from_key,
                           std::string_view if_etag, std::string_view bucket, std::string_view key,
-                          std::optional<ObjectMeta> meta,
-                          const WriteCondition& condition) override;
+                          std::optional<ObjectMeta> meta, const WriteCondition& condition) override;
   Status SetTags(std::string_view bucket, std::string_view key,
                  std::map<std::string, std::string> tags) override;
   Status Delete(std::string_view bucket, const std::vector<std::string>& keys,
@@ -479,7 +478,8 @@ Result<std::unique_ptr<ObjectReader>> DirectoryObjectStore::Open(std::string_vie
     return std::unique_ptr<ObjectReader>(std::make_unique<DirectoryReader>(
         index_, std::move(info), std::move(row.content), std::move(fd), std::move(segments)));
   }
-  return Fail(ErrorCode::kCorrupt, "the bytes of an object are missing", "ath server stop\nath fsck");
+  return Fail(ErrorCode::kCorrupt, "the bytes of an object are missing",
+              "ath server stop\nath fsck");
 }
 
 Result<ObjectInfo> DirectoryObjectStore::Copy(std::string_view from_bucket,

@@ -59,12 +59,14 @@ TEST(ObjectDirectory, FilesGoWithTheLastNameOfTheirBytes) {
   store.reset();
   auto index = Database::OpenToLook(maker.dir / "objects/index.db", ObjectMigrations()).value();
   int64_t shared = -1;
-  ASSERT_TRUE(index->Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* row, connection.Prepare("SELECT count(*) FROM shared"));
-    ATHANOR_CHECK_OK(row->Step());
-    shared = row->Int(0);
-    return Ok();
-  }).ok());
+  ASSERT_TRUE(index
+                  ->Read([&](Connection& connection) -> Status {
+                    ATHANOR_TRY(auto* row, connection.Prepare("SELECT count(*) FROM shared"));
+                    ATHANOR_CHECK_OK(row->Step());
+                    shared = row->Int(0);
+                    return Ok();
+                  })
+                  .ok());
   EXPECT_EQ(shared, 0);
 }
 
@@ -162,15 +164,19 @@ TEST(ObjectDirectory, ANewObjectWhoseBytesAPowerCutTookIsAbsentAndOthersStay) {
   {
     auto index = Database::Open(dir + "/index.db", ObjectMigrations()).value();
     std::map<std::string, std::string> files;
-    ASSERT_TRUE(index->Write([&](Connection& connection) -> Status {
-      ATHANOR_TRY(auto* rows, connection.Prepare("SELECT key, content FROM objects"));
-      while (true) {
-        ATHANOR_TRY(const bool row, rows->Step());
-        if (!row) break;
-        files[std::string(rows->Text(0))] = rows->Text(1);
-      }
-      return connection.Execute("INSERT OR IGNORE INTO unsure SELECT content, bucket, key FROM objects");
-    }).ok());
+    ASSERT_TRUE(index
+                    ->Write([&](Connection& connection) -> Status {
+                      ATHANOR_TRY(auto* rows,
+                                  connection.Prepare("SELECT key, content FROM objects"));
+                      while (true) {
+                        ATHANOR_TRY(const bool row, rows->Step());
+                        if (!row) break;
+                        files[std::string(rows->Text(0))] = rows->Text(1);
+                      }
+                      return connection.Execute(
+                          "INSERT OR IGNORE INTO unsure SELECT content, bucket, key FROM objects");
+                    })
+                    .ok());
     ASSERT_EQ(::truncate(ObjectFilePath(dir, files["torn"]).c_str(), 2), 0);
     ASSERT_EQ(::unlink(ObjectFilePath(dir, files["gone"]).c_str()), 0);
   }

@@ -61,10 +61,10 @@ Result<std::vector<PartRow>> PartsOf(Connection& connection, std::string_view up
   while (true) {
     ATHANOR_TRY(const bool row, rows->Step());
     if (!row) return parts;
-    parts.push_back({{static_cast<uint32_t>(rows->Int(0)), static_cast<uint64_t>(rows->Int(2)),
-                      std::string(rows->Text(3)), WallTime{rows->Int(4)},
-                      std::string(rows->Text(5))},
-                     std::string(rows->Text(1))});
+    parts.push_back(
+        {{static_cast<uint32_t>(rows->Int(0)), static_cast<uint64_t>(rows->Int(2)),
+          std::string(rows->Text(3)), WallTime{rows->Int(4)}, std::string(rows->Text(5))},
+         std::string(rows->Text(1))});
   }
 }
 
@@ -102,9 +102,9 @@ std::optional<ObjectChecksum> WholeChecksum(const UploadInfo& upload,
   ObjectChecksum made;
   made.kind = *upload.checksum;
   made.full_object = upload.full_object && !whole.empty();
-  made.value = made.full_object ? Base64(whole)
-                                : Base64(Checksum(made.kind, joined)) + "-" +
-                                      std::to_string(parts.size());
+  made.value = made.full_object
+                   ? Base64(whole)
+                   : Base64(Checksum(made.kind, joined)) + "-" + std::to_string(parts.size());
   return made;
 }
 
@@ -274,8 +274,7 @@ Result<PartInfo> DirectoryUploads::Put(std::string_view bucket, std::string_view
   return info;
 }
 
-Result<std::vector<PartInfo>> DirectoryUploads::Parts(std::string_view bucket,
-                                                      std::string_view key,
+Result<std::vector<PartInfo>> DirectoryUploads::Parts(std::string_view bucket, std::string_view key,
                                                       std::string_view upload, uint32_t after,
                                                       size_t most) {
   std::vector<PartRow> rows;
@@ -319,8 +318,7 @@ Result<std::vector<UploadInfo>> DirectoryUploads::List(std::string_view bucket,
       ATHANOR_TRY(const bool row, rows->Step());
       if (!row) return Ok();
       uploads.push_back({std::string(rows->Text(0)), std::string(rows->Text(1)),
-                         WallTime{rows->Int(2)}, ChecksumNamed(rows->Text(3)),
-                         rows->Int(4) != 0});
+                         WallTime{rows->Int(2)}, ChecksumNamed(rows->Text(3)), rows->Int(4) != 0});
     }
   }));
   if (known) return uploads;

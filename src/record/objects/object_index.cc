@@ -8,8 +8,9 @@
 #include <set>
 #include <utility>
 
-#include "base/io/files.h"
+#include "base/exec/mutex.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
@@ -111,9 +112,7 @@ std::map<std::string, std::string> MapIn(const Json& json, const char* key) {
 
 }  // namespace
 
-std::span<const Migration> ObjectMigrations() {
-  return kMigrations;
-}
+std::span<const Migration> ObjectMigrations() { return kMigrations; }
 
 std::string ObjectFilePath(std::string_view dir, std::string_view file) {
   return std::string(dir) + "/data/" + std::string(file.substr(file.size() - 2)) + "/" +
@@ -177,7 +176,7 @@ ObjectIndex::ObjectIndex(std::string dir, const Clock& clock, Pool* hashers,
 
 ObjectIndex::~ObjectIndex() {
   {
-    std::lock_guard lock(turns_mutex_);
+    MutexLock lock(turns_mutex_);
     ending_ = true;
   }
   asked_.notify_one();
@@ -234,10 +233,10 @@ Status ObjectIndex::LookAtUnsure() {
   std::vector<Named> torn;
   bool any = false;
   ATHANOR_CHECK_OK(database_->Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* rows, connection.Prepare(
-                                "SELECT u.bucket, u.key, u.file, o.etag FROM unsure u LEFT JOIN "
-                                "objects o ON o.bucket = u.bucket AND o.key = u.key "
-                                "AND o.content = u.file"));
+    ATHANOR_TRY(auto* rows,
+                connection.Prepare("SELECT u.bucket, u.key, u.file, o.etag FROM unsure u LEFT JOIN "
+                                   "objects o ON o.bucket = u.bucket AND o.key = u.key "
+                                   "AND o.content = u.file"));
     while (true) {
       ATHANOR_TRY(const bool row, rows->Step());
       if (!row) return Ok();
@@ -265,19 +264,19 @@ Status ObjectIndex::NoteUnsure(Connection& connection, const std::string& file, 
   note->Bind(2, bucket);
   note->Bind(3, key);
   ATHANOR_CHECK_OK(note->Step());
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   unsure_.insert(file);
   return Ok();
 }
 
 void ObjectIndex::Sure(const std::string& file) {
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   unsure_.erase(file);
   sure_.push_back(file);
 }
 
 bool ObjectIndex::IsUnsure(const std::string& file) const {
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   return unsure_.contains(file);
 }
 
@@ -297,9 +296,7 @@ Status ObjectIndex::EmptyTrash() {
       [](Connection& connection) { return connection.Execute("DELETE FROM trash"); });
 }
 
-std::string ObjectIndex::NewId() const {
-  return NewUlid(clock_.Wall().ms).ToString();
-}
+std::string ObjectIndex::NewId() const { return NewUlid(clock_.Wall().ms).ToString(); }
 
 Status ObjectIndex::Read(const std::function<Status(Connection&)>& body) const {
   return database_->Read(body);
@@ -308,7 +305,7 @@ Status ObjectIndex::Read(const std::function<Status(Connection&)>& body) const {
 Status ObjectIndex::Write(const std::function<Status(Connection&)>& body) {
   Turn turn{body, {}, false};
   {
-    std::lock_guard lock(turns_mutex_);
+    MutexLock lock(turns_mutex_);
     turns_.push_back(&turn);
   }
   return Await(turn);
@@ -318,7 +315,7 @@ std::unique_ptr<ObjectIndex::Writing> ObjectIndex::BeginWrite(
     std::function<Status(Connection&)> body) {
   auto writing = std::make_unique<Writing>(*this, std::move(body));
   {
-    std::lock_guard lock(turns_mutex_);
+    MutexLock lock(turns_mutex_);
     turns_.push_back(&writing->turn_);
     ++begun_;
   }
@@ -328,24 +325,26 @@ std::unique_ptr<ObjectIndex::Writing> ObjectIndex::BeginWrite(
 
 // A thread that comes while there is no leader leads until its own turn is done.
 Status ObjectIndex::Await(Turn& turn) {
-  std::unique_lock lock(turns_mutex_);
-  turns_done_.wait(lock, [&] { return turn.done || !leading_; });
+  MutexLock lock(turns_mutex_);
+  turns_done_.wait(lock, [&]() REQUIRES(turns_mutex_) { return turn.done || !leading_; });
   if (!turn.done) Lead(lock, [&] { return turn.done; });
   return turn.result;
 }
 
 void ObjectIndex::LeadWhileAsked() {
-  std::unique_lock lock(turns_mutex_);
+  MutexLock lock(turns_mutex_);
   while (true) {
-    asked_.wait(lock, [&] { return begun_ > 0 || ending_; });
+    asked_.wait(lock, [&]() REQUIRES(turns_mutex_) { return begun_ > 0 || ending_; });
     if (ending_) return;
     begun_ = 0;
     // The current leader takes these turns, too, or leaves them to those who wait.
-    if (!leading_ && !turns_.empty()) Lead(lock, [&] { return turns_.empty(); });
+    if (!leading_ && !turns_.empty())
+      Lead(lock, [&]() REQUIRES(turns_mutex_) { return turns_.empty(); });
   }
 }
 
-void ObjectIndex::Lead(std::unique_lock<std::mutex>& lock, const std::function<bool()>& enough) {
+// The caller's lock is let go of and taken again, which the analysis does not follow.
+void ObjectIndex::Lead(MutexLock& lock, const std::function<bool()>& enough) UNCHECKED_LOCKS {
   leading_ = true;
   while (!enough()) {
     std::vector<Turn*> batch;
@@ -373,7 +372,7 @@ Status ObjectIndex::RunBatch(const std::vector<Turn*>& batch) {
   std::vector<std::string> unlinked;
   std::vector<std::string> sure;
   {
-    std::lock_guard lock(pins_mutex_);
+    MutexLock lock(pins_mutex_);
     unlinked.swap(unlinked_);
     sure.swap(sure_);
   }
@@ -402,7 +401,7 @@ void ObjectIndex::Unlink(const std::string& file) {
 }
 
 void ObjectIndex::Collect(std::vector<Doomed> doomed) {
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   for (auto& [content, file] : doomed) {
     if (pins_.contains(content)) {
       parked_[content].push_back(file);
@@ -413,12 +412,12 @@ void ObjectIndex::Collect(std::vector<Doomed> doomed) {
 }
 
 void ObjectIndex::Pin(const std::string& content) {
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   ++pins_[content];
 }
 
 void ObjectIndex::Unpin(const std::string& content) {
-  std::lock_guard lock(pins_mutex_);
+  MutexLock lock(pins_mutex_);
   const auto pin = pins_.find(content);
   if (pin == pins_.end() || --pin->second > 0) return;
   pins_.erase(pin);
@@ -532,8 +531,7 @@ Status ObjectIndex::Release(Connection& connection, std::string_view content) {
   return Ok();
 }
 
-Status ObjectIndex::Trash(Connection& connection, std::string_view content,
-                          std::string_view file) {
+Status ObjectIndex::Trash(Connection& connection, std::string_view content, std::string_view file) {
   ATHANOR_TRY(auto* trash, connection.Prepare("INSERT OR IGNORE INTO trash (file) VALUES (?1)"));
   trash->Bind(1, file);
   ATHANOR_CHECK_OK(trash->Step());

@@ -2,12 +2,10 @@
 // committed together, and files that wait for their last reader. Private to this folder.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -15,8 +13,9 @@
 #include <vector>
 
 #include "base/exec/clock.h"
-#include "base/io/fd.h"
+#include "base/exec/mutex.h"
 #include "base/exec/pool.h"
+#include "base/io/fd.h"
 #include "record/db/database.h"
 #include "record/objects/object_store.h"
 
@@ -70,8 +69,7 @@ class ObjectIndex {
   static Result<std::optional<ObjectRow>> FindRow(Connection& connection, int64_t bucket,
                                                   std::string_view key);
   // Writes the row and releases what it replaces.
-  Status PutRow(Connection& connection, int64_t bucket, std::string_view key,
-                const ObjectRow& row);
+  Status PutRow(Connection& connection, int64_t bucket, std::string_view key, const ObjectRow& row);
   // Removes the row, and releases what it names.
   Status DropRow(Connection& connection, int64_t bucket, std::string_view key,
                  std::string_view content);
@@ -116,32 +114,32 @@ class ObjectIndex {
   Status Await(Turn& turn);
   void LeadWhileAsked();
   // Runs batches until `enough`, which is called under the lock.
-  void Lead(std::unique_lock<std::mutex>& lock, const std::function<bool()>& enough);
+  void Lead(MutexLock& lock, const std::function<bool()>& enough) REQUIRES(turns_mutex_);
   Status RunBatch(const std::vector<Turn*>& batch);
   void Collect(std::vector<Doomed> doomed);
-  void Unlink(const std::string& file);
+  void Unlink(const std::string& file) REQUIRES(pins_mutex_);
 
   const std::string dir_;
   const Clock& clock_;
   Pool* const hashers_;
   const std::unique_ptr<Database> database_;
 
-  std::mutex turns_mutex_;
-  std::condition_variable turns_done_;
-  std::deque<Turn*> turns_;       // GUARDED_BY(turns_mutex_)
-  bool leading_ = false;          // GUARDED_BY(turns_mutex_)
-  std::condition_variable asked_;
-  size_t begun_ = 0;              // turns without a waiter yet; GUARDED_BY(turns_mutex_)
-  bool ending_ = false;           // GUARDED_BY(turns_mutex_)
-  std::vector<Doomed> doomed_;    // of the batch; only its leader uses it
+  Mutex turns_mutex_;
+  CondVar turns_done_;
+  std::deque<Turn*> turns_ GUARDED_BY(turns_mutex_);
+  bool leading_ GUARDED_BY(turns_mutex_) = false;
+  CondVar asked_;
+  size_t begun_ GUARDED_BY(turns_mutex_) = 0;  // turns without a waiter yet
+  bool ending_ GUARDED_BY(turns_mutex_) = false;
+  std::vector<Doomed> doomed_;  // of the batch; only its leader uses it
 
-  mutable std::mutex pins_mutex_;
-  std::map<std::string, int> pins_;                        // GUARDED_BY(pins_mutex_)
-  std::map<std::string, std::vector<std::string>> parked_;  // GUARDED_BY(pins_mutex_)
-  std::vector<std::string> unlinked_;  // leave `trash` with the next batch; GUARDED_BY(pins_mutex_)
-  std::set<std::string> unsure_;       // GUARDED_BY(pins_mutex_)
-  std::vector<std::string> sure_;      // leave `unsure` with the next batch; GUARDED_BY(pins_mutex_)
-  std::thread leader_;                 // of the writes that were begun
+  mutable Mutex pins_mutex_;
+  std::map<std::string, int> pins_ GUARDED_BY(pins_mutex_);
+  std::map<std::string, std::vector<std::string>> parked_ GUARDED_BY(pins_mutex_);
+  std::vector<std::string> unlinked_ GUARDED_BY(pins_mutex_);  // leave `trash` with the next batch
+  std::set<std::string> unsure_ GUARDED_BY(pins_mutex_);
+  std::vector<std::string> sure_ GUARDED_BY(pins_mutex_);  // leave `unsure` with the next batch
+  std::thread leader_;                                     // of the writes that were begun
 };
 
 // Waits for its end when it is destroyed.

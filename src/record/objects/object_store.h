@@ -58,7 +58,7 @@ struct ObjectMeta {
 
 struct ObjectChecksum {
   ChecksumKind kind = ChecksumKind::kCrc32;
-  std::string value;         // base64; of parts "value-N" unless whole
+  std::string value;  // base64; of parts "value-N" unless whole
   bool full_object = true;
   bool operator==(const ObjectChecksum&) const = default;
 };

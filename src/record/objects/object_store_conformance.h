@@ -63,9 +63,21 @@ TYPED_TEST_P(ObjectStoreConformance, BucketsHaveNamesAndMustBeEmptyToGo) {
 }
 
 TYPED_TEST_P(ObjectStoreConformance, KeysAreJustText) {
-  const std::vector<std::string> keys = {"..", "../../etc/passwd", "/", "//", "a//b", "a/", "a/.",
-                                         "a/..", std::string("nul\0here", 8), "\x01\n", "*", "a b",
-                                         "%2e", std::string(1024, 'k'), "\xf0\x9f\x8d\xb5"};
+  const std::vector<std::string> keys = {"..",
+                                         "../../etc/passwd",
+                                         "/",
+                                         "//",
+                                         "a//b",
+                                         "a/",
+                                         "a/.",
+                                         "a/..",
+                                         std::string("nul\0here", 8),
+                                         "\x01\n",
+                                         "*",
+                                         "a b",
+                                         "%2e",
+                                         std::string(1024, 'k'),
+                                         "\xf0\x9f\x8d\xb5"};
   for (const auto& key : keys) ASSERT_TRUE(this->Put(key, "of " + key)) << Printable(key);
   for (const auto& key : keys) EXPECT_EQ(this->Read(key), "of " + key) << Printable(key);
   auto sorted = keys;
@@ -77,7 +89,8 @@ TYPED_TEST_P(ObjectStoreConformance, KeysAreJustText) {
 }
 
 TYPED_TEST_P(ObjectStoreConformance, ListsAreInByteOrderAndPageByPageTheSame) {
-  for (const char* key : {"b", "a/2", "a/1", "a", "a/x/1", "a/x/2", "A", "a0", "c/d/e", "\xc3\xa9"}) {
+  for (const char* key :
+       {"b", "a/2", "a/1", "a", "a/x/1", "a/x/2", "A", "a0", "c/d/e", "\xc3\xa9"}) {
     ASSERT_TRUE(this->Put(key, "x"));
   }
   using Names = std::vector<std::string>;
@@ -188,8 +201,10 @@ TYPED_TEST_P(ObjectStoreConformance, TagsAreReplacedAndTheRestStays) {
 
 TYPED_TEST_P(ObjectStoreConformance, PartsBecomeOneObject) {
   auto& uploads = this->store_->uploads();
-  const auto upload = uploads.Begin("bucket", "big", {{{"content-type", "a/b"}}, {}, {}},
-                                    ChecksumKind::kCrc32, true).value();
+  const auto upload =
+      uploads
+          .Begin("bucket", "big", {{{"content-type", "a/b"}}, {}, {}}, ChecksumKind::kCrc32, true)
+          .value();
   const std::string a(kSmallestPart, 'a');
   const std::string b(kSmallestPart + 3, 'b');
   const std::string c = "the end";
@@ -218,7 +233,8 @@ TYPED_TEST_P(ObjectStoreConformance, PartsBecomeOneObject) {
   // What the client says about a part, or about the whole, must be true before anything is created.
   const auto wrong = [&](std::string of_part, const WholeObject& whole) {
     return again.Complete("bucket", "big", upload.id, {{1, parts[0].etag, of_part}}, {}, whole)
-        .error().id;
+        .error()
+        .id;
   };
   const ObjectChecksum other{ChecksumKind::kCrc32, parts[1].checksum, true};
   EXPECT_EQ(wrong(parts[1].checksum, {}), kInvalidPart);
@@ -261,8 +277,8 @@ TYPED_TEST_P(ObjectStoreConformance, TwoWhoCompleteOneUploadAgree) {
   std::vector<std::thread> threads;
   for (auto& etag : etags) {
     threads.emplace_back([&] {
-      const auto made = this->store_->uploads().Complete("bucket", "k", upload.id,
-                                                         {{1, part.etag}}, {});
+      const auto made =
+          this->store_->uploads().Complete("bucket", "k", upload.id, {{1, part.etag}}, {});
       etag = made ? made->etag : made.error().id;
     });
   }
@@ -278,12 +294,13 @@ TYPED_TEST_P(ObjectStoreConformance, WhatIsNotFinishedIsAbsent) {
   EXPECT_TRUE(this->Keys().empty());
 }
 
-REGISTER_TYPED_TEST_SUITE_P(
-    ObjectStoreConformance, AnObjectComesBackAsItWasAlsoAfterARestart,
-    BucketsHaveNamesAndMustBeEmptyToGo, KeysAreJustText, ListsAreInByteOrderAndPageByPageTheSame,
-    ConditionsAreDecidedWithTheWrite, OfManyWhoWantToBeFirstOneIs,
-    AReaderKeepsItsBytesWhateverHappensToTheKey, CopiesAreObjectsOfTheirOwn,
-    TagsAreReplacedAndTheRestStays, PartsBecomeOneObject, AnAbortedUploadIsGoneAndBelongsToItsKey,
-    TwoWhoCompleteOneUploadAgree, WhatIsNotFinishedIsAbsent);
+REGISTER_TYPED_TEST_SUITE_P(ObjectStoreConformance, AnObjectComesBackAsItWasAlsoAfterARestart,
+                            BucketsHaveNamesAndMustBeEmptyToGo, KeysAreJustText,
+                            ListsAreInByteOrderAndPageByPageTheSame,
+                            ConditionsAreDecidedWithTheWrite, OfManyWhoWantToBeFirstOneIs,
+                            AReaderKeepsItsBytesWhateverHappensToTheKey, CopiesAreObjectsOfTheirOwn,
+                            TagsAreReplacedAndTheRestStays, PartsBecomeOneObject,
+                            AnAbortedUploadIsGoneAndBelongsToItsKey, TwoWhoCompleteOneUploadAgree,
+                            WhatIsNotFinishedIsAbsent);
 
 }  // namespace athanor

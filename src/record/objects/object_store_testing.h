@@ -29,7 +29,8 @@ class ObjectStoreConformance : public ::testing::Test {
                          WriteCondition condition = {}, std::string_view bucket = "bucket") {
     auto writer = store_->NewObject({false, ChecksumKind::kCrc32});
     if (!writer) return tl::unexpected(writer.error());
-    if (auto written = (*writer)->Write(bytes); !written.ok()) return tl::unexpected(written.error());
+    if (auto written = (*writer)->Write(bytes); !written.ok())
+      return tl::unexpected(written.error());
     auto digests = (*writer)->Finish();
     if (!digests) return tl::unexpected(digests.error());
     return store_->Put(bucket, key, std::move(*writer), *digests, std::move(meta),
@@ -39,7 +40,8 @@ class ObjectStoreConformance : public ::testing::Test {
   Result<PartInfo> PutPart(const UploadInfo& upload, uint32_t number, std::string_view bytes) {
     auto writer = store_->NewObject({false, ChecksumKind::kCrc32});
     if (!writer) return tl::unexpected(writer.error());
-    if (auto written = (*writer)->Write(bytes); !written.ok()) return tl::unexpected(written.error());
+    if (auto written = (*writer)->Write(bytes); !written.ok())
+      return tl::unexpected(written.error());
     auto digests = (*writer)->Finish();
     if (!digests) return tl::unexpected(digests.error());
     return store_->uploads().Put("bucket", upload.key, upload.id, number, std::move(*writer),

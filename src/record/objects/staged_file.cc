@@ -4,8 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "record/append_file.h"
 #include "record/objects/directory_object_store.h"
@@ -14,7 +14,7 @@
 namespace athanor {
 namespace {
 
-constexpr uint64_t kHashAhead = 1 << 20;   // bytes worth a separate task
+constexpr uint64_t kHashAhead = 1 << 20;  // bytes worth a separate task
 constexpr size_t kHashPiece = 256 << 10;
 constexpr uint64_t kFlushAhead = 8 << 20;  // bytes worth a separate request to the disk
 
@@ -40,22 +40,21 @@ Status MakeFolders(const std::string& data, const std::string& folder) {
 struct StagedFile::Hashing {
   UniqueFd fd;
   std::atomic<uint64_t> written{0};
-  std::atomic<uint64_t> seen{0};      // hashed so far
+  std::atomic<uint64_t> seen{0};  // hashed so far
   std::atomic<bool> scheduled{false};
-  std::mutex mutex;
-  Digester digester;  // GUARDED_BY(mutex)
+  Mutex mutex;
+  Digester digester GUARDED_BY(mutex);
   std::atomic<uint64_t> flushed{0};  // on their way to the disk, so that the sync finds little
-  Status failed;      // GUARDED_BY(mutex)
+  Status failed GUARDED_BY(mutex);
 
   Hashing(UniqueFd file, const DigestPlan& plan) : fd(std::move(file)), digester(plan) {}
 
   void CatchUp() {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     thread_local std::string buffer(kHashPiece, '\0');
     while (failed.ok() && seen < written) {
       const size_t want = std::min<uint64_t>(buffer.size(), written - seen);
-      const ssize_t got =
-          ::pread(fd.get(), buffer.data(), want, static_cast<off_t>(seen.load()));
+      const ssize_t got = ::pread(fd.get(), buffer.data(), want, static_cast<off_t>(seen.load()));
       if (got < 0 && errno == EINTR) continue;
       if (got <= 0) {
         failed = FailErrno("read back what was written", got < 0 ? errno : EIO);
@@ -110,14 +109,12 @@ Status StagedFile::Write(std::string_view bytes) {
   return Ok();
 }
 
-uint64_t StagedFile::size() const {
-  return hashing_->written;
-}
+uint64_t StagedFile::size() const { return hashing_->written; }
 
 Result<Digests> StagedFile::Finish() {
   hashing_->FlushAhead();
   hashing_->CatchUp();
-  std::lock_guard lock(hashing_->mutex);
+  MutexLock lock(hashing_->mutex);
   if (!hashing_->failed.ok()) return tl::unexpected(hashing_->failed.error());
   return hashing_->digester.Finish();
 }

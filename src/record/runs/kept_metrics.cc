@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -20,7 +21,7 @@ namespace athanor {
 namespace {
 
 constexpr std::string_view kMark = "ATHKEPT1";
-constexpr size_t kHead = 8;              // of a record: size, checksum
+constexpr size_t kHead = 8;  // of a record: size, checksum
 constexpr size_t kReadAtOnce = 1 << 20;
 constexpr uint64_t kMostWaste = 1 << 20;  // bytes that do not count and are not worth a word
 
@@ -140,7 +141,8 @@ class Front {
   // The next `size` bytes, which stay there; none: there are fewer.
   std::string_view Look(size_t size) {
     if (bytes_.size() - at_ < size) Fill(size);
-    return bytes_.size() - at_ < size ? std::string_view() : std::string_view(bytes_).substr(at_, size);
+    return bytes_.size() - at_ < size ? std::string_view()
+                                      : std::string_view(bytes_).substr(at_, size);
   }
   void Pass(size_t size) {
     at_ += size;
@@ -226,12 +228,17 @@ bool KeptRecords::Take(std::string_view payload) {
 KeptMetrics::KeptMetrics(std::string path, std::string series)
     : path_(std::move(path)), series_(std::move(series)) {}
 
-void KeptMetrics::BeginAnew() {
-  const std::lock_guard lock(mutex_);
-  BeginAnewLocked();
+bool KeptMetrics::IsBloated() const {
+  const MutexLock lock(mutex_);
+  return bloated_;
 }
 
-void KeptMetrics::BeginAnewLocked() {
+void KeptMetrics::BeginAnew() {
+  const MutexLock lock(mutex_);
+  Empty();
+}
+
+void KeptMetrics::Empty() {
   bloated_ = false;
   names_.clear();
   length_ = 0;
@@ -256,12 +263,12 @@ void KeptMetrics::Write(std::string_view records) {
 }
 
 void KeptMetrics::Read(Reader& reader) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   file_.reset(::open(path_.c_str(), O_RDWR | O_APPEND | O_CLOEXEC));
   const uint64_t good = file_ ? ReadRecords(reader) : 0;
-  if (good == 0) return BeginAnewLocked();
+  if (good == 0) return Empty();
   // What follows was being written when the server ended.
-  if (::ftruncate(file_.get(), static_cast<off_t>(good)) != 0) return BeginAnewLocked();
+  if (::ftruncate(file_.get(), static_cast<off_t>(good)) != 0) return Empty();
   length_ = good;
 }
 
@@ -296,7 +303,7 @@ uint64_t KeptMetrics::ReadRecords(Reader& reader) {
 
 bool KeptMetrics::Keep(JobId run, const Resumes& resumes, const std::vector<RunMetric>& metrics,
                        const NameOf& name_of) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!file_) return false;
   std::string records, payload;
   std::vector<uint32_t> numbers;
@@ -324,7 +331,7 @@ bool KeptMetrics::Keep(JobId run, const Resumes& resumes, const std::vector<RunM
 }
 
 void KeptMetrics::Touched(JobId run) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::string record, payload(1, static_cast<char>(kTouched));
   PutId(payload, run);
   PutRecord(record, payload);

@@ -13,12 +13,12 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 #include "base/result.h"
 #include "job/ids.h"
@@ -48,7 +48,7 @@ class KeptMetrics {
   void Read(Reader& reader);
   // Whether most of what Read saw no longer counts; then start a new file, and store all runs
   // again.
-  bool IsBloated() const { return bloated_; }
+  bool IsBloated() const;
   void BeginAnew();
 
   // False: it is not stored.
@@ -57,24 +57,24 @@ class KeptMetrics {
   void Touched(JobId run);
 
  private:
-  void Write(std::string_view records);
-  uint64_t ReadRecords(Reader& reader);
-  void BeginAnewLocked();
+  void Write(std::string_view records) REQUIRES(mutex_);
+  uint64_t ReadRecords(Reader& reader) REQUIRES(mutex_);
+  void Empty() REQUIRES(mutex_);
 
   const std::string path_;
   const std::string series_;
-  std::mutex mutex_;  // guards all below
-  UniqueFd file_;     // none: nothing is kept
-  uint64_t length_ = 0;
-  bool bloated_ = false;
-  std::unordered_map<std::string, uint32_t> names_;  // numbers in the file
+  mutable Mutex mutex_;
+  UniqueFd file_ GUARDED_BY(mutex_);  // none: nothing is kept
+  uint64_t length_ GUARDED_BY(mutex_) = 0;
+  bool bloated_ GUARDED_BY(mutex_) = false;
+  std::unordered_map<std::string, uint32_t> names_ GUARDED_BY(mutex_);  // numbers in the file
 };
 
 // The records of the file, one by one. Any bytes are accepted.
 class KeptRecords {
  public:
   explicit KeptRecords(KeptMetrics::Reader& reader) : reader_(reader) {}
-  bool Take(std::string_view payload);  // false: not a record; the reader was not called
+  bool Take(std::string_view payload);       // false: not a record; the reader was not called
   uint64_t waste() const { return waste_; }  // bytes of records that no longer count
   const std::unordered_map<std::string, uint32_t>& names() const { return names_; }
 

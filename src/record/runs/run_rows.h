@@ -41,13 +41,13 @@ enum class LabelKind : uint8_t {
   kExperimentTag = 1,  // owner: the experiment's number
   kParam,              // of a run, by its id in hex
   kTag,
-  kModelTag,           // owner: the model's name
-  kModelAlias,         // value: the version
-  kVersionTag,         // owner: VersionOwner
-  kLoggedTag,          // owner: the logged model's id
+  kModelTag,    // owner: the model's name
+  kModelAlias,  // value: the version
+  kVersionTag,  // owner: VersionOwner
+  kLoggedTag,   // owner: the logged model's id
   kLoggedParam,
-  kModelNote,          // internal, not shown; owner: the model's name
-  kVersionNote,        // internal, not shown; owner: VersionOwner
+  kModelNote,    // internal, not shown; owner: the model's name
+  kVersionNote,  // internal, not shown; owner: VersionOwner
 };
 
 struct Label {
@@ -70,9 +70,9 @@ struct DatasetRow {
 
 struct InputRow {
   JobId run;
-  std::string name;    // with `digest`: the data set, of the run's experiment
+  std::string name;  // with `digest`: the data set, of the run's experiment
   std::string digest;
-  std::string tags;    // JSON: [{"key":...,"value":...}]
+  std::string tags;  // JSON: [{"key":...,"value":...}]
 };
 
 // A logged model that a run used or produced.

@@ -132,8 +132,7 @@ class RowWriter {
   Status DropVersion(const std::string& name, int64_t version) {
     ATHANOR_CHECK_OK(DropLabels(LabelKind::kVersionTag, VersionOwner(name, version)));
     ATHANOR_CHECK_OK(DropLabels(LabelKind::kVersionNote, VersionOwner(name, version)));
-    return Run(db_, "DELETE FROM model_versions WHERE name = ?1 AND version = ?2",
-               {name, version});
+    return Run(db_, "DELETE FROM model_versions WHERE name = ?1 AND version = ?2", {name, version});
   }
 
  private:
@@ -175,12 +174,12 @@ JobId RunIn(const Statement& row, int column) {
 std::string TextIn(const Statement& row, int column) { return std::string(row.Text(column)); }
 
 Status VisitRuns(Connection& connection, RunVisitor& visitor) {
-  ATHANOR_CHECK_OK(EachRow(
-      connection, "SELECT id, name, location, deleted, created, updated FROM experiments",
-      [&](const Statement& row) {
-        visitor.On(ExperimentRow{row.Int(0), TextIn(row, 1), TextIn(row, 2), row.Int(3) != 0,
-                                 row.Int(4), row.Int(5)});
-      }));
+  ATHANOR_CHECK_OK(EachRow(connection,
+                           "SELECT id, name, location, deleted, created, updated FROM experiments",
+                           [&](const Statement& row) {
+                             visitor.On(ExperimentRow{row.Int(0), TextIn(row, 1), TextIn(row, 2),
+                                                      row.Int(3) != 0, row.Int(4), row.Int(5)});
+                           }));
   ATHANOR_CHECK_OK(EachRow(
       connection,
       "SELECT id, experiment, name, owner, status, started, ended, deleted, deleted_at, is_job, "
@@ -200,17 +199,16 @@ Status VisitRuns(Connection& connection, RunVisitor& visitor) {
       visitor.On(LabelView{kind, row->Text(0), row->Text(1), row->Text(2)});
     }
   }
-  ATHANOR_CHECK_OK(EachRow(connection,
-                           "SELECT run, name, digest, tags FROM run_inputs ORDER BY run, name",
-                           [&](const Statement& row) {
-                             visitor.On(InputRow{RunIn(row, 0), TextIn(row, 1), TextIn(row, 2),
-                                                 TextIn(row, 3)});
-                           }));
-  return EachRow(connection, "SELECT run, model, output, step FROM run_models ORDER BY run, model",
-                 [&](const Statement& row) {
-                   visitor.On(ModelLinkRow{RunIn(row, 0), TextIn(row, 1), row.Int(2) != 0,
-                                           row.Int(3)});
-                 });
+  ATHANOR_CHECK_OK(
+      EachRow(connection, "SELECT run, name, digest, tags FROM run_inputs ORDER BY run, name",
+              [&](const Statement& row) {
+                visitor.On(InputRow{RunIn(row, 0), TextIn(row, 1), TextIn(row, 2), TextIn(row, 3)});
+              }));
+  return EachRow(
+      connection, "SELECT run, model, output, step FROM run_models ORDER BY run, model",
+      [&](const Statement& row) {
+        visitor.On(ModelLinkRow{RunIn(row, 0), TextIn(row, 1), row.Int(2) != 0, row.Int(3)});
+      });
 }
 
 Status LoadModelsInto(Connection& connection, RunBatch& all) {
@@ -219,14 +217,13 @@ Status LoadModelsInto(Connection& connection, RunBatch& all) {
                            "ORDER BY kind, owner, key",
                            [&](const Statement& row) {
                              all.labels.push_back({static_cast<LabelKind>(row.Int(0)),
-                                                   TextIn(row, 1), TextIn(row, 2),
-                                                   TextIn(row, 3)});
+                                                   TextIn(row, 1), TextIn(row, 2), TextIn(row, 3)});
                            }));
-  ATHANOR_CHECK_OK(EachRow(connection, "SELECT name, description, created, updated FROM models",
-                           [&](const Statement& row) {
-                             all.models.push_back(
-                                 {TextIn(row, 0), TextIn(row, 1), row.Int(2), row.Int(3)});
-                           }));
+  ATHANOR_CHECK_OK(
+      EachRow(connection, "SELECT name, description, created, updated FROM models",
+              [&](const Statement& row) {
+                all.models.push_back({TextIn(row, 0), TextIn(row, 1), row.Int(2), row.Int(3)});
+              }));
   ATHANOR_CHECK_OK(EachRow(
       connection,
       "SELECT name, version, stage, description, source, run, run_link, model, created, updated "
@@ -273,16 +270,16 @@ Result<DatasetRow> RunStore::Dataset(int64_t experiment, const std::string& name
   DatasetRow found;
   bool any = false;
   ATHANOR_CHECK_OK(database_.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* row, connection.Prepare(
-                               "SELECT source_type, source, schema, profile FROM datasets "
-                               "WHERE experiment = ?1 AND name = ?2 AND digest = ?3"));
+    ATHANOR_TRY(auto* row,
+                connection.Prepare("SELECT source_type, source, schema, profile FROM datasets "
+                                   "WHERE experiment = ?1 AND name = ?2 AND digest = ?3"));
     row->Bind(1, experiment);
     row->Bind(2, std::string_view(name));
     row->Bind(3, std::string_view(digest));
     ATHANOR_TRY(any, row->Step());
     if (any) {
-      found = {experiment,      name,           digest,        TextIn(*row, 0),
-               TextIn(*row, 1), TextIn(*row, 2), TextIn(*row, 3)};
+      found = {experiment,      name,           digest, TextIn(*row, 0), TextIn(*row, 1),
+               TextIn(*row, 2), TextIn(*row, 3)};
       row->Reset();
     }
     return Ok();

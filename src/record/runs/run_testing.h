@@ -13,8 +13,8 @@ inline Result<RunBatch> LoadAll(const RunStore& store) {
     void On(ExperimentRow row) override { all.experiments.push_back(std::move(row)); }
     void On(RunRow row) override { all.runs.push_back(std::move(row)); }
     void On(const LabelView& label) override {
-      all.labels.push_back({label.kind, std::string(label.owner), std::string(label.key),
-                            std::string(label.value)});
+      all.labels.push_back(
+          {label.kind, std::string(label.owner), std::string(label.key), std::string(label.value)});
     }
     void On(InputRow row) override { all.inputs.push_back(std::move(row)); }
     void On(ModelLinkRow row) override { all.links.push_back(std::move(row)); }

@@ -38,8 +38,8 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   const std::function<void()> on_loss;
   const RowsOf rows_of;
   std::vector<Waiting> next;
-  std::deque<JobId> later;             // nothing waits for them; written with the next Write
-  std::map<JobId, bool> whole;            // of each in `later`
+  std::deque<JobId> later;      // nothing waits for them; written with the next Write
+  std::map<JobId, bool> whole;  // of each in `later`
   bool writing = false;
   bool soon = false;  // a timer will call Trickle
   bool lost = false;
@@ -110,10 +110,10 @@ struct RunWriter::Parts : std::enable_shared_from_this<RunWriter::Parts> {
   }
 };
 
-RunWriter::RunWriter(RunStore& store, Pool& pool, Executor& executor,
-                     std::function<void()> on_loss, RowsOf rows_of)
-    : parts_(std::make_shared<Parts>(store, pool, executor, std::move(on_loss),
-                                     std::move(rows_of))) {}
+RunWriter::RunWriter(RunStore& store, Pool& pool, Executor& executor, std::function<void()> on_loss,
+                     RowsOf rows_of)
+    : parts_(
+          std::make_shared<Parts>(store, pool, executor, std::move(on_loss), std::move(rows_of))) {}
 RunWriter::~RunWriter() = default;
 
 void RunWriter::WriteSoon(JobId run, bool whole) {

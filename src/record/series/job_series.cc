@@ -14,7 +14,12 @@ constexpr size_t kChunkBytes = sizeof(SeriesChunk) * 3 / 2;
 }  // namespace
 
 SeriesPoint PointOf(const SeriesBlock& block, const SeriesBlock::Item& item) {
-  return {item.step, item.wall_ns, item.value, block.attempt, block.rank, false,
+  return {item.step,
+          item.wall_ns,
+          item.value,
+          block.attempt,
+          block.rank,
+          false,
           IsGuessed(block.channel)};
 }
 
@@ -83,8 +88,8 @@ void JobSeries::Take(SeriesIndex index) {
     for (const uint32_t id : kept.ids) by_id.emplace(id, series.size());
     name_bytes += kept.name.size();
     chunks += kept.chunks.size();
-    series.push_back({std::move(kept.name), kept.ids.front(),
-                      RunningSummary(std::move(kept.summary)), {}});
+    series.push_back(
+        {std::move(kept.name), kept.ids.front(), RunningSummary(std::move(kept.summary)), {}});
     series.back().pyramid.Take(std::move(kept.chunks));
   }
   next_id = index.next_id;

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <cstdint>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/series/series_file.h"
 #include "record/series/series_index.h"
 #include "record/series/series_merge.h"
@@ -35,7 +35,7 @@ struct Series {
 };
 
 struct JobSeries {
-  std::mutex mutex;  // guards everything below except `bytes`
+  Mutex mutex;  // guards everything below except `bytes`
   bool open = false;
   bool outlined = true;  // the pyramids are complete; otherwise they are empty
   uint64_t epoch = 0;    // how often it was dropped
@@ -46,13 +46,13 @@ struct JobSeries {
   std::unordered_map<uint32_t, size_t> by_id;          // to `series`
   uint32_t next_id = 0;
   std::map<SeriesChannel, uint64_t> last_seq;
-  Resumes resumes;       // that the summaries use
-  uint64_t indexed = 0;  // length that the index next to the file covers
+  Resumes resumes;           // that the summaries use
+  uint64_t indexed = 0;      // length that the index next to the file covers
   uint64_t index_bytes = 0;  // of the index itself
   std::set<std::pair<uint64_t, uint64_t>> reported;  // damage: offset, bytes
-  size_t chunks = 0;      // in all pyramids
-  size_t name_bytes = 0;  // of all names
-  std::atomic<size_t> bytes{0};  // its approximate size; set by Weigh
+  size_t chunks = 0;                                 // in all pyramids
+  size_t name_bytes = 0;                             // of all names
+  std::atomic<size_t> bytes{0};                      // its approximate size; set by Weigh
 
   void Forget();
   void Heed(const Resumes& now);

@@ -117,7 +117,7 @@ TEST(SeriesFaults, AcknowledgedPointsSurviveKillNineAndNoneIsDoubled) {
     const auto points = opened.Points(job);
     ASSERT_GE(points.size(), acked.back());
     EXPECT_EQ(points.rbegin()->first, points.size() - 1) << "a hole";
-    // The sender has no more than acknowledgements to go by.
+    // A sender knows only what was acknowledged.
     const uint64_t total = points.size() + 50;
     ASSERT_EQ(opened.store->Append(job, BatchOf(acked.back(), total - acked.back())).value(), 50u);
     ASSERT_EQ(opened.Points(job).size(), total);
@@ -144,7 +144,7 @@ TEST(SeriesFaults, AFlippedBitNeverGivesAWrongPointAndIsReported) {
     Opened opened(dir.path());
     const auto points = opened.Points(job);
     ASSERT_FALSE(opened.reports.empty()) << byte;
-    // A record with a name takes that name's points along, any other four points.
+    // If the record of a name is damaged, all its points are lost; otherwise at most four points.
     if (byte > 100) least = std::min(least, points.size());
     const uint64_t before = points.size();
     ASSERT_EQ(opened.store->Append(job, BatchOf(120, 3)).value(), 3u);

@@ -16,17 +16,14 @@ static_assert(std::endian::native == std::endian::little);
 
 constexpr uint8_t kFormat = 1;
 constexpr size_t kFrameHead = 8;
-constexpr size_t kMaxPayload = 64 * 1024;
+constexpr size_t kMaxPayload = 64 * 1024;  // no block is that long: a greater length is damage
 constexpr size_t kWindowBytes = 256 * 1024;
 
 enum class Kind : uint8_t { kHeader = 1, kName = 2, kBlock = 3 };
 
-uint64_t ZigZag(uint64_t difference) {
-  return (difference << 1) ^ (0 - (difference >> 63));
-}
-uint64_t UnZigZag(uint64_t coded) {
-  return (coded >> 1) ^ (0 - (coded & 1));
-}
+// Differences near 0, of either sign, become small numbers (as in Protocol Buffers).
+uint64_t ZigZag(uint64_t difference) { return (difference << 1) ^ (0 - (difference >> 63)); }
+uint64_t UnZigZag(uint64_t coded) { return (coded >> 1) ^ (0 - (coded & 1)); }
 
 constexpr size_t kMostVarint = 10;
 constexpr size_t kMostItem = 4 * kMostVarint + sizeof(double);
@@ -73,7 +70,7 @@ class Cursor {
       if (left_.empty()) break;
       const auto byte = static_cast<uint8_t>(left_.front());
       left_.remove_prefix(1);
-      if (shift == 63 && byte > 1) break;
+      if (shift == 63 && byte > 1) break;  // the tenth byte has the last bit only
       value |= uint64_t{byte & 0x7Fu} << shift;
       if (byte < 0x80) return value;
     }
@@ -228,6 +225,7 @@ class Scanner {
     switch (static_cast<Kind>(payload.front())) {
       case Kind::kHeader: {
         const auto format = cursor.Varint();
+        // The checksum is right, so this is no damage, and must not be cut off as if it were.
         if (cursor.good() && format != kFormat) return UnknownFormat(format);
         JobId job;
         const auto bytes = cursor.Bytes(job.value.bytes.size());
@@ -253,8 +251,9 @@ class Scanner {
     return good ? kFrameHead + payload.size() : 0;
   }
 
-  // Where to look after the invalid frame at `bad`: byte by byte, but first where its length
-  // points, in case that is undamaged. (A name may contain bytes that look like a frame.)
+  // Where to look after the invalid frame at `bad`. First where its length points: if only the
+  // payload is damaged, the next frame is there, and bytes between that look like a frame (a name
+  // may be any bytes) are passed over. If there is none, byte by byte.
   Result<uint64_t> NextCandidate(uint64_t bad, uint64_t last_good) {
     if (bad != last_good) return bad + 1;
     ATHANOR_TRY(const std::string_view head, window_.At(bad, kFrameHead));

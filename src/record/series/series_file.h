@@ -1,7 +1,9 @@
 // The bytes of a series file, independent of where the file is: frames of [u32 length][u32 crc32c
 // of the payload][payload], little endian. A payload is the file's header (format, job), the
-// definition of a name, or a block of points of one (attempt, host, rank, channel). Numbers are varints,
-// in a block as differences to the item before; values are the eight bytes of the double.
+// definition of a name, or a block of points of one (attempt, host, rank, channel). Numbers are
+// varints as in Protocol Buffers, in a block as differences to the item before; values are the
+// eight bytes of the double, of which every bit is kept. A damaged frame is skipped without the
+// others.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +35,7 @@ struct SeriesBlock {
   };
   std::vector<Item> items;  // 1 to kMaxBlockItems
   uint32_t host = 0;
-  uint64_t from = 0;        // the position of its frame in the file; set by ScanSeries
+  uint64_t from = 0;  // the position of its frame in the file; set by ScanSeries
   uint64_t to = 0;
 };
 

@@ -40,7 +40,7 @@ class FrameMaker {
 };
 
 struct SentPoints {
-  std::vector<std::string> names;  // by the sender's number; empty: it has none
+  std::vector<std::string> names;   // by the sender's number; empty: it has none
   std::vector<SeriesBlock> blocks;  // every number in them has a name
 };
 // kInvalid: they are not complete frames of names and points.

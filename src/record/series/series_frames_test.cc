@@ -64,12 +64,13 @@ TEST(SeriesFrames, AreStoredOnceHoweverTheyAreCutAndSentAgain) {
   EXPECT_EQ(store->AppendFrames(job, Frames(700, 2'000)).value(), 500u);
   store = SeriesStore::Open(dir.path()).value();
   EXPECT_EQ(store->AppendFrames(job, Frames(0, 2'001)).value(), 1u);
-  // One way of sending knows what came the other way.
+  // Points that were sent as frames are not stored again when they come as a batch.
   PointBatch batch;
   batch.channel = kChannel;
   for (uint64_t seq = 1'990; seq < 2'010; ++seq) {
-    batch.items.push_back({seq, {NameOf(seq), static_cast<int64_t>(seq),
-                                 static_cast<int64_t>(seq * 1'000), static_cast<double>(seq) / 3}});
+    batch.items.push_back({seq,
+                           {NameOf(seq), static_cast<int64_t>(seq),
+                            static_cast<int64_t>(seq * 1'000), static_cast<double>(seq) / 3}});
   }
   EXPECT_EQ(store->Append(job, batch).value(), 9u);
   ExpectAll(*store, job, 2'010);

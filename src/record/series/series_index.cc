@@ -34,7 +34,7 @@ class IndexWriter {
   std::string out;
 };
 
-// After a failure everything fails.
+// After a failure all that follows fails, so that one look at the end is enough.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : left_(bytes) {}

@@ -10,9 +10,7 @@ namespace athanor {
 namespace {
 
 // A total order, except for points of one rank that have the same time; those keep their order.
-auto OrderOf(const SeriesPoint& p) {
-  return std::tie(p.step, p.wall_ns, p.attempt, p.rank);
-}
+auto OrderOf(const SeriesPoint& p) { return std::tie(p.step, p.wall_ns, p.attempt, p.rank); }
 
 template <class Points, class Test>
 bool Any(const Points& points, Test test) {
@@ -52,7 +50,7 @@ std::map<uint32_t, int64_t> FirstSteps(const std::vector<SeriesPoint>& points) {
   return first;
 }
 
-// Whether a later attempt went on from a step before that of the point.
+// Whether a later attempt resumed at a step before that of the point.
 bool LeftBehind(const SeriesPoint& point, const Resumes& resumes) {
   return point.step && std::any_of(resumes.upper_bound(point.attempt), resumes.end(),
                                    [&](const auto& resume) { return *point.step > resume.second; });
@@ -104,6 +102,8 @@ void SortPoints(std::vector<SeriesPoint>& points) {
   std::stable_sort(points.begin(), points.end(), below);
 }
 
+// The order matters: who does not count must not decide whether there are steps, and points without
+// steps abandon nothing.
 std::vector<SeriesPoint> MergePoints(std::vector<SeriesPoint> arrived, bool with_abandoned,
                                      const Resumes& resumes) {
   KeepSpeakers(arrived);
@@ -158,19 +158,23 @@ void RunningSummary::Count(const SeriesPoint& point) {
   }
   ++s_.value.count;
   if (!std::isfinite(point.value)) return;
+  // Put this way, the NaN that stands for "none yet" is replaced, too.
   if (!(point.value >= s_.value.min)) s_.value.min = point.value;
   if (!(point.value <= s_.value.max)) s_.value.max = point.value;
 }
 
 void RunningSummary::Heed(const Resumes& before, const Resumes& now) {
   if (!std::includes(now.begin(), now.end(), before.begin(), before.end())) s_.stale = s_.any;
-  // The last point has the greatest step; it is unknown to which attempts those below it belong.
+  // A new resume may abandon points beyond its step. Whether there are any is seen from the last
+  // point, which has the greatest step; which attempts they are of is not kept.
   for (const auto& [attempt, step] : now) {
-    if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step) s_.stale = true;
+    if (!before.contains(attempt) && s_.value.last_step && *s_.value.last_step > step)
+      s_.stale = true;
   }
 }
 
-// Of a name that has no step but 0 when it has a point already: that one has no step, either.
+// For the second and later points of a name that has no step but 0: then none of them has a step,
+// and the last one is the newest.
 void RunningSummary::CountWithoutStep(SeriesPoint point) {
   s_.zeros = s_.zeros || point.step;
   point.step.reset();
@@ -190,21 +194,22 @@ void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
   if (s_.stale || (point.rank != 0 && s_.rank_zero)) return;
   if (point.rank == 0 && !s_.rank_zero) {
     s_.rank_zero = true;
-    if (s_.any) {
+    if (s_.any) {  // other ranks counted only because this one was silent
       s_.stale = true;
       return;
     }
   }
   const bool first = !std::exchange(s_.any, true);
   if (!first && s_.only_zero && point.step.value_or(0) == 0) {
-    s_.stale = s_.value.count == 0;  // the one there was left behind, as a point with a step
+    // If none counts so far, the one there was is abandoned for its step. Without one, it counts.
+    s_.stale = s_.value.count == 0;
     return s_.stale ? void() : CountWithoutStep(point);
   }
   if (!point.step) return Count(point);
   if (*point.step == 0) {
     s_.zeros = true;
   } else if (std::exchange(s_.only_zero, false) && s_.zeros && s_.value.count > 1) {
-    s_.stale = true;  // they are at step 0 after all
+    s_.stale = true;  // those at step 0, counted as having none, have it after all
     return;
   }
   if (LeftBehind(point, resumes)) {
@@ -212,9 +217,12 @@ void RunningSummary::Add(const SeriesPoint& point, const Resumes& resumes) {
     s_.stale = true;
     return;
   }
+  // As long as steps rise, each point just adds to the others. One whose step does not may replace
+  // one, lower its attempt's first step, or be of an attempt that abandons others or is abandoned.
   if (s_.attempt && point.attempt == *s_.attempt) {
     const auto last = s_.last_step.find(point.rank);
-    s_.stale = *point.step < s_.first_step || (last != s_.last_step.end() && *point.step <= last->second);
+    s_.stale =
+        *point.step < s_.first_step || (last != s_.last_step.end() && *point.step <= last->second);
   } else if (s_.attempt) {
     s_.stale = point.attempt < *s_.attempt || *point.step <= *s_.value.last_step;
   }

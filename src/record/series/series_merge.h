@@ -1,4 +1,5 @@
-// Which points of one name count, given what all attempts and ranks sent. Pure.
+// Which points of one name count, given what all attempts and ranks sent: our rule, so that a chart
+// shows the training that led to the newest model once, as if nothing had interrupted it. Pure.
 //
 // Guessed points count only if nothing else was sent. Rank 0 counts for the job; other ranks only
 // if rank 0 sent nothing. Several points that all have step 0 have no steps. If an attempt has
@@ -38,10 +39,10 @@ class RunningSummary {
     SeriesPoint last;
     bool stale = false;
     bool any = false;
-    bool logged = false;     // there is a point that was not guessed
+    bool logged = false;  // there is a point that was not guessed
     bool rank_zero = false;
-    bool zeros = false;      // there is a point at step 0
-    bool only_zero = true;   // and none at another step
+    bool zeros = false;     // there is a point at step 0
+    bool only_zero = true;  // and none at another step
     // Of the newest attempt that has steps:
     std::optional<uint32_t> attempt;
     int64_t first_step = 0;

@@ -77,8 +77,7 @@ TEST(SeriesMerge, TheNewestOfSeveralPointsOfOneStepCountsAndThenTheLastToArrive)
   EXPECT_EQ(Values(MergePoints({At(1, 1, 1, 5), At(1, 1, 2, 9), At(1, 0, 3)}, false)), (V{3, 2}));
   EXPECT_EQ(Values(MergePoints({At(1, 1, 1, 9), At(1, 1, 2, 9), At(1, 0, 3)}, false)), (V{3, 2}));
   // The history has them all.
-  EXPECT_EQ(Values(KeepAllPoints({At(1, 1, 1, 9), At(1, 1, 2, 5), At(1, 0, 3)}, {})),
-            (V{3, 2, 1}));
+  EXPECT_EQ(Values(KeepAllPoints({At(1, 1, 1, 9), At(1, 1, 2, 5), At(1, 0, 3)}, {})), (V{3, 2, 1}));
 }
 
 // MLflow's clients send step 0 for none. Planted bug: without DropZeroSteps one of them is left.

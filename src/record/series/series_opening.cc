@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/exec/mutex.h"
 #include "base/io/crc32c.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -153,7 +154,11 @@ void SeriesStore::Parts::TakeIndex(JobId job, JobSeries& state, int fd, uint64_t
   state.index_bytes = bytes->size();
 }
 
-Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) const {
+// Reads without the lock, into a state of its own, so that appends go on; then takes what was
+// appended meanwhile with the lock. If the job was dropped from memory in between (its epoch is
+// another), or somebody else was quicker, it looks again. Clang's analysis cannot follow that the
+// caller's lock is released and taken again; here and in KeepIndex.
+Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) const UNCHECKED_LOCKS {
   while (!state.outlined) {
     JobSeries made;
     made.path = state.path;
@@ -185,7 +190,8 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) cons
   return Ok();
 }
 
-void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) const {
+void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) const UNCHECKED_LOCKS {
+  // None for a damaged file: the next opening would then not see the damage, nor report it.
   const bool thin = !state.outlined;
   if (!Outline(job, state, lock).ok() || !state.reported.empty() || state.length == 0) return;
   SeriesIndex index = state.Index(job);
@@ -214,8 +220,8 @@ void SeriesStore::Parts::KeepIndex(JobId job, JobSeries& state, Lock& lock) cons
   }
 }
 
-// So that little is read when the job is opened again, and writing it costs only a fraction of what
-// is written anyway.
+// So that little is read when the job is opened again. Due once the file has grown by a quarter and
+// by the size of the index: writing it then costs about as much as appending did, at most.
 void SeriesStore::Parts::KeepIndexIfDue(JobId job) {
   const auto lease = jobs.Take(job);
   Lock lock(lease->mutex);
@@ -234,7 +240,7 @@ void SeriesStore::Parts::KeepIndexAtEnd(JobId job, JobSeries& state) const {
 void SeriesStore::Parts::Trim() {
   jobs.Trim([this](JobId job, JobSeries& state) {
     {
-      const std::lock_guard lock(state.mutex);
+      const MutexLock lock(state.mutex);
       if (state.open && state.outlined && state.chunks > state.series.size()) {
         state.DropOutline();
         state.Weigh();

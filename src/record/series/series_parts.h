@@ -3,11 +3,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "record/open_jobs.h"
 #include "record/series/held_files.h"
 #include "record/series/job_series.h"
@@ -19,7 +19,7 @@ struct SeriesStore::Parts {
   using NewNames = std::map<std::string_view, uint32_t>;  // that a write defines, with their ids
   using PointsByName = std::map<std::string, std::vector<SeriesPoint>, std::less<>>;
   using SummaryByName = std::map<std::string, RunningSummary, std::less<>>;
-  using Lock = std::unique_lock<std::mutex>;
+  using Lock = MutexLock;
 
   Parts(std::string folder, OnDamage report, size_t held_bytes);
 
@@ -33,9 +33,9 @@ struct SeriesStore::Parts {
     std::string path;
     bool created = false;
   };
-  std::mutex dirty_mutex;  // of both below
-  std::map<JobId, Dirty> dirty;
-  std::vector<JobId> closed;
+  Mutex dirty_mutex;
+  std::map<JobId, Dirty> dirty GUARDED_BY(dirty_mutex);
+  std::vector<JobId> closed GUARDED_BY(dirty_mutex);
 
   // Knowledge about the file up to `length`: `lock` holds the state's mutex.
   Status Open(JobId job, JobSeries& state) const;
@@ -45,10 +45,10 @@ struct SeriesStore::Parts {
   Status Outline(JobId job, JobSeries& state, Lock& lock) const;
   // Releases the lock while it writes. If an index cannot be stored, there is none.
   void KeepIndex(JobId job, JobSeries& state, Lock& lock) const;
-  void KeepIndexIfDue(JobId job);   // it has grown much
+  void KeepIndexIfDue(JobId job);                          // it has grown much
   void KeepIndexAtEnd(JobId job, JobSeries& state) const;  // it is put away
   void Trim();
-  // What calls leave in memory is dropped by the next Sync; if there is none, by the calls.
+  // Each Sync trims. If none comes for long, calls do it themselves, at twice the weight.
   void TrimIfMuch() {
     if (jobs.weight() > 2 * held_bytes) Trim();
   }

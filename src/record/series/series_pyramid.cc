@@ -44,12 +44,14 @@ void DropSteps(SeriesChunk& chunk) {
   }
 }
 
-// Of one rank only, and each attempt's chunks in order.
+// Of one rank only, and each attempt's chunks in order: then no point replaces another, and what
+// counts of an attempt is what has a low enough step.
 bool IsPlain(const std::vector<SeriesChunk>& chunks) {
   std::map<uint32_t, const SeriesChunk*> last;
   for (const auto& chunk : chunks) {
     if (!chunk.ordered || chunk.rank != chunks.front().rank) return false;
-    if (chunk.first_step == std::numeric_limits<int64_t>::min()) return false;  // nothing below it
+    // HighestSteps needs the step below it.
+    if (chunk.first_step == std::numeric_limits<int64_t>::min()) return false;
     const auto [at, fresh] = last.try_emplace(chunk.attempt, &chunk);
     if (!fresh && !Follows(at->second->last, chunk.first)) return false;
     at->second = &chunk;
@@ -62,7 +64,7 @@ bool IsPlain(const std::vector<SeriesChunk>& chunks) {
 std::map<uint32_t, int64_t> HighestSteps(const std::vector<SeriesChunk>& chunks,
                                          const Resumes& resumes) {
   constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  std::map<uint32_t, int64_t> first;
+  std::map<uint32_t, int64_t> first;  // of an attempt: in order, so its first chunk has it
   for (const auto& chunk : chunks) {
     if (chunk.first_step) first.try_emplace(chunk.attempt, *chunk.first_step);
   }
@@ -79,7 +81,7 @@ std::map<uint32_t, int64_t> HighestSteps(const std::vector<SeriesChunk>& chunks,
   return highest;
 }
 
-// The lowest and the highest of a run of points or chunks, and the first that is not finite.
+// Of consecutive points or chunks: the lowest, the highest, and the first that is not finite.
 class Extremes {
  public:
   void Add(const SeriesPoint& point) {
@@ -101,6 +103,7 @@ class Extremes {
       *at = **point;
       point->reset();
     }
+    // One point may be both the lowest and the highest, or stand there already.
     for (auto point = found.begin(); point != end; ++point) {
       if (out.empty() || !Same(out.back(), *point)) out.push_back(*point);
     }
@@ -198,10 +201,11 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
     const int64_t most = std::min(high, plan.highest.at(chunk.attempt));
     const bool stepless = !chunk.first.step;
     const bool stepped = chunk.first_step.has_value();
-    const bool none = (!stepped || *chunk.first_step > most || *chunk.last.step < low) &&
-                      (!stepless || ranged);
+    const bool none =
+        (!stepped || *chunk.first_step > most || *chunk.last.step < low) && (!stepless || ranged);
     if (none) continue;
     plan.points += chunk.count;
+    // In order, so `first` has no step if any has none, and `last` has the greatest.
     const bool whole = (!stepped || (*chunk.first_step >= low && *chunk.last.step <= most)) &&
                        (!stepless || !ranged);
     (whole ? plan.whole : plan.partly).push_back(std::move(chunk));
@@ -232,6 +236,8 @@ void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
   SortPoints(points);
 }
 
+// Parts have the same number of points, not of steps: a series that is denser in one place keeps
+// more points there.
 std::vector<SeriesPoint> Thin(const std::vector<SeriesPoint>& points, size_t width) {
   width = std::max<size_t>(width, 1);
   if (points.size() <= 2 * width) return points;
@@ -267,6 +273,7 @@ std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
     }
     if (chunk.has_odd) part.Add(SpotPoint(chunk, chunk.odd));
     if ((i + 1) % each == 0) part.Flush(found);
+    // By a reader's order, not by arrival: points without steps come first, of whichever attempt.
     if (!first || InOrder(SpotPoint(chunk, chunk.first), SpotPoint(*first, first->first))) {
       first = &chunk;
     }
@@ -275,7 +282,7 @@ std::vector<SeriesPoint> ThinChunks(const std::vector<SeriesChunk>& whole,
   part.Flush(found);
   if (first) found.insert(found.begin(), SpotPoint(*first, first->first));
   if (last) found.push_back(SpotPoint(*last, last->last));
-  // Mostly in order: attempts come one after the other, and all chunks are of one kind.
+  // Mostly in order already, as attempts come one after the other.
   if (!std::is_sorted(found.begin(), found.end(), InOrder)) {
     std::sort(found.begin(), found.end(), InOrder);
   }

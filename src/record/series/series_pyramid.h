@@ -2,6 +2,10 @@
 // that arrived one after the other, each with its extremes and the positions of its blocks. A chart
 // of a million points is drawn from two thousand chunks; points are read only if a chunk counts in
 // part. Pure.
+//
+// Samples are MinMax samples, as Jugel et al. 2014 (M4) call them, and have also the first and the
+// last point of all and the first value of each part that is not finite: no spike is lost, however
+// narrow.
 #pragma once
 
 #include <compare>
@@ -37,7 +41,7 @@ struct SeriesChunk {
   // Whether its points arrived in the order in which a reader gets them: those without a step
   // first, by time, then by increasing steps.
   bool ordered = true;
-  bool by_time = true;        // the same if none of them had a step
+  bool by_time = true;        // whether they are in order if their steps do not count
   bool only_zero = true;      // no step but 0, or none
   bool has_stepless = false;  // some have no step
   bool has_extremes = false;  // it has a finite value
@@ -63,7 +67,7 @@ class SeriesPyramid {
   void Take(std::vector<SeriesChunk> chunks) { chunks_ = std::move(chunks); }
 
  private:
-  // Of one kind: guesses, as long as there is nothing else. After that they never count again.
+  // Guesses as long as there is nothing else; from the first point that was logged, only those.
   std::vector<SeriesChunk> chunks_;
 };
 
@@ -87,7 +91,7 @@ void KeepCounted(const SamplePlan& plan, const SampleQuery& query,
                  std::vector<SeriesPoint>& points);
 // Leaves the chunks whose points may count at all: if rank 0 sent points, those of others may not.
 void KeepSpeakers(std::vector<SeriesChunk>& chunks);
-// Whether their points, several and all at step 0, have no steps.
+// Whether they have several points, all at step 0 or without a step: then none of them has one.
 bool HaveNoSteps(const std::vector<SeriesChunk>& chunks);
 
 // From points in order: the lowest and the highest of each of `width` parts, the first and the last

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
-#include <bit>
 #include <map>
 #include <set>
 #include <tuple>
@@ -91,8 +91,8 @@ std::vector<std::tuple<std::optional<int64_t>, int64_t, uint64_t>> Bits(
 }
 
 // Planted bugs: forget in HighestSteps that a later attempt's first step ends an earlier one; keep
-// the chunks of guesses when a logged point comes (Add), or let points at step 0 that are read keep it
-// (KeepCounted).
+// the chunks of guesses when a logged point comes (Add), or let points at step 0 that are read keep
+// it (KeepCounted).
 TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
   Dice dice(TestSeed());
   for (int round = 0; round < 24; ++round) {
@@ -121,11 +121,11 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
         if (!disorder || !dice.Once(50)) ++step;
         const double value = dice.Once(700) ? std::nan("") : static_cast<double>(dice.Bits() >> 40);
         const bool stepless = attempt == 1 && batches == 0;
-        batch.items.push_back({++seq[attempt],
-                               {dice.Once(3) ? "other" : "x",
-                                stepless ? std::nullopt : std::optional(zeros ? 0 : step),
-                                step * 10 - (late ? static_cast<int64_t>(dice.Below(9'000)) : 0),
-                                value}});
+        batch.items.push_back(
+            {++seq[attempt],
+             {dice.Once(3) ? "other" : "x",
+              stepless ? std::nullopt : std::optional(zeros ? 0 : step),
+              step * 10 - (late ? static_cast<int64_t>(dice.Below(9'000)) : 0), value}});
       }
       ASSERT_TRUE(store->Append(job, batch));
       if (dice.Once(30)) {
@@ -138,7 +138,8 @@ TEST(SeriesPyramid, ASampleKeepsFirstLastAndExtremesOfWhateverCounts) {
       SampleQuery query;
       query.width = 1 + dice.Below(300);
       if (tries > 1) query.from_step = static_cast<int64_t>(dice.Below(20'000));
-      if (tries > 2) query.to_step = query.from_step.value_or(0) + static_cast<int64_t>(dice.Below(20'000));
+      if (tries > 2)
+        query.to_step = query.from_step.value_or(0) + static_cast<int64_t>(dice.Below(20'000));
       const auto sample = store->Sample(job, "x", query, resumes);
       ASSERT_TRUE(sample) << sample.error().what;
       ASSERT_NO_FATAL_FAILURE(ExpectSampleOf(all, *sample, query)) << "seed " << TestSeed();
@@ -183,17 +184,18 @@ TEST(SeriesPyramid, AShortHistoryIsTheHistory) {
     batch.rank = static_cast<uint32_t>(dice.Below(2));
     batch.channel = dice.Once(3) ? kGuessChannel : 7;
     for (uint64_t n = dice.Below(200); n > 0; --n) {
-      batch.items.push_back({++seq[{batch.rank, batch.channel}],
-                             {dice.Once(3) ? "other" : "x",
-                              static_cast<int64_t>(attempt * 1'000 + dice.Below(900)),
-                              static_cast<int64_t>(dice.Below(50)), static_cast<double>(n)}});
+      batch.items.push_back(
+          {++seq[{batch.rank, batch.channel}],
+           {dice.Once(3) ? "other" : "x", static_cast<int64_t>(attempt * 1'000 + dice.Below(900)),
+            static_cast<int64_t>(dice.Below(50)), static_cast<double>(n)}});
     }
     ASSERT_TRUE(store->Append(job, batch));
     if (dice.Once(30)) store = OpenSeries(dir.path());
   }
   const auto all = store->History(job, "x", {{2, 1'800}}).value();
   ASSERT_GT(all.size(), 100u);
-  EXPECT_EQ(Bits(store->ShortHistory(job, "x", 1'000'000, {{2, 1'800}}).value().value()), Bits(all));
+  EXPECT_EQ(Bits(store->ShortHistory(job, "x", 1'000'000, {{2, 1'800}}).value().value()),
+            Bits(all));
   EXPECT_FALSE(store->ShortHistory(job, "x", 100, {{2, 1'800}}).value().has_value());
 }
 
@@ -214,8 +216,9 @@ TEST(SeriesPyramid, FewPointsComeAsTheyAre) {
 PointBatch Many(uint64_t from, uint64_t count) {
   PointBatch batch;
   for (uint64_t i = from; i < from + count; ++i) {
-    batch.items.push_back({i, {"x", static_cast<int64_t>(i), static_cast<int64_t>(i) * 1000,
-                               std::sin(static_cast<double>(i) / 1000)}});
+    batch.items.push_back({i,
+                           {"x", static_cast<int64_t>(i), static_cast<int64_t>(i) * 1000,
+                            std::sin(static_cast<double>(i) / 1000)}});
   }
   return batch;
 }

@@ -3,6 +3,7 @@
 #include <set>
 #include <unordered_map>
 
+#include "base/exec/mutex.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "record/append_file.h"
@@ -39,12 +40,12 @@ class Collector {
   std::unordered_map<uint32_t, std::vector<SeriesPoint>*> points_;
 };
 
-// Then the sample is made from the points themselves.
+// Then the sample is made from the points themselves: a chunk would be too large a part of it.
 bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
   return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
 
-// Needs the state's mutex. By which blocks name the series; mostly one.
+// Needs the state's mutex. The ids that blocks use for the series; mostly one.
 std::vector<uint32_t> IdsOf(const JobSeries& state, size_t series) {
   if (state.by_id.size() == state.series.size()) return {state.series[series].id};
   std::vector<uint32_t> ids;
@@ -87,13 +88,12 @@ Status SeriesStore::Parts::Collect(JobId job, JobSeries& state, uint64_t length,
   ATHANOR_TRY(const UniqueFd fd, OpenToRead(FindSeries(dir, job)));
   Collector collector(wanted);
   ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd.get(), 0, length, collector.Visitor()));
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   ReportShort(job, state, scan, length);
   return Ok();
 }
 
-Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
-                                                          const Resumes& resumes) const {
+Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job, const Resumes& resumes) const {
   parts_->TrimIfMuch();
   const auto lease = parts_->jobs.Take(job);
   JobSeries& state = *lease;
@@ -101,7 +101,7 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
   PointsByName stale;
   uint64_t length = 0;
   {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     ATHANOR_CHECK_OK(parts_->Open(job, state));
     length = state.length;
     if (state.resumes != resumes) state.Heed(resumes);
@@ -124,7 +124,7 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job,
       summary = at->second.value();
       summary.name = at->first;
     }
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     if (state.resumes == resumes) ATHANOR_CHECK_OK(parts_->Renew(state, length, made));
   }
   std::erase_if(summaries, [](const auto& summary) { return summary.count == 0; });
@@ -188,12 +188,13 @@ std::optional<std::vector<SeriesPoint>> SeriesStore::SampleAtHand(JobId job, std
   std::vector<SeriesChunk> chunks;
   {
     const auto lease = parts_->jobs.Take(job);
-    const std::unique_lock lock(lease->mutex, std::try_to_lock);
-    if (!lock || !lease->open || !lease->outlined) return std::nullopt;
+    const TryMutexLock lock(lease->mutex);
+    if (!lock.held() || !lease->open || !lease->outlined) return std::nullopt;
     const auto at = lease->by_name.find(name);
     if (at == lease->by_name.end()) return std::nullopt;
     chunks = lease->series[at->second].pyramid.chunks();
   }
+  // Whatever needs the file is left to Sample, which may wait.
   const SamplePlan plan = PlanSample(std::move(chunks), query, resumes);
   if (!plan.by_chunks || !plan.partly.empty() || IsShort(plan, query)) return std::nullopt;
   return ThinChunks(plan.whole, {}, query.width);
@@ -232,7 +233,7 @@ Status SeriesStore::Parts::ReadChunks(JobId job, std::string_view name,
   std::string path;
   {
     const auto lease = jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
+    const MutexLock lock(lease->mutex);
     ATHANOR_CHECK_OK(Open(job, *lease));
     path = lease->path;
     const auto at = lease->by_name.find(name);
@@ -279,14 +280,14 @@ Result<std::vector<SeriesPoint>> SeriesStore::Parts::Arrived(JobId job, std::str
   auto& points = wanted.emplace(name, std::vector<SeriesPoint>()).first->second;
   uint64_t length = 0;
   {
-    const std::lock_guard lock(state.mutex);
+    const MutexLock lock(state.mutex);
     ATHANOR_CHECK_OK(Open(job, state));
     if (!state.by_name.contains(name)) return NoSuchName(job, state, name);
     length = state.length;
   }
   ATHANOR_CHECK_OK(Collect(job, state, length, wanted));
   if (!points.empty()) return std::move(points);
-  const std::lock_guard lock(state.mutex);
+  const MutexLock lock(state.mutex);
   return NoSuchName(job, state, name);
 }
 
@@ -320,7 +321,7 @@ Result<SeriesWalk> SeriesStore::Walk(JobId job, std::string_view name, WalkOrder
       ATHANOR_TRY(const SeriesScan scan, ScanSeries(fd->get(), from, to, visitor));
       if (scan.damage.empty() && scan.end >= to) return Ok();
       const auto damaged = parts->jobs.Take(job);
-      const std::lock_guard state_lock(damaged->mutex);
+      const MutexLock state_lock(damaged->mutex);
       parts->ReportShort(job, *damaged, scan, to);
       return Ok();
     };

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
@@ -76,12 +77,13 @@ class Naming {
     Error error;
     error.code = ErrorCode::kInvalid;
     error.id = std::string(kTooManyNames);
-    error.what = refused_.size() == 1
-                     ? fmt::format("the metric '{}' was not stored", first)
-                     : fmt::format("the metrics '{}' and {} more were not stored", first,
-                                   refused_.size() - 1);
-    error.why = fmt::format("the run has {} metric names already, as many as a run can have; points "
-                            "of those names were stored", kMaxSeriesNames);
+    error.what = refused_.size() == 1 ? fmt::format("the metric '{}' was not stored", first)
+                                      : fmt::format("the metrics '{}' and {} more were not stored",
+                                                    first, refused_.size() - 1);
+    error.why = fmt::format(
+        "the run has {} metric names already, as many as a run can have; points "
+        "of those names were stored",
+        kMaxSeriesNames);
     error.hint = "use one name and count by step, instead of numbers in names";
     return Fail(std::move(error));
   }
@@ -92,10 +94,11 @@ class Naming {
   std::set<std::string_view> refused_;
 };
 
-// Leaves in the blocks what is not stored yet and has a name, with the store's ids; how many that
-// are.
+// Leaves in the blocks the points that are not stored yet and whose name is known or has room, with
+// the store's ids. Returns how many there are.
 size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
   std::map<SeriesChannel, std::optional<uint64_t>> last;
+  // By the sender's number; outer none: not looked up yet, inner none: refused.
   std::vector<std::optional<std::optional<uint32_t>>> ids(sent.names.size());
   size_t count = 0;
   for (auto& block : sent.blocks) {
@@ -123,7 +126,7 @@ size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
 }  // namespace
 
 void SeriesStore::Parts::MarkDirty(JobId job, const std::string& path, bool created) {
-  const std::lock_guard lock(dirty_mutex);
+  const MutexLock lock(dirty_mutex);
   Dirty& entry = dirty[job];
   entry.path = path;
   entry.created |= created;
@@ -135,6 +138,7 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
   if (blocks.empty()) return Ok();
   if (state.length == 0) ATHANOR_CHECK_OK(MakeDirs(DirName(state.path)));
   std::string bytes;
+  // Names before blocks: a torn tail may then leave a name without points, never the reverse.
   if (state.length == 0) AddHeaderFrame(bytes, job);
   for (const auto& [name, id] : defined) AddNameFrame(bytes, id, name);
   for (auto& block : blocks) {
@@ -197,7 +201,7 @@ template <class Work>  // Result<size_t>(JobSeries&)
 Result<size_t> SeriesStore::Parts::WithState(JobId job, Work work) {
   Result<size_t> done = [&]() -> Result<size_t> {
     const auto lease = jobs.Take(job);
-    const std::lock_guard lock(lease->mutex);
+    const MutexLock lock(lease->mutex);
     ATHANOR_CHECK_OK(Open(job, *lease));
     return work(*lease);
   }();
@@ -238,7 +242,7 @@ Status SeriesStore::Sync() {
   std::map<JobId, Parts::Dirty> dirty;
   std::vector<JobId> closed;
   {
-    const std::lock_guard lock(parts_->dirty_mutex);
+    const MutexLock lock(parts_->dirty_mutex);
     dirty.swap(parts_->dirty);
     closed.swap(parts_->closed);
   }
@@ -247,7 +251,7 @@ Status SeriesStore::Sync() {
     parts_->MarkDirty(job, entry.path, entry.created);
     if (first_error.ok()) first_error = std::move(status);
   };
-  // All files first: what a folder must write is mostly written with them.
+  // All files first: that mostly writes the entries of their folders, too, which are then quick.
   std::map<std::string, std::vector<JobId>> folders;
   for (const auto& [job, entry] : dirty) {
     if (auto synced = SyncFileData(entry.path); !synced.ok()) {
@@ -256,7 +260,7 @@ Status SeriesStore::Sync() {
       folders[DirName(entry.path)].push_back(job);
     }
   }
-  bool root_due = !folders.empty();
+  bool root_due = !folders.empty();  // the folders may be new themselves
   for (const auto& [folder, created] : folders) {
     Status synced = SyncFolder(folder);
     if (synced.ok() && std::exchange(root_due, false)) synced = SyncFolder(parts_->dir);
@@ -278,7 +282,7 @@ Status SeriesStore::Sync() {
 
 Status SeriesStore::Remove(JobId job) {
   const auto lease = parts_->jobs.Take(job);
-  const std::lock_guard lock(lease->mutex);
+  const MutexLock lock(lease->mutex);
   lease->Forget();
   (void)parts_->held.Take(job);
   for (const auto& path : {SeriesPath(parts_->dir, job), OldSeriesPath(parts_->dir, job)}) {
@@ -289,7 +293,7 @@ Status SeriesStore::Remove(JobId job) {
 }
 
 void SeriesStore::Close(JobId job) {
-  const std::lock_guard lock(parts_->dirty_mutex);
+  const MutexLock lock(parts_->dirty_mutex);
   parts_->closed.push_back(job);
 }
 

@@ -238,8 +238,8 @@ TEST(SeriesStore, ASeriesThatWasNotLoggedAgainEndsWhereTheNextAttemptResumed) {
   EXPECT_EQ(store->Summaries(job, resumes).value().at(1).count, 1u);
 }
 
-// Planted bugs: leave guesses in KeepSpeakers, keep an index without the mark of them, or store more
-// of them (Append).
+// Planted bugs: leave guesses in KeepSpeakers, keep an index without the mark of them, or store
+// more of them (Append).
 TEST(SeriesStore, WhatAClientLogsTakesTheNameFromWhatWasGuessed) {
   const TestDir dir;
   const JobId job = JobId::New();
@@ -251,11 +251,11 @@ TEST(SeriesStore, WhatAClientLogsTakesTheNameFromWhatWasGuessed) {
   ASSERT_TRUE(store->Append(job, guessed));
   ASSERT_TRUE(store->Sync().ok());  // makes an index
   EXPECT_EQ(store->Summaries(job).value().at(1).count, 60'000u);
-  ASSERT_TRUE(store->Append(job, {1, 0, 3, {Item(1, "loss", 200'007, 0.123456),
-                                                Item(2, "loss", 200'008, 0.1)}}));
+  ASSERT_TRUE(store->Append(
+      job, {1, 0, 3, {Item(1, "loss", 200'007, 0.123456), Item(2, "loss", 200'008, 0.1)}}));
   // More of it may follow, since the agent need not know; that is not even kept.
-  const PointBatch late{2, 0, kGuessChannel, {Item(1, "loss", 200'009, 0.7),
-                                              Item(2, "acc", 200'009, 0.8)}};
+  const PointBatch late{
+      2, 0, kGuessChannel, {Item(1, "loss", 200'009, 0.7), Item(2, "acc", 200'009, 0.8)}};
   EXPECT_EQ(store->Append(job, late).value(), 1u);
   EXPECT_EQ(store->Append(job, late).value(), 0u);
   for (const bool reopened : {false, true}) {
@@ -273,14 +273,16 @@ TEST(SeriesStore, WhatAClientLogsTakesTheNameFromWhatWasGuessed) {
   }
 }
 
-// As MLflow's clients log without a step. Planted bug: let CountWithoutStep keep the step of the first.
+// As MLflow's clients log without a step. Planted bug: let CountWithoutStep keep the step of the
+// first.
 TEST(SeriesStore, TheLastOfManyPointsAtStepZeroIsTheNewest) {
   const TestDir dir;
   const JobId job = JobId::New();
   auto store = OpenSeries(dir.path());
   for (uint64_t i = 1; i <= 3; ++i) {
-    ASSERT_TRUE(store->Append(job, {1, 0, 5, {Item(i, "loss", 0, 0.1 * static_cast<double>(i),
-                                                   static_cast<int64_t>(i))}}));
+    ASSERT_TRUE(store->Append(
+        job,
+        {1, 0, 5, {Item(i, "loss", 0, 0.1 * static_cast<double>(i), static_cast<int64_t>(i))}}));
     EXPECT_EQ(store->Summaries(job).value().at(0).last, 0.1 * static_cast<double>(i));
   }
   ASSERT_TRUE(store->Append(job, {1, 0, 5, {Item(4, "loss", 0, 0.7, 2)}}));  // late
@@ -334,8 +336,8 @@ TEST(SeriesStore, RefusesANameTooManyAndGoesOnWithTheKnownOnes) {
   PointBatch batch;
   for (uint64_t i = 0; i < 100'000; ++i) batch.items.push_back(Item(i, std::to_string(i), 1, 1));
   ASSERT_EQ(store->Append(job, batch).value(), 100'000u);
-  const auto refused = store->Append(
-      job, {1, 0, 0, {Item(100'000, "one more", 1, 1), Item(100'001, "8", 2, 3)}});
+  const auto refused =
+      store->Append(job, {1, 0, 0, {Item(100'000, "one more", 1, 1), Item(100'001, "8", 2, 3)}});
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(refused.error().id, kTooManyNames);

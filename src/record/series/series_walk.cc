@@ -18,7 +18,8 @@ constexpr int64_t kHigh = std::numeric_limits<int64_t>::max();
 constexpr uint64_t kLast = std::numeric_limits<uint64_t>::max();
 constexpr size_t kRoom = 4096;  // so many points more before they are put in order again
 
-// Doubles as integers that compare like them; both zeros are the same.
+// Doubles as integers that compare like them: the bits of a positive one rise with it, those of a
+// negative one fall. Both zeros are the same.
 uint64_t Ordered(double value) {
   const auto bits = std::bit_cast<uint64_t>(value == 0 ? 0.0 : value);
   return (bits >> 63) != 0 ? ~bits : bits | (uint64_t{1} << 63);
@@ -27,7 +28,7 @@ uint64_t Ordered(double value) {
 // By attempt, the greatest step that is not abandoned: below the first step of every later attempt,
 // and not beyond the step at which one resumed.
 std::map<uint32_t, std::optional<int64_t>> HighestWalked(const std::vector<SeriesChunk>& chunks,
-                                                        const Resumes& resumes) {
+                                                         const Resumes& resumes) {
   std::map<uint32_t, int64_t> first;
   std::map<uint32_t, std::optional<int64_t>> highest;
   for (const auto& chunk : chunks) {
@@ -74,13 +75,13 @@ std::optional<WalkPlace> WalkPlace::Parse(std::string_view text) {
   return place;
 }
 
-SeriesWalk::SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order,
-                       bool with_abandoned, const Resumes& resumes, OpenReader open)
+SeriesWalk::SeriesWalk(const std::vector<SeriesChunk>& chunks, WalkOrder order, bool with_abandoned,
+                       const Resumes& resumes, OpenReader open)
     : order_(order), with_abandoned_(with_abandoned), open_(std::move(open)) {
   if (chunks.empty()) return;
   guessed_ = chunks.front().guessed;
-  only_rank_zero_ = std::any_of(chunks.begin(), chunks.end(),
-                                [](const auto& chunk) { return chunk.rank == 0; });
+  only_rank_zero_ =
+      std::any_of(chunks.begin(), chunks.end(), [](const auto& chunk) { return chunk.rank == 0; });
   std::vector<SeriesChunk> speaking;
   const std::vector<SeriesChunk>* speakers = &chunks;
   const auto silent = [this](const auto& chunk) { return only_rank_zero_ && chunk.rank != 0; };
@@ -107,7 +108,8 @@ SeriesWalk::Extent SeriesWalk::ExtentOf(const SeriesChunk& chunk) const {
   }
   const bool without = stepless_ || chunk.has_stepless;
   const bool with = !stepless_ && chunk.last_step;
-  extent.least = without ? Bound{false, 0, chunk.earliest.wall_ns} : Bound{true, *chunk.first_step, kLow};
+  extent.least =
+      without ? Bound{false, 0, chunk.earliest.wall_ns} : Bound{true, *chunk.first_step, kLow};
   extent.most = with ? Bound{true, *chunk.last_step, kHigh} : Bound{false, 0, chunk.latest.wall_ns};
   return extent;
 }
@@ -122,7 +124,8 @@ WalkPlace SeriesWalk::PlaceOf(const SeriesPoint& point, uint64_t arrival) const 
           nan ? 0 : Ordered(point.value)};
 }
 
-// Everything that is not after this was returned, once `last` was.
+// After which place the next call goes on when `last` was the last one returned. All points of a
+// step are returned together, so it is the end of the step.
 WalkPlace SeriesWalk::EndOf(const Entry& last) const {
   if (!last.place.stepped) return last.place;
   return {true, last.place.first, kHigh, kLast, kLast};
@@ -134,7 +137,7 @@ bool SeriesWalk::Passed(const Extent& extent) const {
   return extent.most < Bound{after_->stepped, after_->first, after_->second};
 }
 
-// Whether the point is given, then as a reader gets it.
+// Whether the point is returned; it is changed to what a reader gets.
 bool SeriesWalk::Takes(SeriesPoint& point) const {
   if (point.guessed != guessed_ || (only_rank_zero_ && point.rank != 0)) return false;
   if (stepless_) point.step.reset();
@@ -162,6 +165,8 @@ void SeriesWalk::Tidy(Entries& entries) const {
       ++end;
     }
     if (end - at > 1) {
+      // From the end: the first one seen of an attempt and rank is its newest. What is kept moves
+      // to the end of the step, in order.
       std::set<uint64_t> seen;  // attempts and ranks
       auto newest = end;
       for (auto from = end; from != at;) {
@@ -176,18 +181,21 @@ void SeriesWalk::Tidy(Entries& entries) const {
   entries.erase(kept, entries.end());
 }
 
-// Keeps the first `most` of a tidy list, and those at the same step as the last of them. Nothing
-// after what it returns is needed then.
+// Keeps the first `most` of a tidy list, and those at the same step as the last of them. Returns up
+// to where points are needed then; none: the list is shorter.
 std::optional<WalkPlace> SeriesWalk::Cut(Entries& entries, size_t most) const {
   if (entries.size() < most) return std::nullopt;
   const WalkPlace end = EndOf(entries[most - 1]);
-  const auto behind = std::partition_point(entries.begin() + static_cast<ptrdiff_t>(most),
-                                           entries.end(),
-                                           [&end](const Entry& entry) { return entry.place <= end; });
+  const auto behind =
+      std::partition_point(entries.begin() + static_cast<ptrdiff_t>(most), entries.end(),
+                           [&end](const Entry& entry) { return entry.place <= end; });
   entries.erase(behind, entries.end());
   return end;
 }
 
+// The `most` lowest places after `after_`. Chunks come by their lowest place: as soon as enough
+// points are known, those after the highest of them are dropped, and the first chunk that begins
+// after it ends the search. Sorting waits until there are kRoom more, so that it is rare.
 Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
   most = std::max<size_t>(most, 1);
   Entries entries;
@@ -201,8 +209,9 @@ Result<SeriesWalk::Entries> SeriesWalk::Collect(size_t most) const {
   };
   entries.reserve(std::min(most, kRoom) + kChunkPoints);
   Reader read;
-  uint64_t begun = 0;  // from here
-  uint64_t done = 0;   // to here all was read: neighbours share blocks
+  // Neighbours share blocks: what lies between these two was read already.
+  uint64_t begun = 0;
+  uint64_t done = 0;
   size_t full = most;
   for (size_t i = passed_; i < extents_.size(); ++i) {
     const Extent& extent = extents_[i];

@@ -1,7 +1,7 @@
 // A SeriesWalk gives the points of one name that count, in order and some at a time: its memory
 // does not grow with the series. It knows from the outline (series_pyramid.h) where the next points
-// can be and reads only there. If the order of arrival says little, it reads more often, never more
-// at once.
+// can be and reads only there. If points arrived in no order, it reads the same places again for
+// each call, never more at once.
 //
 // It covers what was there when it was made, not points that arrive later. A walk from the position
 // where another ended continues after it.
@@ -26,7 +26,9 @@ namespace athanor {
 
 enum class WalkOrder {
   kByStep,  // as SeriesStore::Read: one for each step of an attempt and rank
-  kByTime,  // as SeriesStore::History, but by time, step and value (NaN last), the same once
+  // As SeriesStore::History, but by time, step and value (NaN last); points that are equal in these
+  // are returned once.
+  kByTime,
 };
 
 // A position in such an order. Any two can be compared; only the walk knows what the numbers mean.
@@ -94,9 +96,9 @@ class SeriesWalk {
 
   WalkOrder order_;
   bool with_abandoned_;
-  bool guessed_ = false;       // what all of them are
+  bool guessed_ = false;  // what all of them are
   bool only_rank_zero_ = false;
-  bool stepless_ = false;      // step 0 is none
+  bool stepless_ = false;  // step 0 is none
   // By attempt, the greatest step that counts; nullopt: none.
   std::map<uint32_t, std::optional<int64_t>> highest_;
   std::vector<Extent> extents_;  // by `least`

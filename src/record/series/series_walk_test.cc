@@ -23,7 +23,7 @@ auto TimeKey(const SeriesPoint& p) {
   return std::tuple(p.wall_ns, p.step.value_or(0), nan, nan ? 0 : p.value);
 }
 
-// The simple way: all points, put in order and each left once.
+// The simple way: all points, put in order, each kept once.
 std::vector<SeriesPoint> ByTime(std::vector<SeriesPoint> points) {
   std::stable_sort(points.begin(), points.end(),
                    [](const auto& a, const auto& b) { return TimeKey(a) < TimeKey(b); });
@@ -33,7 +33,7 @@ std::vector<SeriesPoint> ByTime(std::vector<SeriesPoint> points) {
   return points;
 }
 
-// A history as odd as the round wants it.
+// A random history: some rounds have late times, falling steps, a silent rank 0.
 class History {
  public:
   explicit History(Dice& dice) : dice_(dice) {
@@ -82,10 +82,14 @@ class History {
   }
   double ValueOf() {
     switch (dice_.Below(12)) {
-      case 0: return std::numeric_limits<double>::quiet_NaN();
-      case 1: return -std::numeric_limits<double>::infinity();
-      case 2: return std::numeric_limits<double>::infinity();
-      default: return static_cast<double>(dice_.Below(5)) - 2;
+      case 0:
+        return std::numeric_limits<double>::quiet_NaN();
+      case 1:
+        return -std::numeric_limits<double>::infinity();
+      case 2:
+        return std::numeric_limits<double>::infinity();
+      default:
+        return static_cast<double>(dice_.Below(5)) - 2;
     }
   }
 
@@ -123,8 +127,8 @@ std::vector<SeriesPoint> Walked(const SeriesStore& store, JobId job, WalkOrder o
   }
 }
 
-// Planted bugs: Cut within a step, take `earliest` of the first point instead of the least, leave out
-// the resumes in HighestSteps, pass an extent whose last place is that of the place.
+// Planted bugs: Cut within a step, take `earliest` of the first point instead of the least, leave
+// out the resumes in HighestSteps, pass an extent whose last place is that of the place.
 TEST(SeriesWalk, GivesWhatReadingAllGivesWhateverWasLogged) {
   Dice dice(TestSeed());
   for (int round = 0; round < 40; ++round) {
@@ -158,7 +162,8 @@ TEST(SeriesWalk, GivesWhatReadingAllGivesWhateverWasLogged) {
 }
 
 // Chunks one after the other, of 512 points each, without a file.
-std::vector<SeriesChunk> Chunks(size_t count, const std::function<SeriesPoint(uint64_t)>& point_of) {
+std::vector<SeriesChunk> Chunks(size_t count,
+                                const std::function<SeriesPoint(uint64_t)>& point_of) {
   SeriesPyramid pyramid;
   for (uint64_t i = 0; i < count * kChunkPoints; ++i) {
     const uint64_t chunk = i / kChunkPoints;
@@ -201,10 +206,9 @@ TEST(SeriesWalk, SaysWhatCouldNotBeRead) {
     point.step = static_cast<int64_t>(i);
     return point;
   };
-  SeriesWalk walk(Chunks(3, point_of), WalkOrder::kByStep, false, {},
-                  []() -> Result<SeriesWalk::Reader> {
-                    return Fail(ErrorCode::kUnavailable, "no file");
-                  });
+  SeriesWalk walk(
+      Chunks(3, point_of), WalkOrder::kByStep, false, {},
+      []() -> Result<SeriesWalk::Reader> { return Fail(ErrorCode::kUnavailable, "no file"); });
   EXPECT_FALSE(walk.Next(10));
   EXPECT_FALSE(walk.More());
 }
@@ -213,9 +217,9 @@ TEST(WalkPlace, IsReadAsItIsWrittenAndNothingElseIs) {
   const WalkPlace place{true, std::numeric_limits<int64_t>::min(), -1,
                         std::numeric_limits<uint64_t>::max(), 0};
   EXPECT_EQ(WalkPlace::Parse(place.ToString()), place);
-  for (const char* text : {"", "1", "1.2.3.4", "1.2.3.4.5.6", "2.0.0.0.0", "1.2.3.-4.5", "1.2.3.4.",
-                           "1.2.3.4.5 ", "x.2.3.4.5", "-1.2.3.4.5",
-                           "0.99999999999999999999.0.0.0"}) {
+  for (const char* text :
+       {"", "1", "1.2.3.4", "1.2.3.4.5.6", "2.0.0.0.0", "1.2.3.-4.5", "1.2.3.4.", "1.2.3.4.5 ",
+        "x.2.3.4.5", "-1.2.3.4.5", "0.99999999999999999999.0.0.0"}) {
     EXPECT_FALSE(WalkPlace::Parse(text)) << text;
   }
 }

@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       return [](uint64_t from, uint64_t to, const SeriesWalk::Visit& visit) -> Status {
         for (uint64_t i = from; i < to; ++i) {
           const auto at = static_cast<int64_t>(i);
-          visit({at % 7 == 0 ? std::nullopt : std::optional(at / 2), at, 0.5, 1, 0, false, false}, i);
+          visit({at % 7 == 0 ? std::nullopt : std::optional(at / 2), at, 0.5, 1, 0, false, false},
+                i);
         }
         return Ok();
       };

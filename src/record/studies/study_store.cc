@@ -42,9 +42,10 @@ Status AddLines(Connection& connection, StudyId id, uint64_t after,
 
 Status StudyStore::Create(const StudyRow& row, const std::vector<std::string>& lines) {
   return database_.Write([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* insert,
-                connection.Prepare("INSERT INTO studies (id, key, name, owner, state, live, created, "
-                                   "updated, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)"));
+    ATHANOR_TRY(
+        auto* insert,
+        connection.Prepare("INSERT INTO studies (id, key, name, owner, state, live, created, "
+                           "updated, spec) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7, ?8)"));
     insert->Bind(1, row.id.ToString());
     insert->Bind(2, row.key);
     insert->Bind(3, row.name);
@@ -95,9 +96,8 @@ Status StudyStore::Remove(StudyId id) {
 Result<std::vector<StudyRow>> StudyStore::List(bool live_only) const {
   std::vector<StudyRow> all;
   ATHANOR_CHECK_OK(database_.Read([&](Connection& connection) -> Status {
-    ATHANOR_TRY(auto* list,
-                connection.Prepare(std::string("SELECT ") + kColumns +
-                                   " FROM studies WHERE live >= ?1 ORDER BY id DESC"));
+    ATHANOR_TRY(auto* list, connection.Prepare(std::string("SELECT ") + kColumns +
+                                               " FROM studies WHERE live >= ?1 ORDER BY id DESC"));
     list->Bind(1, int64_t{live_only});
     for (;;) {
       ATHANOR_TRY(const bool more, list->Step());
@@ -127,7 +127,8 @@ Result<StudyRow> StudyStore::Resolve(std::string_view reference) const {
   const auto exact = StudyId::Parse(reference);
   std::vector<std::string> names;
   for (auto& row : all) {
-    if (reference == "@last" || row.name == reference || row.key == reference || (exact && row.id == *exact)) {
+    if (reference == "@last" || row.name == reference || row.key == reference ||
+        (exact && row.id == *exact)) {
       return std::move(row);
     }
     names.push_back(row.name);
@@ -138,7 +139,8 @@ Result<StudyRow> StudyStore::Resolve(std::string_view reference) const {
       if (!EndsWith(row.id.ToString(), lower)) continue;
       if (only) {
         return Fail(Error{ErrorCode::kConflict, "several studies end in " + Printable(reference),
-                          "give more digits: ath tune ls", "", "ATH-T0010", ""});
+                          "give more digits: ath tune ls"}
+                        .Id("ATH-T0010"));
       }
       only = &row;
     }
@@ -146,8 +148,8 @@ Result<StudyRow> StudyStore::Resolve(std::string_view reference) const {
   }
   const auto near = Nearest(reference, names);
   return Fail(Error{ErrorCode::kNotFound, "there is no study " + Printable(reference),
-                    near ? "did you mean " + *near + "?\nath tune ls" : "ath tune ls", "",
-                    "ATH-T0010", ""});
+                    near ? "did you mean " + *near + "?\nath tune ls" : "ath tune ls"}
+                  .Id("ATH-T0010"));
 }
 
 Result<std::vector<std::string>> StudyStore::Lines(StudyId id) const {

@@ -30,7 +30,7 @@ struct StudyRow {
   bool live = true;
   WallTime created;
   WallTime updated;
-  std::string spec;  // JSON, as accepted
+  std::string spec;    // JSON, as accepted
   uint64_t lines = 0;  // of its journal
 };
 
@@ -48,8 +48,8 @@ class StudyStore {
 
   Result<std::vector<StudyRow>> List(bool live_only = false) const;  // newest first
   Result<std::optional<StudyRow>> FindKey(std::string_view key) const;
-  // An id, a key, an end of an id of at least four digits, a name (the newest of it), or @last. kNotFound
-  // with near names in the hint.
+  // An id, a key, an end of an id of at least four digits, a name (the newest of it), or @last.
+  // kNotFound with near names in the hint.
   Result<StudyRow> Resolve(std::string_view reference) const;
   Result<std::vector<std::string>> Lines(StudyId id) const;
 

@@ -25,7 +25,8 @@ TEST(StudyStore, GivesBackWhatItWasGiven) {
   StudyStore store(*database);
   const auto row = Sample("first", 1);
   ASSERT_TRUE(store.Create(row, {"{\"e\":\"created\"}"}).ok());
-  ASSERT_TRUE(store.Append(row.id, 1, {"{\"a\":1}", "{\"b\":2}"}, "Completed", false, WallTime{9}).ok());
+  ASSERT_TRUE(
+      store.Append(row.id, 1, {"{\"a\":1}", "{\"b\":2}"}, "Completed", false, WallTime{9}).ok());
   const auto found = store.FindKey(row.key);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ((*found)->id, row.id);
@@ -46,8 +47,10 @@ TEST(StudyStore, ALineThatDoesNotFollowTheLastIsRefusedWhole) {
   StudyStore store(*database);
   const auto row = Sample("first", 1);
   ASSERT_TRUE(store.Create(row, {"{}"}).ok());
-  EXPECT_EQ(store.Append(row.id, 0, {"{}"}, "Failed", false, {}).error().code, ErrorCode::kConflict);
-  EXPECT_EQ(store.Append(row.id, 2, {"{}"}, "Failed", false, {}).error().code, ErrorCode::kConflict);
+  EXPECT_EQ(store.Append(row.id, 0, {"{}"}, "Failed", false, {}).error().code,
+            ErrorCode::kConflict);
+  EXPECT_EQ(store.Append(row.id, 2, {"{}"}, "Failed", false, {}).error().code,
+            ErrorCode::kConflict);
   EXPECT_EQ(store.Lines(row.id)->size(), 1u);
   EXPECT_EQ(store.Resolve("first")->state, "Running");
 }

@@ -38,9 +38,11 @@ class Marks {
     ATHANOR_TRY(const auto text, ReadAll(fd->get(), kManifestTextLimit));
     const auto manifest = ReadManifest(text);
     if (!manifest) {
-      return Fail(Error{ErrorCode::kCorrupt, "the listing of " + what +
-                        " cannot be read, so nothing was removed", "ath server stop\nath fsck",
-                        manifest.error().what, "ATH-V0030", ""});
+      return Fail(Error{ErrorCode::kCorrupt,
+                        "the listing of " + what + " cannot be read, so nothing was removed",
+                        "ath server stop\nath fsck"}
+                      .Why(manifest.error().what)
+                      .Id("ATH-V0030"));
     }
     for (const auto& entry : manifest->entries) {
       if (entry.kind == BundleEntry::Kind::kFile) names_.insert(entry.sha256);

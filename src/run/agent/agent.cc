@@ -30,26 +30,26 @@
 #include "link/plan.h"
 #include "net/http/http_client.h"
 #include "record/objects/blob_store.h"
-#include "run/isolate/cgroup_policy.h"
-#include "run/contract/contract.h"
 #include "run/agent/ending.h"
-#include "run/supervisor/exit_record.h"
 #include "run/agent/folder_watch.h"
 #include "run/agent/host_network.h"
-#include "run/isolate/job_peers.h"
-#include "run/isolate/links.h"
-#include "run/supervisor/launch_supervisor.h"
-#include "run/mlflow/mlflow_proxy.h"
 #include "run/agent/outputs.h"
 #include "run/agent/param_reads.h"
 #include "run/agent/preparation.h"
 #include "run/agent/publish.h"
 #include "run/agent/server_guard.h"
-#include "run/ship/shipper.h"
-#include "run/isolate/start_lane.h"
 #include "run/agent/survival.h"
-#include "run/isolate/usage.h"
 #include "run/agent/working_files.h"
+#include "run/contract/contract.h"
+#include "run/isolate/cgroup_policy.h"
+#include "run/isolate/job_peers.h"
+#include "run/isolate/links.h"
+#include "run/isolate/start_lane.h"
+#include "run/isolate/usage.h"
+#include "run/mlflow/mlflow_proxy.h"
+#include "run/ship/shipper.h"
+#include "run/supervisor/exit_record.h"
+#include "run/supervisor/launch_supervisor.h"
 #include "watch/scrub/scrubber.h"
 
 namespace athanor {
@@ -107,8 +107,7 @@ Cause CauseOfCutLog(const ExitInfo& exit) {
     return {"log_capped", "the log was cut: there was no room on the disk for the last " + bytes,
             "df -h", ""};
   }
-  return {"log_capped",
-          "the log was cut: " + bytes + " were printed beyond its limit and not kept",
+  return {"log_capped", "the log was cut: " + bytes + " were printed beyond its limit and not kept",
           "print less, or raise limits.log_size", ""};
 }
 
@@ -121,8 +120,7 @@ class Agent {
         log_(STDERR_FILENO, clock_),
         held_(dir_, clock_),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        survival_({plan_, ml_, clock_, log_,
-                   [this] { return held_.held_ms(); },
+        survival_({plan_, ml_, clock_, log_, [this] { return held_.held_ms(); },
                    [this](Cause cause) {
                      StopItself(std::move(cause));
                      Wake();
@@ -141,9 +139,9 @@ class Agent {
   UsageFrame Usage();
   FolderWatch::Options EndWithFolder();
   void KillScript();
-  bool Adopt();       // a supervisor of an earlier agent, or its exit record
-  Status Launch();    // prepares and starts; a failure was not reported yet
-  void Watch();       // until the supervisor ended
+  bool Adopt();     // a supervisor of an earlier agent, or its exit record
+  Status Launch();  // prepares and starts; a failure was not reported yet
+  void Watch();     // until the supervisor ended
   void StopItself(Cause cause);
   void CarryOutStop();
   std::optional<int64_t> StopGrace();  // of the stop that it knows about
@@ -174,7 +172,7 @@ class Agent {
   std::thread commands_;
   AttemptCgroup cgroup_;
   bool mounts_ = false;  // the script has /opt/ml
-  UniqueFd pidfd_;  // set under mutex_
+  UniqueFd pidfd_;       // set under mutex_
   std::atomic<int64_t> supervisor_pid_{0};
   UniqueFd wake_;
   std::atomic<uint64_t> last_cpu_ns_{0};
@@ -187,9 +185,9 @@ class Agent {
   std::mutex mutex_;
   std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
   bool stop_done_ = false;
-  bool hastened_ = false;  // its grace was cut; GUARDED_BY(mutex_)
+  bool hastened_ = false;               // its grace was cut; GUARDED_BY(mutex_)
   std::optional<bool> waits_for_room_;  // unknown after an earlier agent: sent again
-  std::optional<Millis> kill_at_;  // then the grace of the stop is over
+  std::optional<Millis> kill_at_;       // then the grace of the stop is over
   std::atomic<bool> fenced_{false};
   std::atomic<bool> leaving_{false};
 };
@@ -206,7 +204,11 @@ void Agent::ForwardInto(int64_t pid) {
 }
 
 void Agent::StartShipping() {
-  Shipper::Options options{plan_, clock_, log_, patterns_, [this] { return Usage(); },
+  Shipper::Options options{plan_,
+                           clock_,
+                           log_,
+                           patterns_,
+                           [this] { return Usage(); },
                            [this](const ReplyFrame& frame) { OnCommand(frame); }};
   survival_.HookInto(options);
   shipper_ = std::make_unique<Shipper>(std::move(options));
@@ -222,11 +224,19 @@ void Agent::StartTracking() {
   auto& env = plan_.spec.env;
   const auto token = env.find("MLFLOW_TRACKING_TOKEN");
   if (token == env.end() || env.contains("MLFLOW_TRACKING_URI")) return;
-  MlflowProxy::Options options{Path(attempt_dir::kMlflow), plan_.server, token->second, log_,
-                               [this](Cause cause) {
-                                 shipper_->Send(NoteFrame{std::move(cause)});
-                               }, ExitGate(patterns_)};
+  MlflowProxy::Options options{Path(attempt_dir::kMlflow),
+                               plan_.server,
+                               token->second,
+                               log_,
+                               [this](Cause cause) { shipper_->Send(NoteFrame{std::move(cause)}); },
+                               ExitGate(patterns_)};
   options.page = plan_.url;
+  options.run = plan_.job;
+  options.on_points = [this](PointBatch batch) {
+    batch.host = plan_.host;
+    batch.rank = FirstRank(plan_);
+    survival_.OnPoints(batch);
+  };
   auto started = MlflowProxy::Start(std::move(options));
   if (!started) {
     // The script still reaches the server, as long as it is there.
@@ -392,8 +402,8 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_, ml_, plan_, clock_, log_, *shipper_, secrets_, patterns_, {},
-                          network_.own()};
+  Preparation preparation{dir_,      ml_,      plan_,     clock_, log_,
+                          *shipper_, secrets_, patterns_, {},     network_.own()};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -407,8 +417,8 @@ Status Agent::Launch() {
   ATHANOR_CHECK_OK(ReplaceFile(Path(attempt_dir::kLaunching), ""));
   // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
-  auto launched = LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation,
-                                   network_.fd());
+  auto launched =
+      LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation, network_.fd());
   if (!launched) return Fail(launched.error());
   {
     const std::lock_guard lock(mutex_);
@@ -558,11 +568,10 @@ void Agent::Upload(UploadedFrame& uploaded) {
   if (!outputs) failed(outputs.error());
   if (outputs) {
     if (auto published = PublishOutputs(plan_, ml_, *blobs, *outputs); !published) {
-      uploaded.failure = {"upload_failed",
-                          "outputs could not be put to " + plan_.spec.output_to + ": " +
-                              published.error().what,
-                          "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .",
-                          published.error().why};
+      uploaded.failure = {
+          "upload_failed",
+          "outputs could not be put to " + plan_.spec.output_to + ": " + published.error().what,
+          "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .", published.error().why};
     }
     uploaded.outputs = std::move(*outputs);
   }
@@ -695,7 +704,8 @@ int Agent::Run() {
   if (patterns) patterns_ = *patterns;
   if (!fetched || !patterns) {
     StartShipping();
-    return Leave(CauseOf("secret_missing", fetched ? patterns.error() : fetched.error()));
+    return Leave(CauseOf(std::string(NameOf(CauseKind::kSecretMissing)),
+                         fetched ? patterns.error() : fetched.error()));
   }
   secrets_ = std::move(*fetched);
   StartShipping();

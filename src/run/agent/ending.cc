@@ -58,8 +58,8 @@ ExitInfo ExitOf(const ExitRecord& record, const AttemptPlan& plan, bool done_cal
     if (record.cgroup.oom_kills > 0 && !exit.oom_killed) exit.oom_child = LostChild(record, plan);
     if (exit.memory_peak == 0) exit.memory_peak = static_cast<uint64_t>(rank.max_rss_kb) * 1024;
     if (rank.start.spawn_errno != 0) {
-      exit.spawn_error = rank.start.spawn_path + ": " +
-                         std::strerror(static_cast<int>(rank.start.spawn_errno));
+      exit.spawn_error =
+          rank.start.spawn_path + ": " + std::strerror(static_cast<int>(rank.start.spawn_errno));
     }
   }
   return exit;
@@ -83,9 +83,8 @@ bool LostAnotherRank(const Cause& cause) {
 }
 
 uint32_t FirstFallen(const std::optional<ExitRecord>& record) {
-  return record && record->first_failed_rank > 0
-             ? static_cast<uint32_t>(record->first_failed_rank)
-             : 0;
+  return record && record->first_failed_rank > 0 ? static_cast<uint32_t>(record->first_failed_rank)
+                                                 : 0;
 }
 
 std::vector<RankEnd> EndsOf(const ExitRecord& record, uint32_t first_rank) {
@@ -112,7 +111,8 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   EndEvidence evidence;
   if (ending.record) evidence.exit = ExitOf(*ending.record, *ending.plan, ending.done_called);
   auto stop = ending.stop;
-  if (stop && stop->cause.kind == "peer_failed" && ending.record && ending.record->fell_by_itself) {
+  if (stop && stop->cause.Is(CauseKind::kPeerFailed) && ending.record &&
+      ending.record->fell_by_itself) {
     stop.reset();
   }
   if (stop) evidence.stop = StopRequest{stop->cause, "", {}, Millis(stop->grace_ms)};
@@ -134,7 +134,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
     exit.notice_ms = ending.record->stop_to_end_ms;
     exit.saved_ms = ending.saved_ms;
     // After our signal, status 0 is a clean exit, not the end of the work.
-    if (cause.kind == "completed" && !exit.done_called) cause = stop->cause;
+    if (cause.Is(CauseKind::kCompleted) && !exit.done_called) cause = stop->cause;
   }
   exit.matched = MatchedPatterns(spec.retry, ending.stdout_tail + "\n" + ending.stderr_tail);
   return {std::move(exit), cause};

@@ -18,17 +18,17 @@ struct Ending {
   const AttemptPlan* plan = nullptr;
   std::optional<ExitRecord> record;  // none: supervisor and script disappeared together
   std::optional<StopFrame> stop;     // requested by the server or the time limit
-  std::string stdout_tail;  // of the rank that fell first, or else of the first
+  std::string stdout_tail;           // of the rank that fell first, or else of the first
   std::string stderr_tail;
-  std::string failure_text;  // of output/failure
+  std::string failure_text;    // of output/failure
   std::string ml = "/opt/ml";  // where the script saw it: elsewhere without a mount namespace
   bool done_called = false;
   bool captured = false;  // a step of athanor.capture() was kept
   int64_t saved_ms = -1;  // from the notice to the newest change of a checkpoint; -1: none
 };
 
-// Where an attempt has several ranks, the cause names the one that fell. A stop because another host
-// fell does not explain the end of a rank that had fallen before it came.
+// Where an attempt has several ranks, the cause names the one that fell. A stop because another
+// host fell does not explain the end of a rank that had fallen before it came.
 std::pair<ExitInfo, Cause> Explain(const Ending& ending);
 
 // Whether a rank with this cause most likely ended because another one did.

@@ -19,9 +19,8 @@ struct Watched {
 
   explicit Watched(Millis patience) {
     EXPECT_TRUE(MakeDirs(folder).ok());
-    watch = std::make_unique<FolderWatch>(FolderWatch::Options{folder, [this] { Count(gone); },
-                                                               [this] { Count(late); },
-                                                               Millis(1), patience});
+    watch = std::make_unique<FolderWatch>(FolderWatch::Options{
+        folder, [this] { Count(gone); }, [this] { Count(late); }, Millis(1), patience});
   }
   static void Count(std::atomic<int>& number) {
     ++number;

@@ -19,8 +19,9 @@ void HostNetwork::Join(AttemptPlan& plan, bool running) {
   } else if (auto joined = JoinHosts(attempt_, host_, hosts)) {
     space_ = std::move(joined->space);
     addresses = std::move(joined->addresses);
-    off_ = "way out of this machine: the hosts of this job have a network of their own, which leads "
-           "to each other and to this machine only";
+    off_ =
+        "way out of this machine: the hosts of this job have a network of their own, which leads "
+        "to each other and to this machine only";
   } else {
     addresses = tl::unexpected(std::move(joined).error());
     off_ = "network namespace: " + addresses.error().what +

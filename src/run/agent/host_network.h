@@ -1,6 +1,6 @@
-// HostNetwork is what an agent does for the network of its host. Several hosts of an attempt on this
-// machine get one of their own, where that is possible (run/isolate/links.h); a single host always
-// has this machine's.
+// HostNetwork is what an agent does for the network of its host. Several hosts of an attempt on
+// this machine get one of their own, where that is possible (run/isolate/links.h); a single host
+// always has this machine's.
 //
 // Threads: the agent's main thread.
 #pragma once

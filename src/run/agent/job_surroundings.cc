@@ -30,7 +30,8 @@ JobSurroundings::JobSurroundings(const AttemptPlan& plan) : plan_(plan) {
   const auto blobs = BlobStore::Open(plan.blob_dir);
   if (!blobs || plan.spec.source.bundle.empty()) return;
   const auto fd = blobs->Read(plan.spec.source.bundle);
-  const auto text = fd ? ReadAll(fd->get(), kManifestTextLimit) : Result<std::string>(Fail(fd.error()));
+  const auto text =
+      fd ? ReadAll(fd->get(), kManifestTextLimit) : Result<std::string>(Fail(fd.error()));
   if (!text) return;
   if (auto manifest = ReadManifest(*text)) manifest_ = std::move(*manifest);
 }

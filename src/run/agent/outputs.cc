@@ -40,7 +40,8 @@ Result<std::optional<Output>> KeepFolder(const HeldFolder& folder, const std::st
 Result<std::vector<Output>> KeepOutputs(const HeldFolder& ml, const BlobStore& blobs,
                                         const std::string& members_dir) {
   std::vector<Output> outputs;
-  for (auto [folder, name] : {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
+  for (auto [folder, name] :
+       {std::pair{"model", "model.tar.gz"}, {"output/data", "output.tar.gz"}}) {
     ATHANOR_TRY(auto kept, KeepFolder(ml / folder, name, blobs, members_dir));
     if (kept) outputs.push_back(std::move(*kept));
   }

@@ -21,8 +21,9 @@ constexpr size_t kMostNotes = 1 << 20;
 // Programs that libraries run to look at the machine, and what compiles for them.
 bool LooksAtTheMachine(std::string_view program) {
   static constexpr std::string_view kNames[] = {
-      "uname", "ldconfig", "gcc",  "g++",   "cc",     "c++",     "ld",       "objdump", "nvidia-smi",
-      "git",   "lscpu",    "file", "which", "sysctl", "getconf", "hostname", "nvcc",    "ptxas"};
+      "uname", "ldconfig", "gcc",        "g++",      "cc",    "c++",
+      "ld",    "objdump",  "nvidia-smi", "git",      "lscpu", "file",
+      "which", "sysctl",   "getconf",    "hostname", "nvcc",  "ptxas"};
   return std::find(std::begin(kNames), std::end(kNames), program) != std::end(kNames);
 }
 
@@ -53,7 +54,8 @@ std::optional<std::string> ReadNotes(const HeldFolder& ml) {
   const auto folder = (ml / kOwnFolder / kParamsName).Open();
   if (!folder) return std::nullopt;
   const auto fd = OpenBeneath(folder->get(), "read", O_RDONLY | O_NONBLOCK);
-  if (!fd) return fd.error().code == ErrorCode::kNotFound ? std::optional<std::string>("") : std::nullopt;
+  if (!fd)
+    return fd.error().code == ErrorCode::kNotFound ? std::optional<std::string>("") : std::nullopt;
   std::string notes;
   char piece[4096];
   for (ssize_t n = 0; (n = ::read(fd->get(), piece, sizeof piece)) != 0;) {
@@ -115,7 +117,8 @@ void ParamReads::Watch(const JobSpec& spec, const std::string& root) {
 Unread ParamReads::Find(const JobSpec& spec, const HeldFolder& ml) {
   if (!inotify_) return {};
   alignas(inotify_event) char events[4096];
-  if (::read(inotify_.get(), events, sizeof events) > 0) return {};  // opened: all of them may be in use
+  if (::read(inotify_.get(), events, sizeof events) > 0)
+    return {};  // opened: all of them may be in use
   const auto notes = ReadNotes(ml);
   return notes ? UnreadByNotes(spec, *notes) : Unread{};
 }

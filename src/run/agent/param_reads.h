@@ -1,11 +1,12 @@
 // ParamReads finds out which parameters of a job its script never read, so that no one believes it
 // trained with them. A script can get a parameter from
 //   its command line         known before it starts (job/command.h)
-//   files of the contract    hyperparameters.json and params.json: whether they are opened is watched
-//   athanor.params           the package notes each name that is asked for
-//   SM_HPS, SM_HP_NAME       python/site/sitecustomize.py notes reads of os.environ; what other
+//   files of the contract    hyperparameters.json and params.json: whether they are opened is
+//   watched athanor.params           the package notes each name that is asked for SM_HPS,
+//   SM_HP_NAME       python/site/sitecustomize.py notes reads of os.environ; what other
 //                            programs read of their environment nobody can know
-// The notes are lines of a file in the job's own folder, `read` in ParamsDir() (run/contract/contract.h):
+// The notes are lines of a file in the job's own folder, `read` in ParamsDir()
+// (run/contract/contract.h):
 //   python         an interpreter with our sitecustomize started
 //   name lr        athanor.params was asked for lr;   all   for everything at once
 //   env SM_HP_LR   os.environ was;                    walk  the environment was copied as a whole

@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "run/contract/contract.h"
 
@@ -24,7 +24,8 @@ TEST(ParamReads, WatchesOnlyWhatTheCommandDoesNotPass) {
   EXPECT_EQ(ParamsToWatch(Spec({"python", "train.py"})), (Names{"lr", "batch-size"}));
   EXPECT_EQ(ParamsToWatch(Spec({"python", "train.py", "--lr", "${lr}"})), Names{"batch-size"});
   EXPECT_EQ(ParamsToWatch(Spec({"python", "train.py", "--lr", "0.9"})), Names{"batch-size"});
-  EXPECT_EQ(ParamsToWatch(Spec({"python", "train.py", "--lr", "0.1"})), (Names{"lr", "batch-size"}));
+  EXPECT_EQ(ParamsToWatch(Spec({"python", "train.py", "--lr", "0.1"})),
+            (Names{"lr", "batch-size"}));
   EXPECT_EQ(ParamsToWatch(Spec({"./train --lr $SM_HP_LR"}, true)), Names{"batch-size"});
   EXPECT_TRUE(ParamsToWatch(Spec({"python", "train.py", "${args}"})).empty());
   auto spec = Spec({"python", "train.py"});
@@ -44,8 +45,8 @@ TEST(ParamReads, TakesTheNotesAtTheirWord) {
 
 TEST(ParamReads, IsNotSureOfWhatNobodySaw) {
   const auto python = Spec({"python", "train.py"});
-  EXPECT_FALSE(UnreadByNotes(python, "").sure);                      // without our sitecustomize
-  EXPECT_FALSE(UnreadByNotes(python, "python\nwalk\n").sure);        // a copy went somewhere
+  EXPECT_FALSE(UnreadByNotes(python, "").sure);                       // without our sitecustomize
+  EXPECT_FALSE(UnreadByNotes(python, "python\nwalk\n").sure);         // a copy went somewhere
   EXPECT_FALSE(UnreadByNotes(python, "python\nspawn train\n").sure);  // another program
   EXPECT_TRUE(UnreadByNotes(python, "python\nspawn uname\nspawn python3\n").sure);
   EXPECT_FALSE(UnreadByNotes(Spec({"./train"}), "").sure);

@@ -43,9 +43,10 @@ namespace {
 // The error's id carries the kind of cause; see Prepare(). A full disk is one whatever
 // it stopped.
 template <class T>
-T As(const char* kind, T result) {
+T As(CauseKind kind, T result) {
   if (!result) {
-    result.error().id = result.error().code == ErrorCode::kExhausted ? "disk_full" : kind;
+    const bool full = result.error().code == ErrorCode::kExhausted;
+    result.error().id = NameOf(full ? CauseKind::kDiskFull : kind);
   }
   return result;
 }
@@ -111,28 +112,28 @@ class Preparer {
   }
 
   Result<Prepared> Run() {
-    ATHANOR_CHECK_OK(As("source_failed", MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
     setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
     paths_.meeting = WhereRanksMeet();
     // A successor of an agent that died in the middle starts from nothing.
-    ATHANOR_CHECK_OK(As("source_failed", RemoveTree(paths_.outside)));
-    ATHANOR_CHECK_OK(As("source_failed", LayOutContract(p_.plan, paths_)));
-    ATHANOR_CHECK_OK(As("source_failed", LayOutSource()));
-    ATHANOR_CHECK_OK(As("data_failed", ProvideData()));
-    ATHANOR_CHECK_OK(As("restore_failed", RestoreState()));
-    ATHANOR_CHECK_OK(As("restore_failed", HoldState()));
-    ATHANOR_CHECK_OK(As("install_failed", BuildEnv()));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, RemoveTree(paths_.outside)));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, LayOutContract(p_.plan, paths_)));
+    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, LayOutSource()));
+    ATHANOR_CHECK_OK(As(CauseKind::kDataFailed, ProvideData()));
+    ATHANOR_CHECK_OK(As(CauseKind::kRestoreFailed, RestoreState()));
+    ATHANOR_CHECK_OK(As(CauseKind::kRestoreFailed, HoldState()));
+    ATHANOR_CHECK_OK(As(CauseKind::kInstallFailed, BuildEnv()));
     for (uint32_t local = 0; local < RanksHere(p_.plan); ++local) {
       const auto spool = p_.ml / kOwnFolder / SpoolName(local);
       ATHANOR_CHECK_OK(
-          As("source_failed", p_.shipper.FollowSpool(FirstRank(p_.plan) + local, spool)));
+          As(CauseKind::kSourceFailed, p_.shipper.FollowSpool(FirstRank(p_.plan) + local, spool)));
     }
     SayIfRanksShareCpus();
     LimitSetUp();
-    ATHANOR_CHECK_OK(As("launch_failed", WritePlan()));
+    ATHANOR_CHECK_OK(As(CauseKind::kLaunchFailed, WritePlan()));
     return std::move(out_);
   }
 
@@ -278,7 +279,7 @@ class Preparer {
     if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
     return Fail(Error{ErrorCode::kDenied,
                       "the checkpoint folder " + place_.outside + " leads into the server's home",
-                      "name a folder elsewhere in checkpoints.dir", "", "", ""});
+                      "name a folder elsewhere in checkpoints.dir"});
   }
 
   // What other jobs left where this one puts its checkpoints.
@@ -605,7 +606,8 @@ std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
 Cause CauseOf(const std::string& kind, const Error& error) {
   std::string text = error.what;
   if (!error.why.empty()) text += ": " + error.why;
-  return {kind.empty() ? "launch_failed" : kind, text, error.hint, error.where};
+  return {kind.empty() ? std::string(NameOf(CauseKind::kLaunchFailed)) : kind, text, error.hint,
+          error.where};
 }
 
 Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,

@@ -14,8 +14,8 @@
 #include "base/result.h"
 #include "link/plan.h"
 #include "run/isolate/cgroup_policy.h"
-#include "run/supervisor/launch_supervisor.h"
 #include "run/ship/shipper.h"
+#include "run/supervisor/launch_supervisor.h"
 #include "watch/scrub/scrubber.h"
 
 namespace athanor {
@@ -40,9 +40,9 @@ struct Prepared {
   std::string plan_path;
   Isolation isolation;
   AttemptCgroup cgroup;
-  HeldFolder checkpoint_dir;  // where the script's checkpoints are
+  HeldFolder checkpoint_dir;            // where the script's checkpoints are
   std::optional<int64_t> resumed_step;  // of the checkpoint restored there
-  std::string packages;  // blob: what is installed; empty if unknown
+  std::string packages;                 // blob: what is installed; empty if unknown
 };
 
 // Also writes the supervisor's plan, without secrets, into the attempt's folder, for

@@ -7,8 +7,8 @@
 
 #include "base/io/archive.h"
 #include "base/io/files.h"
-#include "base/text/text.h"
 #include "base/io/unnamed_file.h"
+#include "base/text/text.h"
 #include "link/job_dir.h"
 #include "record/checkpoints/checkpoint_store.h"
 #include "run/contract/contract.h"

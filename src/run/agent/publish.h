@@ -16,8 +16,8 @@
 namespace athanor {
 
 // <output_to>/<job>/output/model.tar.gz and output.tar.gz, or with `output_plain` the files of
-// model/ below .../output/model/; of every host but the first below .../output/algo-2/. Does nothing if the spec
-// names no place.
+// model/ below .../output/model/; of every host but the first below .../output/algo-2/. Does
+// nothing if the spec names no place.
 Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobStore& blobs,
                       const std::vector<Output>& outputs);
 

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 #include "job/manifest.h"
 
@@ -86,8 +86,7 @@ Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bund
   return FailErrno("keep the source in " + home, error);
 }
 
-Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since,
-                                bool dry_run) {
+Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since, bool dry_run) {
   CacheSwept swept;
   const auto sources = JoinPath(cache_dir, "sources");
   if (!Exists(sources)) return swept;

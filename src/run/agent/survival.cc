@@ -17,9 +17,9 @@
 #include "link/job_dir.h"
 #include "run/checkpoint/interval.h"
 #include "run/contract/contract.h"
+#include "run/hang/stacks.h"
 #include "run/supervisor/process_tree.h"
 #include "run/supervisor/supervisor_status.h"
-#include "run/hang/stacks.h"
 
 namespace athanor {
 namespace {
@@ -53,9 +53,9 @@ void Survival::Tell(const Firing& firing) {
       Webhooks::Options options;
       options.allow_private = options_.plan.webhooks_private;
       options.failed = [this](const std::string& host, const Error& error) {
-        shipper_->Send(NoteFrame{{"webhook", "the webhook to " + host + " was not delivered: " +
-                                                 error.what,
-                                  error.hint, error.why}});
+        shipper_->Send(
+            NoteFrame{{"webhook", "the webhook to " + host + " was not delivered: " + error.what,
+                       error.hint, error.why}});
       };
       webhooks_ = std::make_unique<Webhooks>(std::move(options));
     });
@@ -67,7 +67,8 @@ void Survival::Tell(const Firing& firing) {
 
 void Survival::FinishWebhooks() {
   if (webhooks_ && !webhooks_->Finish(kWebhookPatience)) {
-    shipper_->Send(NoteFrame{{"webhook", "a webhook was still under way when the job ended", "", ""}});
+    shipper_->Send(
+        NoteFrame{{"webhook", "a webhook was still under way when the job ended", "", ""}});
   }
 }
 
@@ -151,9 +152,9 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   shipper_->Send(CheckpointFrame{checkpoint, advice});
   if (!publisher_) return;
   if (auto status = publisher_->Publish(checkpoint.id); !status) {
-    shipper_->Send(NoteFrame{{"checkpoint", "checkpoint " + checkpoint.id + " was not put to " +
-                                                plan.spec.checkpoints.uri + ": " +
-                                                status.error().what,
+    shipper_->Send(NoteFrame{{"checkpoint",
+                              "checkpoint " + checkpoint.id + " was not put to " +
+                                  plan.spec.checkpoints.uri + ": " + status.error().what,
                               status.error().hint, status.error().why}});
   }
 }
@@ -239,7 +240,8 @@ std::string Survival::Stacks() const {
 
 void Survival::Hung(const Hang& hang) {
   const auto& plan = options_.plan;
-  Cause cause{"hung", hang.Text(), "ath logs " + ShellQuote(plan.spec.name) + " --tail 20", Stacks()};
+  Cause cause{"hung", hang.Text(), "ath logs " + ShellQuote(plan.spec.name) + " --tail 20",
+              Stacks()};
   shipper_->AskForCapture();
   const auto& action = plan.spec.limits.hang_action;
   if (action == "note") {
@@ -254,9 +256,9 @@ void Survival::KeepLast(bool clean) {
   shipper_->CatchUp(kLastNotes);  // a save that was reported just before the end
   auto kept = sync_->FinalSync(clean);
   if (!kept) {
-    shipper_->Send(NoteFrame{{"checkpoint", "the last checkpoint was not kept: " +
-                                                kept.error().what,
-                              kept.error().hint, kept.error().why}});
+    shipper_->Send(
+        NoteFrame{{"checkpoint", "the last checkpoint was not kept: " + kept.error().what,
+                   kept.error().hint, kept.error().why}});
   }
 }
 
@@ -282,8 +284,8 @@ bool Survival::KeepCapture() {
   // A step exists when its meta.json does, which is written last.
   const auto names = ListDir(to);
   return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
-    return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
-  });
+           return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
+         });
 }
 
 }  // namespace athanor

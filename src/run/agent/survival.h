@@ -3,7 +3,7 @@
 // watches rules and hangs, and reports afterwards whether the script saved in time.
 //
 // Threads: Start, Tick and the calls after the script's end belong to the agent's main thread;
-// the hooks come from the shipper's.
+// the hooks come from the shipper's and, for MLflow, from its proxy's.
 #pragma once
 
 #include <atomic>
@@ -20,12 +20,12 @@
 #include "link/plan.h"
 #include "link/spool.h"
 #include "link/wire.h"
-#include "run/checkpoint/checkpoint_sync.h"
-#include "run/ship/exit_gate.h"
 #include "run/agent/publish.h"
-#include "run/ship/shipper.h"
+#include "run/checkpoint/checkpoint_sync.h"
 #include "run/rules/watcher.h"
 #include "run/rules/webhook.h"
+#include "run/ship/exit_gate.h"
+#include "run/ship/shipper.h"
 
 namespace athanor {
 
@@ -45,6 +45,8 @@ class Survival {
   // For Shipper::Options; then the shipper itself, before it starts.
   void HookInto(Shipper::Options& options);
   void Use(Shipper& shipper) { shipper_ = &shipper; }
+  // What the script logs with MLflow; from any thread.
+  void OnPoints(const PointBatch& batch) { watcher_.OnPoints(batch); }
   // The script runs (or is found running) under this supervisor.
   void Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> resumed_step,
              int64_t supervisor_pid);

@@ -11,22 +11,25 @@
 #include <unordered_set>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
+#include "base/text/ignore.h"
 #include "base/text/text.h"
 #include "job/manifest.h"
-#include "base/text/ignore.h"
 
 namespace athanor {
 namespace {
 
 // Not the defaults of the source, which also leave out what trackers write (lightning_logs/). Event
 // files are kept with the run's metrics, with secrets taken out (event_keeper.h).
-constexpr std::string_view kNoise[] = {
-    ".git",          ".hg",           ".svn",       ".venv/",
-    "venv/",         "__pycache__/",  "*.pyc",      "node_modules/",
-    ".DS_Store",     ".mypy_cache/",  ".tox/",      ".ipynb_checkpoints/",
-    ".ruff_cache/",  ".pytest_cache/", "*.tfevents.*"};
+constexpr std::string_view kNoise[] = {".git",         ".hg",
+                                       ".svn",         ".venv/",
+                                       "venv/",        "__pycache__/",
+                                       "*.pyc",        "node_modules/",
+                                       ".DS_Store",    ".mypy_cache/",
+                                       ".tox/",        ".ipynb_checkpoints/",
+                                       ".ruff_cache/", ".pytest_cache/",
+                                       "*.tfevents.*"};
 constexpr size_t kToldFiles = 10;
 
 struct Candidate {
@@ -118,9 +121,8 @@ class Keeper {
   }
 
   bool IsNoise(std::string_view path, bool is_dir) const {
-    return std::any_of(noise_.begin(), noise_.end(), [&](const IgnorePattern& pattern) {
-      return pattern.Matches(path, is_dir);
-    });
+    return std::any_of(noise_.begin(), noise_.end(),
+                       [&](const IgnorePattern& pattern) { return pattern.Matches(path, is_dir); });
   }
 
   // Folders by name from the top, however deep: a name has at most 4,096 bytes.

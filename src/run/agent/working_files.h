@@ -18,9 +18,9 @@
 namespace athanor {
 
 struct WorkingFolder {
-  HeldFolder dir;      // the unpacked source, or the upper layer of an overlay
-  std::string source;  // the source's manifest; empty: there is none
-  std::string kept;    // the manifest of what earlier attempts left; empty: nothing
+  HeldFolder dir;                 // the unpacked source, or the upper layer of an overlay
+  std::string source;             // the source's manifest; empty: there is none
+  std::string kept;               // the manifest of what earlier attempts left; empty: nothing
   std::vector<std::string> skip;  // folders below that are stored elsewhere: checkpoints
 };
 

@@ -184,7 +184,8 @@ TEST_F(WorkingFilesTest, PatternsChooseAndTheLastThatMatchesDecides) {
   EXPECT_EQ(names({"*.pt"}), (Names{"a.pt", "runs/cache/y.pt", "runs/x.pt"}));
   EXPECT_EQ(names({"/*.pt"}), (Names{"a.pt"}));
   EXPECT_EQ(names({"runs/**", "!runs/cache/"}), (Names{"runs/x.pt", "runs/z"}));
-  EXPECT_EQ(names({"./b.log", "runs/"}), (Names{"b.log", "runs/cache/y.pt", "runs/x.pt", "runs/z"}));
+  EXPECT_EQ(names({"./b.log", "runs/"}),
+            (Names{"b.log", "runs/cache/y.pt", "runs/x.pt", "runs/z"}));
   EXPECT_EQ(names({"!runs/", "!*.log"}), (Names{"a.pt", "other/w"}));
   EXPECT_EQ(names({"nothing"}), (Names{}));
   OutputSpec off;
@@ -195,10 +196,18 @@ TEST_F(WorkingFilesTest, PatternsChooseAndTheLastThatMatchesDecides) {
 TEST_F(WorkingFilesTest, NamesOfAnyBytesComeBack) {
   const std::string odd = "m\xff\xfe\n\t%41 \x01.pt";
   Write(odd, "w");
-  Write("gl\xc3\xbc" "ck.pt", "u");
+  Write(
+      "gl\xc3\xbc"
+      "ck.pt",
+      "u");
   const auto output = Keep();
-  EXPECT_EQ(Files(output), (Texts{{odd, "w"}, {"gl\xc3\xbc" "ck.pt", "u"}}));
-  EXPECT_EQ(output->largest, "gl\xc3\xbc" "ck.pt");
+  EXPECT_EQ(Files(output), (Texts{{odd, "w"},
+                                  {"gl\xc3\xbc"
+                                   "ck.pt",
+                                   "u"}}));
+  EXPECT_EQ(output->largest,
+            "gl\xc3\xbc"
+            "ck.pt");
   // A manifest cannot have a backslash: reported, not silently lost.
   Write("a\\b", "x");
   const auto told = Keep();

@@ -110,6 +110,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace athanor
 
-int main(int argc, char** argv) {
-  return athanor::Main(argc, argv);
-}
+int main(int argc, char** argv) { return athanor::Main(argc, argv); }

@@ -60,9 +60,7 @@ void SaveForEver(const std::string& dir, uint64_t seed, int64_t from, uint64_t s
   }
 }
 
-int64_t StepOf(const std::string& bytes) {
-  return std::strtoll(bytes.c_str() + 5, nullptr, 10);
-}
+int64_t StepOf(const std::string& bytes) { return std::strtoll(bytes.c_str() + 5, nullptr, 10); }
 
 // Each file is complete, and model and optimizer are of the same step; returns that step.
 int64_t ExpectWhole(const std::map<std::string, std::string>& files) {

@@ -12,10 +12,10 @@
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
+#include "run/checkpoint/complete_states.h"
 #include "run/checkpoint/file_keeper.h"
 #include "run/checkpoint/folder_scan.h"
-#include "run/checkpoint/rest_watch.h"
-#include "run/checkpoint/saves.h"
+#include "run/checkpoint/save_signs.h"
 #include "run/checkpoint/yielder.h"
 
 namespace athanor {
@@ -68,7 +68,7 @@ class CheckpointSync::Work {
   void TellRestless();
   void Choose(How how, const FolderScan& scan);
   void SetPending(Snapshot files);
-  RestWatch::Writers Writers() const;
+  CompleteStates::Writers Writers() const;
   void ForgetGone(const FolderScan& scan);
   void DropLeftovers();
   Kept KeepPending();
@@ -88,7 +88,7 @@ class CheckpointSync::Work {
   const bool shared_;
 
   // Of the thread that scans: its own, or the owner's while there is none.
-  RestWatch watch_;
+  CompleteStates watch_;
   std::optional<Pending> pending_;
   Snapshot committed_;
   std::vector<CheckpointFile> committed_files_;
@@ -101,7 +101,7 @@ class CheckpointSync::Work {
   std::unique_ptr<Yielder> yielder_;      // only on the thread
   bool fenced_ = false;
   std::chrono::nanoseconds look_took_{0};  // without waits for a processor, and what was stored
-  std::optional<Millis> restless_since_;  // files changed, and nothing was kept since
+  std::optional<Millis> restless_since_;   // files changed, and nothing was kept since
   bool restless_told_ = false;
   Millis retry_at_{0};
   Millis retry_after_ = kFirstRetry;
@@ -187,7 +187,7 @@ void CheckpointSync::Work::TellRestless() {
   options_.restless(names.begin()->first, lasted);
 }
 
-RestWatch::Writers CheckpointSync::Work::Writers() const {
+CompleteStates::Writers CheckpointSync::Work::Writers() const {
   return [this](std::vector<FileKey> files) {
     return options_.pids ? OpenForWriting(options_.pids(), std::move(files))
                          : std::vector<FileKey>();
@@ -526,32 +526,20 @@ Result<std::unique_ptr<CheckpointSync>> CheckpointSync::Open(CheckpointSyncOptio
   return sync;
 }
 
-void CheckpointSync::Start() {
-  work_->Start();
-}
-void CheckpointSync::Stop() {
-  work_->Stop();
-}
-void CheckpointSync::NoteSave(const SaveNote& note) {
-  work_->NoteSave(note);
-}
+void CheckpointSync::Start() { work_->Start(); }
+void CheckpointSync::Stop() { work_->Stop(); }
+void CheckpointSync::NoteSave(const SaveNote& note) { work_->NoteSave(note); }
 Result<std::optional<CheckpointInfo>> CheckpointSync::FinalSync(bool clean) {
   work_->Stop();
   auto last = work_->Look(clean ? How::kClean : How::kKilled);
   work_->EndStoring();
   return last;
 }
-Result<std::optional<CheckpointInfo>> CheckpointSync::Look() {
-  return work_->Look(How::kRunning);
-}
+Result<std::optional<CheckpointInfo>> CheckpointSync::Look() { return work_->Look(How::kRunning); }
 std::optional<CheckpointSync::LastWrite> CheckpointSync::last_write() const {
   return work_->last_write();
 }
-int64_t CheckpointSync::save_cost_ms() const {
-  return work_->save_cost_ms();
-}
-std::optional<CheckpointInfo> CheckpointSync::newest() const {
-  return work_->newest();
-}
+int64_t CheckpointSync::save_cost_ms() const { return work_->save_cost_ms(); }
+std::optional<CheckpointInfo> CheckpointSync::newest() const { return work_->newest(); }
 
 }  // namespace athanor

@@ -46,8 +46,8 @@ struct CheckpointSyncOptions {
   uint32_t attempt = 1;  // number
 
   std::function<std::vector<int>()> pids;  // of the job; those that may write
-  std::function<bool()> running;  // none of its processes is ending; null: true
-  std::optional<int64_t> start_step;  // of what was restored from another job's store
+  std::function<bool()> running;           // none of its processes is ending; null: true
+  std::optional<int64_t> start_step;       // of what was restored from another job's store
   std::function<std::optional<int64_t>()> last_step;  // of any metric
   std::function<int64_t()> held_ms;                   // of the attempt, now
   CheckpointStore::ValueOf value_of;                  // of spec.best_metric
@@ -58,7 +58,7 @@ struct CheckpointSyncOptions {
   std::function<void(const std::string& name, Millis lasted)> restless;
 
   Millis look_every{500};
-  Millis settle{300};      // between two scans that find a file unchanged
+  Millis settle{300};  // between two scans that find a file unchanged
   Millis restless_after{120'000};
   Millis patience{600'000};  // a file that is not at rest for so long is left out
   uint64_t part_bytes = kPartBytes;
@@ -102,7 +102,7 @@ class CheckpointSync {
     Millis monotonic{0};
   };
   std::optional<LastWrite> last_write() const;
-  int64_t save_cost_ms() const;  // moving median; 0: nothing measured yet
+  int64_t save_cost_ms() const;                  // moving median; 0: nothing measured yet
   std::optional<CheckpointInfo> newest() const;  // committed by this attempt
 
  private:

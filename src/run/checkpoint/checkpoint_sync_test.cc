@@ -72,9 +72,7 @@ struct Syncing {
   }
 };
 
-WallTime Now() {
-  return SystemClock().Wall();
-}
+WallTime Now() { return SystemClock().Wall(); }
 
 TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
   Syncing on;
@@ -384,7 +382,8 @@ TEST(CheckpointSync, AThousandSavesStayBounded) {
   constexpr uint64_t kBytes = 2'500;  // of a save, in three parts
   const auto save = [&](int step) {
     Put(on.File("step-" + std::to_string(step)),
-        std::string(kBytes - 10, static_cast<char>('a' + step % 26)) + std::to_string(1'000'000'000 + step));
+        std::string(kBytes - 10, static_cast<char>('a' + step % 26)) +
+            std::to_string(1'000'000'000 + step));
     std::remove(on.File("step-" + std::to_string(step - 2)).c_str());
   };
   uint64_t most = 0;

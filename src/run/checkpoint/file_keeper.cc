@@ -18,9 +18,7 @@ namespace {
 
 constexpr size_t kChunk = 1 << 20;
 
-int64_t Nanoseconds(const timespec& time) {
-  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
-}
+int64_t Nanoseconds(const timespec& time) { return time.tv_sec * 1'000'000'000LL + time.tv_nsec; }
 
 Result<FileStamp> StampOf(int fd) {
   struct stat info {};
@@ -90,9 +88,9 @@ Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const 
     if (now != kept.stamp) return Changed(name, kept);
     if (kept.parts.size() == count) break;
     const size_t part = kept.parts.size();
-    ATHANOR_TRY(auto sha256, KeepPart(fd->get(), part * part_bytes,
-                                      PartSize(kept.stamp.size, part_bytes, part), store, yielder,
-                                      buffer));
+    ATHANOR_TRY(auto sha256,
+                KeepPart(fd->get(), part * part_bytes, PartSize(kept.stamp.size, part_bytes, part),
+                         store, yielder, buffer));
     if (!sha256) return Changed(name, kept);
     kept.parts.push_back(std::move(*sha256));
   }

@@ -22,7 +22,9 @@ struct Keeping {
     Put(dir / "files/f", bytes);
     files = OpenDir(dir / "files").value();
   }
-  FileStamp Stamp() const { return ScanFolder(*HeldFolder::At(dir / "files"))->files.at("f").stamp; }
+  FileStamp Stamp() const {
+    return ScanFolder(*HeldFolder::At(dir / "files"))->files.at("f").stamp;
+  }
 };
 
 TEST(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
@@ -59,8 +61,7 @@ TEST(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
       }
       return true;
     });
-    const auto done =
-        KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &yielder, kept);
+    const auto done = KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &yielder, kept);
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, ErrorCode::kConflict);
     EXPECT_FALSE(kept.complete);

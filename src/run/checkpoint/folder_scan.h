@@ -27,9 +27,9 @@ struct FileStamp {
 
 struct ScannedFile {
   FileStamp stamp;
-  uint32_t mode = 0;     // permission bits; 0 of a link
-  int64_t born_ns = 0;   // 0: the file system does not say
-  std::string link;      // target of a symbolic link that stays inside
+  uint32_t mode = 0;    // permission bits; 0 of a link
+  int64_t born_ns = 0;  // 0: the file system does not say
+  std::string link;     // target of a symbolic link that stays inside
   bool operator==(const ScannedFile&) const = default;
 };
 

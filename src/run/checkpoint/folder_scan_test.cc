@@ -58,10 +58,9 @@ TEST(FolderScan, ARewriteWithTheOldTimeIsSeen) {
   const auto before = ScanFolder(*HeldFolder::At(dir.path()))->files.at("a.pt");
   const int fd = ::open((dir / "a.pt").c_str(), O_WRONLY);
   ASSERT_EQ(::pwrite(fd, "x", 1, 0), 1);
-  const timespec times[2] = {{before.stamp.mtime_ns / 1'000'000'000,
-                              before.stamp.mtime_ns % 1'000'000'000},
-                             {before.stamp.mtime_ns / 1'000'000'000,
-                              before.stamp.mtime_ns % 1'000'000'000}};
+  const timespec times[2] = {
+      {before.stamp.mtime_ns / 1'000'000'000, before.stamp.mtime_ns % 1'000'000'000},
+      {before.stamp.mtime_ns / 1'000'000'000, before.stamp.mtime_ns % 1'000'000'000}};
   ASSERT_EQ(::futimens(fd, times), 0);
   ::close(fd);
   const auto after = ScanFolder(*HeldFolder::At(dir.path()))->files.at("a.pt");

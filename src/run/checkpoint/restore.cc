@@ -11,9 +11,9 @@
 
 #include "base/io/fd.h"
 #include "base/io/files.h"
-#include "base/text/format.h"
-#include "base/io/held_folder.h"
 #include "base/io/hash.h"
+#include "base/io/held_folder.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -47,8 +47,7 @@ Result<std::string> PassPart(int from, uint64_t from_at, uint64_t bytes, int to,
   Sha256 hash;
   for (uint64_t done = 0; done < bytes;) {
     const size_t want = std::min<uint64_t>(buffer.size(), bytes - done);
-    const ssize_t got =
-        ::pread(from, buffer.data(), want, static_cast<off_t>(from_at + done));
+    const ssize_t got = ::pread(from, buffer.data(), want, static_cast<off_t>(from_at + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FailErrno("read", errno);
     if (got == 0) return Fail(ErrorCode::kCorrupt, "it is shorter than it was");

@@ -19,16 +19,16 @@
 namespace athanor {
 
 struct Restored {
-  std::optional<CheckpointInfo> checkpoint;  // none: there is no complete one
+  std::optional<CheckpointInfo> checkpoint;          // none: there is no complete one
   std::vector<CheckpointStore::Damage> passed_over;  // newer ones that are not complete
 };
 
 // `id` empty: the newest complete one that is older than `before` (empty: of all), skipping damaged
-// ones; given: that one, and damage is an error. `dir` must be missing or empty (kConflict), and is left so after an error. Modes and times
-// are restored; nothing is synced to disk, because the store has everything. If `dir` was replaced
-// by a link, it is not followed (kDenied). Manifests with `shared` are only checked, in place, in
-// the store's shared_dir. kNotFound: no checkpoint of that id. kCorrupt: what names the file.
-// kExhausted: no space. Uses two threads; blocks.
+// ones; given: that one, and damage is an error. `dir` must be missing or empty (kConflict), and is
+// left so after an error. Modes and times are restored; nothing is synced to disk, because the
+// store has everything. If `dir` was replaced by a link, it is not followed (kDenied). Manifests
+// with `shared` are only checked, in place, in the store's shared_dir. kNotFound: no checkpoint of
+// that id. kCorrupt: what names the file. kExhausted: no space. Uses two threads; blocks.
 Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::string& id,
                                    const std::string& dir, std::string before = {});
 

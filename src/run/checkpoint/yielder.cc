@@ -47,9 +47,7 @@ Yielder::Yielder(Pause pause, std::string proc_stat)
   Begin();
 }
 
-void Yielder::Begin() {
-  begun_at_ = Now(CLOCK_MONOTONIC);
-}
+void Yielder::Begin() { begun_at_ = Now(CLOCK_MONOTONIC); }
 
 void Yielder::Sample() {
   const double now = Now(CLOCK_MONOTONIC);

@@ -46,13 +46,13 @@ class Yielder {
   Pause pause_;
   std::string proc_stat_;
   bool busy_ = false;
-  double first_share_ = 0;   // of one processor
-  double begun_at_ = 0;      // seconds
+  double first_share_ = 0;  // of one processor
+  double begun_at_ = 0;     // seconds
   double sampled_at_ = 0;
-  double idle_ = 0;          // of all processors, seconds since boot
-  double own_ = 0;           // this thread's, at the last sample
-  double spent_own_ = 0;     // ... at the last Spend
-  double spent_at_ = 0;      // end of the last Spend
+  double idle_ = 0;       // of all processors, seconds since boot
+  double own_ = 0;        // this thread's, at the last sample
+  double spent_own_ = 0;  // ... at the last Spend
+  double spent_at_ = 0;   // end of the last Spend
 };
 
 }  // namespace athanor

@@ -11,7 +11,6 @@
 #include "base/text/text.h"
 #include "job/command.h"
 #include "link/job_dir.h"
-#include "run/contract/contract_request.h"
 #include "run/agent/param_reads.h"
 
 namespace athanor {
@@ -64,13 +63,13 @@ Sorted HyperParameters(const JobSpec& spec) {
 }
 
 // The platform's parameters that the toolkit itself does not use.
-Sorted FrameworkParams(const JobSpec& spec) {
+Sorted FrameworkParams(const AttemptPlan& plan) {
   static constexpr std::string_view kToolkits[] = {
-      "sagemaker_program", "sagemaker_submit_directory",    "sagemaker_region",
+      "sagemaker_program",  "sagemaker_submit_directory",    "sagemaker_region",
       "sagemaker_job_name", "sagemaker_container_log_level", "sagemaker_s3_output"};
   Sorted all = Sorted::object();
-  auto params = RequestPlatformParams(spec);
-  params.insert(params.end(), spec.params.begin(), spec.params.end());
+  auto params = plan.platform_params;
+  params.insert(params.end(), plan.spec.params.begin(), plan.spec.params.end());
   for (const auto& param : params) {
     if (StartsWith(param.name, "sagemaker_") &&
         std::find(std::begin(kToolkits), std::end(kToolkits), param.name) == std::end(kToolkits)) {
@@ -83,8 +82,8 @@ Sorted FrameworkParams(const JobSpec& spec) {
 // What the script gets after its own name in argv.
 Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
   Sorted args = Sorted::array();
-  const auto script = std::find_if(
-      spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
+  const auto script =
+      std::find_if(spec.command.begin(), spec.command.end(), [&spec](const std::string& word) {
         return !spec.entry.empty() && (word == spec.entry || EndsWith(word, "/" + spec.entry));
       });
   if (spec.shell || script == spec.command.end()) return args;
@@ -92,7 +91,8 @@ Sorted UserArgs(const JobSpec& spec, const ContractPaths& paths) {
     return std::optional(paths.inside + "/input/data/" + std::string(name));
   });
   if (!command) return args;  // reported when the script is started
-  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size(); ++at) {
+  for (auto at = static_cast<size_t>(script - spec.command.begin()) + 1; at < command->size();
+       ++at) {
     args.push_back((*command)[at]);
   }
   return args;
@@ -121,20 +121,20 @@ Sorted ResourceConfig(const AttemptPlan& plan, const ContractPaths& paths) {
   config["current_instance_type"] = plan.instance_type;
   config["current_group_name"] = kGroup;
   config["hosts"] = Hosts(plan);
-  config["instance_groups"] = Sorted::array(
-      {{{"instance_group_name", kGroup}, {"instance_type", plan.instance_type},
-        {"hosts", Hosts(plan)}}});
+  config["instance_groups"] = Sorted::array({{{"instance_group_name", kGroup},
+                                              {"instance_type", plan.instance_type},
+                                              {"hosts", Hosts(plan)}}});
   config["network_interface_name"] = paths.meeting.interface;
   return config;
 }
 
-Sorted InputDataConfig(const JobSpec& spec) {
+Sorted InputDataConfig(const AttemptPlan& plan) {
   Sorted config = Sorted::object();
-  const auto sent = RequestFiles(spec);
-  if (const auto file = sent.find("inputdataconfig.json"); file != sent.end()) {
+  if (const auto file = plan.config_files.find("inputdataconfig.json");
+      file != plan.config_files.end()) {
     return Sorted::parse(file->second);
   }
-  for (const auto& channel : spec.data) {
+  for (const auto& channel : plan.spec.data) {
     // A folder that is used in place is a file system to the script, which is mode File too.
     const char* mode = channel.mode == "fastfile" ? "FastFile"
                        : channel.mode == "pipe"   ? "Pipe"
@@ -165,7 +165,7 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   const auto host = HostName(plan);
   auto in = [&paths](const char* below) { return paths.inside + below; };
   Sorted all = Sorted::object();
-  all["additional_framework_parameters"] = FrameworkParams(spec);
+  all["additional_framework_parameters"] = FrameworkParams(plan);
   all["channel_input_dirs"] = Sorted::object();
   for (const auto& channel : spec.data) {
     all["channel_input_dirs"][channel.name] = paths.inside + "/input/data/" + channel.name;
@@ -180,7 +180,7 @@ Sorted TrainingEnv(const AttemptPlan& plan, const ContractPaths& paths) {
   all["hosts"] = Hosts(plan);
   all["hyperparameters"] = HyperParameters(spec);
   all["input_config_dir"] = in("/input/config");
-  all["input_data_config"] = InputDataConfig(spec);
+  all["input_data_config"] = InputDataConfig(plan);
   all["input_dir"] = in("/input");
   all["instance_groups"] = {kGroup};
   all["instance_groups_dict"] = GroupsDict(plan);
@@ -244,7 +244,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_USER_ENTRY_POINT"] = env["SM_ENTRY_SCRIPT"] = spec.entry;
   env["SM_MODULE_NAME"] = ModuleName(spec);
   env["SM_FRAMEWORK_MODULE"] = "";  // no toolkit of a framework is in between
-  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(spec).dump();
+  env["SM_FRAMEWORK_PARAMS"] = FrameworkParams(plan).dump();
   env["SM_DISTRIBUTED_CONFIG"] = "{}";
   env["SM_LOG_LEVEL"] = spec.debug ? "10" : "20";
   env["SM_CURRENT_HOST"] = env["CURRENT_HOST"] = host;
@@ -266,7 +266,7 @@ void AddSageMaker(const AttemptPlan& plan, const ContractPaths& paths,
   env["SM_IS_HETERO"] = "false";
   env["SM_INSTANCE_GROUPS_DICT"] = GroupsDict(plan).dump();
   env["SM_RESOURCE_CONFIG"] = ResourceConfig(plan, paths).dump();
-  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(spec).dump();
+  env["SM_INPUT_DATA_CONFIG"] = InputDataConfig(plan).dump();
   env["SM_TRAINING_ENV"] = TrainingEnv(plan, paths).dump();
   env["TRAINING_JOB_NAME"] = env["SAGEMAKER_JOB_NAME"] = spec.name;
   env["SAGEMAKER_REGION"] = region;
@@ -323,9 +323,7 @@ uint32_t HostCount(const AttemptPlan& plan) {
   return std::max<uint32_t>(static_cast<uint32_t>(plan.peers.size()), plan.host + 1);
 }
 
-uint32_t RanksHere(const AttemptPlan& plan) {
-  return std::max(plan.spec.resources.processes, 1u);
-}
+uint32_t RanksHere(const AttemptPlan& plan) { return std::max(plan.spec.resources.processes, 1u); }
 
 std::vector<std::string> HostNames(const AttemptPlan& plan) {
   std::vector<std::string> names;
@@ -357,11 +355,12 @@ Status LayOutContract(const AttemptPlan& plan, const ContractPaths& paths) {
   };
   ATHANOR_CHECK_OK(write("hyperparameters.json", strings));
   ATHANOR_CHECK_OK(write("resourceconfig.json", ResourceConfig(plan, paths)));
-  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan.spec)));
-  ATHANOR_CHECK_OK(write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
-  ATHANOR_CHECK_OK(write("tensorboardoutputconfig.json",
-                         {{"LocalPath", paths.inside + "/output/tensorboard"}}));
-  for (const auto& [name, text] : RequestFiles(plan.spec)) {
+  ATHANOR_CHECK_OK(write("inputdataconfig.json", InputDataConfig(plan)));
+  ATHANOR_CHECK_OK(
+      write("checkpointconfig.json", {{"LocalPath", PlaceOfCheckpoints(plan, paths).inside}}));
+  ATHANOR_CHECK_OK(
+      write("tensorboardoutputconfig.json", {{"LocalPath", paths.inside + "/output/tensorboard"}}));
+  for (const auto& [name, text] : plan.config_files) {
     ATHANOR_CHECK_OK(ReplaceFile(root + "/input/config/" + name, text, 0644));
   }
   // The same with their types.

@@ -69,7 +69,7 @@ std::string CaptureDir(const std::string& root);
 std::string ParamsFile(const std::string& root);
 std::string ParamsDir(const std::string& root);
 
-std::string HostName(const AttemptPlan& plan);  // "algo-1"
+std::string HostName(const AttemptPlan& plan);                // "algo-1"
 std::vector<std::string> HostNames(const AttemptPlan& plan);  // of all hosts, by index
 std::string SpoolDir(const std::string& root, uint32_t local);
 

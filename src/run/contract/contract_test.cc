@@ -29,7 +29,8 @@ TEST(RankVariables, CountRanksOverAllHosts) {
     for (uint32_t local = 0; local < 3; ++local) {
       auto env = RankVariables(PlanOf(host, 2, 3), Paths(), local);
       seen += env["RANK"] + "/" + env["WORLD_SIZE"] + " " + env["LOCAL_RANK"] + "/" +
-              env["LOCAL_WORLD_SIZE"] + " " + env["GROUP_RANK"] + "/" + env["GROUP_WORLD_SIZE"] + "; ";
+              env["LOCAL_WORLD_SIZE"] + " " + env["GROUP_RANK"] + "/" + env["GROUP_WORLD_SIZE"] +
+              "; ";
       EXPECT_EQ(env["ATHANOR_RANK"], env["RANK"]);
       EXPECT_EQ(env["ATHANOR_WORLD_SIZE"], "6");
       EXPECT_EQ(env["ATHANOR_LOCAL_RANK"], env["LOCAL_RANK"]);
@@ -39,8 +40,7 @@ TEST(RankVariables, CountRanksOverAllHosts) {
       EXPECT_EQ(env["ATHANOR_STACKS"], "/opt/ml/.athanor/stacks-" + env["LOCAL_RANK"]);
     }
   }
-  EXPECT_EQ(seen,
-            "0/6 0/3 0/2; 1/6 1/3 0/2; 2/6 2/3 0/2; 3/6 0/3 1/2; 4/6 1/3 1/2; 5/6 2/3 1/2; ");
+  EXPECT_EQ(seen, "0/6 0/3 0/2; 1/6 1/3 0/2; 2/6 2/3 0/2; 3/6 0/3 1/2; 4/6 1/3 1/2; 5/6 2/3 1/2; ");
 }
 
 TEST(RankVariables, ALoneRankHasThemToo) {

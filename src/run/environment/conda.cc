@@ -1,8 +1,8 @@
 #include "run/environment/conda.h"
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "run/environment/environment_cache.h"
 #include "run/environment/installer.h"
@@ -55,9 +55,9 @@ Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
   ATHANOR_TRY(const auto source, OpenDir(options.source_dir));
   auto wanted = ReadCondaFile(source.get(), asked.conda);
   if (!wanted) return NotBuilt(std::move(wanted).error());
-  const auto key = Sha256Hex(fmt::format("conda 1\n{}\n{}\n{}\n{}", tool.path,
-                                         WithoutUserInfo(asked.index_url), wanted->text,
-                                         wanted->whole_source ? spec.source.bundle : ""));
+  const auto key =
+      Sha256Hex(fmt::format("conda 1\n{}\n{}\n{}\n{}", tool.path, WithoutUserInfo(asked.index_url),
+                            wanted->text, wanted->whole_source ? spec.source.bundle : ""));
   const auto build = [&](const std::string& dir) -> Status {
     ATHANOR_TRY(auto installer, Installer::Make(options, asked.index_url));
     installer.Say(fmt::format("building an environment from {} with {}", asked.conda, tool.path));
@@ -69,8 +69,8 @@ Result<BuiltEnvironment> BuildCondaEnvironment(const JobSpec& spec,
     return installer.Run({tool.path, "create", "--yes", "--root-prefix",
                           JoinPath(options.cache_dir, "mamba"), "--prefix", dir, "--file", file});
   };
-  auto found = FindOrBuild(
-      {options.cache_dir, key.substr(0, 32), options.log, options.cancelled}, build);
+  auto found =
+      FindOrBuild({options.cache_dir, key.substr(0, 32), options.log, options.cancelled}, build);
   if (!found) return NotBuilt(std::move(found).error());
   BuiltEnvironment out;
   out.dir = found->dir;

@@ -5,8 +5,8 @@
 #include <chrono>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "run/environment/conda.h"
 #include "run/environment/environment_cache.h"
@@ -117,18 +117,17 @@ class Venv {
     const bool has_pip =
         over_system() &&
         (asked_.requirements.empty() ||
-         installer.Succeeds({python, "-c",
-                             "import importlib.util as u, sys; sys.exit(not u.find_spec('pip'))"}));
+         installer.Succeeds(
+             {python, "-c", "import importlib.util as u, sys; sys.exit(not u.find_spec('pip'))"}));
     if (!has_pip) ATHANOR_CHECK_OK(installer.Run({python, "-m", "ensurepip", "--default-pip"}));
     if (!asked_.requirements.empty()) {
       installer.Say("installing " + asked_.requirements +
                     (asked_.index_url.empty() ? "" : " from " + asked_.index_url));
       const auto details = JoinPath(dir, "pip.log");
-      ATHANOR_CHECK_OK(
-          installer.Run({python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--log",
-                         details, "install", "-r",
-                         JoinPath(options_.source_dir, asked_.requirements)},
-                        details));
+      ATHANOR_CHECK_OK(installer.Run(
+          {python, "-m", "pip", "--disable-pip-version-check", "--no-input", "--log", details,
+           "install", "-r", JoinPath(options_.source_dir, asked_.requirements)},
+          details));
       ::unlink(details.c_str());
     }
     installer.Say("the environment is ready after " +
@@ -150,8 +149,8 @@ class Venv {
 Result<BuiltEnvironment> ChooseInterpreter(const EnvironmentSpec& asked,
                                            const EnvironmentOptions& options) {
   ATHANOR_TRY(const auto interpreter, FindInterpreter(asked.python, false, options.base));
-  const auto key = Sha256Hex(fmt::format("python 1\n{}\n{}", interpreter.path,
-                                         interpreter.identity));
+  const auto key =
+      Sha256Hex(fmt::format("python 1\n{}\n{}", interpreter.path, interpreter.identity));
   const auto build = [&](const std::string& dir) -> Status {
     const auto bin = JoinPath(dir, "bin");
     ATHANOR_CHECK_OK(MakeDirs(bin));
@@ -159,9 +158,9 @@ Result<BuiltEnvironment> ChooseInterpreter(const EnvironmentSpec& asked,
     ATHANOR_CHECK_OK(ReplaceFile(JoinPath(bin, "python3"), script, 0755));
     return ReplaceFile(JoinPath(bin, "python"), script, 0755);
   };
-  ATHANOR_TRY(const auto found, FindOrBuild({options.cache_dir, key.substr(0, 32), options.log,
-                                             options.cancelled},
-                                            build));
+  ATHANOR_TRY(
+      const auto found,
+      FindOrBuild({options.cache_dir, key.substr(0, 32), options.log, options.cancelled}, build));
   BuiltEnvironment out;
   out.dir = found.dir;
   out.cached = !found.built;

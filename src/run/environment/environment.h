@@ -25,13 +25,14 @@ struct BuiltEnvironment {
 };
 
 struct EnvironmentOptions {
-  std::string source_dir;   // where the source is unpacked
+  std::string source_dir;  // where the source is unpacked
   std::string cache_dir;
-  std::string index_token;  // TOKEN or NAME:PASSWORD; see run/environment/installer.h for where it goes
+  std::string
+      index_token;  // TOKEN or NAME:PASSWORD; see run/environment/installer.h for where it goes
   std::map<std::string, std::string> base;  // the environment installers run in
   // The set-up log; only the index token has been removed from it, no other secrets.
   std::function<void(std::string_view)> log;
-  std::function<bool()> cancelled;            // a stop was requested
+  std::function<bool()> cancelled;  // a stop was requested
 };
 
 // Blocks for as long as a build takes, but not if there is nothing to build. Safe from any thread

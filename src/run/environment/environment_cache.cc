@@ -11,8 +11,8 @@
 #include <chrono>
 #include <thread>
 
-#include "base/io/files.h"
 #include "base/ids.h"
+#include "base/io/files.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -124,9 +124,7 @@ Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unus
   return swept;
 }
 
-int64_t MillisOf(const timespec& time) {
-  return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000;
-}
+int64_t MillisOf(const timespec& time) { return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000; }
 
 namespace {
 

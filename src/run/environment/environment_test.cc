@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/io/test_dir.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "run/environment/installer.h"
 #include "run/environment/interpreter.h"
@@ -312,10 +312,9 @@ class PrivateIndex : public Environment {
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     said_.reset(ends[0]);
     UniqueFd write(ends[1]);
-    const auto server =
-        SpawnDetached({"/usr/bin/python3", "-c", kIndexServer, outside_ / "token",
-                       outside_ / kWheel, outside_ / "leaks"},
-                      write.get());
+    const auto server = SpawnDetached({"/usr/bin/python3", "-c", kIndexServer, outside_ / "token",
+                                       outside_ / kWheel, outside_ / "leaks"},
+                                      write.get());
     ASSERT_TRUE(server);
     server_ = *server;
     write.reset();
@@ -378,8 +377,9 @@ TEST_F(Environment, IsolatedHasItsOwnPipAndNothingOfTheSystem) {
   const auto built = BuildEnvironment(spec_, options_);
   ASSERT_TRUE(built) << built.error().why << log_;
   const auto& venv = built->variables.at("VIRTUAL_ENV");
-  EXPECT_EQ(Python(*built, "import tiny, pip, sys; print(pip.__path__[0].startswith(sys.prefix), "
-                           "sys.prefix, any('dist-packages' in p for p in sys.path))"),
+  EXPECT_EQ(Python(*built,
+                   "import tiny, pip, sys; print(pip.__path__[0].startswith(sys.prefix), "
+                   "sys.prefix, any('dist-packages' in p for p in sys.path))"),
             "True " + venv + " False");
   EXPECT_NE(("\n" + built->packages).find("\ntiny==1.0\n"), std::string::npos);
 }

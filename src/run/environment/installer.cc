@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "watch/diagnose/install.h"
 
@@ -57,8 +57,8 @@ std::string UsersNetrc(const std::map<std::string, std::string>& base) {
   const auto named = base.find("NETRC");
   const auto home = base.find("HOME");
   if (named == base.end() && home == base.end()) return "";
-  const auto text = ReadFile(
-      named != base.end() ? named->second : JoinPath(home->second, ".netrc"), 1u << 20);
+  const auto text =
+      ReadFile(named != base.end() ? named->second : JoinPath(home->second, ".netrc"), 1u << 20);
   return text ? *text + "\n\n" : "";
 }
 
@@ -175,10 +175,9 @@ Status Installer::OfferIndex(const std::string& index_url) {
   netrc_.reset(::memfd_create("netrc", MFD_CLOEXEC));
   if (!netrc_) return FailErrno("make room for the index's token", errno);
   // The last entry of a host counts.
-  ATHANOR_CHECK_OK(
-      WriteAll(netrc_.get(), UsersNetrc(options_->base) +
-                                 fmt::format("machine {}\nlogin {}\npassword {}\n",
-                                             HostOf(index_url), name, password)));
+  ATHANOR_CHECK_OK(WriteAll(
+      netrc_.get(), UsersNetrc(options_->base) + fmt::format("machine {}\nlogin {}\npassword {}\n",
+                                                             HostOf(index_url), name, password)));
   environment_["NETRC"] = fmt::format("/proc/{}/fd/{}", ::getpid(), netrc_.get());
   // A cached reply can contain the request's credentials, if the index varies by them.
   environment_["PIP_NO_CACHE_DIR"] = "1";

@@ -12,9 +12,9 @@
 #include <optional>
 #include <set>
 
+#include "base/exec/process.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 
 namespace athanor {
@@ -34,9 +34,8 @@ bool IsScript(const std::string& path) {
 }
 
 bool AllDigits(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isdigit(c) != 0;
-  });
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::vector<std::string> ProgramsNamed(const std::string& name, const std::string& path) {
@@ -97,8 +96,8 @@ tl::unexpected<Error> NoInterpreter(const std::string& asked, const std::string&
   Error error;
   error.code = ErrorCode::kNotFound;
   error.what = asked.empty() ? "there is no Python" : "there is no Python " + Printable(asked);
-  error.why = known.empty() ? "no python3 is on the PATH"
-                            : "on the PATH there is " + Join(known, ", ");
+  error.why =
+      known.empty() ? "no python3 is on the PATH" : "on the PATH there is " + Join(known, ", ");
   error.hint = known.empty() ? "sudo apt install python3 python3-venv"
                              : fmt::format("environment: {{python: \"{}\"}}", known.back());
   return Fail(std::move(error));
@@ -145,8 +144,8 @@ Result<Interpreter> FindInterpreter(const std::string& asked, bool system_first,
       return Fail({ErrorCode::kInvalid, "environment.python is too exact",
                    fmt::format("environment: {{python: \"{}.{}\"}}, or the interpreter's path",
                                parts[0], parts[1]),
-                   "got " + asked + "; interpreters are told apart by their first two numbers",
-                   "", ""});
+                   "got " + asked + "; interpreters are told apart by their first two numbers", "",
+                   ""});
     }
     names = {version ? "python" + asked : asked};
   }

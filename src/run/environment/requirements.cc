@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/io/files.h"
-#include "base/text/format.h"
 #include "base/io/hash.h"
+#include "base/text/format.h"
 #include "base/text/text.h"
 
 namespace athanor {

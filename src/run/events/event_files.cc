@@ -25,13 +25,13 @@ namespace athanor {
 namespace {
 
 constexpr Millis kLookEvery{1'000};
-constexpr int kLookShare = 50;        // a look may take one part in so many of the time
+constexpr int kLookShare = 50;  // a look may take one part in so many of the time
 constexpr Millis kSettleEvery{5'000};
 constexpr size_t kMostEventFiles = 2'000;
 constexpr size_t kMaxEntries = 100'000;  // of one look
 constexpr int kMaxDepth = 16;
 constexpr uint64_t kLongest = 64u << 20;  // no scalar is in a longer record
-constexpr uint64_t kPiece = 512u << 10;  // of one file before the next has its turn
+constexpr uint64_t kPiece = 512u << 10;   // of one file before the next has its turn
 
 int64_t NowNs() {
   timespec now{};
@@ -97,7 +97,8 @@ bool IsTime(const std::string& name) {
 }
 
 bool IsSplit(const std::string& name) {
-  for (const char* known : {"train", "training", "val", "valid", "validation", "eval", "test", "dev"}) {
+  for (const char* known :
+       {"train", "training", "val", "valid", "validation", "eval", "test", "dev"}) {
     if (ToLower(name) == known) return true;
   }
   return false;
@@ -122,8 +123,10 @@ struct EventFiles::File {
 };
 
 EventFiles::EventFiles(Options options)
-    : options_(std::move(options)), gate_(options_.secrets),
-      keeper_(options_.keep_dir, options_.attempt), projector_(options_.keep_dir, gate_) {
+    : options_(std::move(options)),
+      gate_(options_.secrets),
+      keeper_(options_.keep_dir, options_.attempt),
+      projector_(options_.keep_dir, gate_) {
   LoadIndex();
 }
 
@@ -203,7 +206,8 @@ void EventFiles::Look() {
 void EventFiles::Follow(const std::string& path) {
   if (path.find_first_of("\t\n") != std::string::npos) return;
   if (files_.size() >= kMostEventFiles) {
-    return Problem("many", fmt::format("more than {} event files: the others are not read", kMostEventFiles));
+    return Problem(
+        "many", fmt::format("more than {} event files: the others are not read", kMostEventFiles));
   }
   auto root = options_.root.Open();
   if (!root) return;
@@ -223,8 +227,14 @@ void EventFiles::Follow(const std::string& path) {
     if (!index || !WriteAll(index.get(), "\n" + sub_run->second + "\t" + path + "\n")) return;
     number = numbers_.emplace(path, static_cast<uint32_t>(numbers_.size())).first;
   }
-  auto file = std::make_unique<File>(
-      File{number->second, path, sub_run->second, EventReader(std::move(*fd), kLongest), {}, 0, std::nullopt, false});
+  auto file = std::make_unique<File>(File{number->second,
+                                          path,
+                                          sub_run->second,
+                                          EventReader(std::move(*fd), kLongest),
+                                          {},
+                                          0,
+                                          std::nullopt,
+                                          false});
   files_.push_back(std::move(file));
 }
 
@@ -269,8 +279,8 @@ void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
     const auto number = ScalarOf(value);
     if (!number) continue;
     Found one{file.number, seq, {}};
-    one.point.name = file.sub_run.empty() ? std::string(value.tag)
-                                          : file.sub_run + "/" + std::string(value.tag);
+    one.point.name =
+        file.sub_run.empty() ? std::string(value.tag) : file.sub_run + "/" + std::string(value.tag);
     if (one.point.name.size() > kMaxSeriesName) {
       Problem("long", fmt::format("{}: tags longer than {} bytes are kept in the file only",
                                   file.path, kMaxSeriesName));

@@ -29,8 +29,8 @@
 #include "base/io/held_folder.h"
 #include "record/series/series_store.h"
 #include "run/events/event_keeper.h"
-#include "run/ship/exit_gate.h"
 #include "run/events/projector_keeper.h"
+#include "run/ship/exit_gate.h"
 
 namespace athanor {
 
@@ -43,8 +43,8 @@ class EventFiles {
     std::string keep_dir;
     uint32_t attempt = 1;
     std::shared_ptr<const SecretPatterns> secrets;
-    std::function<void()> first_kept;                  // there is something to show
-    std::function<void(const std::string&)> problem;   // for a person; once each
+    std::function<void()> first_kept;                 // there is something to show
+    std::function<void(const std::string&)> problem;  // for a person; once each
   };
   struct Found {
     uint32_t file = 0;  // number
@@ -82,8 +82,8 @@ class EventFiles {
   EventKeeper keeper_;
   ProjectorKeeper projector_;
   std::vector<std::unique_ptr<File>> files_;
-  std::map<std::string, uint32_t> numbers_;        // of paths below the root
-  std::map<std::string, std::string> sub_runs_;    // of folders
+  std::map<std::string, uint32_t> numbers_;      // of paths below the root
+  std::map<std::string, std::string> sub_runs_;  // of folders
   std::map<std::string, bool> told_;
   Millis next_look_{0};
   Millis next_settle_{0};

@@ -55,7 +55,8 @@ class EventFilesTest : public testing::Test {
 
   std::vector<EventFiles::Found> All(EventFiles& files) {
     std::vector<EventFiles::Found> found;
-    for (int i = 0; i < 1000 && !files.finished(); ++i) files.Poll(Millis(now_ += 10'000), true, 100, found);
+    for (int i = 0; i < 1000 && !files.finished(); ++i)
+      files.Poll(Millis(now_ += 10'000), true, 100, found);
     EXPECT_TRUE(files.finished());
     return found;
   }
@@ -120,12 +121,14 @@ TEST_F(EventFilesTest, ANewAgentGoesOnWithACopyThatWasTornAndScrubbed) {
   }
   EventReader reader(UniqueFd(::open(kept.c_str(), O_RDONLY | O_CLOEXEC)));
   std::vector<int64_t> steps;
-  ASSERT_TRUE(reader.Poll([&](uint64_t, std::string_view payload) {
-    EXPECT_EQ(payload.find("s3cret"), std::string_view::npos);
-    EventView event;
-    ASSERT_TRUE(ReadEvent(payload, event));
-    if (event.kind == EventView::Kind::kSummary) steps.push_back(event.step);
-  }).has_value());
+  ASSERT_TRUE(reader
+                  .Poll([&](uint64_t, std::string_view payload) {
+                    EXPECT_EQ(payload.find("s3cret"), std::string_view::npos);
+                    EventView event;
+                    ASSERT_TRUE(ReadEvent(payload, event));
+                    if (event.kind == EventView::Kind::kSummary) steps.push_back(event.step);
+                  })
+                  .has_value());
   EXPECT_EQ(steps, (std::vector<int64_t>{0, 1, 2}));
   EXPECT_TRUE(reader.damage().empty());
   EXPECT_EQ(reader.tail(), 0u);

@@ -109,8 +109,8 @@ Status EventKeeper::Part(const std::string& path, uint32_t attempt, const StepCu
   if (!from) return from.error().code == ErrorCode::kNotFound ? Ok() : Fail(from.error());
   ATHANOR_TRY(const auto behind, CountBehind(from->get(), cuts));
   if (behind == 0) return Ok();
-  const auto branch = JoinPath(
-      JoinPath(dir_, fmt::format("abandoned/attempt-{}-by-{}", attempt, attempt_)), path);
+  const auto branch =
+      JoinPath(JoinPath(dir_, fmt::format("abandoned/attempt-{}-by-{}", attempt, attempt_)), path);
   ATHANOR_CHECK_OK(MakeDirs(DirName(branch), 0755));
   // Names without "tfevents" in them: no reader takes these for event files.
   const auto kept_part = JoinPath(DirName(main), ".kept.part");

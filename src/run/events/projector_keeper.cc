@@ -47,15 +47,16 @@ Status CopyAs(const ExitGate& gate, int fd, const std::string& path) {
 ProjectorKeeper::ProjectorKeeper(std::string keep_dir, const ExitGate& gate)
     : keep_dir_(std::move(keep_dir)), gate_(gate) {}
 
-Status ProjectorKeeper::Keep(int root, const std::string& config,
-                             const std::string& sub_run) {
+Status ProjectorKeeper::Keep(int root, const std::string& config, const std::string& sub_run) {
   const auto fd = OpenBeneath(root, config, O_RDONLY | O_NONBLOCK);
   struct stat info {};
-  if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size > kMostConfig) {
+  if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode) ||
+      info.st_size > kMostConfig) {
     return Ok();
   }
   const Stamp stamp{info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_size};
-  if (const auto known = kept_.find(config); known != kept_.end() && known->second == stamp) return Ok();
+  if (const auto known = kept_.find(config); known != kept_.end() && known->second == stamp)
+    return Ok();
   ATHANOR_TRY(auto text, ReadAll(fd->get()));
   (void)gate_.ScrubText(text);
   const auto from = DirName(config);
@@ -64,7 +65,8 @@ Status ProjectorKeeper::Keep(int root, const std::string& config,
   for (const auto& one : ReadProjectorConfig(text)) {
     for (const auto& path : {one.tensor_path, one.metadata_path}) {
       if (path.empty()) continue;
-      const auto table = OpenBeneath(root, from == "." ? path : JoinPath(from, path), O_RDONLY | O_NONBLOCK);
+      const auto table =
+          OpenBeneath(root, from == "." ? path : JoinPath(from, path), O_RDONLY | O_NONBLOCK);
       struct stat there {};
       if (!table || ::fstat(table->get(), &there) != 0 || !S_ISREG(there.st_mode)) {
         all = false;

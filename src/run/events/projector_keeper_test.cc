@@ -26,7 +26,9 @@ class ProjectorKeeperTest : public testing::Test {
     ASSERT_TRUE(MakeDirs(dir_ / "ml/runs").ok());
     ASSERT_TRUE(ReplaceFile(dir_ / "ml/runs/projector_config.pbtxt", text).ok());
   }
-  Status Keep() { return keeper_.Keep(OpenDir(dir_ / "ml")->get(), "runs/projector_config.pbtxt", "sub"); }
+  Status Keep() {
+    return keeper_.Keep(OpenDir(dir_ / "ml")->get(), "runs/projector_config.pbtxt", "sub");
+  }
 
   TestDir dir_;
   ExitGate gate_;

@@ -13,10 +13,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/exec/process.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/exec/process.h"
 #include "base/text/text.h"
 #include "watch/diagnose/traceback.h"
 
@@ -141,9 +141,9 @@ class StacksFile {
   }
 
   std::string From(int64_t offset) const {
-    std::string text(std::min<size_t>(kMostText, static_cast<size_t>(
-                                                     std::max<int64_t>(0, Size() - offset))),
-                     '\0');
+    std::string text(
+        std::min<size_t>(kMostText, static_cast<size_t>(std::max<int64_t>(0, Size() - offset))),
+        '\0');
     const ssize_t n = ::pread(fd_.get(), text.data(), text.size(), offset);
     text.resize(n > 0 ? static_cast<size_t>(n) : 0);
     return text;
@@ -263,8 +263,7 @@ std::string PlaceOf(const RankStacks& rank) {
     const auto user = std::find_if(main->frames.begin(), main->frames.end(),
                                    [](const Frame& frame) { return frame.user; });
     const Frame& frame = user != main->frames.end() ? *user : main->frames.front();
-    return fmt::format("{}:{} in {}", Printable(frame.file), frame.line,
-                       Printable(frame.function));
+    return fmt::format("{}:{} in {}", Printable(frame.file), frame.line, Printable(frame.function));
   }
   return "(no Python stack)";
 }

@@ -57,10 +57,10 @@ std::vector<RankStacks> TakeStacks(const std::vector<RankProcesses>& ranks,
 
 // The ranks that are at another place than most.
 struct OddRanks {
-  std::vector<Rank> ranks;   // at least one, rising
+  std::vector<Rank> ranks;      // at least one, rising
   std::vector<std::string> at;  // where each of them is: "train.py:40 in load"
-  std::string others_at;     // where the majority is
-  size_t others = 0;         // how many those are
+  std::string others_at;        // where the majority is
+  size_t others = 0;            // how many those are
 
   // "rank 3 is at train.py:40 in load; the other 7 are at train.py:52 in step"
   std::string Text() const;

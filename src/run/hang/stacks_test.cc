@@ -6,8 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/io/files.h"
 #include "base/exec/process.h"
+#include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
 #include "run/supervisor/test_attempt.h"
@@ -196,8 +196,7 @@ time.sleep(1000)
     EXPECT_FALSE(stacks.processes[0].python);
     EXPECT_TRUE(Has(stacks.processes[0].text, "not answer")) << stacks.processes[0].text;
     EXPECT_FALSE(stacks.processes[1].python);
-    EXPECT_TRUE(Has(stacks.processes[1].text, "has not answered yet"))
-        << stacks.processes[1].text;
+    EXPECT_TRUE(Has(stacks.processes[1].text, "has not answered yet")) << stacks.processes[1].text;
   }
 }
 
@@ -252,10 +251,13 @@ RankStacks At(uint32_t rank, const std::string& file, int line) {
           {{10, "sh", false, "state: S\n"},
            {11, "python3", true,
             "Thread 0x00007f01 (most recent call first):\n"
-            "  File \"/app/other.py\", line " + std::to_string(100 + rank) + " in pump\n\n"
-            "Current thread 0x00007f02 (most recent call first):\n"
-            "  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n"
-            "  File \"" + file + "\", line " + std::to_string(line) + " in step\n"}}};
+            "  File \"/app/other.py\", line " +
+                std::to_string(100 + rank) +
+                " in pump\n\n"
+                "Current thread 0x00007f02 (most recent call first):\n"
+                "  File \"/usr/lib/python3.11/threading.py\", line 320 in wait\n"
+                "  File \"" +
+                file + "\", line " + std::to_string(line) + " in step\n"}}};
 }
 
 TEST(OddRank, ComparesTheInnermostFrameOfTheUser) {
@@ -285,8 +287,9 @@ TEST(OddRank, SeesRanksThatAreGoneOrSilent) {
 }
 
 TEST(SignalSet, ReadsTheLineOfThatName) {
-  const std::string status = "Name:\tSigCgt: ff\nState:\tS (sleeping)\nSigBlk:\t00\n"
-                             "SigCgt:\t0000000000400002\nCapInh:\t1\n";
+  const std::string status =
+      "Name:\tSigCgt: ff\nState:\tS (sleeping)\nSigBlk:\t00\n"
+      "SigCgt:\t0000000000400002\nCapInh:\t1\n";
   EXPECT_EQ(SignalSet(status, "SigCgt"), 0x400002u);
   EXPECT_EQ(SignalSet(status, "SigCgt") >> (SIGURG - 1) & 1, 1u);
   EXPECT_EQ(SignalSet(status, "ShdPnd"), 0u);

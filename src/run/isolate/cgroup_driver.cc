@@ -88,9 +88,7 @@ std::string OwnDir(const std::string& point, const std::string& mount_root, std:
   return point + path;
 }
 
-std::string ParentOf(const std::string& dir) {
-  return dir.substr(0, dir.rfind('/'));
-}
+std::string ParentOf(const std::string& dir) { return dir.substr(0, dir.rfind('/')); }
 
 void SetOwnDir(CgroupHierarchy& hierarchy, const std::string& mount_root, std::string path) {
   hierarchy.own_dir = OwnDir(hierarchy.mount_point, mount_root, std::move(path));

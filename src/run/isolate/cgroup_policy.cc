@@ -118,7 +118,8 @@ std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& a
   if (!memory && !cpus) return {};
   std::vector<std::string> parts;
   const std::string why = WhyNoCgroup();
-  if (memory) parts.push_back("memory " + HumanBytes(asked.memory_bytes) + " held by a watch" + why);
+  if (memory)
+    parts.push_back("memory " + HumanBytes(asked.memory_bytes) + " held by a watch" + why);
   if (cpus) parts.push_back("CPUs not limited" + (memory ? std::string() : why));
   if (cgroup.Lacks("pids")) parts.emplace_back("processes not limited");
   return Join(parts, "; ");
@@ -126,9 +127,7 @@ std::string LimitsNotInCgroup(const AttemptCgroup& cgroup, const CgroupLimits& a
 
 }  // namespace
 
-bool AttemptCgroup::Lacks(std::string_view controller) const {
-  return Contains(lacks, controller);
-}
+bool AttemptCgroup::Lacks(std::string_view controller) const { return Contains(lacks, controller); }
 
 const CgroupJoin* AttemptCgroup::Find(std::string_view controller) const {
   for (const auto& join : joins) {

@@ -22,8 +22,8 @@ struct CgroupLimits {
 };
 
 struct AttemptCgroup {
-  std::vector<CgroupJoin> joins;  // for SupervisorPlan::cgroups
-  std::vector<std::string> off;   // "memory limit: ...; the job may use all of it"
+  std::vector<CgroupJoin> joins;   // for SupervisorPlan::cgroups
+  std::vector<std::string> off;    // "memory limit: ...; the job may use all of it"
   std::vector<std::string> lacks;  // controllers without a working limit or count
 
   bool Lacks(std::string_view controller) const;
@@ -40,7 +40,8 @@ AttemptCgroup AttemptCgroupOf(const SupervisorPlan& plan);
 
 // Rewrites `off` for people to read. One line says what the job asked for and no cgroup enforces:
 // "limits: memory 4 GiB held by a watch (no cgroup for this user); CPUs not limited". Without any
-// cgroup, one line says so, whatever was asked for, instead of one line for each cgroup that could not be created.
+// cgroup, one line says so, whatever was asked for, instead of one line for each cgroup that could
+// not be created.
 void SummarizeOff(AttemptCgroup& cgroup, const CgroupLimits& asked);
 // What would be reported for a job that asks for everything. For `ath check`: creates no cgroup and
 // moves no process.

@@ -88,7 +88,8 @@ TEST_F(FakeV2, ARealTimeAgentLeavesOutTheCpuCgroupAndSaysSo) {
   const auto cgroup = prepare();
   ASSERT_EQ(0, ::sched_setscheduler(0, SCHED_OTHER, &ordinary));
   EXPECT_EQ(nullptr, cgroup.Find("cpu"));
-  EXPECT_NE(std::string::npos, Join(cgroup.off, "; ").find("CPU limit: off")) << Join(cgroup.off, "; ");
+  EXPECT_NE(std::string::npos, Join(cgroup.off, "; ").find("CPU limit: off"))
+      << Join(cgroup.off, "; ");
 }
 
 TEST_F(FakeV2, ANameThatIsAPathGetsNoCgroup) {

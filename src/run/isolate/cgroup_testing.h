@@ -16,7 +16,9 @@ class FakeMachine {
     ASSERT_TRUE(MakeDirs(DirName(root + path)).ok());
     ASSERT_TRUE(ReplaceFile(root + path, text).ok());
   }
-  std::string Get(const std::string& path) const { return ReadFile(root + path).value_or("(none)"); }
+  std::string Get(const std::string& path) const {
+    return ReadFile(root + path).value_or("(none)");
+  }
 
   const TestDir dir;
   const std::string root = dir.path();

@@ -100,7 +100,8 @@ void Forwarder::Accept(const Listener& listener) {
 bool Forwarder::Pump(Flow& flow) {
   constexpr unsigned kFlags = SPLICE_F_MOVE | SPLICE_F_NONBLOCK;
   if (!flow.ended && flow.held < kPipe) {
-    const auto n = ::splice(flow.from, nullptr, flow.write.get(), nullptr, kPipe - flow.held, kFlags);
+    const auto n =
+        ::splice(flow.from, nullptr, flow.write.get(), nullptr, kPipe - flow.held, kFlags);
     if (n > 0) flow.held += static_cast<size_t>(n);
     if (n == 0) flow.ended = true;
     if (n < 0 && errno != EAGAIN && errno != EINTR) return false;

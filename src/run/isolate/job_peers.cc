@@ -61,7 +61,8 @@ std::vector<pid_t> YoungestFirst() {
   std::vector<pid_t> pids;
   const Dir dir(::opendir("/proc"));
   while (const dirent* entry = dir ? ::readdir(dir.get()) : nullptr) {
-    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9') pids.push_back(std::atoi(entry->d_name));
+    if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+      pids.push_back(std::atoi(entry->d_name));
   }
   std::sort(pids.begin(), pids.end(), std::greater<>());
   return pids;

@@ -14,8 +14,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/io/fd.h"
 #include "base/exec/sim_executor.h"
+#include "base/io/fd.h"
 #include "base/io/test_dir.h"
 #include "run/supervisor/supervisor_status.h"
 

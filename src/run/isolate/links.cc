@@ -200,8 +200,8 @@ Status SetUpInside(int space_fd, uint32_t address, const std::vector<RouteSocket
 
 Result<JoinedHost> JoinHosts(const AttemptId& attempt, uint32_t host, uint32_t hosts) {
   if (hosts > kMostHosts || host >= hosts) {
-    return Fail(ErrorCode::kExhausted, "a network of one machine has room for " +
-                                           std::to_string(kMostHosts) + " hosts");
+    return Fail(ErrorCode::kExhausted,
+                "a network of one machine has room for " + std::to_string(kMostHosts) + " hosts");
   }
   ATHANOR_TRY(const UniqueFd lock, LockLinks());
   ATHANOR_TRY(auto bridges, Bridges::Look());

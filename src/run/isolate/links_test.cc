@@ -45,14 +45,16 @@ UniqueFd ListenOn(const std::string& address, uint16_t* port) {
 UniqueFd ConnectTo(const std::string& address, uint16_t port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto at = At(address, port);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0) return UniqueFd();
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) != 0)
+    return UniqueFd();
   return fd;
 }
 
 std::string ReadToEnd(int fd) {
   std::string text;
   char bytes[65536];
-  for (ssize_t n; (n = ::read(fd, bytes, sizeof bytes)) > 0;) text.append(bytes, static_cast<size_t>(n));
+  for (ssize_t n; (n = ::read(fd, bytes, sizeof bytes)) > 0;)
+    text.append(bytes, static_cast<size_t>(n));
   return text;
 }
 
@@ -111,16 +113,16 @@ TEST_F(Links, TheHostsReachEachOtherAndThisMachineReachesThem) {
   uint16_t port = 0;
   UniqueFd listener;
   ASSERT_TRUE(InNetwork(first->space.get(), [&]() -> Status {
-    listener = ListenOn(first->addresses[0], &port);
-    return Ok();
-  }).ok());
+                listener = ListenOn(first->addresses[0], &port);
+                return Ok();
+              }).ok());
   ASSERT_TRUE(listener);
   auto echo = Echo(listener.get(), 2);
   UniqueFd from_second;
   ASSERT_TRUE(InNetwork(second->space.get(), [&]() -> Status {
-    from_second = ConnectTo(first->addresses[0], port);
-    return Ok();
-  }).ok());
+                from_second = ConnectTo(first->addresses[0], port);
+                return Ok();
+              }).ok());
   ASSERT_TRUE(from_second);
   EXPECT_EQ(Echoed(from_second.get(), "from the second"), "from the second");
   const auto from_here = ConnectTo(first->addresses[0], port);
@@ -136,9 +138,9 @@ TEST_F(Links, AHostHasItsOwnLoopback) {
   const auto listener = ListenOn("127.0.0.1", &port);
   UniqueFd inside;
   ASSERT_TRUE(InNetwork(joined->space.get(), [&]() -> Status {
-    inside = ConnectTo("127.0.0.1", port);
-    return Ok();
-  }).ok());
+                inside = ConnectTo("127.0.0.1", port);
+                return Ok();
+              }).ok());
   EXPECT_FALSE(inside);
 }
 
@@ -153,9 +155,9 @@ TEST_F(Links, AForwarderPassesConnectionsToThisMachinesLoopback) {
   for (const auto& text : {std::string("short"), std::string(8 << 20, 'x')}) {
     UniqueFd inside;
     ASSERT_TRUE(InNetwork(joined->space.get(), [&]() -> Status {
-      inside = ConnectTo("127.0.0.1", port);
-      return Ok();
-    }).ok());
+                  inside = ConnectTo("127.0.0.1", port);
+                  return Ok();
+                }).ok());
     ASSERT_TRUE(inside);
     EXPECT_EQ(Echoed(inside.get(), text), text);
   }
@@ -174,9 +176,9 @@ TEST_F(Links, AServiceThatIsAwayEndsTheConnection) {
   ASSERT_TRUE(forwarder);
   UniqueFd inside;
   ASSERT_TRUE(InNetwork(joined->space.get(), [&]() -> Status {
-    inside = ConnectTo("127.0.0.1", port);
-    return Ok();
-  }).ok());
+                inside = ConnectTo("127.0.0.1", port);
+                return Ok();
+              }).ok());
   ASSERT_TRUE(inside);
   EXPECT_EQ(ReadToEnd(inside.get()), "");
 }
@@ -202,9 +204,9 @@ TEST_F(Links, AHostThatJoinsAgainHasItsAddressAgain) {
   uint16_t port = 0;
   UniqueFd listener;
   ASSERT_TRUE(InNetwork(again->space.get(), [&]() -> Status {
-    listener = ListenOn(again->addresses[0], &port);
-    return Ok();
-  }).ok());
+                listener = ListenOn(again->addresses[0], &port);
+                return Ok();
+              }).ok());
   EXPECT_TRUE(ConnectTo(again->addresses[0], port));
 }
 

@@ -91,7 +91,8 @@ uint32_t NumberOf(const std::map<uint16_t, std::string>& attributes, uint16_t ty
 }
 
 tl::unexpected<Error> Refused(const std::string& what, int error) {
-  const auto code = error == EPERM || error == EACCES ? ErrorCode::kDenied : ErrorCode::kUnavailable;
+  const auto code =
+      error == EPERM || error == EACCES ? ErrorCode::kDenied : ErrorCode::kUnavailable;
   return Fail(code, what + ": " + std::strerror(error));
 }
 

@@ -46,7 +46,7 @@ class RouteSocket {
   Status SetUp(int link);
   Status AddAddress(int link, uint32_t address, uint8_t prefix);
   Status AddRoute(uint32_t address, uint32_t gateway);  // to that address alone
-  Status Remove(int link);  // succeeds if it is gone
+  Status Remove(int link);                              // succeeds if it is gone
 
  private:
   explicit RouteSocket(UniqueFd fd) : fd_(std::move(fd)) {}

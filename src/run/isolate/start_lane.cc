@@ -45,7 +45,8 @@ void EnterStartLane(const std::string& root) {
   const std::string lane = LaneOf(*cpu);
   if (!CgroupDriver::Make(*cpu, lane, {"cpu"}).ok()) return;
   const bool v1 = cpu->version == 1;
-  if (!CgroupDriver::Write(lane, v1 ? "cpu.shares" : "cpu.weight", v1 ? kSharesV1 : kWeightV2).ok()) {
+  if (!CgroupDriver::Write(lane, v1 ? "cpu.shares" : "cpu.weight", v1 ? kSharesV1 : kWeightV2)
+           .ok()) {
     return;
   }
   MoveThis(*cpu, lane);

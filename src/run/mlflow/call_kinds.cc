@@ -21,10 +21,10 @@ struct Row {
 // A param never changes its value, so the answer may be a refusal that the script needs; and the
 // answer to an update is the run.
 constexpr Row kKept[] = {
-    {"log-metric", CallKind::kLog},    {"log-batch", CallKind::kLog},
-    {"set-tag", CallKind::kLog},       {"log-parameter", CallKind::kTell},
-    {"delete-tag", CallKind::kTell},   {"log-inputs", CallKind::kTell},
-    {"outputs", CallKind::kTell},      {"log-model", CallKind::kTell},
+    {"log-metric", CallKind::kLog},  {"log-batch", CallKind::kLog},
+    {"set-tag", CallKind::kLog},     {"log-parameter", CallKind::kTell},
+    {"delete-tag", CallKind::kTell}, {"log-inputs", CallKind::kTell},
+    {"outputs", CallKind::kTell},    {"log-model", CallKind::kTell},
     {"update", CallKind::kTell},
 };
 
@@ -95,8 +95,8 @@ bool SendsFile(std::string_view method, std::string_view raw_path) {
 
 size_t WordsOf(std::string_view raw_path) {
   const auto call = CallOf(raw_path);
-  for (const std::string_view named :
-       {kFiles, std::string_view("mlflow-artifacts/mpu/"), std::string_view("mlflow/logged-models/")}) {
+  for (const std::string_view named : {kFiles, std::string_view("mlflow-artifacts/mpu/"),
+                                       std::string_view("mlflow/logged-models/")}) {
     if (StartsWith(call, named)) return raw_path.size() - call.size() + named.size();
   }
   return raw_path.size();

@@ -8,11 +8,11 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/ids.h"
 #include "base/io/crc32c.h"
 #include "base/io/exact_io.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
-#include "base/ids.h"
 #include "base/text/text.h"
 #include "link/kept_call.h"
 
@@ -110,8 +110,7 @@ Status CallSpool::LoadFile(const std::string& name, bool newest) {
 
 std::optional<KeptCall> CallSpool::ReadAt(const File& file, uint64_t offset, uint64_t* next) const {
   RecordHead head;
-  if (offset + sizeof head > file.size ||
-      !ReadExactly(file.fd.get(), &head, sizeof head, offset)) {
+  if (offset + sizeof head > file.size || !ReadExactly(file.fd.get(), &head, sizeof head, offset)) {
     return std::nullopt;
   }
   if (head.size > kMostRecord || offset + sizeof head + head.size > file.size) return std::nullopt;
@@ -196,6 +195,22 @@ std::optional<KeptCall> CallSpool::Next() {
   if (files_.empty() || behind_ >= files_.front().size) return std::nullopt;
   // First skips the damage.
   return ReadAt(files_.front(), behind_, &behind_);
+}
+
+void CallSpool::Show(uint64_t most_bytes, const std::function<void(const KeptCall&)>& show) const {
+  const std::lock_guard lock(mutex_);
+  size_t from = files_.size();
+  for (uint64_t sum = 0; from > 0 && sum <= most_bytes; --from) {
+    sum += files_[from - 1].size - files_[from - 1].read;
+  }
+  for (size_t i = from; i < files_.size(); ++i) {
+    uint64_t next = 0;
+    for (uint64_t at = files_[i].read; at < files_[i].size; at = next) {
+      const auto call = ReadAt(files_[i], at, &next);
+      if (!call) break;
+      if (call->seq > done_) show(*call);
+    }
+  }
 }
 
 void CallSpool::Done(uint64_t seq) {

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -46,6 +47,9 @@ class CallSpool {
   // The one after the last one that First or Next returned; none if there is none, or not in the
   // same file. Not after Done.
   std::optional<KeptCall> Next();
+  // Shows what waits, oldest first; of more than `most_bytes` of it, only the newest files. It
+  // takes nothing. Before any of it is taken.
+  void Show(uint64_t most_bytes, const std::function<void(const KeptCall&)>& show) const;
   // `seq` and all before it are delivered, or given up.
   void Done(uint64_t seq);
   void Sync();
@@ -76,7 +80,7 @@ class CallSpool {
   UniqueFd state_;
 
   mutable std::mutex mutex_;
-  std::deque<File> files_;  // GUARDED_BY(mutex_), as all below; the last one is written
+  std::deque<File> files_;        // GUARDED_BY(mutex_), as all below; the last one is written
   uint64_t behind_ = UINT64_MAX;  // what was given last, in the first file; UINT64_MAX: nothing
   uint64_t last_ = 0;
   uint64_t done_ = 0;

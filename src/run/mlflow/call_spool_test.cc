@@ -71,6 +71,24 @@ TEST(CallSpool, GoesOnAfterADeathAndUsesNoNumberTwice) {
   EXPECT_EQ(TakeAll(*spool), std::vector<std::string>{"new"});
 }
 
+TEST(CallSpool, ShowsWhatWaitsWithoutTakingItAndOfTooMuchTheNewest) {
+  const TestDir dir;
+  auto spool = OpenIn(dir.path());
+  for (int i = 0; i < 100; ++i) ASSERT_TRUE(spool->Append("POST", "/x", std::string(100, 'x')));
+  for (int i = 0; i < 40; ++i) spool->Done(spool->First()->seq);
+  std::vector<uint64_t> shown;
+  const auto show = [&](const KeptCall& call) { shown.push_back(call.seq); };
+  spool->Show(1 << 20, show);
+  ASSERT_EQ(shown.size(), 60u);
+  EXPECT_EQ(shown.front(), 41u);
+  EXPECT_EQ(shown.back(), 100u);
+  shown.clear();
+  spool->Show(1'000, show);
+  EXPECT_LT(shown.size(), 60u);
+  EXPECT_EQ(shown.back(), 100u);
+  EXPECT_EQ(TakeAll(*spool).size(), 60u);
+}
+
 TEST(CallSpool, DropsFilesThatAreDelivered) {
   const TestDir dir;
   auto spool = OpenIn(dir.path());

@@ -21,7 +21,7 @@ class MetricJoin {
   size_t calls() const { return ends_.size(); }
   uint64_t last() const { return first_ + ends_.size() - 1; }  // number of the last call
   // If there are two or more:
-  KeptCall Joined() const;  // with the number of the first
+  KeptCall Joined() const;                                     // with the number of the first
   const std::vector<uint32_t>& ends() const { return ends_; }  // as of KeptPlace
 
  private:

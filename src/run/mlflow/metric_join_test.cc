@@ -15,7 +15,7 @@ constexpr char kOne[] = "/api/2.0/mlflow/runs/log-metric";
 constexpr char kMany[] = "/api/2.0/mlflow/runs/log-batch";
 
 KeptCall Metric(uint64_t seq, const std::string& run, double value) {
-  const Json body = {{"run_uuid", run}, {"run_id", run}, {"key", "m"},
+  const Json body = {{"run_uuid", run}, {"run_id", run},  {"key", "m"},
                      {"value", value},  {"timestamp", 1}, {"step", seq}};
   return {seq, "POST", kOne, DumpJson(body)};
 }
@@ -23,9 +23,8 @@ KeptCall Metric(uint64_t seq, const std::string& run, double value) {
 TEST(MetricJoin, TakesSinglesAndBatchesInOrderWithEveryMember) {
   MetricJoin join;
   EXPECT_TRUE(join.Add(Metric(7, "r", 0.1)));
-  const std::string odd =
-      R"({"key":"a","value":"NaN","timestamp":2,"step":9007199254740993},)"
-      R"({"key":"b","value":-0.0,"timestamp":2,"model_id":"m-1"})";
+  const std::string odd = R"({"key":"a","value":"NaN","timestamp":2,"step":9007199254740993},)"
+                          R"({"key":"b","value":-0.0,"timestamp":2,"model_id":"m-1"})";
   EXPECT_TRUE(join.Add({8, "POST", kMany, R"({"metrics":[)" + odd + R"(],"run_id":"r"})"}));
   EXPECT_TRUE(join.Add(Metric(9, "r", 1e-300)));
   EXPECT_EQ(join.calls(), 3u);

@@ -12,17 +12,18 @@
 #include <thread>
 #include <vector>
 
+#include "base/exec/thread_pool.h"
 #include "base/io/files.h"
+#include "base/io/unnamed_file.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
-#include "base/exec/thread_pool.h"
-#include "base/io/unnamed_file.h"
 #include "link/kept_call.h"
+#include "net/aws/sigv4.h"
 #include "net/http/http_client.h"
 #include "net/http/http_server.h"
-#include "net/aws/sigv4.h"
 #include "run/mlflow/call_kinds.h"
 #include "run/mlflow/call_spool.h"
+#include "run/mlflow/logged_points.h"
 #include "run/mlflow/metric_join.h"
 
 namespace athanor {
@@ -31,20 +32,20 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr size_t kAskers = 4;
-constexpr uint64_t kMostCall = 32ull << 20;   // as the server takes
+constexpr uint64_t kMostCall = 32ull << 20;  // as the server takes
 constexpr uint64_t kMostFile = 64ull << 30;
-constexpr uint64_t kMostInMemory = 1 << 20;   // of a file's body
-constexpr size_t kMostOld = 64;               // answers that are remembered
-constexpr size_t kMostOldBytes = 256 << 10;   // of one
-constexpr int kMostTries = 5;                 // of a call at which the server fails
+constexpr uint64_t kMostInMemory = 1 << 20;     // of a file's body
+constexpr size_t kMostOld = 64;                 // answers that are remembered
+constexpr size_t kMostOldBytes = 256 << 10;     // of one
+constexpr int kMostTries = 5;                   // of a call at which the server fails
+constexpr uint64_t kMostShownAgain = 32 << 20;  // bytes of calls
 constexpr Millis kPortTick{500};
 constexpr char kNoRoom[] = "TEMPORARILY_UNAVAILABLE";
 constexpr const char* kSent[] = {"Content-Type", "Range", "If-Range", "If-None-Match",
                                  "User-Agent"};
-constexpr const char* kReturned[] = {"Content-Type",  "Content-Disposition",
-                                     "Content-Range", "Accept-Ranges",
-                                     "ETag",          "Last-Modified",
-                                     "X-Content-Type-Options", "Content-Security-Policy"};
+constexpr const char* kReturned[] = {
+    "Content-Type", "Content-Disposition", "Content-Range",          "Accept-Ranges",
+    "ETag",         "Last-Modified",       "X-Content-Type-Options", "Content-Security-Policy"};
 
 // Of "Bearer T", or of "Basic" with T as the password, as MLflow's clients send it.
 std::string TokenIn(std::string_view authorization) {
@@ -110,8 +111,9 @@ struct MlflowProxy::Impl {
   Status ScrubFile(Request& request) const;
   Response ToPage() const;
   void Keep(const Request& request, const Responder& responder, bool tell);
+  void ShowPoints(const KeptCall& call) const;
   void Expire(uint64_t seq);
-  void AnswerWaiters();  // with the mutex held
+  void AnswerWaiters();                            // with the mutex held
   std::vector<Waiter> TakeWaiters(uint64_t last);  // with the mutex held
 
   void Deliver();
@@ -128,7 +130,7 @@ struct MlflowProxy::Impl {
   void Remember(const Request& request, const Response& response);
   std::unique_ptr<HttpClient> TakeClient();
 
-  void Count(uint64_t& counter, const char* kind, const std::string& what, const std::string& hint);
+  void Count(uint64_t& counter, CauseKind kind, const std::string& what, const std::string& hint);
   void Stop();
 
   Options options;
@@ -194,8 +196,8 @@ BodyPolicy MlflowProxy::Impl::PolicyFor(const Request& head) const {
   if (!SendsFile(head.method, head.raw_path)) return policy;
   policy.max_bytes = kMostFile;
   const auto length = head.headers.Get("Content-Length");
-  const bool small = !length.empty() &&
-                     std::strtoull(std::string(length).c_str(), nullptr, 10) <= kMostInMemory;
+  const bool small =
+      !length.empty() && std::strtoull(std::string(length).c_str(), nullptr, 10) <= kMostInMemory;
   if (small) return policy;
   auto file = UnnamedFile(options.dir);
   if (file) {
@@ -229,11 +231,14 @@ void MlflowProxy::Impl::Handle(Request request, const Responder& responder) {
   switch (kind) {
     case CallKind::kRefused:
       return responder.Send(Refusal(404, "ENDPOINT_NOT_FOUND", "this is not a call of MLflow's"));
-    case CallKind::kPage: return responder.Send(ToPage());
+    case CallKind::kPage:
+      return responder.Send(ToPage());
     case CallKind::kLog:
-    case CallKind::kTell: return Keep(request, responder, kind == CallKind::kTell);
+    case CallKind::kTell:
+      return Keep(request, responder, kind == CallKind::kTell);
     case CallKind::kProbe:
-    case CallKind::kAsk: break;
+    case CallKind::kAsk:
+      break;
   }
   if (!askers) askers = std::make_unique<ThreadPool>(kAskers);
   const auto until = std::chrono::steady_clock::now() + options.ask_patience;
@@ -256,6 +261,12 @@ Response MlflowProxy::Impl::ToPage() const {
   return response;
 }
 
+void MlflowProxy::Impl::ShowPoints(const KeptCall& call) const {
+  if (!options.on_points) return;
+  const auto points = LoggedPoints(call, spool->channel(), options.run);
+  if (!points.items.empty()) options.on_points(points);
+}
+
 void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder, bool tell) {
   std::string answer = AnswerForKept(request.raw_path, request.body);
   // With the lock, so that no answer can come before its waiter.
@@ -266,13 +277,16 @@ void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder,
     wake.notify_all();
     lock.unlock();
     loop.After(options.tell_patience, [this, seq = *kept] { Expire(seq); });
-    return;
+    return ShowPoints({*kept, request.method, request.target, request.body});
   }
   wake.notify_all();
   lock.unlock();
+  // Before the answer: when the script goes on, rules have seen what it logged.
+  if (kept) ShowPoints({*kept, request.method, request.target, request.body});
   responder.Send(Response::Json(200, std::move(answer)));
   if (!kept) {
-    Count(dropped, "mlflow_dropped", "could not be kept and are lost: " + kept.error().what,
+    Count(dropped, CauseKind::kMlflowDropped,
+          "could not be kept and are lost: " + kept.error().what,
           "df -h " + ShellQuote(options.dir));
   }
 }
@@ -392,14 +406,14 @@ void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpRe
     waiter.responder.Send(std::move(response));
   }
   if (reply.ok() || !told.empty()) return;
-  Count(refused, "mlflow_refused",
+  Count(refused, CauseKind::kMlflowRefused,
         "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
             Printable(reply.body.substr(0, 300)),
         "see what the script logs with MLflow");
 }
 
 // The number is reported when it has doubled: a storm must not become a storm of notes.
-void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::string& what,
+void MlflowProxy::Impl::Count(uint64_t& counter, CauseKind kind, const std::string& what,
                               const std::string& hint) {
   uint64_t now = 0;
   {
@@ -407,8 +421,8 @@ void MlflowProxy::Impl::Count(uint64_t& counter, const char* kind, const std::st
     now = ++counter;
   }
   if ((now & (now - 1)) != 0) return;
-  options.note({kind, fmt::format("{} MLflow {} {}", now, now == 1 ? "call" : "calls", what), hint,
-                ""});
+  options.note(
+      {kind, fmt::format("{} MLflow {} {}", now, now == 1 ? "call" : "calls", what), hint, ""});
 }
 
 bool MlflowProxy::Impl::WaitFor(uint64_t seq, SteadyTime until) {
@@ -537,6 +551,7 @@ Result<std::unique_ptr<MlflowProxy>> MlflowProxy::Start(Options options) {
   limits.all_bytes = options.most_kept;
   ATHANOR_TRY(auto spool, CallSpool::Open(options.dir, limits));
   auto impl = std::make_unique<Impl>(std::move(options), std::move(endpoint), std::move(spool));
+  impl->spool->Show(kMostShownAgain, [&](const KeptCall& call) { impl->ShowPoints(call); });
   ATHANOR_CHECK_OK(impl->Listen());
   Impl* raw = impl.get();
   impl->loop_thread = std::thread([raw] { raw->loop.Run(); });

@@ -21,7 +21,12 @@
 // A restarted agent listens on the same port and continues with what is kept. Bodies and answers
 // that are files pass through unnamed files on disk, never through memory.
 //
-// Threads: three or more of its own; `note` comes on any of them.
+// Points that the script logs to the job's own run are shown to the agent (`on_points`), too, as
+// they come: whoever acts on them does not wait for the server. What an earlier agent kept, and
+// could not deliver, is shown again at the start.
+//
+// Threads: three or more of its own; `note` comes on any of them, `on_points` on one of them or,
+// during Start, on the caller's.
 #pragma once
 
 #include <functional>
@@ -31,6 +36,8 @@
 #include "base/exec/clock.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "job/ids.h"
+#include "job/point.h"
 #include "job/record.h"
 #include "run/ship/exit_gate.h"
 
@@ -48,7 +55,9 @@ class MlflowProxy {
     Millis tell_patience{1'000};
     Millis ask_patience{30'000};
     uint64_t most_kept = 1 << 30;  // bytes
-    std::string page = {};  // the server's, "http://127.0.0.1:7070"; empty: it has none
+    std::string page = {};         // the server's, "http://127.0.0.1:7070"; empty: it has none
+    JobId run = {};                // the job's own
+    std::function<void(const PointBatch&)> on_points = {};  // may be empty
   };
   static Result<std::unique_ptr<MlflowProxy>> Start(Options options);
   ~MlflowProxy();  // ends what is in progress; what is kept stays on disk

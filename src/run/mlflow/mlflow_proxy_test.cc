@@ -11,8 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/text/json.h"
 #include "base/io/test_dir.h"
+#include "base/text/json.h"
 #include "base/text/text.h"
 #include "job/causes.h"
 #include "link/kept_call.h"
@@ -26,8 +26,8 @@ namespace {
 constexpr char kRun[] = "0123456789abcdef0123456789abcdef";
 
 std::string MetricBody(int step) {
-  return "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"m\",\"value\":1,\"timestamp\":1,\"step\":" +
-         std::to_string(step) + "}";
+  return "{\"run_id\":\"" + std::string(kRun) +
+         "\",\"key\":\"m\",\"value\":1,\"timestamp\":1,\"step\":" + std::to_string(step) + "}";
 }
 const std::string kParamBody =
     "{\"run_id\":\"" + std::string(kRun) + "\",\"key\":\"p\",\"value\":\"1\"}";
@@ -122,6 +122,11 @@ class MlflowProxyTest : public ::testing::Test {
     options.ask_patience = Millis(300);
     options.most_kept = most_kept_;
     options.page = "http://127.0.0.1:7070";
+    options.run = *JobId::Parse(kRun);
+    options.on_points = [this](const PointBatch& batch) {
+      std::lock_guard lock(mutex_);
+      for (const auto& item : batch.items) seen_.push_back(static_cast<int>(*item.point.step));
+    };
     auto started = MlflowProxy::Start(std::move(options));
     ASSERT_TRUE(started) << started.error().what;
     proxy_ = std::move(*started);
@@ -143,6 +148,10 @@ class MlflowProxyTest : public ::testing::Test {
   HttpReply LogMetric(int step) {
     return Call("POST", "/api/2.0/mlflow/runs/log-metric", MetricBody(step));
   }
+  std::vector<int> TakeSeen() {
+    std::lock_guard lock(mutex_);
+    return std::exchange(seen_, {});
+  }
   std::vector<Cause> notes() {
     std::lock_guard lock(mutex_);
     return notes_;
@@ -155,6 +164,7 @@ class MlflowProxyTest : public ::testing::Test {
   FakeServer server_;
   std::mutex mutex_;
   std::vector<Cause> notes_;
+  std::vector<int> seen_;  // steps that on_points had
   std::unique_ptr<MlflowProxy> proxy_;
 };
 
@@ -251,6 +261,29 @@ TEST_F(MlflowProxyTest, ARestartedAgentListensOnTheSamePortAndDeliversTheRest) {
   server_.Up();
   EXPECT_TRUE(proxy_->Drain());
   EXPECT_EQ(StepsOf(server_.taken()), UpTo(11));
+}
+
+TEST_F(MlflowProxyTest, PointsOfTheJobsRunAreSeenBeforeTheAnswerAndOnlyOnce) {
+  LogMetric(1);
+  EXPECT_EQ(TakeSeen(), std::vector<int>{1});
+  std::string other = MetricBody(2);
+  other[other.find(kRun)] = 'f';
+  Call("POST", "/api/2.0/mlflow/runs/log-metric", other);
+  EXPECT_TRUE(proxy_->Drain());
+  EXPECT_EQ(TakeSeen(), std::vector<int>());
+}
+
+TEST_F(MlflowProxyTest, ARestartedAgentSeesWhatWasNotDeliveredAndNothingElseAgain) {
+  LogMetric(1);
+  EXPECT_TRUE(proxy_->Drain());
+  server_.Down();
+  for (int step = 2; step <= 4; ++step) LogMetric(step);
+  TakeSeen();
+  Restart();
+  EXPECT_EQ(TakeSeen(), (std::vector<int>{2, 3, 4}));
+  server_.Up();
+  EXPECT_TRUE(proxy_->Drain());
+  EXPECT_EQ(TakeSeen(), std::vector<int>());
 }
 
 TEST_F(MlflowProxyTest, SendsAgainWithTheSamePlaceWhenTheAnswerWasLost) {
@@ -355,13 +388,14 @@ TEST_F(MlflowProxyTest, GivingUpEndsTheWait) {
 TEST(MlflowCallKinds, WhatIsNotPlainlyWholeIsAsked) {
   constexpr std::string_view kMetric = "/api/2.0/mlflow/runs/log-metric";
   EXPECT_EQ(KindOf("POST", kMetric, MetricBody(1)), CallKind::kLog);
-  for (const char* body : {"", "{", "[]", "{\"run_id\":\"\"}", "{\"run_id\":\"a\",\"key\":\"k\"}"}) {
+  for (const char* body :
+       {"", "{", "[]", "{\"run_id\":\"\"}", "{\"run_id\":\"a\",\"key\":\"k\"}"}) {
     EXPECT_EQ(KindOf("POST", kMetric, body), CallKind::kAsk) << body;
   }
   EXPECT_EQ(KindOf("GET", kMetric, MetricBody(1)), CallKind::kAsk);
-  EXPECT_EQ(KindOf("POST", "/ajax-api/2.0/mlflow/runs/log-batch",
-                   "{\"run_id\":\"a\",\"params\":[]}"),
-            CallKind::kTell);
+  EXPECT_EQ(
+      KindOf("POST", "/ajax-api/2.0/mlflow/runs/log-batch", "{\"run_id\":\"a\",\"params\":[]}"),
+      CallKind::kTell);
   EXPECT_EQ(KindOf("POST", "/api/2.0/mlflow/runs/create", "{\"run_id\":\"a\"}"), CallKind::kAsk);
   EXPECT_EQ(KindOf("GET", "/api/2.0/mlflowx", ""), CallKind::kRefused);
   EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kPage);

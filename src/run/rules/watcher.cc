@@ -1,19 +1,45 @@
 #include "run/rules/watcher.h"
 
+#include <utility>
+
 #include "base/text/text.h"
+#include "link/kept_call.h"
 #include "run/ship/shipper.h"
 
 namespace athanor {
 namespace {
 
-Cause CauseOfFiring(const Firing& firing, const std::string& job, const char* kind) {
+Cause CauseOfFiring(const Firing& firing, const std::string& job, CauseKind kind) {
   std::string text = firing.rule + " fired on " + firing.metric;
   if (firing.step) text += " at step " + std::to_string(*firing.step);
   text += ": " + firing.value;
   if (!firing.threshold.empty()) text += " (expected " + firing.threshold + ")";
-  return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric), firing.advice};
+  return {kind, text, "ath metrics " + ShellQuote(job) + " " + ShellQuote(firing.metric),
+          firing.advice};
 }
 
+// Who logged a point, the best first: what a script does on purpose is believed before what is read
+// off its files and lines.
+enum Source : int { kScript, kMlflow, kEventFile, kGuess };
+
+Source SourceOf(uint32_t channel) {
+  switch (channel & kGuessChannel) {
+    case kGuessChannel:
+      return kGuess;
+    case kRegexChannel:
+      return kScript;
+    case kEventChannel:
+      return kEventFile;
+    default:
+      return channel == ChannelOfSpool(channel) ? kMlflow : kScript;
+  }
+}
+
+// MLflow's clients have a thread that logs how busy the machine is, also when the script hangs.
+bool IsOfMachine(const Point& point) { return StartsWith(point.name, "system/"); }
+
+// As many names as a job may have.
+constexpr size_t kMostNames = 100'000;
 // How many steps late a checkpoint may be stored.
 constexpr size_t kMostValues = 100'000;
 
@@ -31,22 +57,40 @@ void Watcher::OnPoints(const PointBatch& batch) {
   std::vector<Firing> firings;
   {
     std::lock_guard lock(mutex_);
-    points_ += batch.items.size();
-    for (const auto& item : batch.items) {
-      const auto& point = item.point;
-      // What comes from event files is late: not where the script is now.
-      if (point.step && !(batch.channel & kEventChannel)) step_ = point.step;
-      if (point.step && batch.rank == 0 && point.name == plan_.spec.checkpoints.best_metric) {
-        values_[*point.step] = point.value;
-        if (values_.size() > kMostValues) values_.erase(values_.begin());
-      }
-      if (!rules_) continue;
-      rules_->Feed({point.name, Rank{batch.rank}, point.step, point.value, Watched(),
-                    WallTime{point.wall_ns / 1'000'000}},
-                   firings);
-    }
+    for (const auto& item : batch.items) See(batch, item.point, firings);
   }
   Act(firings);
+}
+
+void Watcher::See(const PointBatch& batch, const Point& point, std::vector<Firing>& firings) {
+  const Source source = SourceOf(batch.channel);
+  const bool mlflow = source == kMlflow;
+  if (!mlflow || !IsOfMachine(point)) {
+    ++points_;
+    // What comes from event files is late: not where the script is now. MLflow's clients send step
+    // 0 for none.
+    const bool tells = source != kEventFile && !(mlflow && point.step == 0);
+    if (point.step && tells) step_ = point.step;
+  }
+  auto known = names_.find(point.name);
+  if (known == names_.end() && names_.size() < kMostNames) {
+    known = names_.emplace(point.name, Name{source, false}).first;
+  }
+  auto step = point.step;
+  if (known != names_.end()) {
+    if (source > known->second.source) return;
+    known->second.source = source;
+    // The second point at step 0 has none, as the store sees it.
+    if (mlflow && step == 0 && std::exchange(known->second.began, true)) step.reset();
+  }
+  if (point.step && batch.rank == 0 && point.name == plan_.spec.checkpoints.best_metric) {
+    values_[*point.step] = point.value;
+    if (values_.size() > kMostValues) values_.erase(values_.begin());
+  }
+  if (!rules_) return;
+  rules_->Feed({point.name, Rank{batch.rank}, step, point.value, Watched(),
+                WallTime{point.wall_ns / 1'000'000}},
+               firings);
 }
 
 void Watcher::OnOutput(uint64_t bytes) {
@@ -84,9 +128,10 @@ std::optional<double> Watcher::ValueAt(int64_t step) const {
 // Acts at once, then reports.
 void Watcher::Act(const std::vector<Firing>& firings) {
   for (const auto& firing : firings) {
-    if (firing.action == "stop") actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_stop"));
+    if (firing.action == "stop")
+      actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleStop));
     if (firing.action == "retry") {
-      actions_.stop(CauseOfFiring(firing, plan_.spec.name, "rule_retry"));
+      actions_.stop(CauseOfFiring(firing, plan_.spec.name, CauseKind::kRuleRetry));
     }
     actions_.fired(firing);
   }

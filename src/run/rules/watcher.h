@@ -2,6 +2,10 @@
 // gets points and samples as they arrive, and answers with actions. It starts no process and sends
 // nothing.
 //
+// Scripts often log one value in several ways: with athanor.log, with MLflow, to an event file, and
+// by printing it. Of each name, only the best of these sources counts, so that no rule sees a point
+// twice.
+//
 // Threads: every call is safe from any thread; callbacks come on the caller's, without a lock
 // held.
 #pragma once
@@ -11,6 +15,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/exec/clock.h"
@@ -24,9 +29,9 @@ namespace athanor {
 class Watcher {
  public:
   struct Actions {
-    std::function<void(const Firing&)> fired;   // report it
-    std::function<void(const Cause&)> stop;     // end the script, with its grace
-    std::function<void(const Hang&)> hung;      // take stacks, then as limits.hang_action says
+    std::function<void(const Firing&)> fired;  // report it
+    std::function<void(const Cause&)> stop;    // end the script, with its grace
+    std::function<void(const Hang&)> hung;     // take stacks, then as limits.hang_action says
   };
   Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions);
 
@@ -41,6 +46,7 @@ class Watcher {
   std::optional<double> ValueAt(int64_t step) const;
 
  private:
+  void See(const PointBatch& batch, const Point& point, std::vector<Firing>& firings);
   void Act(const std::vector<Firing>& firings);
   Millis Watched() const { return clock_.Monotonic() - held_up_; }  // with the mutex held
 
@@ -48,14 +54,19 @@ class Watcher {
   const Clock& clock_;
   Actions actions_;
   mutable std::mutex mutex_;
-  std::optional<RuleSet> rules_;  // GUARDED_BY(mutex_)
-  HangWatch hang_;                // GUARDED_BY(mutex_)
-  Millis held_up_{0};             // GUARDED_BY(mutex_): time that does not count
+  std::optional<RuleSet> rules_;         // GUARDED_BY(mutex_)
+  HangWatch hang_;                       // GUARDED_BY(mutex_)
+  Millis held_up_{0};                    // GUARDED_BY(mutex_): time that does not count
   std::optional<Millis> held_up_since_;  // GUARDED_BY(mutex_): not added to it yet
-  uint64_t bytes_ = 0;            // GUARDED_BY(mutex_)
-  uint64_t points_ = 0;           // GUARDED_BY(mutex_)
-  std::optional<int64_t> step_;   // GUARDED_BY(mutex_)
-  std::map<int64_t, double> values_;  // GUARDED_BY(mutex_): of keep.metric by step
+  uint64_t bytes_ = 0;                   // GUARDED_BY(mutex_)
+  uint64_t points_ = 0;                  // GUARDED_BY(mutex_)
+  std::optional<int64_t> step_;          // GUARDED_BY(mutex_)
+  std::map<int64_t, double> values_;     // GUARDED_BY(mutex_): of keep.metric by step
+  struct Name {
+    int source = 0;      // the best that logged it; a lower one is better
+    bool began = false;  // MLflow logged it at step 0
+  };
+  std::map<std::string, Name, std::less<>> names_;  // GUARDED_BY(mutex_)
 };
 
 }  // namespace athanor

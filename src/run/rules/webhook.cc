@@ -61,7 +61,8 @@ Status Deliver(const WebhookTarget& target, const std::string& body,
   auto reply = client.Do(call);
   if (!reply) {
     Error error = reply.error();
-    if (error.code == ErrorCode::kCancelled) error.why = "it took longer than " + HumanDuration(options.limit);
+    if (error.code == ErrorCode::kCancelled)
+      error.why = "it took longer than " + HumanDuration(options.limit);
     if (error.code == ErrorCode::kDenied) {
       error.why = refused + " is not a public address";
       error.hint = "webhooks: {allow_private: true}    in the server's settings.yaml";
@@ -192,9 +193,8 @@ void Webhooks::Post(std::string url, std::string body) {
 
 bool Webhooks::Finish(Millis patience) {
   std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, patience, [this] {
-    return !state_->busy && state_->waiting.empty();
-  });
+  return state_->changed.wait_for(lock, patience,
+                                  [this] { return !state_->busy && state_->waiting.empty(); });
 }
 
 }  // namespace athanor

@@ -19,9 +19,9 @@ TEST(Webhook, OnlyHttpsAddressesAreTaken) {
   EXPECT_EQ(target->target, "/hook?key=a");
   EXPECT_EQ(ParseWebhook("https://h")->target, "/");
   EXPECT_EQ(ParseWebhook("https://h?x=1")->target, "/?x=1");
-  for (const char* bad : {"", "http://h/", "https://", "https:///x", "https://u:p@h/", "ftp://h",
-                          "https://h/a b", "https://h/a\r\nHost: x", "https://h\x0b/", "https://h\x7f",
-                          "file:///etc/passwd"}) {
+  for (const char* bad :
+       {"", "http://h/", "https://", "https:///x", "https://u:p@h/", "ftp://h", "https://h/a b",
+        "https://h/a\r\nHost: x", "https://h\x0b/", "https://h\x7f", "file:///etc/passwd"}) {
     EXPECT_FALSE(ParseWebhook(bad)) << bad;
   }
 }
@@ -60,10 +60,14 @@ TEST(Webhook, NeverGoesInside) {
     errors.push_back(error);
   };
   Webhooks webhooks(options);
-  const std::vector<std::string> urls = {"https://localhost/x", "https://127.0.0.1:9/x",
-                                         "https://[::1]/x", "https://169.254.169.254/latest",
-                                         "https://[::ffff:10.0.0.1]/", "https://0x7f000001/",
-                                         "https://2130706433/", "https://127.1/"};
+  const std::vector<std::string> urls = {"https://localhost/x",
+                                         "https://127.0.0.1:9/x",
+                                         "https://[::1]/x",
+                                         "https://169.254.169.254/latest",
+                                         "https://[::ffff:10.0.0.1]/",
+                                         "https://0x7f000001/",
+                                         "https://2130706433/",
+                                         "https://127.1/"};
   for (const auto& url : urls) webhooks.Post(url, "{}");
   EXPECT_TRUE(webhooks.Finish(Millis(60'000)));
   std::lock_guard lock(mutex);

@@ -35,10 +35,14 @@ bool ScrubValues(const ExitGate& gate, Json& value, bool is_name) {
 
 void PutNumber(std::string& out, const proto::Field& field) {
   switch (field.type) {
-    case proto::WireType::kVarint: return proto::PutInt(out, field.number, field.AsInt());
-    case proto::WireType::kFixed64: return proto::PutDouble(out, field.number, field.AsDouble());
-    case proto::WireType::kFixed32: return proto::PutFloat(out, field.number, field.AsFloat());
-    case proto::WireType::kBytes: return;
+    case proto::WireType::kVarint:
+      return proto::PutInt(out, field.number, field.AsInt());
+    case proto::WireType::kFixed64:
+      return proto::PutDouble(out, field.number, field.AsDouble());
+    case proto::WireType::kFixed32:
+      return proto::PutFloat(out, field.number, field.AsFloat());
+    case proto::WireType::kBytes:
+      return;
   }
 }
 

@@ -1,7 +1,8 @@
 // ExitGate removes the values of secrets from what leaves the script's host: reports, MLflow calls,
 // event files, all kinds of text. Everything that goes to the server, to another machine or into a
 // folder that outlives the attempt passes here, in its own form: a log as a stream
-// (run/ship/log_follower, because its offsets count), everything else as a whole. A value is replaced by
+// (run/ship/log_follower, because its offsets count), everything else as a whole. A value is
+// replaced by
 // ***NAME***, and by ___NAME___ where a name must not contain asterisks.
 //
 // Files that are not text are not inspected. Model outputs, checkpoints and binary artifacts are

@@ -21,7 +21,8 @@ constexpr char kValue[] = "s3cret/+\"vAlue";
 ExitGate Gate() { return ExitGate(*SecretPatterns::Make({{"KEY", kValue}})); }
 
 TEST(ExitGate, AStringOfJsonIsFoundHoweverItIsEscaped) {
-  std::string plain = R"({"run_id":"1","key":"s3cret\/+\"vAlue","value":"a s3cret/+\u0022vAlue b"})";
+  std::string plain =
+      R"({"run_id":"1","key":"s3cret\/+\"vAlue","value":"a s3cret/+\u0022vAlue b"})";
   ASSERT_TRUE(Gate().ScrubJson(plain));
   EXPECT_EQ(plain, R"({"run_id":"1","key":"___KEY___","value":"a ***KEY*** b"})");
   std::string other = R"({"value": 0.10000000000000001, "text": "\u00e9"})";
@@ -109,7 +110,7 @@ TEST(ExitGate, EveryTextOfAReportIsClean) {
   points.batch.items.push_back({2, {"loss", 1, 2, 0.5}});
   points.batch.items.push_back({3, {told, 2, 2, 0.5}});
   frames.emplace_back(points);
-  const Cause cause{"kind", told, told, told};
+  const Cause cause{std::string("kind"), told, told, told};
   frames.emplace_back(NoteFrame{cause});
   frames.emplace_back(PrepareFailedFrame{cause});
   EndedFrame ended;

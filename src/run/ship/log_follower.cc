@@ -73,8 +73,8 @@ void LogFollower::Take(std::string_view made) {
     // After a restart from the beginning, the first part was seen before.
     auto fresh = made.substr(seen_offset_ > start ? seen_offset_ - start : 0);
     const uint64_t first = produced_ - fresh.size();
-    const auto shown = std::min<uint64_t>(
-        shown_offset_ > first ? shown_offset_ - first : 0, fresh.size());
+    const auto shown =
+        std::min<uint64_t>(shown_offset_ > first ? shown_offset_ - first : 0, fresh.size());
     if (shown > 0) seen_(fresh.substr(0, shown), true);
     if (shown < fresh.size()) seen_(fresh.substr(shown), false);
     seen_offset_ = produced_;

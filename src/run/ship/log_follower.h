@@ -58,12 +58,12 @@ class LogFollower {
   Scrubber scrubber_;
   UniqueFd fd_;
   uint64_t raw_offset_ = 0;
-  uint64_t seen_offset_ = 0;     // handed to seen_ so far, over all restarts
-  uint64_t shown_offset_ = 0;    // shown by LookAhead so far
-  std::optional<Ahead> ahead_;   // while LookAhead is before Read
-  uint64_t produced_ = 0;        // scrubbed bytes made since (re)start
-  uint64_t acknowledged_ = 0;    // offset of pending_'s first byte
-  uint64_t skip_ = 0;            // bytes that the server has but we have not made yet
+  uint64_t seen_offset_ = 0;    // handed to seen_ so far, over all restarts
+  uint64_t shown_offset_ = 0;   // shown by LookAhead so far
+  std::optional<Ahead> ahead_;  // while LookAhead is before Read
+  uint64_t produced_ = 0;       // scrubbed bytes made since (re)start
+  uint64_t acknowledged_ = 0;   // offset of pending_'s first byte
+  uint64_t skip_ = 0;           // bytes that the server has but we have not made yet
   std::string pending_;
   Millis last_byte_{0};
   bool at_end_ = false;

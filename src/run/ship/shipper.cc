@@ -22,20 +22,20 @@
 namespace athanor {
 namespace {
 
-constexpr size_t kReadAhead = 1 << 20;       // scrubbed bytes of a stream that may wait
-constexpr size_t kMostPoints = 20'000;       // in one batch; more wait in the spool
-constexpr size_t kLookAhead = 64 << 20;      // bytes of a log that are looked at in one go
-constexpr Millis kAwayTick{250};             // between looks while the server is away
-constexpr size_t kSpareSegments = 8;         // about 100,000 points
+constexpr size_t kReadAhead = 1 << 20;   // scrubbed bytes of a stream that may wait
+constexpr size_t kMostPoints = 20'000;   // in one batch; more wait in the spool
+constexpr size_t kLookAhead = 64 << 20;  // bytes of a log that are looked at in one go
+constexpr Millis kAwayTick{250};         // between looks while the server is away
+constexpr size_t kSpareSegments = 8;     // about 100,000 points
 constexpr size_t kTailBytes = 64 << 10;
-constexpr Millis kPatience{60};              // before an unfinished line is shown
+constexpr Millis kPatience{60};  // before an unfinished line is shown
 constexpr Millis kTick{15};
 constexpr Millis kIdleTick{40};
 constexpr Millis kUsageEvery{1'000};
 // A script that prints this much between two reads prints faster than anyone can follow: the rest
 // waits a little in the file, so that reading does not slow the script down.
 constexpr uint64_t kFlood = 128 << 10;
-constexpr int kFloodRest = 4;                // times as long as a look took
+constexpr int kFloodRest = 4;  // times as long as a look took
 constexpr Millis kLongestRest{400};
 constexpr uint64_t kFloodBacklog = 64 << 20;  // not so much, though
 // Regex points share a rank with spool points; a stream is a channel of its own. The same for
@@ -71,7 +71,8 @@ struct Shipper::Parts {
   explicit Parts(Options o)
       : options(std::move(o)), gate(options.secrets), jitter(std::random_device{}()) {
     // The expressions were checked at submit; if one fails here, only that one is lost.
-    if (auto made = RegexMetrics::Make(options.plan.spec.metrics)) metrics.emplace(std::move(*made));
+    if (auto made = RegexMetrics::Make(options.plan.spec.metrics))
+      metrics.emplace(std::move(*made));
   }
 
   struct Stream {
@@ -89,7 +90,7 @@ struct Shipper::Parts {
   };
 
   void Loop();
-  bool Turn();  // true: something was there
+  bool Turn();                               // true: something was there
   Millis RestAfter(Millis took, bool busy);  // until the next turn
   bool Post(std::vector<ReportFrame> frames, size_t controls);
   void SetControlPages();  // with the mutex held
@@ -122,12 +123,12 @@ struct Shipper::Parts {
   std::vector<std::unique_ptr<Spool>> spools;
   std::vector<PointsFrame> points;  // read, not acknowledged
   size_t unsent = 0;                // points in them
-  uint64_t read_bytes = 0;  // of logs, since the last rest
+  uint64_t read_bytes = 0;          // of logs, since the last rest
   PointQuota quota;
   bool quota_told = false;
   uint64_t drops_told = 0;
   std::unique_ptr<EventFiles> events;
-  size_t event_points = 0;           // of `points`, from event files
+  size_t event_points = 0;                         // of `points`, from event files
   std::set<std::string, std::less<>> sdk_names;    // athanor.log has them
   std::set<std::string, std::less<>> event_names;  // an event file has them
   std::optional<RegexMetrics> metrics;
@@ -144,18 +145,18 @@ struct Shipper::Parts {
 
   std::mutex mutex;
   std::condition_variable wake;
-  std::deque<ReportFrame> controls;      // GUARDED_BY(mutex)
-  std::vector<std::unique_ptr<Stream>> new_streams;  // GUARDED_BY(mutex)
-  std::vector<std::unique_ptr<Spool>> new_spools;    // GUARDED_BY(mutex)
-  std::unique_ptr<EventFiles> new_events;            // GUARDED_BY(mutex)
+  std::deque<ReportFrame> controls;                             // GUARDED_BY(mutex)
+  std::vector<std::unique_ptr<Stream>> new_streams;             // GUARDED_BY(mutex)
+  std::vector<std::unique_ptr<Spool>> new_spools;               // GUARDED_BY(mutex)
+  std::unique_ptr<EventFiles> new_events;                       // GUARDED_BY(mutex)
   std::map<std::pair<uint32_t, LogStream>, std::string> tails;  // by rank; GUARDED_BY(mutex)
-  ControlState control;                  // GUARDED_BY(mutex)
-  bool control_changed = false;          // GUARDED_BY(mutex)
-  bool draining = false;                 // GUARDED_BY(mutex)
-  bool drained = false;                  // GUARDED_BY(mutex)
-  bool stopping = false;                 // GUARDED_BY(mutex)
-  uint64_t looks_wanted = 0;             // GUARDED_BY(mutex): CatchUp calls
-  uint64_t looks_done = 0;               // GUARDED_BY(mutex): of them, those that have their answer
+  ControlState control;                                         // GUARDED_BY(mutex)
+  bool control_changed = false;                                 // GUARDED_BY(mutex)
+  bool draining = false;                                        // GUARDED_BY(mutex)
+  bool drained = false;                                         // GUARDED_BY(mutex)
+  bool stopping = false;                                        // GUARDED_BY(mutex)
+  uint64_t looks_wanted = 0;                                    // GUARDED_BY(mutex): CatchUp calls
+  uint64_t looks_done = 0;  // GUARDED_BY(mutex): of them, those that have their answer
   std::atomic<bool> fenced{false};
   std::atomic<bool> done_called{false};
   std::atomic<int64_t> last_taken_ms{0};
@@ -381,8 +382,9 @@ bool Shipper::Parts::Turn() {
     auto bytes = stream->follower->Sendable(now, kPatience, all);
     if (bytes.empty()) continue;
     data = true;
-    frames.emplace_back(LogFrame{options.plan.host, stream->rank, stream->stream, stream->follower->offset(),
-                                 options.clock.Wall().ms, std::string(bytes)});
+    frames.emplace_back(LogFrame{options.plan.host, stream->rank, stream->stream,
+                                 stream->follower->offset(), options.clock.Wall().ms,
+                                 std::string(bytes)});
   }
   for (auto& frame : points) {
     frame.batch.host = options.plan.host;
@@ -424,7 +426,8 @@ void Shipper::Parts::Gather(bool all) {
   WarnUnmatched();
   if (auto at = tracker.At(now); at && at->total > 0) {
     ProgressFrame frame{static_cast<int64_t>(at->done), static_cast<int64_t>(at->total)};
-    if (!last_progress || last_progress->done != frame.done || last_progress->total != frame.total) {
+    if (!last_progress || last_progress->done != frame.done ||
+        last_progress->total != frame.total) {
       last_progress = progress = frame;
     }
   }
@@ -491,21 +494,22 @@ void Shipper::Parts::TellAboutTooManyPoints(bool held_back) {
   if (held_back && !quota_told) {
     quota_told = true;
     const std::lock_guard lock(mutex);
-    controls.emplace_back(NoteFrame{
-        {"metrics_quota",
-         "metrics come faster than " + std::to_string(PointQuota::kEachSecond) +
-             " points a second: the rest waits on disk, and is shown later",
-         "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
+    controls.emplace_back(
+        NoteFrame{{"metrics_quota",
+                   "metrics come faster than " + std::to_string(PointQuota::kEachSecond) +
+                       " points a second: the rest waits on disk, and is shown later",
+                   "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
   }
   uint64_t dropped = 0;
   for (const auto& spool : spools) dropped += spool->segments.counts().dropped;
   if (dropped == 0 || dropped < 2 * drops_told) return;
   drops_told = dropped;
   const std::lock_guard lock(mutex);
-  controls.emplace_back(NoteFrame{
-      {"metrics_quota",
-       std::to_string(dropped) + " points were dropped so far: they came faster than they can be kept",
-       "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
+  controls.emplace_back(
+      NoteFrame{{"metrics_quota",
+                 std::to_string(dropped) +
+                     " points were dropped so far: they came faster than they can be kept",
+                 "log every tenth step: if step % 10 == 0: athanor.log(...)", ""}});
 }
 
 void Shipper::Parts::See(const SpoolBatch& batch, const PointBatch& read) {
@@ -564,15 +568,16 @@ void Shipper::Parts::LookAheadIn(Stream& stream) {
     }
     stream.ahead->Feed(Rank{stream.rank}, source, bytes, found);
     if (!options.on_points) return;
-    PointBatch batch;
-    batch.rank = stream.rank;
     for (auto& point : found) {
       if (IsIdle(point)) continue;
-      batch.items.push_back({point.seq,
-                             {std::move(point.name), point.step,
-                              options.clock.Wall().ms * 1'000'000, point.value}});
+      PointBatch seen;
+      seen.rank = stream.rank;
+      seen.channel = (point.guessed ? kGuessChannel : kRegexChannel) | point.stream;
+      seen.items.push_back(
+          {point.seq,
+           {std::move(point.name), point.step, options.clock.Wall().ms * 1'000'000, point.value}});
+      options.on_points(seen);
     }
-    if (!batch.items.empty()) options.on_points(batch);
   });
 }
 
@@ -585,7 +590,8 @@ void Shipper::Parts::ReadEvents(bool all) {
   for (auto& one : found) {
     const auto& name = one.point.name;
     if (sdk_names.contains(name)) continue;
-    if (std::any_of(defined.begin(), defined.end(), [&](const auto& m) { return m.name == name; })) {
+    if (std::any_of(defined.begin(), defined.end(),
+                    [&](const auto& m) { return m.name == name; })) {
       continue;
     }
     if (!event_names.contains(name)) event_names.insert(name);
@@ -632,23 +638,23 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
     if (options.on_points && !shown) {
       PointBatch seen;
       seen.rank = point.rank.value;
+      seen.channel = channel;
       seen.items.push_back(points.back().batch.items.back());
       options.on_points(seen);
     }
   }
 }
 
-// A regex that never matches is reported once, while there is time to correct it. Most scripts print
-// metrics on the first host only.
+// A regex that never matches is reported once, while there is time to correct it. Most scripts
+// print metrics on the first host only.
 void Shipper::Parts::WarnUnmatched() {
   if (!metrics || options.plan.host > 0) return;
   for (const auto& warning : metrics->TakeWarnings()) {
     std::lock_guard lock(mutex);
-    controls.emplace_back(NoteFrame{{"metric_unmatched",
-                                     "metric \"" + warning.name +
-                                         "\": its regex matched nothing so far (" + warning.text + ")",
-                                     "ath logs " + ShellQuote(options.plan.spec.name) + " --tail 5",
-                                     warning.sample}});
+    controls.emplace_back(NoteFrame{
+        {"metric_unmatched",
+         "metric \"" + warning.name + "\": its regex matched nothing so far (" + warning.text + ")",
+         "ath logs " + ShellQuote(options.plan.spec.name) + " --tail 5", warning.sample}});
   }
 }
 

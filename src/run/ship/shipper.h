@@ -31,8 +31,8 @@ class Shipper {
     const AttemptPlan& plan;
     const Clock& clock;
     Logger& log;
-    std::shared_ptr<const SecretPatterns> secrets;  // removed from all that is sent or stored
-    std::function<UsageFrame()> usage;           // asked about once a second
+    std::shared_ptr<const SecretPatterns> secrets;      // removed from all that is sent or stored
+    std::function<UsageFrame()> usage;                  // asked about once a second
     std::function<void(const ReplyFrame&)> on_command;  // Stop, Fenced; on the shipper's thread
     // What was read, as it is read and before it is sent, including what waits on disk while the
     // server is away; each once, on the shipper's thread. May be empty.

@@ -24,20 +24,21 @@ class Away {
     plan_.server = "unix:" + (dir_ / "no-server");
     plan_.spec.metrics = {{"printed", "printed=([0-9]+)", ""}};
     patterns_ = *SecretPatterns::Make({{"TOKEN", "very-secret"}});
-    shipper_.emplace(Shipper::Options{
-        plan_, clock_, log_, patterns_, [] { return UsageFrame{}; }, [](const ReplyFrame&) {},
-        [this](const PointBatch& batch) {
-          std::lock_guard lock(mutex_);
-          for (const auto& item : batch.items) seen_[item.point.name].push_back(item.point.value);
-        },
-        [this](uint64_t bytes) {
-          std::lock_guard lock(mutex_);
-          bytes_ += bytes;
-        },
-        [this](const SpoolCheckpoint& saved) {
-          std::lock_guard lock(mutex_);
-          seen_["saved"].push_back(static_cast<double>(saved.step));
-        }});
+    shipper_.emplace(Shipper::Options{plan_, clock_, log_, patterns_, [] { return UsageFrame{}; },
+                                      [](const ReplyFrame&) {},
+                                      [this](const PointBatch& batch) {
+                                        std::lock_guard lock(mutex_);
+                                        for (const auto& item : batch.items)
+                                          seen_[item.point.name].push_back(item.point.value);
+                                      },
+                                      [this](uint64_t bytes) {
+                                        std::lock_guard lock(mutex_);
+                                        bytes_ += bytes;
+                                      },
+                                      [this](const SpoolCheckpoint& saved) {
+                                        std::lock_guard lock(mutex_);
+                                        seen_["saved"].push_back(static_cast<double>(saved.step));
+                                      }});
   }
   Shipper& shipper() { return *shipper_; }
   const TestDir& dir() const { return dir_; }
@@ -141,8 +142,8 @@ TEST(Shipper, LinesThatWaitForAServerAreSeenOnceAndScrubbed) {
   EXPECT_EQ(away.bytes(), shown);
 }
 
-// Planted bug: take the end of the last look for the end. A script that logged 20,000 points and then
-// printed its last line lost that line, one time in fifteen.
+// Planted bug: take the end of the last look for the end. A script that logged 20,000 points and
+// then printed its last line lost that line, one time in fifteen.
 TEST(LogFollower, WhatCameAfterTheLastLookIsReadBeforeTheStreamIsFinished) {
   const TestDir dir;
   const std::string path = dir / "out";

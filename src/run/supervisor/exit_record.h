@@ -33,7 +33,7 @@ struct RankExit {
   int64_t max_rss_kb = 0;  // largest of them
   RankStart start;
   StreamEnd out;
-  StreamEnd err;  // all zero when both streams go to one file
+  StreamEnd err;      // all zero when both streams go to one file
   int64_t ended = 0;  // 1: the first of the ranks to end, 2: the second...; 0: not known
 
   bool operator==(const RankExit&) const = default;
@@ -65,8 +65,8 @@ struct ExitRecord {
   bool leftovers_killed = false;  // processes outlived the last rank and the linger time
   int64_t oom_pid = 0;            // the watch killed it last, by the pid that the script sees
   std::string oom_name;
-  std::string setup_error;        // why no rank was started; empty: they were
-  std::string setup_code;         // name of its ErrorCode: "exhausted" is a full disk
+  std::string setup_error;  // why no rank was started; empty: they were
+  std::string setup_code;   // name of its ErrorCode: "exhausted" is a full disk
   int64_t start_wall_ms = 0;
   int64_t end_wall_ms = 0;
   int64_t start_boottime_ms = 0;

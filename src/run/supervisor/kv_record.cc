@@ -48,9 +48,7 @@ void KvWriter::Text(std::string_view key, std::string_view value) {
   ++count_;
 }
 
-void KvWriter::Number(std::string_view key, int64_t value) {
-  Text(key, std::to_string(value));
-}
+void KvWriter::Number(std::string_view key, int64_t value) { Text(key, std::to_string(value)); }
 
 Result<std::string> KvWriter::Finish() && {
   if (!bad_key_.empty()) {

@@ -309,11 +309,7 @@ Status Signal(int pidfd, int number) {
 
 }  // namespace
 
-Status AskToStop(int pidfd) {
-  return Signal(pidfd, SIGTERM);
-}
-Status KillAllNow(int pidfd) {
-  return Signal(pidfd, SIGUSR2);
-}
+Status AskToStop(int pidfd) { return Signal(pidfd, SIGTERM); }
+Status KillAllNow(int pidfd) { return Signal(pidfd, SIGUSR2); }
 
 }  // namespace athanor

@@ -48,8 +48,8 @@ struct LaunchedSupervisor {
 };
 
 // Starts `program` on the plan in that file; in the network namespace of that descriptor, if there
-// is one (only for root). kNotFound, kDenied: it could not be executed. kExhausted, kUnavailable: no
-// process could be made.
+// is one (only for root). kNotFound, kDenied: it could not be executed. kExhausted, kUnavailable:
+// no process could be made.
 Result<LaunchedSupervisor> LaunchSupervisor(const std::string& program,
                                             const std::string& plan_path,
                                             const Isolation& isolation, int network_fd = -1);

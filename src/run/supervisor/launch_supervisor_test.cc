@@ -175,9 +175,10 @@ TEST(LaunchSupervisor, AHiddenPathMayBeALinkAndWhatIsShownAgainIsReadOnly) {
   const std::string environment = attempt.path("home/cache/envs/a");
   attempt.plan.hide = {attempt.path("home")};
   attempt.plan.mounts = {{environment, environment, true, true}};
-  attempt.Shell("cat $DIR/home/cache/envs/a/file; ls $DIR/real $DIR/home/cache/envs;"
-                "(echo x > $DIR/home/cache/envs/a/file) 2>/dev/null || echo read-only;"
-                "(echo x > $DIR/home/new) 2>/dev/null || echo read-only");
+  attempt.Shell(
+      "cat $DIR/home/cache/envs/a/file; ls $DIR/real $DIR/home/cache/envs;"
+      "(echo x > $DIR/home/cache/envs/a/file) 2>/dev/null || echo read-only;"
+      "(echo x > $DIR/home/new) 2>/dev/null || echo read-only");
   const ExitRecord record = attempt.Run();
   EXPECT_EQ("shown\n" + attempt.path("home/cache/envs") + ":\na\n\n" + attempt.path("real") +
                 ":\ncache\nread-only\nread-only\n",
@@ -191,9 +192,10 @@ TEST(LaunchSupervisor, AScriptCannotLookIntoTheSupervisorOrSetTheKernel) {
   const auto body = [] {
     TestAttempt attempt;
     if (!attempt.isolation.pid) return true;
-    attempt.Shell("for f in /proc/1/fd/*; do readlink $f; done; readlink /proc/1/root;"
-                  "cat /proc/1/environ /proc/1/maps; p=/proc/sys/kernel/core_pattern;"
-                  "(cat $p > $p) && echo set; mknod $DIR/disk b 8 0 && echo made; true");
+    attempt.Shell(
+        "for f in /proc/1/fd/*; do readlink $f; done; readlink /proc/1/root;"
+        "cat /proc/1/environ /proc/1/maps; p=/proc/sys/kernel/core_pattern;"
+        "(cat $p > $p) && echo set; mknod $DIR/disk b 8 0 && echo made; true");
     const ExitRecord record = attempt.Run();
     EXPECT_EQ(0, record.ranks[0].exit_code);
     EXPECT_EQ("", attempt.out());

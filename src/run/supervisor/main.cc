@@ -13,8 +13,8 @@
 #include <cstdlib>
 
 #include "run/supervisor/kv_record.h"
-#include "run/supervisor/process_tree.h"
 #include "run/supervisor/os.h"
+#include "run/supervisor/process_tree.h"
 #include "run/supervisor/supervisor.h"
 #include "run/supervisor/supervisor_status.h"
 
@@ -82,6 +82,4 @@ int Main(int argc, char** argv) {
 }  // namespace
 }  // namespace athanor::supervisor
 
-int main(int argc, char** argv) {
-  return athanor::supervisor::Main(argc, argv);
-}
+int main(int argc, char** argv) { return athanor::supervisor::Main(argc, argv); }

@@ -101,8 +101,8 @@ std::optional<ProcessMemory> ParseRollupMemory(std::string_view rollup) {
 
 int64_t PauseOfWatch(uint64_t limit, uint64_t used, int64_t look_us) {
   const uint64_t room = used < limit ? limit - used : 0;
-  const auto by_room = static_cast<int64_t>(
-      std::clamp<uint64_t>(room / kFastestPerMs, kShortestMs, kLongestMs));
+  const auto by_room =
+      static_cast<int64_t>(std::clamp<uint64_t>(room / kFastestPerMs, kShortestMs, kLongestMs));
   // Expensive checks are made less often, but not so rarely that an eighth of the limit is
   // exceeded.
   const int64_t by_cost = std::max<int64_t>(look_us, 0) / 1000 * kShare;
@@ -130,9 +130,9 @@ bool MemoryWatch::SameMemory(const ProcessInfo& child, const ProcessInfo& parent
 // What is shared, to each its part.
 void MemoryWatch::CountOnce(std::vector<Process>& processes) const {
   for (auto& process : processes) {
-    const auto parent = std::find_if(
-        processes.begin(), processes.end(),
-        [&](const Process& other) { return other.info.pid == process.info.ppid; });
+    const auto parent = std::find_if(processes.begin(), processes.end(), [&](const Process& other) {
+      return other.info.pid == process.info.ppid;
+    });
     if (parent != processes.end() && SameMemory(process.info, parent->info)) {
       process.bytes = 0;
       continue;
@@ -174,11 +174,11 @@ std::vector<MemoryWatch::Process> MemoryWatch::ListOnce(int root,
     if (i == 0 || Sum(processes) < Sum(least)) least = processes;
     if (Sum(least) <= limit_) break;
     auto again = List(root);
-    const bool same = std::equal(processes.begin(), processes.end(), again.begin(), again.end(),
-                                 [](const Process& a, const Process& b) {
-                                   return a.info.pid == b.info.pid &&
-                                          a.info.start_ticks == b.info.start_ticks;
-                                 });
+    const bool same =
+        std::equal(processes.begin(), processes.end(), again.begin(), again.end(),
+                   [](const Process& a, const Process& b) {
+                     return a.info.pid == b.info.pid && a.info.start_ticks == b.info.start_ticks;
+                   });
     if (same) break;
     processes = std::move(again);
   }

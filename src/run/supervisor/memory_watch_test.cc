@@ -65,8 +65,7 @@ class FakeProc : public ::testing::Test {
     const std::string dir = dir_.path() + "/" + std::to_string(pid);
     ASSERT_TRUE(MakeDirs(dir).ok());
     const std::string stat = std::to_string(pid) + " (" + name + ") " + state + " " +
-                             std::to_string(ppid) +
-                             " 1 1 0 -1 0 " + std::to_string(faults) +
+                             std::to_string(ppid) + " 1 1 0 -1 0 " + std::to_string(faults) +
                              " 0 0 0 0 0 0 0 20 0 1 0 77 0 " +
                              std::to_string(uses.anonymous_mb * 256) + " 0\n";
     ASSERT_TRUE(ReplaceFile(dir + "/stat", stat).ok());
@@ -76,8 +75,8 @@ class FakeProc : public ::testing::Test {
                                                  kb(uses.shared_mb) + "VmSwap:\t0 kB\n")
                     .ok());
     if (uses.part_mb == 0) return;
-    ASSERT_TRUE(ReplaceFile(dir + "/smaps_rollup", "Pss_Anon:\t" + kb(uses.part_mb) +
-                                                       "Pss_Shmem:\t0 kB\nSwapPss:\t0 kB\n")
+    ASSERT_TRUE(ReplaceFile(dir + "/smaps_rollup",
+                            "Pss_Anon:\t" + kb(uses.part_mb) + "Pss_Shmem:\t0 kB\nSwapPss:\t0 kB\n")
                     .ok());
   }
 

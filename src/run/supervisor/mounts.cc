@@ -19,13 +19,9 @@ namespace {
 
 constexpr size_t kMaxShadowEntries = 512;
 
-std::string FdPath(int fd) {
-  return "/proc/self/fd/" + std::to_string(fd);
-}
+std::string FdPath(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
-std::string Reason(int error) {
-  return std::strerror(error);
-}
+std::string Reason(int error) { return std::strerror(error); }
 
 bool IsDir(int fd) {
   struct stat info {};
@@ -221,8 +217,7 @@ Status View::Build(const SupervisorPlan& plan, std::vector<std::string>* off) {
   for (const auto& path : plan.hide) ATHANOR_CHECK_OK(Hide(path));
   for (size_t i = 0; i < plan.mounts.size(); ++i) {
     const MountPlan& mount = plan.mounts[i];
-    const Status made =
-        opened[i].status.ok() ? MountOne(mount, opened[i]) : opened[i].status;
+    const Status made = opened[i].status.ok() ? MountOne(mount, opened[i]) : opened[i].status;
     if (made.ok()) continue;
     if (mount.required) return made;
     off->push_back("mount " + mount.target + ": " + made.error().what);
@@ -240,7 +235,8 @@ void LockKernelSettings(std::vector<std::string>* off) {
     struct stat info {};
     if (::stat(path, &info) != 0) continue;
     if (::mount(path, path, nullptr, MS_BIND | MS_REC, nullptr) != 0 || !MakeReadOnly(path)) {
-      off->push_back(std::string(path) + ": " + Reason(errno) + "; a script of root's can write it");
+      off->push_back(std::string(path) + ": " + Reason(errno) +
+                     "; a script of root's can write it");
     }
   }
 }

@@ -31,7 +31,8 @@ std::optional<OomKill> ParseOomKill(std::string_view record) {
   const size_t task = record.find(kTask, group == record.npos ? 0 : group + kGroup.size());
   // From the end: a process's name may look like what follows it.
   const size_t pid = record.rfind(kPid);
-  if (group == record.npos || task == record.npos || pid == record.npos || pid < task + kTask.size()) {
+  if (group == record.npos || task == record.npos || pid == record.npos ||
+      pid < task + kTask.size()) {
     return std::nullopt;
   }
   OomKill kill;

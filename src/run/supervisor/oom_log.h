@@ -12,7 +12,7 @@ namespace athanor {
 struct OomKill {
   std::string cgroup;  // of the process: "/user.slice/athanor/01m7q..."
   std::string name;
-  int64_t pid = 0;     // the machine's pid, not that of the script's namespace
+  int64_t pid = 0;  // the machine's pid, not that of the script's namespace
 };
 
 // One record of the log: "oom-kill:constraint=CONSTRAINT_MEMCG,...,task=python3,pid=71,uid=0".

@@ -35,12 +35,8 @@ std::string ReadFd(int fd, size_t limit, int* error) {
 
 }  // namespace
 
-int64_t WallMs() {
-  return Now(CLOCK_REALTIME);
-}
-int64_t BoottimeMs() {
-  return Now(CLOCK_BOOTTIME);
-}
+int64_t WallMs() { return Now(CLOCK_REALTIME); }
+int64_t BoottimeMs() { return Now(CLOCK_BOOTTIME); }
 
 Result<std::string> ReadWhole(const std::string& path, size_t limit) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));

@@ -174,12 +174,8 @@ void OutputStream::Note(const std::string& text) {
   end_.written = offset_;
 }
 
-void OutputStream::Close() {
-  read_end_.reset();
-}
+void OutputStream::Close() { read_end_.reset(); }
 
-void OutputStream::Sync() {
-  (void)::fdatasync(file_.get());
-}
+void OutputStream::Sync() { (void)::fdatasync(file_.get()); }
 
 }  // namespace athanor::supervisor

@@ -18,9 +18,10 @@ constexpr std::string_view kWrappers[] = {
     "ionice", "chrt",    "taskset", "numactl", "tini",  "dumb-init", "uv",   "micromamba"};
 constexpr std::string_view kFilters[] = {"tee", "cat", "grep", "sed",  "awk",  "mawk", "gawk",
                                          "ts",  "tr",  "head", "tail", "sort", "less"};
-constexpr std::string_view kSavers[] = {
-    "cp",   "mv",    "rm",   "ln",  "mkdir", "chmod", "chown",  "tar",    "gzip",  "zstd", "xz",  "zip",
-    "sync", "rsync", "scp",  "dd",  "aws",   "gsutil", "gcloud", "rclone", "s5cmd", "curl", "wget"};
+constexpr std::string_view kSavers[] = {"cp",     "mv",     "rm",    "ln",   "mkdir", "chmod",
+                                        "chown",  "tar",    "gzip",  "zstd", "xz",    "zip",
+                                        "sync",   "rsync",  "scp",   "dd",   "aws",   "gsutil",
+                                        "gcloud", "rclone", "s5cmd", "curl", "wget"};
 
 constexpr uint64_t kExiting = 4;  // PF_EXITING of the kernel's flags
 
@@ -74,7 +75,8 @@ void Walk::Down(const ProcessInfo& self, StopTarget::Kind kind, int depth) {
     return;
   }
   for (const ProcessInfo* child : programs) {
-    Down(*child, Among(kSavers, child->comm) ? StopTarget::Kind::kSaver : StopTarget::Kind::kProgram,
+    Down(*child,
+         Among(kSavers, child->comm) ? StopTarget::Kind::kSaver : StopTarget::Kind::kProgram,
          depth + 1);
   }
   if (programs.empty()) {

@@ -26,7 +26,8 @@ const std::string kSaysItsPid = "echo $$ >new$RANK; mv new$RANK pid$RANK; ";
 // Goes on when that rank was reaped.
 std::string AfterTheEndOf(int rank) {
   const auto file = "pid" + std::to_string(rank);
-  return "while [ ! -e " + file + " ] || kill -0 $(cat " + file + ") 2>/dev/null; do sleep 0.01; done; ";
+  return "while [ ! -e " + file + " ] || kill -0 $(cat " + file +
+         ") 2>/dev/null; do sleep 0.01; done; ";
 }
 
 TEST(Ranks, EachHasItsOwnStreamsAndSession) {

@@ -16,7 +16,8 @@ constexpr int kLoopPrograms = 8;
 bool StopRound::WasAsked(const StopTarget& target) const {
   const auto found = asked_.find(target.pid);
   if (found == asked_.end() || found->second.start_ticks != target.start_ticks) return false;
-  const bool program = target.kind != StopTarget::Kind::kIdle && target.kind != StopTarget::Kind::kTrap;
+  const bool program =
+      target.kind != StopTarget::Kind::kIdle && target.kind != StopTarget::Kind::kTrap;
   return !(program && found->second.front);
 }
 
@@ -50,8 +51,8 @@ std::vector<int> StopRound::Next(const std::vector<ProcessInfo>& all, int rank_p
   auto targets = StopTargets(all, rank_pid, traits_of, spare);
   std::erase_if(waiting_, [&](const auto& waiting) {
     return std::none_of(targets.begin(), targets.end(), [&](const StopTarget& target) {
-      return target.pid == waiting.first && (target.kind == StopTarget::Kind::kIdle ||
-                                             target.kind == StopTarget::Kind::kFilter);
+      return target.pid == waiting.first &&
+             (target.kind == StopTarget::Kind::kIdle || target.kind == StopTarget::Kind::kFilter);
     });
   });
   if (!first_) {

@@ -18,7 +18,8 @@ ProcessInfo Process(int pid, int ppid, std::string comm, uint64_t start = 1) {
 class StopRoundTest : public testing::Test {
  protected:
   std::vector<int> Look(const std::vector<ProcessInfo>& all, int64_t now) {
-    return round_.Next(all, 10, [&](int pid) { return traits_[pid]; }, now);
+    return round_.Next(
+        all, 10, [&](int pid) { return traits_[pid]; }, now);
   }
   std::map<int, ProcessTraits> traits_;
   StopRound round_;
@@ -78,8 +79,8 @@ TEST_F(StopRoundTest, AShellBetweenTwoProgramsIsLeftAloneForAMoment) {
 
 // Planted bug: a filter is a program once its own has ended: the last of the log is lost.
 TEST_F(StopRoundTest, AFilterMayWriteDownTheLastOfItsInput) {
-  EXPECT_EQ(Pids{11}, Look({Process(10, 1, "sh"), Process(11, 10, "python3"),
-                            Process(12, 10, "tee")}, 0));
+  EXPECT_EQ(Pids{11},
+            Look({Process(10, 1, "sh"), Process(11, 10, "python3"), Process(12, 10, "tee")}, 0));
   EXPECT_EQ(Pids{}, Look({Process(10, 1, "sh"), Process(12, 10, "tee")}, 50));
   EXPECT_EQ(Pids{12}, Look({Process(10, 1, "sh"), Process(12, 10, "tee")}, 1'100));
 }

@@ -15,8 +15,8 @@ namespace {
 
 using test::TestAttempt;
 
-// Says "up" when it is ready for a stop, and writes a file when it gets one. No pause(): a signal just
-// before it would wait for the next one.
+// Says "up" when it is ready for a stop, and writes a file when it gets one. No pause(): a signal
+// just before it would wait for the next one.
 constexpr char kTrainer[] = R"(
 import os, signal, sys, time
 d = os.environ['DIR']
@@ -85,7 +85,8 @@ TEST(SupervisorStop, AShellThatTrapsTheSignalHearsItToo) {
 TEST(SupervisorStop, AsksWhatAShellStartsNext) {
   const char* const commands[] = {
       "/usr/bin/python3 train.py; /usr/bin/python3 second.py",
-      "bash -c '/usr/bin/python3 train.py; bash -c \"/usr/bin/python3 second.py; true\"; true'; true",
+      "bash -c '/usr/bin/python3 train.py; bash -c \"/usr/bin/python3 second.py; true\"; true'; "
+      "true",
       "for i in 1 2 3 4; do /usr/bin/python3 train.py || /usr/bin/python3 second.py; done; exit 0",
       "timeout 5000 sh -c '/usr/bin/python3 train.py; env A=b /usr/bin/python3 second.py'; true",
       "/usr/bin/python3 train.py | tee copy; /usr/bin/python3 second.py | tee copy",

@@ -14,8 +14,8 @@
 #include <cstring>
 #include <map>
 
-#include "run/supervisor/process_tree.h"
 #include "run/supervisor/cgroup_counters.h"
+#include "run/supervisor/process_tree.h"
 
 namespace athanor::supervisor {
 namespace {
@@ -142,9 +142,9 @@ void Supervisor::StartRanks() {
   for (size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     rank.started_ms = BoottimeMs();
-    spawning.push_back(
-        BeginRank(context, plan_.ranks[i], streams_[static_cast<size_t>(rank.out)].write_end(),
-                  streams_[static_cast<size_t>(rank.err)].write_end()));
+    spawning.push_back(BeginRank(context, plan_.ranks[i],
+                                 streams_[static_cast<size_t>(rank.out)].write_end(),
+                                 streams_[static_cast<size_t>(rank.err)].write_end()));
   }
   for (size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
@@ -264,10 +264,9 @@ void Supervisor::FinishStreams() {
     SayWhetherItWaits();
   };
   for (drain(); waits_for_room_; drain()) {
-    const bool bounded = record_.stop_signal != 0 || record_.first_failed_rank >= 0 ||
-                         exit_file_->FolderGone();
-    if (bounded &&
-        BoottimeMs() > std::max(stop_asked_ms_, last_rank_ended_ms_) + kRoomAtEndMs) {
+    const bool bounded =
+        record_.stop_signal != 0 || record_.first_failed_rank >= 0 || exit_file_->FolderGone();
+    if (bounded && BoottimeMs() > std::max(stop_asked_ms_, last_rank_ended_ms_) + kRoomAtEndMs) {
       exit_file_->ShrinkReserve(kRecordReserve);
       drain();
       break;

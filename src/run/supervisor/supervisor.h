@@ -16,11 +16,11 @@
 
 #include "run/supervisor/exit_record.h"
 #include "run/supervisor/memory_watch.h"
-#include "run/supervisor/stop_round.h"
 #include "run/supervisor/mounts.h"
 #include "run/supervisor/os.h"
 #include "run/supervisor/output.h"
 #include "run/supervisor/spawn.h"
+#include "run/supervisor/stop_round.h"
 #include "run/supervisor/supervisor_plan.h"
 
 namespace athanor::supervisor {
@@ -60,7 +60,7 @@ class Supervisor {
   void FinishStreams();
   void AskRanksToStop();
   void AskWhoIsToBeAsked();  // of the ranks, now
-  void WatchMemory();  // kills one process if the limit that we enforce is exceeded
+  void WatchMemory();        // kills one process if the limit that we enforce is exceeded
   void KillEverything();
   void ApplyDeadlines();
   int64_t NextDeadline() const;
@@ -90,9 +90,9 @@ class Supervisor {
   int64_t room_again_ms_ = 0;   // streams that wait for room are not tried until then
   bool waits_for_room_ = false;
   int64_t stop_asked_ms_ = -1;
-  int64_t kill_ranks_ms_ = -1;  // deadline of the grace
+  int64_t kill_ranks_ms_ = -1;   // deadline of the grace
   int64_t folder_again_ms_ = 0;  // then it checks whether the record's folder exists
-  int64_t ask_again_ms_ = -1;   // then new processes are asked; -1: no stop was requested
+  int64_t ask_again_ms_ = -1;    // then new processes are asked; -1: no stop was requested
   int64_t memory_again_ms_ = 0;  // then the memory is checked, if it is watched
   int64_t last_rank_ended_ms_ = -1;
   int64_t killing_since_ms_ = -1;

@@ -22,9 +22,7 @@ constexpr struct {
     {"nofile", RLIMIT_NOFILE}, {"nproc", RLIMIT_NPROC}, {"stack", RLIMIT_STACK},
 };
 
-tl::unexpected<Error> Bad(std::string what) {
-  return Fail(ErrorCode::kInvalid, std::move(what));
-}
+tl::unexpected<Error> Bad(std::string what) { return Fail(ErrorCode::kInvalid, std::move(what)); }
 
 Status CheckPath(std::string_view path, std::string_view field) {
   if (path.empty() || path[0] != '/') return Bad(std::string(field) + " is not an absolute path");

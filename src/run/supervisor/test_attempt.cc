@@ -20,9 +20,7 @@ namespace {
 
 constexpr uid_t kNobody = 65534;
 
-std::string Value(const Result<std::string>& text) {
-  return text ? *text : std::string();
-}
+std::string Value(const Result<std::string>& text) { return text ? *text : std::string(); }
 
 }  // namespace
 
@@ -35,9 +33,7 @@ bool Eventually(const std::function<bool()>& condition) {
   return true;
 }
 
-bool IsRoot() {
-  return ::geteuid() == 0;
-}
+bool IsRoot() { return ::geteuid() == 0; }
 
 bool AsNobody(const std::function<bool()>& body) {
   const pid_t pid = ::fork();

@@ -12,7 +12,8 @@ void Checker::Durable(const JobRecord& record, const std::vector<StoredEvent>& e
     world_.Note("event " + told.name + " " + std::to_string(event.seq) + " " + event.name + " " +
                 std::string(NameOf(event.state)) + " " + event.cause.kind);
     if (event.seq != told.seq + 1) {
-      Break(told.name, "event " + std::to_string(event.seq) + " follows " + std::to_string(told.seq));
+      Break(told.name,
+            "event " + std::to_string(event.seq) + " follows " + std::to_string(told.seq));
     }
     if (IsTerminal(told.state)) Break(told.name, event.name + " happened after its end");
     told.seq = event.seq;
@@ -67,8 +68,8 @@ void Checker::CheckFall(const JobRecord& record, const Attempt& attempt) {
   fell_.emplace(attempt.id, *attempt.fell);
   const bool asked = record.stop || attempt.interrupt;
   if (attempt.ended.ms != 0 && !asked && attempt.cause.kind != attempt.fell->cause.kind) {
-    Break(record.spec.name, "it ended as " + attempt.cause.kind + ", but fell first by " +
-                                attempt.fell->cause.kind);
+    Break(record.spec.name,
+          "it ended as " + attempt.cause.kind + ", but fell first by " + attempt.fell->cause.kind);
   }
 }
 
@@ -118,7 +119,8 @@ void Checker::Began(const HostAttempt& attempt) {
     }
   }
   for (const auto& other : cluster_.attempts()) {
-    if (other->plan.job != attempt.plan.job || other->plan.attempt == attempt.plan.attempt) continue;
+    if (other->plan.job != attempt.plan.job || other->plan.attempt == attempt.plan.attempt)
+      continue;
     if (other->occupies() && attempt.occupies()) {
       Break(name, "attempts " + std::to_string(other->plan.number) + " and " +
                       std::to_string(attempt.plan.number) + " live at once");
@@ -216,8 +218,8 @@ void Checker::CheckHistory(const JobRecord& record) {
   CheckCost(record, *events);
 }
 
-// What is billed was held, and what the attempt reported last is billed. A host that could not send a
-// last report is billed as far as is known (see Durable).
+// What is billed was held, and what the attempt reported last is billed. A host that could not send
+// a last report is billed as far as is known (see Durable).
 void Checker::CheckCost(const JobRecord& record, const std::vector<StoredEvent>& events) {
   for (const auto& attempt : record.attempts) {
     const auto of = record.spec.name + "/" + std::to_string(attempt.number);

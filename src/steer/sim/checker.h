@@ -20,7 +20,8 @@ class Checker {
   void Use(SimServer& server) { server_ = &server; }
 
   // A change was reported as durable: it is, its events have no gap, an end is final, and what
-  // released its room runs nowhere. A gang is placed as a whole, and its first fall stays the first.
+  // released its room runs nowhere. A gang is placed as a whole, and its first fall stays the
+  // first.
   void Durable(const JobRecord& record, const std::vector<StoredEvent>& events);
   void UsageTaken(AttemptId attempt, uint32_t host, int64_t held_ms);
   // A life begins: nothing that was reported before is missing.

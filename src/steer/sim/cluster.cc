@@ -26,8 +26,10 @@ Cluster::Cluster(World& world, size_t machines)
   backend_.SetFates([this](FakeBackend::Call call) {
     if (!world_.faults || !world_.dice.Percent(6)) return FakeBackend::Fate::kDone;
     switch (world_.dice.Below(3)) {
-      case 0: return FakeBackend::Fate::kRequestLost;
-      case 1: return FakeBackend::Fate::kReplyLost;
+      case 0:
+        return FakeBackend::Fate::kRequestLost;
+      case 1:
+        return FakeBackend::Fate::kReplyLost;
       default:
         return call == FakeBackend::Call::kLaunch ? FakeBackend::Fate::kRefused
                                                   : FakeBackend::Fate::kDone;
@@ -51,16 +53,16 @@ std::string Cluster::NameOf(const HostAttempt& a) const {
 }
 
 void Cluster::OnHost(const HostAttempt& a, Millis delay, std::function<void()> task) {
-  world_.executor.After(delay, [this, machine = a.machine, life = machines_[a.machine].life,
-                                task = std::move(task)] {
-    auto& h = machines_[machine];
-    if (h.life != life) return;
-    if (h.paused) {
-      h.frozen.push_back(task);
-    } else {
-      task();
-    }
-  });
+  world_.executor.After(
+      delay, [this, machine = a.machine, life = machines_[a.machine].life, task = std::move(task)] {
+        auto& h = machines_[machine];
+        if (h.life != life) return;
+        if (h.paused) {
+          h.frozen.push_back(task);
+        } else {
+          task();
+        }
+      });
 }
 
 void Cluster::OnAgent(HostAttempt& a, Millis delay, std::function<void(HostAttempt&)> task) {
@@ -188,7 +190,7 @@ void Cluster::ScriptEnds(HostAttempt& a, const Cause& cause, int code) {
   a.script = HostAttempt::Script::kOver;
   ++a.script_life;
   a.exit.code = code;
-  a.exit.oom_killed = cause.kind == "out_of_memory";
+  a.exit.oom_killed = cause.Is(CauseKind::kOutOfMemory);
   if (a.notice) {
     a.exit.notice_ms = (world_.now() - *a.notice).count();
     a.exit.saved_ms = a.saved_ms;
@@ -205,7 +207,8 @@ void Cluster::Notice(HostAttempt& a) {
   a.notice = world_.now();
   const Millis grace{a.stop->grace_ms};
   const bool heeds = !plan.ignores_notice && grace.count() > 0;
-  const Millis end = heeds ? world_.dice.Between(1, std::max<int64_t>(grace.count() / 2, 2)) : grace;
+  const Millis end =
+      heeds ? world_.dice.Between(1, std::max<int64_t>(grace.count() / 2, 2)) : grace;
   a.exit.done_called = heeds && plan.says_done;
   const bool saves = heeds && plan.checkpoint_every.count() > 0 && a.plan.host == 0;
   OnScript(a, end, [this, saves, cause = a.stop->cause](HostAttempt& at) {
@@ -282,7 +285,8 @@ void Cluster::Turn(HostAttempt& a) {
     if (at.posting != request) return;
     at.posting = 0;
     at.failures = std::min(at.failures + 1, 6);
-    OnAgent(at, world_.dice.Between(50, 100 << at.failures), [this](HostAttempt& again) { Turn(again); });
+    OnAgent(at, world_.dice.Between(50, 100 << at.failures),
+            [this](HostAttempt& again) { Turn(again); });
   });
 }
 
@@ -293,20 +297,21 @@ void Cluster::Send(HostAttempt& a, const std::vector<ReportFrame>& frames, size_
   const int copies = world_.Loses() ? 0 : world_.faults && world_.dice.Percent(5) ? 2 : 1;
   for (int copy = 0; copy < copies; ++copy) {
     const auto delay = world_.Delay() * (copy + 1);
-    world_.executor.After(delay, [this, &a, frames, controls, request = a.posting,
-                                  life = a.agent_life] {
-      if (machines_[a.machine].cut || !server_->up()) return;
-      server_->Report(a.plan.attempt, a.plan.host, frames, [this, &a, controls, request,
-                                                            life](const Reports::Answer& reply) {
-        if (world_.Loses()) return;
-        world_.executor.After(world_.Delay(), [this, &a, controls, request, life, reply] {
-          if (machines_[a.machine].cut || a.agent_life != life) return;
-          OnAgent(a, Millis(0), [this, controls, request, reply](HostAttempt& at) {
-            Answered(at, request, controls, reply);
-          });
+    world_.executor.After(
+        delay, [this, &a, frames, controls, request = a.posting, life = a.agent_life] {
+          if (machines_[a.machine].cut || !server_->up()) return;
+          server_->Report(
+              a.plan.attempt, a.plan.host, frames,
+              [this, &a, controls, request, life](const Reports::Answer& reply) {
+                if (world_.Loses()) return;
+                world_.executor.After(world_.Delay(), [this, &a, controls, request, life, reply] {
+                  if (machines_[a.machine].cut || a.agent_life != life) return;
+                  OnAgent(a, Millis(0), [this, controls, request, reply](HostAttempt& at) {
+                    Answered(at, request, controls, reply);
+                  });
+                });
+              });
         });
-      });
-    });
   }
 }
 

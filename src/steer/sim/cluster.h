@@ -3,8 +3,8 @@
 // batch with the held time first; an agent that died is followed by one that finds the script
 // again; silence of the server changes nothing unless the job asked for it.
 //
-// Of a gang, each host has an agent and a script of its own; one of them fails, the others then run on
-// until they are stopped or done.
+// Of a gang, each host has an agent and a script of its own; one of them fails, the others then run
+// on until they are stopped or done.
 //
 // What the machines know is the truth with which the checker compares the records.
 #pragma once
@@ -28,10 +28,10 @@ namespace athanor::sim {
 // What the script of a job does, in every attempt.
 struct ScriptPlan {
   Millis work{30'000};
-  Millis checkpoint_every{0};  // 0: it saves nothing
+  Millis checkpoint_every{0};   // 0: it saves nothing
   std::vector<Cause> failures;  // how its first attempts end, when they get that far
-  std::optional<Firing> rule;  // fires half-way, with this action
-  Cause rule_stop;             // what the agent stops itself with then; kind empty: continues
+  std::optional<Firing> rule;   // fires half-way, with this action
+  Cause rule_stop;              // what the agent stops itself with then; kind empty: continues
   bool prepare_fails = false;
   bool ignores_notice = false;
   bool says_done = false;  // athanor.done() on a notice
@@ -44,8 +44,8 @@ struct HostAttempt {
   AttemptPlan plan;
   size_t machine = 0;
   Script script = Script::kNone;
-  Millis first_agent{0};  // the held time counts from here
-  std::optional<Millis> left;  // its last agent left, was ended, or died with the host
+  Millis first_agent{0};                   // the held time counts from here
+  std::optional<Millis> left;              // its last agent left, was ended, or died with the host
   std::optional<int64_t> final_word_held;  // when its last report was first sent
   bool final_word_taken = false;           // it was acknowledged
   ExitInfo exit;
@@ -56,7 +56,7 @@ struct HostAttempt {
   int64_t saved_ms = -1;
   uint32_t saves = 0;
   std::optional<Cause> prepare_failed;  // stored before it is reported, perhaps twice
-  uint32_t script_life = 0;  // rises when the script's timers become void
+  uint32_t script_life = 0;             // rises when the script's timers become void
 
   bool agent = false;
   uint32_t agent_life = 0;

@@ -25,39 +25,40 @@ void SimServer::Start() {
   if (!database) return world_.Break("the store does not open: " + database.error().what);
   life->database = std::move(*database);
   life->jobs = std::make_unique<JobStore>(*life->database);
-  Engine::Parts parts{
-      life->executor,
-      world_.executor.clock(),
-      *life->jobs,
-      life->writer,
-      [this, executor = &life->executor](const std::string&, size_t threads) {
-        return std::make_unique<VirtualPool>(*executor, world_, Millis(250), threads);
-      },
-      backends_,
-      log_,
-      Catalogue::Builtin(),
-      true,
-      [](const JobRecord& record) {
-        const auto& attempt = *record.current();
-        LaunchPlan plan;
-        for (uint32_t i = 0; i < attempt.hosts.size(); ++i) {
-          auto& host = plan.hosts.emplace_back();
-          host.job = record.id;
-          host.attempt = attempt.id;
-          host.number = attempt.number;
-          host.spec = record.spec;
-          host.placement = attempt.hosts[i].placement;
-          host.host = i;
-        }
-        return plan;
-      },
-      [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
-        watch_.durable(record, events);
-      },
-      [this](const Error& error) {
-        if (!disk_failing_) world_.Break("a commit failed: " + error.what + "; " + error.why);
-        world_.executor.Post([this] { Crash(); });
-      }};
+  Engine::Parts parts{life->executor,
+                      world_.executor.clock(),
+                      *life->jobs,
+                      life->writer,
+                      [this, executor = &life->executor](const std::string&, size_t threads) {
+                        return std::make_unique<VirtualPool>(*executor, world_, Millis(250),
+                                                             threads);
+                      },
+                      backends_,
+                      log_,
+                      Catalogue::Builtin(),
+                      true,
+                      [](const JobRecord& record) {
+                        const auto& attempt = *record.current();
+                        LaunchPlan plan;
+                        for (uint32_t i = 0; i < attempt.hosts.size(); ++i) {
+                          auto& host = plan.hosts.emplace_back();
+                          host.job = record.id;
+                          host.attempt = attempt.id;
+                          host.number = attempt.number;
+                          host.spec = record.spec;
+                          host.placement = attempt.hosts[i].placement;
+                          host.host = i;
+                        }
+                        return plan;
+                      },
+                      [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
+                        watch_.durable(record, events);
+                      },
+                      [this](const Error& error) {
+                        if (!disk_failing_)
+                          world_.Break("a commit failed: " + error.what + "; " + error.why);
+                        world_.executor.Post([this] { Crash(); });
+                      }};
   life->engine = std::make_unique<Engine>(std::move(parts));
   life->reports = std::make_unique<Reports>(*life->engine, sink_);
   life_ = std::move(life);
@@ -109,17 +110,17 @@ void SimServer::StopInOrder() {
 void SimServer::Report(AttemptId attempt, uint32_t host, const std::vector<ReportFrame>& frames,
                        const std::function<void(const Reports::Answer&)>& answer) {
   if (!life_) return;
-  life_->reports->Take(attempt, host, frames, [this, attempt, host,
-                                               answer](const Reports::Answer& said) {
-    if (said.refused) world_.Break("a report was refused: " + said.refused->what);
-    const auto job = life_->engine->JobOf(attempt);
-    const auto* live = job ? life_->engine->Live(*job) : nullptr;
-    const auto* current = live ? live->current() : nullptr;
-    const bool over = !current || current->id != attempt || current->ended.ms != 0 ||
-                      current->hosts[host].over.ms != 0;
-    if (said.fenced && !over) world_.Break(live->spec.name + ": a live attempt was fenced off");
-    answer(said);
-  });
+  life_->reports->Take(
+      attempt, host, frames, [this, attempt, host, answer](const Reports::Answer& said) {
+        if (said.refused) world_.Break("a report was refused: " + said.refused->what);
+        const auto job = life_->engine->JobOf(attempt);
+        const auto* live = job ? life_->engine->Live(*job) : nullptr;
+        const auto* current = live ? live->current() : nullptr;
+        const bool over = !current || current->id != attempt || current->ended.ms != 0 ||
+                          current->hosts[host].over.ms != 0;
+        if (said.fenced && !over) world_.Break(live->spec.name + ": a live attempt was fenced off");
+        answer(said);
+      });
 }
 
 void SimServer::Submit(JobRecord draft, std::function<void(Result<Engine::Accepted>)> answer) {

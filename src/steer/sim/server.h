@@ -1,5 +1,6 @@
 // SimServer is a server as agents and users see it: the real Engine on a real JobStore, the real
-// Reports, and lives: it may be killed at any moment, and the next life has only what was committed.
+// Reports, and lives: it may be killed at any moment, and the next life has only what was
+// committed.
 #pragma once
 
 #include <functional>
@@ -31,14 +32,15 @@ class SimServer {
   struct Options {
     std::string dir;
     Inventory inventory;
-    bool power_cuts = false;  // the disk may fail in the midst of a commit, and lose what was not synced
+    bool power_cuts =
+        false;  // the disk may fail in the midst of a commit, and lose what was not synced
   };
   SimServer(World& world, Backend& backend, Options options, Watch watch);
   ~SimServer();
 
   void Start();
-  void Crash();            // kill -9
-  void FailDiskAndCrash(); // with power_cuts: the next commits break half-way
+  void Crash();             // kill -9
+  void FailDiskAndCrash();  // with power_cuts: the next commits break half-way
   void StopInOrder();
   bool up() const { return life_ != nullptr; }
   int lives() const { return lives_; }

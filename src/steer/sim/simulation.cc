@@ -73,7 +73,8 @@ class Simulation {
       }
     }
     if (world_.broken.empty()) checker_.AtTheEnd();
-    return {world_.broken, std::move(world_.trace), checker_.jobs(), cluster_.attempts().size(),
+    return {world_.broken,   std::move(world_.trace),
+            checker_.jobs(), cluster_.attempts().size(),
             server_.lives(), turns};
   }
 
@@ -111,8 +112,12 @@ class Simulation {
         later(dice.Between(500, 60'000), [this, machine] { cluster_.Pause(machine, false); });
         break;
       case 5:
-      case 6: cluster_.KillSomeAgent(); break;
-      case 7: dice.Percent(30) ? server_.FailDiskAndCrash() : server_.Crash(); break;
+      case 6:
+        cluster_.KillSomeAgent();
+        break;
+      case 7:
+        dice.Percent(30) ? server_.FailDiskAndCrash() : server_.Crash();
+        break;
       case 8:
         if (dice.Percent(30)) server_.StopInOrder();
         break;

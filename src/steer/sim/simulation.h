@@ -1,6 +1,7 @@
 // One history of the control logic: the real Engine, Decide, queue and JobStore, in virtual
 // time, on a fake cluster of fifty machines, with users, gangs, loss, delay, duplicates, pauses,
-// cut-off machines, crashes of machines, agents and the server. The same seed gives the same history.
+// cut-off machines, crashes of machines, agents and the server. The same seed gives the same
+// history.
 #pragma once
 
 #include <cstddef>

@@ -42,8 +42,8 @@ void ExpectWhole(uint64_t seed) {
   const auto outcome = RunSeed(seed);
   EXPECT_GT(outcome.jobs, 0u);
   if (outcome.broken.empty()) return;
-  ADD_FAILURE() << "seed " << seed << ": " << outcome.broken
-                << "\nATHANOR_SIM_SEED=" << seed << " shows all of it; its last lines:";
+  ADD_FAILURE() << "seed " << seed << ": " << outcome.broken << "\nATHANOR_SIM_SEED=" << seed
+                << " shows all of it; its last lines:";
   const auto again = RunSeed(seed, true);
   const auto& trace = again.trace;
   for (size_t i = trace.size() - std::min(trace.size(), kShownLines); i < trace.size(); ++i) {

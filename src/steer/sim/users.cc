@@ -89,8 +89,12 @@ void Users::SomeSpot(JobSpec& spec, ScriptPlan& script) {
 void Users::SomeScript(JobSpec& spec, ScriptPlan& script) {
   auto& dice = world_.dice;
   switch (dice.Below(12)) {
-    case 0: script.prepare_fails = true; break;
-    case 1: script.failures = {{"nonzero_exit", "status 1", "", ""}}; break;
+    case 0:
+      script.prepare_fails = true;
+      break;
+    case 1:
+      script.failures = {{"nonzero_exit", "status 1", "", ""}};
+      break;
     case 2:
       script.failures.assign(1 + dice.Below(4), {"python_exception", "ValueError", "", ""});
       break;
@@ -107,10 +111,12 @@ void Users::SomeScript(JobSpec& spec, ScriptPlan& script) {
       const char* actions[] = {"mark", "stop", "retry"};
       const auto* action = actions[dice.Below(3)];
       script.rule = Firing{"nan", "nan", "loss", 7, "nan", "", action, "", {}};
-      if (*action != 'm') script.rule_stop = {"rule_" + std::string(action), "a rule fired", "", ""};
+      if (*action != 'm')
+        script.rule_stop = {"rule_" + std::string(action), "a rule fired", "", ""};
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -144,9 +150,8 @@ void Users::Submit(size_t number) {
         }
         checker_.Acknowledged(wanted_[number].key, reply->id);
         if (world_.Loses()) return;
-        world_.executor.After(world_.Delay(), [this, number, id = reply->id] {
-          Answered(number, id);
-        });
+        world_.executor.After(world_.Delay(),
+                              [this, number, id = reply->id] { Answered(number, id); });
       });
     });
   }
@@ -161,9 +166,8 @@ void Users::Answered(size_t number, JobId id) {
   auto& dice = world_.dice;
   if (dice.Percent(10)) TryAnotherSpec(number);
   for (int i = dice.Percent(35) ? 1 + static_cast<int>(dice.Below(3)) : 0; i > 0; --i) {
-    world_.executor.After(dice.Between(0, 90'000), [this, number, id] {
-      Meddle(id, wanted_[number].spec);
-    });
+    world_.executor.After(dice.Between(0, 90'000),
+                          [this, number, id] { Meddle(id, wanted_[number].spec); });
   }
 }
 
@@ -179,12 +183,16 @@ void Users::TryAnotherSpec(size_t number) {
 void Users::Meddle(JobId id, const JobSpec& spec) {
   if (world_.dice.Percent(30)) {
     world_.Note("user stops " + spec.name);
-    server_.Ask(id, StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann",
-                              world_.dice.Between(0, 10'000)}, {});
+    server_.Ask(
+        id,
+        StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann", world_.dice.Between(0, 10'000)},
+        {});
   } else {
     world_.Note("user interrupts " + spec.name);
-    server_.Ask(id, InterruptAsked{{"preempted", "taken away", "", ""}, "ann",
-                                   world_.dice.Between(0, 10'000)}, {});
+    server_.Ask(
+        id,
+        InterruptAsked{{"preempted", "taken away", "", ""}, "ann", world_.dice.Between(0, 10'000)},
+        {});
   }
 }
 

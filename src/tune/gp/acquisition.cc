@@ -9,7 +9,8 @@ namespace athanor::tune {
 namespace {
 
 constexpr double kLabelNoise = 0.05;  // of labels; keeps the chance of a seen point below 1
-// A deviation below the least chance; a log improvement, which gets to -1e6, cannot make up for it.
+// The penalty for each deviation below the least chance: more than a log improvement, which goes
+// down to about -1e6, can make up for.
 constexpr double kWall = 1e7;
 
 }  // namespace
@@ -39,11 +40,13 @@ void Acquisition::Values(const std::vector<Point>& points, std::vector<double>& 
   out.resize(points.size());
   for (size_t i = 0; i < points.size(); ++i) {
     const auto& p = predicted[i];
+    // The improvement is the deviation times that of a standard normal: in logs, a sum.
     out[i] = LogExpectedImprovement((best_ - p.mean) / p.deviation).value + Log(p.deviation);
   }
   if (!labels_) return;
   labels_->Predict(free, predicted);
   for (size_t i = 0; i < points.size(); ++i) {
+    // Labels are 1 and -1: the chance that the one of this point is above 0.
     const double mean = offset_ + scale_ * predicted[i].mean;
     const double spread = scale_ * predicted[i].deviation;
     const double ratio = mean / std::sqrt(spread * spread + kLabelNoise);
@@ -60,6 +63,7 @@ double Acquisition::ValueWithSlope(const Point& point, std::vector<double>& slop
   double value = improvement.value + Log(p.at.deviation);
   slope.assign(point.size(), 0.0);
   for (size_t i = 0; i < free_.size(); ++i) {
+    // Of z, by the quotient rule.
     const double dz = (-p.mean[i] - z * p.deviation[i]) / p.at.deviation;
     slope[free_[i]] = improvement.slope * dz + p.deviation[i] / p.at.deviation;
   }
@@ -71,6 +75,7 @@ double Acquisition::ValueWithSlope(const Point& point, std::vector<double>& slop
   const double ratio = mean / total;
   const double log_chance = LogNormalCdf(ratio);
   value += log_chance - kWall * std::max(0.0, least_ - ratio);
+  // The derivative of log Phi is phi / Phi, taken in logs because both vanish far below 0.
   const double hazard = Exp(-0.5 * ratio * ratio - 0.91893853320467274178 - log_chance) +
                         (ratio < least_ ? kWall : 0.0);
   for (size_t i = 0; i < free_.size(); ++i) {

@@ -1,8 +1,10 @@
 // How much a point promises: the log of its expected improvement on `best` under the objective's
 // Gaussian process, plus the log of the chance that it does not fail. Higher is better.
 //
-// Where trials fail, nothing is ever observed, so the improvement expected there never shrinks.
-// Below a minimum probability, a penalty grows that no improvement can make up for.
+// Follows Ament et al. 2023 (LogEI: the log keeps a slope where the improvement itself would round
+// to 0) and Gardner et al. 2014 (times the chance to be feasible). Ours is the minimum chance:
+// where trials fail, nothing is ever observed, so the improvement expected there never shrinks.
+// Below that chance, a penalty grows that no improvement can make up for.
 #pragma once
 
 #include <vector>

@@ -1,5 +1,7 @@
 // The Bayesian strategy: fits, in a schedule that depends only on how many trials were told, and
-// the search for the next point.
+// the search for the next point. Follows Jones et al. 1998 (EGO: a Gaussian process, then the point
+// of the greatest expected improvement). The turns, the schedule and the least chance not to fail
+// are ours; bench/tune measures the whole.
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -31,12 +33,13 @@ constexpr size_t kMostRunning = 256;  // fantasised
 constexpr size_t kRecent = 48;        // trials whose failures set how much failing weighs
 constexpr size_t kPatience = 8;       // trials, and one a dimension, that may bring nothing
 
-// The most likely model is overconfident: what did not matter where it has been, it assumes never
-// matters, and it keeps refining one place. So asks alternate, from close to bold.
+// The most likely model is too sure of itself: a parameter that made no difference where trials
+// were is taken to make none anywhere, and the search would refine one place for ever. So asks take
+// turns, from close to the best to bold.
 struct Turn {
   double margin;  // by which a trial is to beat the best, in deviations of the values
   bool additive;  // whether the kernel has its additive part
-  bool doubting;  // no length scale is longer than it is expected to be beforehand
+  bool doubting;  // no length scale is longer than its prior expects: no parameter is ignored
 };
 constexpr Turn kTurns[] = {
     {0.0, true, false}, {0.01, false, false}, {0.05, true, false}, {0.1, false, true}};
@@ -46,14 +49,15 @@ struct Data {
   std::vector<double> values;
 };
 
-// The trial count whose fit serves n trials: every one at first, then ever fewer.
+// The trial count whose fit serves n trials: every one at first, then ever fewer, because a fit
+// costs more then and one more trial changes it less.
 size_t RefitAt(size_t n) {
   const size_t step = n < 40 ? 1 : n < 64 ? 2 : n < 128 ? 4 : n < 512 ? 16 : 64;
   return n - n % step;
 }
 
-// The earlier fit from which a fit at n starts, so that a fit needs few others, however long the
-// history. 0: none.
+// The earlier fit from which a fit at n starts: the power of two below, so that a process that
+// knows no fit yet makes one for each doubling and gets the same bytes. 0: none.
 size_t AnchorBefore(size_t n) {
   size_t best = 0;
   for (size_t at = 8; at < n; at *= 2) best = at;
@@ -62,7 +66,8 @@ size_t AnchorBefore(size_t n) {
 
 bool IsAnchor(size_t n) { return n >= 8 && AnchorBefore(n + 1) == n; }
 
-// Of many trials, the best third of the room and an even choice of the others.
+// Of many trials, the best third of the room, around which the model must be good, and an even
+// choice of the others, in the order of telling.
 std::vector<size_t> Chosen(const std::vector<double>& values, size_t most) {
   std::vector<size_t> all(values.size());
   std::iota(all.begin(), all.end(), size_t{0});
@@ -105,6 +110,7 @@ class Bayes {
     const size_t told = history_.told().size();
     size_t done = 0;
     for (size_t i : history_.told()) done += history_.trials()[i].state == Trial::State::kDone;
+    // First a Sobol sequence, about a point for each dimension.
     const size_t first = std::clamp<size_t>(free_.size() + 2, 6, 16);
     if (free_.empty() || done < kLeastDone || history_.trials().size() < first) return {};
     running_ = history_.Running();
@@ -120,6 +126,7 @@ class Bayes {
       for (size_t d = 0; d < free_.size(); ++d) theta[d] = std::min(theta[d], centre);
     }
     if (!gp.Condition(theta)) return {};
+    // From the second failure on, there is also a model of where trials fail.
     std::optional<Gp> labels;
     Labels scale;
     if (told - done >= 2) {
@@ -179,6 +186,7 @@ class Bayes {
     Data data = labels ? LabelsOf(n, kMostFitted).data : Reduced(Objective(n), kMostFitted);
     FitOptions options;
     options.smooth = labels;
+    // Few points cannot tell a warp from a length scale.
     options.warped = !labels && data.points.size() >= 2 * free_.size();
     options.additive = !labels && turn_.additive;
     Gp gp(categorical_, data.points.size() + 1);
@@ -186,9 +194,12 @@ class Bayes {
     const Theta centre = gp.PriorCentre(options);
     if (data.points.size() < kLeastDone) return known[n] = centre;
     const size_t before = AnchorBefore(n);
+    // It starts close, so that few steps do where each is expensive.
     options.evaluations = n < 48 ? 40 : n < 100 ? 25 : n < 160 ? 15 : 10;
     if (before == 0) return known[n] = gp.Fit(centre, options).theta;
     auto fitted = gp.Fit(ThetaAt(known, before, labels), options);
+    // Few points, or labels, may fit in several ways, and later fits start from anchors: here also
+    // from the prior's centre, and the better one counts.
     if (n < 32 || labels || (IsAnchor(n) && n <= 64)) {
       const auto anew = gp.Fit(centre, options);
       if (anew.value < fitted.value) fitted = anew;
@@ -197,6 +208,7 @@ class Bayes {
   }
 
   std::vector<Point> Search(Gp& gp, const Data& data, Gp* labels, const Labels& scale) {
+    // Running trials first: what they will show is not to be looked for again.
     std::vector<Point> running;
     for (size_t i : running_) running.push_back(Free(history_.trials()[i].point));
     for (const auto& point : running) {
@@ -209,12 +221,13 @@ class Bayes {
     gp.Predict(known, predicted);
     std::vector<size_t> order(known.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-      return predicted[a].mean < predicted[b].mean;
-    });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](size_t a, size_t b) { return predicted[a].mean < predicted[b].mean; });
     std::vector<Point> good;
-    for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i) good.push_back(Whole(known[order[i]]));
+    for (size_t i = 0; i < std::min<size_t>(5, order.size()); ++i)
+      good.push_back(Whole(known[order[i]]));
 
+    // The best prediction at a trial, not the best value, which may be luck.
     Acquisition acquisition(gp, free_, predicted[order.front()].mean - turn_.margin);
     if (labels) acquisition.Feasible(*labels, scale.offset, scale.scale, LeastChance());
     Random random(settings_.seed, history_.asks(), kSearch);
@@ -224,7 +237,8 @@ class Bayes {
   Point Whole(const Point& free) const {
     Point out(space_.size(), 0.0);
     for (size_t i = 0; i < space_.size(); ++i) {
-      if (space_.parameters()[i].fixed() && space_.parameters()[i].kind != Kind::kConstant) out[i] = 0.5;
+      if (space_.parameters()[i].fixed() && space_.parameters()[i].kind != Kind::kConstant)
+        out[i] = 0.5;
     }
     for (size_t i = 0; i < free_.size(); ++i) out[free_[i]] = free[i];
     space_.Snap(out);
@@ -253,8 +267,8 @@ class Bayes {
     return since;
   }
 
-  // While nothing improves, more and more asks leave the known area: the boldest search for the
-  // best of a few hills from random starts, others just take the best of a few random points.
+  // The longer nothing improves, the more turns leave the area of the good trials. First the
+  // boldest (3): it climbs from 16 random points. Then 1 and later 2: the best of 8 random points.
   void TakeTurn() {
     const size_t number = history_.asks() % std::size(kTurns);
     const size_t lean = Fruitless() / (kPatience + free_.size());
@@ -267,8 +281,8 @@ class Bayes {
     }
   }
 
-  // A search that keeps failing is drawn back harder; a bold ask, which hopes for more than the
-  // model expects, is not to hope for it among failures.
+  // The more of the recent trials failed (beyond 4 %), the surer a point must be not to fail. In a
+  // bold turn it must be, too: the most hope is left where trials failed and showed nothing.
   double LeastChance() const {
     const auto& told = history_.told();
     const size_t from = told.size() > kRecent ? told.size() - kRecent : 0;
@@ -294,8 +308,8 @@ class Bayes {
 
 }  // namespace
 
-std::vector<Point> BayesPoints(const Space& space, const Settings& settings,
-                               const History& history, Memory& memory) {
+std::vector<Point> BayesPoints(const Space& space, const Settings& settings, const History& history,
+                               Memory& memory) {
   return Bayes(space, settings, history, memory).Points();
 }
 

@@ -12,6 +12,7 @@ namespace athanor::tune {
 Factor::Factor(size_t capacity)
     : lanes_(BestLanes()),
       stride_(Padded(capacity)),
+      // Four rows more: the last dot of four may go on behind the matrix.
       lower_(stride_ * (stride_ + 4), 0.0),
       inverse_(lower_.size(), 0.0),
       columns_(lower_.size(), 0.0) {}
@@ -23,6 +24,7 @@ bool Factor::Decompose(const double* k, size_t n) {
   double sums[4];
   for (size_t i = 0; i < n; i += 4) {
     const size_t rows = std::min<size_t>(4, n - i);
+    // What is left of the block of four, then the block itself, whose rows need each other.
     for (size_t j = 0; j < i; ++j) {
       lanes_.dot4(Row(lower_, i), stride_, Row(lower_, j), Padded(j), sums);
       const double diagonal = lower_[j * stride_ + j];
@@ -37,6 +39,7 @@ bool Factor::Decompose(const double* k, size_t n) {
         if (c < r) {
           lower_[r * stride_ + c] = rest / lower_[c * stride_ + c];
         } else {
+          // Points that are nearly the same leave rounding errors only.
           if (!(rest > 0) || !std::isfinite(rest)) return false;
           lower_[r * stride_ + c] = std::sqrt(rest);
           half_log_determinant_ += 0.5 * Log(rest);
@@ -47,6 +50,8 @@ bool Factor::Decompose(const double* k, size_t n) {
   return true;
 }
 
+// Forward substitution of the unit vectors, one for each column of L^-1. A column is 0 above its
+// diagonal, so sums start at the lane of that.
 void Factor::Invert() {
   std::fill(columns_.begin(), columns_.end(), 0.0);
   double sums[4];
@@ -56,9 +61,9 @@ void Factor::Invert() {
     for (size_t c = j; c < j + columns; ++c) {
       columns_[c * stride_ + c] = 1.0 / lower_[c * stride_ + c];
       for (size_t i = c + 1; i < std::min(j + 4, n_); ++i) {
-        columns_[c * stride_ + i] = -lanes_.dot(Row(lower_, i) + from, Row(columns_, c) + from,
-                                                Padded(i) - from) /
-                                    lower_[i * stride_ + i];
+        columns_[c * stride_ + i] =
+            -lanes_.dot(Row(lower_, i) + from, Row(columns_, c) + from, Padded(i) - from) /
+            lower_[i * stride_ + i];
       }
     }
     for (size_t i = j + 4; i < n_; ++i) {
@@ -73,6 +78,7 @@ void Factor::Invert() {
   }
 }
 
+// K^-1 = (L^-1)' L^-1: the dots of its columns.
 void Factor::InverseOfK(double* out) const {
   double sums[4];
   for (size_t i = 0; i < n_; ++i) {
@@ -88,7 +94,8 @@ void Factor::InverseOfK(double* out) const {
 }
 
 void Factor::Forward(const double* k, double* out) const {
-  for (size_t i = 0; i < n_; i += 4) lanes_.dot4(Row(inverse_, i), stride_, k, Padded(i + 4), out + i);
+  for (size_t i = 0; i < n_; i += 4)
+    lanes_.dot4(Row(inverse_, i), stride_, k, Padded(i + 4), out + i);
   std::fill(out + n_, out + stride_, 0.0);
 }
 
@@ -106,6 +113,8 @@ void Factor::Solve(const double* y, double* out) const {
   Backward(half.data(), out);
 }
 
+// Bordering: the new row of L is L^-1 k, its pivot the root of what that leaves of the diagonal,
+// and the new row of L^-1 follows from both. n^2 steps instead of the n^3 of a new factor.
 void Factor::Append(const double* k, double diagonal, double least) {
   std::vector<double> row(stride_, 0.0), back(stride_, 0.0);
   Forward(k, row.data());

@@ -1,5 +1,6 @@
 // A Cholesky factor K = L L' with its inverse, to which rows can be appended: what is needed to fit
-// a Gaussian process, evaluate it and extend it by running trials.
+// a Gaussian process, evaluate it and extend it by running trials. The textbook's method by rows
+// (Cholesky-Banachiewicz), four of them at a time: what they have in common is then read once.
 //
 // Not thread-safe. Memory: three matrices of `capacity` x `capacity`.
 #pragma once

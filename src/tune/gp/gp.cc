@@ -9,22 +9,26 @@
 namespace athanor::tune {
 namespace {
 
-constexpr double kLeastNoise = 1e-6;
-constexpr double kBroken = 1e10;
-constexpr double kEdge = 1e-6;  // warps have no finite slope at 0 and 1
-constexpr double kNoShare = -30.0;
+constexpr double kLeastNoise = 1e-6;  // keeps the matrix positive definite if two points are equal
+constexpr double kBroken = 1e10;      // more than any posterior: a line search steps back from it
+constexpr double kEdge = 1e-6;        // warps have no finite slope at 0 and 1
+constexpr double kNoShare = -30.0;    // the logit that stands for no additive part
 constexpr double kRoot5 = 2.23606797749978969641;
 
+// Of logarithms (a logit for the share). The values have deviation 1, so their variance is about 1.
 struct Prior {
   double mean, deviation, low, high;
 };
 constexpr Prior kVariance = {0.0, 0.7, -3.0, 3.0};
-constexpr Prior kNoise = {-4.6, 1.5, -13.8, 0.0};
-constexpr Prior kShare = {0.0, 1.5, -5.0, 5.0};
-constexpr Prior kWarp = {0.0, 0.4, -1.2, 1.2};
+constexpr Prior kNoise = {-4.6, 1.5, -13.8, 0.0};  // a hundredth of that variance; 1e-6 to 1
+constexpr Prior kShare = {0.0, 1.5, -5.0, 5.0};    // half of it
+constexpr Prior kWarp = {0.0, 0.4, -1.2, 1.2};     // none: a = b = 1
 
+// Of data that are steps, which a smooth curve meets only within some noise.
 constexpr Prior kStepNoise = {-2.5, 0.7, -4.6, 0.0};
 
+// Points of a cube are apart by about the root of its dimensions: a length scale grows with that,
+// from half a side in two dimensions.
 Prior LengthPrior(size_t dimensions, bool smooth) {
   const double d = static_cast<double>(std::max<size_t>(dimensions, 2));
   const double centre = Log(0.5) + 0.5 * Log(d / 2);
@@ -34,6 +38,7 @@ Prior LengthPrior(size_t dimensions, bool smooth) {
 
 const Prior& NoisePrior(bool smooth) { return smooth ? kStepNoise : kNoise; }
 
+// Kumaraswamy's distribution, 1 - (1 - u^a)^b, without losing digits near its ends.
 double Bend(double u, double a, double b) { return -Expm1(b * Log1p(-Pow(u, a))); }
 
 }  // namespace
@@ -42,7 +47,9 @@ Gp::Gp(std::vector<char> categorical, size_t capacity)
     : lanes_(BestLanes()),
       categorical_(std::move(categorical)),
       dimensions_(categorical_.size()),
-      // Up to 64: exponentials of coordinates must stay finite.
+      // Undoes, for one dimension alone, that length scales grow with the number of dimensions. Not
+      // beyond 64: the shortest length scale is e^-3.5, so coordinates stay below
+      // e^3.5 sqrt(5 * 64) = 592, and e^592 is finite.
       stretch_(std::sqrt(std::clamp(static_cast<double>(dimensions_) / 2, 1.0, 64.0))),
       reach_(kRoot5 * stretch_),
       factor_(capacity + 1),
@@ -103,6 +110,7 @@ void Gp::PlaceData(const Parts& parts) {
       if (categorical_[d]) {
         z[i] = x[i];
       } else {
+        // A neutral warp would only add rounding errors.
         const bool straight = warp.a == 1.0 && warp.b == 1.0;
         z[i] = (straight ? x[i] : Bend(x[i], warp.a, warp.b)) * parts.inverse_length[d];
       }
@@ -173,6 +181,8 @@ void Gp::KernelRow(const Parts& parts, const Placed& at, size_t n, double* joint
       if (mixed) lanes_.add_matern(additive, LineOf(d), at.alone[d], weight, length);
       continue;
     }
+    // Categories that differ are 1 apart, by the length scale, whichever they are. Alone, they have
+    // one of two kernel values: so 1 everywhere, lowered where they differ.
     const double apart = parts.inverse_length[d] * parts.inverse_length[d];
     lanes_.add_mismatch(joint, row, z[d], apart, length);
     if (mixed) {
@@ -198,9 +208,8 @@ bool Gp::BuildMatrix(const Parts& parts) {
     double* sum = sum_.data() + i * stride_;
     KernelRow(parts, at, i + 1, joint, h_.data() + i * stride_, additive);
     for (size_t j = 0; j <= i; ++j) {
-      const double mixed = parts.share > 0
-                               ? joint[j] + parts.share * (additive[j] - joint[j])
-                               : joint[j];
+      const double mixed =
+          parts.share > 0 ? joint[j] + parts.share * (additive[j] - joint[j]) : joint[j];
       sum[j] = parts.variance * mixed;
     }
     sum[i] += parts.noise;
@@ -223,8 +232,10 @@ double Gp::Objective(const Theta& theta, std::vector<double>& gradient) {
   return fit + AddPriors(theta, gradient);
 }
 
-// With M = alpha alpha' - K^-1, the objective's derivative by K is -M/2. inverse_ becomes M,
-// h_ becomes M h (full, symmetric).
+// With M = alpha alpha' - K^-1, the objective's derivative by K is -M/2 (Rasmussen & Williams,
+// 5.9). inverse_ becomes M, h_ becomes M h (full, symmetric). In each dimension comes first how the
+// objective changes when one point moves; length scales and warps move points, so the rest is the
+// chain rule.
 void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
   const size_t length = Padded(n_);
   double by_variance = 0, by_noise = 0, by_share = 0;
@@ -235,7 +246,7 @@ void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
     for (size_t j = 0; j <= i; ++j) {
       const size_t at = i * stride_ + j;
       const double value = alpha_[i] * alpha_[j] - m[j];
-      const double twice = i == j ? 1.0 : 2.0;
+      const double twice = i == j ? 1.0 : 2.0;  // for the upper half
       by_variance += twice * value * (sum_[at] - (i == j ? parts.noise : 0.0));
       if (parts.share > 0) by_share += twice * value * (additive_[at] - joint_[at]);
       m[j] = inverse_[j * stride_ + i] = value;
@@ -252,8 +263,7 @@ void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
   }
   gradient[dimensions_] += -0.5 * by_variance;
   gradient[dimensions_ + 1] += -0.5 * by_noise * (parts.noise - kLeastNoise);
-  gradient[dimensions_ + 2] +=
-      -0.5 * by_share * parts.variance * parts.share * (1.0 - parts.share);
+  gradient[dimensions_ + 2] += -0.5 * by_share * parts.variance * parts.share * (1.0 - parts.share);
 
   const double additive_scale =
       parts.variance * parts.share * stretch_ * stretch_ / static_cast<double>(dimensions_);
@@ -271,11 +281,12 @@ void Gp::AddKernelGradient(const Parts& parts, std::vector<double>& gradient) {
         }
       }
       const double r = std::sqrt(5.0 * apart) * stretch_;
-      by_length = -0.5 * apart *
-                  (joint + additive_scale * (5.0 / 3.0) * (1.0 + r) * Exp(-r) * additive);
+      by_length =
+          -0.5 * apart * (joint + additive_scale * (5.0 / 3.0) * (1.0 + r) * Exp(-r) * additive);
     } else {
       for (size_t i = 0; i < n_; ++i) {
         const double* pull = h_.data() + i * stride_;
+        // The sum of pull_j (z_i - z_j), without making the differences.
         double place = row_sums[i] * z[i] - lanes_.dot(pull, z, length);
         if (parts.share > 0) {
           double slopes[2];
@@ -348,12 +359,11 @@ Gp::Fitted Gp::Fit(const Theta& start, const FitOptions& options) {
   }
   MinimiseOptions limits;
   limits.evaluations = options.evaluations;
-  limits.tolerance = 1e-4;
-  auto found = Minimise(
-      [this](const Theta& theta, std::vector<double>& gradient) {
-        return Objective(theta, gradient);
-      },
-      start, box, limits);
+  limits.tolerance = 1e-4;  // coarse, because each evaluation costs the cube of the points
+  auto found =
+      Minimise([this](const Theta& theta,
+                      std::vector<double>& gradient) { return Objective(theta, gradient); },
+               start, box, limits);
   return {std::move(found.x), found.value};
 }
 
@@ -370,8 +380,7 @@ void Gp::MixedRow(const Placed& at, double* k, double* h, double* additive) cons
   const size_t n = factor_.size();
   KernelRow(parts_, at, n, k, h, additive);
   for (size_t i = 0; i < n; ++i) {
-    k[i] = parts_.variance *
-           (parts_.share > 0 ? k[i] + parts_.share * (additive[i] - k[i]) : k[i]);
+    k[i] = parts_.variance * (parts_.share > 0 ? k[i] + parts_.share * (additive[i] - k[i]) : k[i]);
   }
   std::fill(k + n, k + Padded(n), 0.0);
 }
@@ -382,6 +391,8 @@ void Gp::Fantasise(const Point& x) {
   PlacePoint(x, at, nullptr);
   MixedRow(at, k.data(), nullptr, additive.data());
   const size_t n = factor_.size();
+  // Without rounding, at least the noise is left of the diagonal. Its value is what was predicted,
+  // so it has no weight: alpha_ stays, and has zeros from n_ on.
   factor_.Append(k.data(), parts_.variance + parts_.noise, 0.5 * parts_.noise);
   for (size_t d = 0; d < dimensions_; ++d) {
     z_[d * stride_ + n] = at.z[d];
@@ -406,6 +417,7 @@ void Gp::Predict(const std::vector<Point>& x, std::vector<Prediction>& out) {
     }
     factor_.SquaredNorms4(rows.data(), stride_, norms);
     for (size_t r = 0; r < many; ++r) {
+      // Never 0: the acquisition divides by it.
       out[i + r].deviation = std::sqrt(std::max(parts_.variance - norms[r], 1e-10));
     }
   }
@@ -415,8 +427,8 @@ void Gp::PredictWithSlope(const Point& x, PredictionSlope& out) {
   const size_t n = factor_.size(), length = Padded(n);
   Placed at{std::vector<double>(dimensions_), std::vector<Place>(dimensions_)};
   const auto& z = at.z;
-  std::vector<double> bends(dimensions_), k(stride_, 0.0), h(stride_, 0.0),
-      additive(stride_, 0.0), forward(stride_, 0.0), back(stride_, 0.0);
+  std::vector<double> bends(dimensions_), k(stride_, 0.0), h(stride_, 0.0), additive(stride_, 0.0),
+      forward(stride_, 0.0), back(stride_, 0.0);
   PlacePoint(x, at, bends.data());
   MixedRow(at, k.data(), h.data(), additive.data());
   std::fill(h.begin() + static_cast<ptrdiff_t>(n), h.begin() + static_cast<ptrdiff_t>(length), 0.0);

@@ -4,6 +4,12 @@
 // Kumaraswamy warp, categories count by mismatch. Hyper-parameters are the maximum of the posterior
 // under normal priors on their logarithms, found with analytic gradients.
 //
+// Follows Rasmussen & Williams 2006 (algorithm 2.1, gradients of section 5.4), Snoek et al. 2012
+// (this kernel) and 2014 (warps; here with Kumaraswamy's distribution instead of the beta, because
+// it needs no integral), Duvenaud et al. 2011 (the additive part, their first order), Hvarfner et
+// al. 2024 (length scales that grow with the root of the dimensions) and Ginsbourger et al. 2010 (a
+// running trial counts with its predicted value: the kriging believer).
+//
 // Values are expected centred and scaled (mean 0, deviation 1). Deterministic; not thread-safe.
 // Memory: about 8 matrices of capacity x capacity.
 #pragma once
@@ -106,12 +112,12 @@ class Gp {
   std::vector<size_t> numeric_;
   size_t dimensions_;
   bool smooth_ = false;  // as the last fit's options had it
-  double stretch_;  // of distances in the additive part
-  double reach_;    // the same times sqrt(5), as lanes want them
+  double stretch_;       // of distances in the additive part
+  double reach_;         // the same times sqrt(5), as lanes want them
   Factor factor_;
   size_t stride_;
-  size_t n_ = 0;  // observed
-  std::vector<double> x_, z_;  // by dimension: coordinates; placed
+  size_t n_ = 0;                           // observed
+  std::vector<double> x_, z_;              // by dimension: coordinates; placed
   std::vector<double> alone_, up_, down_;  // placed, for the additive part
   std::vector<double> y_, alpha_;
   std::vector<double> joint_, h_, additive_, sum_, inverse_;  // matrices of the fit

@@ -75,8 +75,8 @@ TEST(Gp, AcquisitionSlopeIsItsDerivative) {
   acquisition.Feasible(labels, 0.1, 0.9, 0.3);
   const Point at = {0.31, 0.62, 1, 0.45};
   std::vector<double> slope, value;
-  EXPECT_NEAR(acquisition.ValueWithSlope(at, slope),
-              (acquisition.Values({at}, value), value[0]), 1e-9);
+  EXPECT_NEAR(acquisition.ValueWithSlope(at, slope), (acquisition.Values({at}, value), value[0]),
+              1e-9);
   for (size_t d : {0, 1, 3}) {
     auto up = at, down = at;
     up[d] += 1e-6;

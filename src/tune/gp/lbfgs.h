@@ -1,5 +1,6 @@
 // Minimises a smooth function in a box: limited-memory BFGS on the coordinates that are not held
-// at a bound, with a backtracking line search along the projected path. Deterministic.
+// at a bound, with a backtracking line search along the projected path. Deterministic. Follows
+// Nocedal 1980 (the two loops over the last steps) and Bertsekas 1982 (bounds by projection).
 #pragma once
 
 #include <cstddef>

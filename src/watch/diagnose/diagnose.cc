@@ -23,9 +23,10 @@ namespace {
 
 constexpr size_t kEvidenceLines = 8;
 constexpr size_t kLastLines = 30;
-constexpr size_t kNearLines = 3;     // at the end, where any text counts
-constexpr size_t kMostAfter = 10;   // lines that may follow a traceback that ended the script
-constexpr size_t kMostBetween = 80;  // lines of a launcher's own between a process's and its traceback
+constexpr size_t kNearLines = 3;   // at the end, where any text counts
+constexpr size_t kMostAfter = 10;  // lines that may follow a traceback that ended the script
+constexpr size_t kMostBetween =
+    80;  // lines of a launcher's own between a process's and its traceback
 
 std::string SignalName(int signal) {
   const char* name = sigabbrev_np(signal);
@@ -38,17 +39,17 @@ bool IsNoise(std::string_view line) {
   const std::string_view text = Trim(line);
   if (text.empty() || text.find_first_not_of("=-*~_#. ") == std::string_view::npos) return true;
   for (const std::string_view start :
-       {"wandb:", "[athanor]", "Set the environment variable HYDRA_FULL_ERROR", "srun:", "slurmstepd:",
-        "make:", "  warnings.warn", "warnings.warn(", "For more information", "note: run with `RUST_BACKTRACE",
-        "sys:1:", "Sentry is attempting", "Press Ctrl-C to quit", "CUDA kernel errors might be",
-        "For debugging consider passing CUDA_LAUNCH_BLOCKING", "Compile with `TORCH_USE_CUDA_DSA`",
-        "Device-side assertion tracking", "See documentation for Memory Management",
-        "If this is a private repository"}) {
+       {"wandb:", "[athanor]", "Set the environment variable HYDRA_FULL_ERROR", "srun:",
+        "slurmstepd:", "make:", "  warnings.warn", "warnings.warn(", "For more information",
+        "note: run with `RUST_BACKTRACE", "sys:1:", "Sentry is attempting", "Press Ctrl-C to quit",
+        "CUDA kernel errors might be", "For debugging consider passing CUDA_LAUNCH_BLOCKING",
+        "Compile with `TORCH_USE_CUDA_DSA`", "Device-side assertion tracking",
+        "See documentation for Memory Management", "If this is a private repository"}) {
     if (StartsWith(text, start)) return true;
   }
   for (const std::string_view part :
-       {"Warning: ", "resource_tracker:", "Exception ignored in", "Error in atexit", "FutureWarning",
-        "Error executing job with overrides", "destroy_process_group()"}) {
+       {"Warning: ", "resource_tracker:", "Exception ignored in", "Error in atexit",
+        "FutureWarning", "Error executing job with overrides", "destroy_process_group()"}) {
     if (text.find(part) != std::string_view::npos) return true;
   }
   return false;
@@ -58,9 +59,10 @@ bool IsNoise(std::string_view line) {
 bool IsVerdict(std::string_view line) {
   const std::string text = " " + ToLower(line) + " ";
   for (const std::string_view word :
-       {"error", "fatal", "fail", "abort", "giving up", "gave up", "cannot", "can't", "could not",
-        "couldn't", "unable to", "invalid", "missing", "not found", "no such", "refus", "denied",
-        "exiting", "unsupported", "stopping", " not ", " no "}) {
+       {"error",       "fatal",     "fail",      "abort",    "giving up", "gave up",
+        "cannot",      "can't",     "could not", "couldn't", "unable to", "invalid",
+        "missing",     "not found", "no such",   "refus",    "denied",    "exiting",
+        "unsupported", "stopping",  " not ",     " no "}) {
     if (text.find(word) != std::string::npos) return true;
   }
   return false;
@@ -243,7 +245,8 @@ Cause InstallFailed(const EndEvidence& evidence) {
 // The interpreter that the first line of a script names; empty: the file is not a script.
 std::string Shebang(std::string_view text) {
   if (!StartsWith(text, "#!")) return "";
-  std::string_view line = text.substr(2, text.find('\n') == text.npos ? text.npos : text.find('\n') - 2);
+  std::string_view line =
+      text.substr(2, text.find('\n') == text.npos ? text.npos : text.find('\n') - 2);
   while (StartsWith(line, " ")) line.remove_prefix(1);
   return std::string(line.substr(0, 200));
 }
@@ -255,10 +258,11 @@ constexpr std::string_view kCurrent =
 
 Cause WindowsLines(const std::string& file) {
   Cause cause;
-  cause.kind = "missing_file";
-  cause.text = fmt::format("{} has Windows line ends (CRLF), which the system takes for part of the "
-                           "names in it",
-                           file.empty() ? "the script" : Short(file, 120));
+  cause.kind = NameOf(CauseKind::kMissingFile);
+  cause.text = fmt::format(
+      "{} has Windows line ends (CRLF), which the system takes for part of the "
+      "names in it",
+      file.empty() ? "the script" : Short(file, 120));
   cause.hint = fmt::format("sed -i 's/\\r$//' {}   # in the source folder\n{}",
                            file.empty() ? "FILE" : ShellQuote(Printable(file)), kCurrent);
   return cause;
@@ -275,30 +279,35 @@ Cause NotStarted(const EndEvidence& evidence) {
   cause.text = fmt::format("{} could not be started: {}", Short(program, 120), Short(error));
   if (EndsWith(shebang, "\r")) {
     cause = WindowsLines(inside);
-    cause.text = fmt::format("{} could not be started: its first line ends with a Windows line end (CRLF)",
-                             Short(program, 120));
+    cause.text =
+        fmt::format("{} could not be started: its first line ends with a Windows line end (CRLF)",
+                    Short(program, 120));
   } else if (error.find("No such file") != std::string::npos) {
-    cause.kind = "missing_file";
+    cause.kind = NameOf(CauseKind::kMissingFile);
     if (!shebang.empty()) {
-      cause.text = fmt::format("{} could not be started: its first line asks for {}, which is not there",
-                               Short(program, 120), Short(shebang, 120));
-      cause.hint = fmt::format("command -v {}   # is it installed?\ncorrect the first line\n{}",
-                               ShellQuote(Short(shebang.substr(0, shebang.find(' ')), 120)), kCurrent);
+      cause.text =
+          fmt::format("{} could not be started: its first line asks for {}, which is not there",
+                      Short(program, 120), Short(shebang, 120));
+      cause.hint =
+          fmt::format("command -v {}   # is it installed?\ncorrect the first line\n{}",
+                      ShellQuote(Short(shebang.substr(0, shebang.find(' ')), 120)), kCurrent);
     } else {
-      cause.hint = fmt::format("command -v {}   # is it installed, and spelled so?\nath show {{job}}", quoted);
+      cause.hint = fmt::format(
+          "command -v {}   # is it installed, and spelled so?\nath show {{job}}", quoted);
     }
   } else if (error.find("Permission denied") != std::string::npos) {
-    cause.kind = "permission_denied";
+    cause.kind = NameOf(CauseKind::kPermissionDenied);
     cause.hint = fmt::format("chmod +x {}   # in the source folder\n{}", quoted, kCurrent);
   } else if (error.find("Exec format error") != std::string::npos) {
-    cause.kind = "wrong_build";
-    cause.text += mine && shebang.empty()
-                      ? "; it has no first line such as #!/bin/sh, and is no program of this machine"
-                      : "; it is no program of this machine";
-    cause.hint = fmt::format("head -1 {}   # a script needs a first line such as #!/bin/sh\n{}", quoted,
-                             kCurrent);
+    cause.kind = NameOf(CauseKind::kWrongBuild);
+    cause.text +=
+        mine && shebang.empty()
+            ? "; it has no first line such as #!/bin/sh, and is no program of this machine"
+            : "; it is no program of this machine";
+    cause.hint = fmt::format("head -1 {}   # a script needs a first line such as #!/bin/sh\n{}",
+                             quoted, kCurrent);
   } else {
-    cause.kind = "launch_failed";
+    cause.kind = NameOf(CauseKind::kLaunchFailed);
     cause.hint = fmt::format("ls -l {}\nath retry {{job}}", quoted);
   }
   cause.detail = Short(error);
@@ -308,17 +317,17 @@ Cause NotStarted(const EndEvidence& evidence) {
 Cause Stopped(const EndEvidence& evidence) {
   const StopRequest& stop = *evidence.stop;
   Cause cause = stop.cause;
-  if (cause.kind.empty()) cause.kind = "user_stop";
+  if (cause.kind.empty()) cause.kind = NameOf(CauseKind::kUserStop);
   std::string text = cause.text;
   std::string hint = cause.hint;
-  if (cause.kind == "time_limit") {
+  if (cause.Is(CauseKind::kTimeLimit)) {
     const auto limit = evidence.limits.max_runtime;
     if (text.empty()) text = fmt::format("ran longer than its limit of {}", HumanDuration(limit));
     const auto minutes = std::chrono::duration_cast<std::chrono::minutes>(limit).count();
     if (hint.empty()) {
       hint = fmt::format("ath retry {{job}} --max-runtime {}m", std::max<int64_t>(minutes, 1) * 2);
     }
-  } else if (cause.kind == "hung") {
+  } else if (cause.Is(CauseKind::kHung)) {
     if (text.empty()) text = "made no progress: no output, no metric and no CPU time";
     if (hint.empty()) hint = "ath logs {job} --tail 50\nath retry {job} --debug";
   } else {
@@ -372,7 +381,7 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
       cause.hint += "\nath retry {job} --debug";
       break;
     case SIGILL:
-      cause.kind = "wrong_build";
+      cause.kind = NameOf(CauseKind::kWrongBuild);
       cause.text += ": a package was built for another kind of CPU";
       cause.hint += "\ninstall a version that was built for this machine";
       break;
@@ -390,7 +399,7 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
       cause.text += ": the limit of CPU time (ulimit -t) was reached";
       break;
     case SIGXFSZ:
-      cause.kind = "system_limit";
+      cause.kind = NameOf(CauseKind::kSystemLimit);
       cause.text += ": a file grew beyond the limit (ulimit -f)";
       break;
     case SIGPIPE:
@@ -408,12 +417,16 @@ Cause BySignal(int signal, int shell_status, const EndEvidence& evidence) {
 // What sh and bash print when a program that they ran was ended by a signal. Without these words a
 // status of 128+n is just a number: the script may have chosen it.
 std::optional<int> ShellSignal(int code, const EndEvidence& evidence) {
-  constexpr std::pair<int, std::string_view> kWords[] = {
-      {SIGILL, "Illegal instruction"}, {SIGABRT, "Aborted"},
-      {SIGBUS, "Bus error"},           {SIGFPE, "Floating point exception"},
-      {SIGKILL, "Killed"},             {SIGSEGV, "Segmentation fault"},
-      {SIGTERM, "Terminated"},         {SIGHUP, "Hangup"},
-      {SIGXCPU, "CPU time limit exceeded"}, {SIGXFSZ, "File size limit exceeded"}};
+  constexpr std::pair<int, std::string_view> kWords[] = {{SIGILL, "Illegal instruction"},
+                                                         {SIGABRT, "Aborted"},
+                                                         {SIGBUS, "Bus error"},
+                                                         {SIGFPE, "Floating point exception"},
+                                                         {SIGKILL, "Killed"},
+                                                         {SIGSEGV, "Segmentation fault"},
+                                                         {SIGTERM, "Terminated"},
+                                                         {SIGHUP, "Hangup"},
+                                                         {SIGXCPU, "CPU time limit exceeded"},
+                                                         {SIGXFSZ, "File size limit exceeded"}};
   for (const auto& [signal, words] : kWords) {
     if (code != 128 + signal) continue;
     for (const std::string& line : PlainLines(evidence.stderr_tail, kLastLines)) {
@@ -445,7 +458,8 @@ std::string WordBefore(std::string_view line, std::string_view words) {
   const size_t at = line.rfind(words);
   if (at == std::string_view::npos) return "";
   std::string_view before = line.substr(0, at);
-  if (const size_t colon = before.rfind(": "); colon != before.npos) before.remove_prefix(colon + 2);
+  if (const size_t colon = before.rfind(": "); colon != before.npos)
+    before.remove_prefix(colon + 2);
   return std::string(Trim(before));
 }
 
@@ -460,7 +474,8 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
       const size_t begin = open + kCannotOpen.size();
       const std::string path = line.substr(begin, line.find("':", begin) - begin);
       std::string_view inside = path;
-      if (StartsWith(path, evidence.code_dir + "/")) inside.remove_prefix(evidence.code_dir.size() + 1);
+      if (StartsWith(path, evidence.code_dir + "/"))
+        inside.remove_prefix(evidence.code_dir.size() + 1);
       Cause cause = MissingFile(inside, "", evidence);
       cause.text = fmt::format("Python found no {} to run", Short(inside));
       return cause;
@@ -469,10 +484,11 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
       constexpr std::string_view kMain = ".__main__";
       if (EndsWith(module, kMain)) {
         const std::string package = module.substr(0, module.size() - kMain.size());
-        return Cause{"bad_import",
-                     fmt::format("{} is a package without __main__.py, so python -m cannot run it", package),
-                     fmt::format("name one of its modules: python -m {}.MODULE\nath show {{job}}", package),
-                     line};
+        return Cause{
+            "bad_import",
+            fmt::format("{} is a package without __main__.py, so python -m cannot run it", package),
+            fmt::format("name one of its modules: python -m {}.MODULE\nath show {{job}}", package),
+            line};
       }
       Cause cause = MissingModule(module, "", evidence);
       cause.detail = line;
@@ -480,7 +496,8 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
     }
     if (code != 127 && code != 126) continue;
     if (line.find("bad interpreter") != std::string::npos) {
-      Cause cause{"missing_file", "the first line of a script asks for an interpreter that is not there: " + line,
+      Cause cause{"missing_file",
+                  "the first line of a script asks for an interpreter that is not there: " + line,
                   "correct the first line of the script\n" + std::string(kCurrent), line};
       return cause;
     }
@@ -502,8 +519,8 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
     if (EndsWith(line, "Permission denied")) {
       const std::string program = WordBefore(line, ": Permission denied");
       return Cause{"permission_denied", fmt::format("{} may not be executed", Short(program, 120)),
-                   fmt::format("chmod +x {}   # in the source folder\n{}", ShellQuote(Short(program, 120)),
-                               kCurrent),
+                   fmt::format("chmod +x {}   # in the source folder\n{}",
+                               ShellQuote(Short(program, 120)), kCurrent),
                    line};
     }
   }
@@ -513,10 +530,11 @@ std::optional<Cause> NothingToRun(const EndEvidence& evidence,
 // A shell treats the carriage return as part of a word, and prints it.
 std::optional<Cause> CarriageReturns(const EndEvidence& evidence) {
   const std::string& raw = evidence.stderr_tail;
-  for (const std::string_view sign : {"\r: not found", "\r: command not found", "$'\\r'", "^M: bad interpreter",
-                                      "\\r': No such file", "\\r’: No such file", "\r: No such file",
-                                      "Illegal option -\r", "\r: bad interpreter", "invalid option\r",
-                                      "\r: invalid option", "\r: numeric argument", "bad variable name\r"}) {
+  for (const std::string_view sign :
+       {"\r: not found", "\r: command not found", "$'\\r'", "^M: bad interpreter",
+        "\\r': No such file", "\\r’: No such file", "\r: No such file", "Illegal option -\r",
+        "\r: bad interpreter", "invalid option\r", "\r: invalid option", "\r: numeric argument",
+        "bad variable name\r"}) {
     const size_t at = raw.rfind(sign);
     if (at == std::string::npos) continue;
     const size_t newline = raw.rfind('\n', at);
@@ -524,7 +542,8 @@ std::optional<Cause> CarriageReturns(const EndEvidence& evidence) {
     std::string line = ReplaceAll(raw.substr(begin, raw.find('\n', at) - begin), "\r", "^M");
     // "train.sh: 2: …", "./train.sh: line 2: …"
     std::string file = line.substr(0, line.find(':'));
-    if (file.find_first_of(" /") == 0 || file == "sh" || file == "bash" || EndsWith(file, "/env")) file.clear();
+    if (file.find_first_of(" /") == 0 || file == "sh" || file == "bash" || EndsWith(file, "/env"))
+      file.clear();
     Cause cause = WindowsLines(Printable(file));
     cause.detail = Short(line);
     return cause;
@@ -537,7 +556,8 @@ std::string FileOfLine(std::string_view line) {
   std::string path = WordBefore(line, ": No such file or directory");
   if (EndsWith(path, ": Cannot open")) path = path.substr(0, path.size() - 13);
   for (const std::string_view quote : {"'", "‘", "’", "\""}) path = ReplaceAll(path, quote, "");
-  for (const std::string_view verb : {"cannot access ", "cannot open ", "cannot stat ", "can't cd to ", "can't open "}) {
+  for (const std::string_view verb :
+       {"cannot access ", "cannot open ", "cannot stat ", "can't cd to ", "can't open "}) {
     if (StartsWith(path, verb)) path = path.substr(verb.size());
   }
   return path;
@@ -556,9 +576,10 @@ std::optional<Cause> ByLine(const std::string& line, const EndEvidence& evidence
   }
   if (const std::string name = MissingVariableIn(line); !name.empty()) {
     Cause cause = MissingVariable(name, "");
-    cause.text = line.find("not set") != std::string::npos || line.find("unbound") != std::string::npos
-                     ? cause.text
-                     : words;
+    cause.text =
+        line.find("not set") != std::string::npos || line.find("unbound") != std::string::npos
+            ? cause.text
+            : words;
     return cause;
   }
   if (const auto sign = SignOfLine(line, code)) return FromSign(*sign, words, evidence);
@@ -597,9 +618,10 @@ Cause ByStatus(const EndEvidence& evidence) {
   if (code == 124) {
     cause.text += "; 124 is what the program timeout returns when the time is up";
   } else if (code > 128 && code <= 128 + SIGSYS) {
-    cause.text += fmt::format("; the script returned this status itself, no signal ended it. Shells "
-                              "return it for a program that was ended by {}",
-                              SignalName(code - 128));
+    cause.text += fmt::format(
+        "; the script returned this status itself, no signal ended it. Shells "
+        "return it for a program that was ended by {}",
+        SignalName(code - 128));
   }
   cause.hint += code == 126 ? "\nchmod +x FILE   # 126: found, but not executable" : "";
   return cause;
@@ -610,7 +632,7 @@ Cause CompletedWithoutAChild(const EndEvidence& evidence) {
   const auto& exit = *evidence.exit;
   const std::string who = exit.oom_child == "unknown" ? "" : " (" + Short(exit.oom_child, 80) + ")";
   Cause cause = OutOfMemory(evidence, "");
-  cause.kind = "completed";
+  cause.kind = NameOf(CauseKind::kCompleted);
   cause.text = "a child process was killed for memory" + who + "; the script ended with 0 anyway";
   cause.hint = "check that the results are complete\n" + cause.hint;
   return cause;
@@ -626,7 +648,7 @@ Cause WithFailureFile(Cause cause, const std::string& failure) {
   if (lines.empty()) return cause;
   const bool telling =
       !EndsWith(lines[0], ":") && lines[0].find("Traceback (most") == std::string::npos;
-  if (telling && (cause.kind == "python_exception" || cause.kind == "nonzero_exit")) {
+  if (telling && (cause.Is(CauseKind::kPythonException) || cause.Is(CauseKind::kNonzeroExit))) {
     cause.text = lines[0];
   }
   if (cause.detail.empty()) cause.detail = Join(lines, "\n").substr(0, 4'096);
@@ -664,7 +686,8 @@ Cause CauseOfEnd(const EndEvidence& evidence) {
 
 Cause Diagnose(const EndEvidence& evidence) {
   Cause cause = CauseOfEnd(evidence);
-  if (evidence.captured && cause.kind != "completed") cause.hint += "\n" + std::string(kReplay);
+  if (evidence.captured && !cause.Is(CauseKind::kCompleted))
+    cause.hint += "\n" + std::string(kReplay);
   return cause;
 }
 

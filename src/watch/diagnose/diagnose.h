@@ -29,9 +29,9 @@ struct EndEvidence {
   LimitSpec limits;
   EnvironmentSpec environment;
   std::vector<std::string> command;
-  std::string code_dir;   // paths below it are shown relative to it
-  uint32_t gpus = 0;      // that the job asked for
-  bool captured = false;  // a step of athanor.capture() was stored
+  std::string code_dir;                  // paths below it are shown relative to it
+  uint32_t gpus = 0;                     // that the job asked for
+  bool captured = false;                 // a step of athanor.capture() was stored
   const Surroundings* around = nullptr;  // none: only the log is known
 };
 

@@ -17,7 +17,9 @@ class Anywhere : public athanor::Surroundings {
   bool InSource(const std::string&) const override { return !there_; }
   std::string SourceText(const std::string&) const override { return text_; }
   bool OnMachine(const std::string&) const override { return there_; }
-  std::string SystemPythonWith(const std::string&) const override { return there_ ? "/usr/bin/python3" : ""; }
+  std::string SystemPythonWith(const std::string&) const override {
+    return there_ ? "/usr/bin/python3" : "";
+  }
 
  private:
   const std::string& text_;

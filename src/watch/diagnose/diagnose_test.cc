@@ -136,16 +136,14 @@ const RealCase kReal[] = {
     {"FileNotThere", "def load(p):\n    return open(p)\nload('data/train.csv')\n", "missing_file",
      "data/train.csv is not there (at train.py:2 in load)", "ath show {job}", "FileNotFoundError"},
     {"AbsoluteFileNotThere", "open('/no/such dir/x.csv')\n", "missing_file",
-     "/no/such dir/x.csv is not there (at train.py:1)",
-     "ls -l '/no/such dir'", "train.py:1"},
+     "/no/such dir/x.csv is not there (at train.py:1)", "ls -l '/no/such dir'", "train.py:1"},
     {"ProgramOfSubprocessNotThere", "import subprocess\nsubprocess.run(['no-such-program'])\n",
      "missing_file", "the program no-such-program is not there (at train.py:2)",
      "command -v no-such-program", "train.py:2"},
     {"ScriptNotThere", "", "missing_file", "*Python found no ", "source folder", "",
      "exec python3 trian.py"},
     {"ShellCommandNotThere", "", "missing_file", "the shell found no program no-such-command-x",
-     "command -v no-such-command-x", "",
-     "sh -c 'no-such-command-x --epochs 3'"},
+     "command -v no-such-command-x", "", "sh -c 'no-such-command-x --epochs 3'"},
     {"MemoryErrorOfPython", "x = bytearray(1 << 62)\n", "out_of_memory",
      "*an allocation was refused: MemoryError (at train.py:1)", "batch size", "train.py:1"},
     {"DiskFullOfPython", "f = open('/dev/full', 'w')\nf.write('x' * 100)\nf.flush()\n", "disk_full",
@@ -156,8 +154,7 @@ const RealCase kReal[] = {
      "segfault", "crashed: segmentation fault (signal 11) (at train.py:3 in crash)", "--debug",
      "train.py:4", "exec python3 -X faulthandler train.py"},
     {"SegfaultWithoutStack", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n",
-     "segfault", "crashed: segmentation fault (signal 11)", "ath retry {job} --debug",
-     ""},
+     "segfault", "crashed: segmentation fault (signal 11)", "ath retry {job} --debug", ""},
     {"SegfaultUnderAShell", "import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)\n", "segfault",
      "crashed: segmentation fault (signal 11), exit status 139", "--debug", "",
      "sh -c 'python3 train.py; exit $?'"},
@@ -186,19 +183,20 @@ const RealCase kReal[] = {
     {"AnErrorAtExitIsNotTheReason",
      "import atexit, sys\natexit.register(lambda: 1 / 0)\nsys.exit('bad shard')\n", "nonzero_exit",
      "exit status 1: bad shard", "ath logs", "bad shard"},
-    {"AnErrorAtExitDoesNotHideTheReason",
-     "import atexit\natexit.register(lambda: 1 / 0)\n[][3]\n", "python_exception",
-     "IndexError: list index out of range (at train.py:3)", "ath logs", "train.py:3"},
+    {"AnErrorAtExitDoesNotHideTheReason", "import atexit\natexit.register(lambda: 1 / 0)\n[][3]\n",
+     "python_exception", "IndexError: list index out of range (at train.py:3)", "ath logs",
+     "train.py:3"},
     {"RaisedFromAMissingFile",
      "try:\n    open('c.yaml')\nexcept OSError as e:\n    raise RuntimeError('no config') from e\n",
-     "missing_file", "RuntimeError: no config (at train.py:4); caused by: c.yaml is not there (at train.py:2)",
+     "missing_file",
+     "RuntimeError: no config (at train.py:4); caused by: c.yaml is not there (at train.py:2)",
      "ath show", "RuntimeError"},
-    {"AFailureOfTheHandlerIsItsOwn",
-     "try:\n    open('c.yaml')\nexcept OSError:\n    x = 1 / 0\n", "python_exception",
-     "ZeroDivisionError: division by zero (at train.py:4)", "ath logs", "c.yaml"},
+    {"AFailureOfTheHandlerIsItsOwn", "try:\n    open('c.yaml')\nexcept OSError:\n    x = 1 / 0\n",
+     "python_exception", "ZeroDivisionError: division by zero (at train.py:4)", "ath logs",
+     "c.yaml"},
     {"EnvironmentVariable", "import os\nos.environ['DATA_DIR']\n", "missing_variable",
-     "the environment variable DATA_DIR is not set (at train.py:2)", "ath retry {job} -e DATA_DIR=VALUE",
-     "KeyError"},
+     "the environment variable DATA_DIR is not set (at train.py:2)",
+     "ath retry {job} -e DATA_DIR=VALUE", "KeyError"},
     {"AKeyOfADictIsNoVariable", "d = {}\nd['DATA_DIR']\n", "python_exception",
      "KeyError: 'DATA_DIR' (at train.py:2)", "--debug", ""},
     {"UnboundInAShell", "", "missing_variable", "the environment variable STAGE is not set",
@@ -377,7 +375,8 @@ const TextCase kInstalls[] = {
      "install_failed", "the environment could not be built: the package index did not answer",
      "ath retry {job}"},
     {"NoAccess", "ERROR: HTTP error 401 while getting the index\n", "install_failed",
-     "the environment could not be built: the package index refused access", "environment.index.auth"},
+     "the environment could not be built: the package index refused access",
+     "environment.index.auth"},
     {"DiskFull",
      "ERROR: Could not install packages due to an OSError: [Errno 28] No space left on device\n",
      "disk_full", "the environment could not be built: no space is left on the disk", "df -h"},
@@ -414,8 +413,9 @@ TEST(Diagnose, AChildThatWasLostIsTold) {
   evidence.exit->memory_limit = 16 * kGb;
   Cause cause = Diagnose(evidence);
   EXPECT_EQ(cause.kind, "completed");
-  EXPECT_EQ(cause.text,
-            "a child process was killed for memory (python3, pid 71); the script ended with 0 anyway");
+  EXPECT_EQ(
+      cause.text,
+      "a child process was killed for memory (python3, pid 71); the script ended with 0 anyway");
   EXPECT_NE(cause.hint.find("ath retry {job} --memory 29GiB"), std::string::npos) << cause.hint;
   evidence.exit->oom_child = "unknown";
   EXPECT_EQ(Diagnose(evidence).text,
@@ -428,8 +428,8 @@ TEST(Diagnose, AKernelKillNamesPeakAndLimit) {
   evidence.exit->memory_peak = 15'900'000'000;
   evidence.exit->memory_limit = 16 * kGb;
   Expect(Diagnose(evidence), "out_of_memory",
-         "killed: out of memory (peak 14.8 GiB, limit 14.9 GiB)",
-         "ath retry {job} --memory 29GiB", "");
+         "killed: out of memory (peak 14.8 GiB, limit 14.9 GiB)", "ath retry {job} --memory 29GiB",
+         "");
   // A child was killed and the script reports it its own way.
   evidence.exit->signal = 0;
   evidence.exit->code = 1;
@@ -534,21 +534,25 @@ TEST(Diagnose, AMissingModuleIsLookedForWhereItMayBe) {
   evidence.around = &place;
   evidence.stderr_tail = TRACE("ModuleNotFoundError: No module named 'sklearn.svm'\n");
   place.source["requirements.txt"] = "numpy\nScikit_Learn[extra] >= 1.2 ; python_version > '3'\n";
-  Expect(Diagnose(evidence), "bad_import", "*requirements.txt lists scikit-learn, but the job does not",
+  Expect(Diagnose(evidence), "bad_import",
+         "*requirements.txt lists scikit-learn, but the job does not",
          "ath retry {job} --requirements requirements.txt", "");
   EXPECT_EQ(Diagnose(evidence).hint.find("echo"), std::string::npos);
   evidence.environment.requirements = "requirements.txt";
-  Expect(Diagnose(evidence), "bad_import", "*but that does not bring this module", "--phase setup", "");
+  Expect(Diagnose(evidence), "bad_import", "*but that does not bring this module", "--phase setup",
+         "");
   evidence.command = {"/usr/bin/python3", "train.py"};
   Expect(Diagnose(evidence), "bad_import", "*runs /usr/bin/python3 instead", "write python", "");
   evidence.environment.requirements = "other.txt";
   Expect(Diagnose(evidence), "bad_import", "*but the job installs other.txt", "--requirements", "");
   place.source.clear();
   place.system = "/usr/bin/python3";
-  Expect(Diagnose(evidence), "bad_import", "*sklearn.svm is not installed", "environment: {base: system}", "");
+  Expect(Diagnose(evidence), "bad_import", "*sklearn.svm is not installed",
+         "environment: {base: system}", "");
   evidence.stderr_tail = TRACE("ModuleNotFoundError: No module named 'mine'\n");
   place.folder = {"mine.py"};
-  Expect(Diagnose(evidence), "bad_import", "*in your folder", "echo '!/mine.py' >> .athanorignore", "");
+  Expect(Diagnose(evidence), "bad_import", "*in your folder", "echo '!/mine.py' >> .athanorignore",
+         "");
   place.source["src/mine/__init__.py"] = "";
   place.folder.clear();
   Expect(Diagnose(evidence), "bad_import", "*it is in src/", "-e PYTHONPATH=src", "");
@@ -563,7 +567,8 @@ TEST(Diagnose, AScriptThatCannotStartIsLookedInto) {
   place.source["go"] = "#!/usr/bin/python3\r\nprint(1)\r\n";
   Expect(Diagnose(evidence), "missing_file", "*CRLF", "sed -i", "");
   place.source["go"] = "#!/opt/none/python\nprint(1)\n";
-  Expect(Diagnose(evidence), "missing_file", "*asks for /opt/none/python", "command -v /opt/none/python", "");
+  Expect(Diagnose(evidence), "missing_file", "*asks for /opt/none/python",
+         "command -v /opt/none/python", "");
   evidence.exit->spawn_error = "./go: Exec format error";
   place.source["go"] = "print(1)\n";
   Expect(Diagnose(evidence), "wrong_build", "*no first line", "head -1", "");
@@ -578,7 +583,8 @@ TEST(Diagnose, TheSourceTellsWhetherAnExceptionWasCaught) {
   place.source["train.py"] = "1\n2\n3\n4\n5\n6\n7\nif 1:\n    go()\n";
   EXPECT_EQ(Diagnose(evidence).kind, "python_exception");
   place.source["train.py"] = "1\n2\n3\n4\n5\n6\ntry:\n  if 1:\n    go()\nexcept ValueError: pass\n";
-  Expect(Diagnose(evidence), "nonzero_exit", "exit status 1: could not say goodbye", "ath logs", "");
+  Expect(Diagnose(evidence), "nonzero_exit", "exit status 1: could not say goodbye", "ath logs",
+         "");
 }
 
 TEST(Diagnose, TroubleInPassingIsNotTheReason) {

@@ -90,9 +90,9 @@ bool SamePackage(std::string_view asked, std::string_view package) {
   if (a == b) return true;
   const auto opencv = [](const std::string& name) { return StartsWith(name, "opencv-"); };
   const auto plain = [](const std::string& name) {
-    return EndsWith(name, "-binary") ? name.substr(0, name.size() - 7)
+    return EndsWith(name, "-binary")                          ? name.substr(0, name.size() - 7)
            : EndsWith(name, "-cpu") || EndsWith(name, "-gpu") ? name.substr(0, name.size() - 4)
-                                                               : name;
+                                                              : name;
   };
   return (opencv(a) && opencv(b)) || plain(a) == plain(b);
 }
@@ -101,8 +101,8 @@ bool SamePackage(std::string_view asked, std::string_view package) {
 std::string FileThatRequires(const std::string& package, const EndEvidence& evidence) {
   if (evidence.around == nullptr) return "";
   std::vector<std::string> files = {std::string(kRequirements), "requirements/base.txt",
-                                    "requirements/train.txt", "requirements-dev.txt",
-                                    "requirements_dev.txt", "requirements/requirements.txt"};
+                                    "requirements/train.txt",   "requirements-dev.txt",
+                                    "requirements_dev.txt",     "requirements/requirements.txt"};
   if (!evidence.environment.requirements.empty()) {
     files.insert(files.begin(), evidence.environment.requirements);
   }
@@ -122,9 +122,10 @@ std::string OwnInterpreter(const EndEvidence& evidence) {
 }
 
 std::string SystemHint(const std::string& system) {
-  return fmt::format("ath retry {{job}} --base system   # {} has it; in a job file: environment: "
-                     "{{base: system}}",
-                     system);
+  return fmt::format(
+      "ath retry {{job}} --base system   # {} has it; in a job file: environment: "
+      "{{base: system}}",
+      system);
 }
 
 }  // namespace
@@ -156,7 +157,7 @@ Cause MissingModule(const std::string& module, const std::string& where,
   const std::string system =
       evidence.around == nullptr ? "" : evidence.around->SystemPythonWith(module);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = fmt::format("the Python module {} is not installed{}", Short(module, 120), where);
   const auto in_folder = [&](const std::string& path) {
     return evidence.around != nullptr && evidence.around->InFolder(path);
@@ -168,8 +169,9 @@ Cause MissingModule(const std::string& module, const std::string& where,
     if (!in_folder(file) || in_source(file)) continue;
     cause.text += fmt::format("; {} is in your folder, but not in the copy that the job runs in",
                               Short(file, 120));
-    cause.hint = fmt::format("echo {} >> .athanorignore   # takes it along\nath retry {{job}} --current",
-                             ShellQuote("!/" + Printable(file)));
+    cause.hint =
+        fmt::format("echo {} >> .athanorignore   # takes it along\nath retry {{job}} --current",
+                    ShellQuote("!/" + Printable(file)));
     return cause;
   }
   for (const std::string_view dir : {"src", "lib", "python", "code"}) {
@@ -183,9 +185,10 @@ Cause MissingModule(const std::string& module, const std::string& where,
     cause.text += own.empty()
                       ? fmt::format("; {} lists {}, but that does not bring this module here",
                                     Short(listed, 120), package)
-                      : fmt::format("; {} lists {}, but the command runs {} instead of the job's "
-                                    "environment",
-                                    Short(listed, 120), package, Short(own, 120));
+                      : fmt::format(
+                            "; {} lists {}, but the command runs {} instead of the job's "
+                            "environment",
+                            Short(listed, 120), package, Short(own, 120));
     cause.hint = own.empty() ? "ath logs {job} --phase setup   # what was installed\n"
                              : "write python in place of " + Short(own, 120) + " in the command\n";
     cause.hint += system.empty() ? "ath show {job}" : SystemHint(system);

@@ -17,6 +17,7 @@ std::string PackageOf(std::string_view module);
 bool Requires(std::string_view requirements, std::string_view package);
 
 // `where`: " (at train.py:3)", or empty.
-Cause MissingModule(const std::string& module, const std::string& where, const EndEvidence& evidence);
+Cause MissingModule(const std::string& module, const std::string& where,
+                    const EndEvidence& evidence);
 
 }  // namespace athanor

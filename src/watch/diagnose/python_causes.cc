@@ -88,9 +88,7 @@ std::string PathAfter(std::string_view message, std::string_view words) {
 // The path of "[Errno 2] No such file or directory: 'data/train.csv'".
 std::string PathOf(std::string_view message) { return PathAfter(message, "irectory: "); }
 
-std::string At(const std::string& where) {
-  return where.empty() ? "" : " (at " + where + ")";
-}
+std::string At(const std::string& where) { return where.empty() ? "" : " (at " + where + ")"; }
 
 Cause BadImport(const PythonError& error, const std::string& where, const EndEvidence& evidence) {
   const std::string& message = error.message;
@@ -104,12 +102,13 @@ Cause BadImport(const PythonError& error, const std::string& where, const EndEvi
   }
   const std::string words = ErrorText(error) + At(where);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = words;
   if (message.find("circular import") != std::string::npos) {
     cause.hint = "two of your modules import each other: move one import into a function\n";
   } else if (message.find("relative import") != std::string::npos) {
-    cause.hint = "start it as a module: python -m PACKAGE.MODULE, from the folder above the package\n";
+    cause.hint =
+        "start it as a module: python -m PACKAGE.MODULE, from the folder above the package\n";
   } else if (const auto sign = SignOfError("ImportError", message + "\n" + error.rest)) {
     return FromSign(*sign, words, evidence);
   } else if (StartsWith(message, "cannot import name")) {
@@ -139,14 +138,15 @@ std::optional<Cause> Specific(const PythonError& error, const std::string& where
   const std::string_view type = LastPart(error.type);
   const std::string words = ErrorText(error) + At(where);
   const std::string all = error.message + "\n" + error.rest;
-  const bool shm = all.find("/dev/shm") != std::string::npos ||
-                   all.find("shared memory") != std::string::npos;
+  const bool shm =
+      all.find("/dev/shm") != std::string::npos || all.find("shared memory") != std::string::npos;
   if (SaysDiskFull(all) && !shm) return DiskFull("");
   if (type == "MemoryError" || EndsWith(type, "OutOfMemoryError") ||
       EndsWith(type, "ArrayMemoryError") || (SaysNoMemory(all) && !shm)) {
     return OutOfMemory(evidence, words);
   }
-  if (type == "ModuleNotFoundError" || type == "ImportError") return BadImport(error, where, evidence);
+  if (type == "ModuleNotFoundError" || type == "ImportError")
+    return BadImport(error, where, evidence);
   if (const size_t at = all.find(": cannot open shared object file");
       at != std::string::npos && type == "OSError") {
     return MissingLibrary(std::string_view(all).substr(0, at), where);
@@ -159,7 +159,8 @@ std::optional<Cause> Specific(const PythonError& error, const std::string& where
   }
   if (type == "FileNotFoundError" || type == "NotADirectoryError") {
     const std::string path = PathOf(error.message);
-    const bool program = !error.frames.empty() && EndsWith(error.frames.back().file, "/subprocess.py");
+    const bool program =
+        !error.frames.empty() && EndsWith(error.frames.back().file, "/subprocess.py");
     if (program && !path.empty()) return MissingProgram(path, At(where));
     if (!path.empty()) return MissingFile(path, where, evidence);
     Cause cause = MissingFile("", where, evidence);
@@ -187,7 +188,7 @@ const PythonError* Origin(const Traceback& traceback, size_t at) {
 
 Cause PlainException(const PythonError& error, const std::string& where) {
   Cause cause;
-  cause.kind = "python_exception";
+  cause.kind = NameOf(CauseKind::kPythonException);
   cause.text = ErrorText(error) + At(where);
   cause.hint = error.type == "KeyboardInterrupt"
                    ? "ath retry {job}"
@@ -248,7 +249,7 @@ Cause OutOfMemory(const EndEvidence& evidence, std::string_view refused) {
     amounts = fmt::format(" (limit {})", HumanBytes(limit));
   }
   Cause cause;
-  cause.kind = "out_of_memory";
+  cause.kind = NameOf(CauseKind::kOutOfMemory);
   const bool gpu = refused.find("CUDA") != std::string_view::npos ||
                    refused.find("HIP") != std::string_view::npos ||
                    refused.find("CUBLAS") != std::string_view::npos ||
@@ -277,7 +278,7 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
   const std::string name(path);
   const std::string shown = Short(path);
   Cause cause;
-  cause.kind = "missing_file";
+  cause.kind = NameOf(CauseKind::kMissingFile);
   cause.text = fmt::format("{} is not there{}", path.empty() ? "a file" : shown, At(where));
   // Where the code lies elsewhere, so does all the rest of it.
   if ((path == "/opt/ml" || StartsWith(path, "/opt/ml/")) && !evidence.code_dir.empty() &&
@@ -291,9 +292,10 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
   if (StartsWith(path, kChannels)) {
     const std::string_view rest = path.substr(kChannels.size());
     const std::string channel = Short(rest.substr(0, rest.find('/')), 60);
-    cause.hint = fmt::format("ath show {{job}}   # the data channels of the job\n"
-                             "give it the folder as a channel: -i {}=FOLDER, or data: in the job file",
-                             channel);
+    cause.hint = fmt::format(
+        "ath show {{job}}   # the data channels of the job\n"
+        "give it the folder as a channel: -i {}=FOLDER, or data: in the job file",
+        channel);
     return cause;
   }
   if (StartsWith(path, "/")) {
@@ -302,51 +304,56 @@ Cause MissingFile(std::string_view path, const std::string& where, const EndEvid
     do {
       above = above.substr(0, std::max<size_t>(above.rfind('/'), 1));
     } while (above.size() > 1 && evidence.around != nullptr && !evidence.around->OnMachine(above));
-    cause.hint = fmt::format("ls -l {}   # what is there\ncorrect the path, or give the folder to the "
-                             "job as a data channel: -i NAME=FOLDER\nath show {{job}}",
-                             ShellQuote(Printable(above)));
+    cause.hint = fmt::format(
+        "ls -l {}   # what is there\ncorrect the path, or give the folder to the "
+        "job as a data channel: -i NAME=FOLDER\nath show {{job}}",
+        ShellQuote(Printable(above)));
     return cause;
   }
   std::string inside = Printable(path);
   while (StartsWith(inside, "./")) inside = inside.substr(2);
   if (evidence.around != nullptr && !inside.empty() && evidence.around->InFolder(inside) &&
       !evidence.around->InSource(inside)) {
-    cause.text = fmt::format("{} is in your folder, but not in the copy that the job runs in{}", shown,
-                             At(where));
-    cause.hint = fmt::format("echo {} >> .athanorignore   # takes it along\n"
-                             "ath retry {{job}} --current\n"
-                             "or, for data, give the folder as a channel: -i NAME=FOLDER",
-                             ShellQuote("!/" + inside));
+    cause.text = fmt::format("{} is in your folder, but not in the copy that the job runs in{}",
+                             shown, At(where));
+    cause.hint = fmt::format(
+        "echo {} >> .athanorignore   # takes it along\n"
+        "ath retry {{job}} --current\n"
+        "or, for data, give the folder as a channel: -i NAME=FOLDER",
+        ShellQuote("!/" + inside));
     return cause;
   }
   cause.hint =
-      "is it in the source folder, and not in .gitignore or .athanorignore?\nath show {job}   # where "
+      "is it in the source folder, and not in .gitignore or .athanorignore?\nath show {job}   # "
+      "where "
       "the source came from";
   return cause;
 }
 
 Cause MissingProgram(std::string_view program, const std::string& where) {
   Cause cause;
-  cause.kind = "missing_file";
+  cause.kind = NameOf(CauseKind::kMissingFile);
   cause.text = fmt::format("the program {} is not there{}", Short(program, 120), where);
-  cause.hint = fmt::format("command -v {}   # is it installed where the job runs, and spelled so?\n"
-                           "ath retry {{job}}   # when it is installed",
-                           ShellQuote(Short(program, 120)));
+  cause.hint = fmt::format(
+      "command -v {}   # is it installed where the job runs, and spelled so?\n"
+      "ath retry {{job}}   # when it is installed",
+      ShellQuote(Short(program, 120)));
   return cause;
 }
 
 Cause MissingVariable(const std::string& name, const std::string& where) {
   Cause cause;
-  cause.kind = "missing_variable";
+  cause.kind = NameOf(CauseKind::kMissingVariable);
   cause.text = fmt::format("the environment variable {} is not set{}", name, At(where));
   const std::string word = ShellQuote(name);
   const bool secret = std::ranges::any_of(
       std::array<std::string_view, 6>{"TOKEN", "KEY", "SECRET", "PASSWORD", "PASSWD", "CREDENTIAL"},
       [&](std::string_view part) { return name.find(part) != std::string::npos; });
-  const std::string plain =
-      fmt::format("ath retry {{job}} -e {}=VALUE   # a job gets only some of your shell's variables", word);
+  const std::string plain = fmt::format(
+      "ath retry {{job}} -e {}=VALUE   # a job gets only some of your shell's variables", word);
   const std::string hidden = fmt::format(
-      "ath secret set {}   # asks for the value\nath retry {{job}} -s {}   # masked in the log", word, word);
+      "ath secret set {}   # asks for the value\nath retry {{job}} -s {}   # masked in the log",
+      word, word);
   cause.hint = secret ? hidden : plain + "\nfor a secret: -s " + word + " instead of -e";
   return cause;
 }
@@ -356,23 +363,26 @@ Cause MissingLibrary(std::string_view library, const std::string& where) {
   const std::string name =
       Short(space == std::string_view::npos ? library : library.substr(space + 1), 120);
   Cause cause;
-  cause.kind = "bad_import";
+  cause.kind = NameOf(CauseKind::kBadImport);
   cause.text = fmt::format("the system library {} is missing{}", name, At(where));
   cause.hint = fmt::format(
-      "apt-file search {}   # on the machine that runs the job: which package has it\nath retry {{job}}   "
+      "apt-file search {}   # on the machine that runs the job: which package has it\nath retry "
+      "{{job}}   "
       "# when it is installed",
       ShellQuote(name));
   if (StartsWith(name, "libGL.") || StartsWith(name, "libgthread")) {
-    cause.hint = "opencv-python-headless in place of opencv-python needs no display libraries\n" + cause.hint;
+    cause.hint = "opencv-python-headless in place of opencv-python needs no display libraries\n" +
+                 cause.hint;
   }
   return cause;
 }
 
 Cause PermissionDenied(const std::string& words, std::string_view path) {
   Cause cause;
-  cause.kind = "permission_denied";
+  cause.kind = NameOf(CauseKind::kPermissionDenied);
   cause.text = words;
-  if (!path.empty()) cause.hint = fmt::format("ls -ld {}   # who may do what\n", ShellQuote(Short(path)));
+  if (!path.empty())
+    cause.hint = fmt::format("ls -ld {}   # who may do what\n", ShellQuote(Short(path)));
   cause.hint +=
       "write to the folders the job has for it: $SM_MODEL_DIR, $SM_OUTPUT_DATA_DIR, $TMPDIR\n"
       "ath logs {job} --tail 50";
@@ -381,7 +391,7 @@ Cause PermissionDenied(const std::string& words, std::string_view path) {
 
 Cause FromSign(const SignFound& sign, const std::string& words, const EndEvidence& evidence) {
   Cause cause;
-  cause.kind = std::string(sign.kind);
+  cause.kind = NameOf(sign.kind);
   cause.text = sign.what.empty() ? words : sign.what + ": " + words;
   cause.hint = sign.hint;
   if (cause.hint == "{file}") {
@@ -389,7 +399,8 @@ Cause FromSign(const SignFound& sign, const std::string& words, const EndEvidenc
   } else if (cause.hint == "{gpu}") {
     const bool here = evidence.around != nullptr && (evidence.around->OnMachine("/dev/nvidiactl") ||
                                                      evidence.around->OnMachine("/dev/kfd"));
-    cause.hint = evidence.gpus > 0 ? "nvidia-smi   # the GPUs and the driver\nath logs {job} --tail 50"
+    cause.hint = evidence.gpus > 0
+                     ? "nvidia-smi   # the GPUs and the driver\nath logs {job} --tail 50"
                  : here ? "ath retry {job} --gpus 1   # a job sees only the GPUs it asks for"
                         : "this machine has no GPU: let the script use the CPU when "
                           "torch.cuda.is_available() is False\nath types   # machines with a GPU";
@@ -414,7 +425,8 @@ Cause FromTraceback(const Traceback& traceback, const EndEvidence& evidence) {
       if (origin == nullptr) break;
       const std::string inner = InnermostUserFrame(origin->frames, evidence.code_dir);
       cause = Specific(*origin, inner, evidence);
-      if (cause) cause->text = fmt::format("{}{}; caused by: {}", ErrorText(last), At(where), cause->text);
+      if (cause)
+        cause->text = fmt::format("{}{}; caused by: {}", ErrorText(last), At(where), cause->text);
     }
     if (!cause) cause = PlainException(last, where);
   }
@@ -424,7 +436,7 @@ Cause FromTraceback(const Traceback& traceback, const EndEvidence& evidence) {
 
 Cause FromCrash(const std::optional<CrashStack>& stack, const EndEvidence& evidence) {
   Cause cause;
-  cause.kind = "segfault";
+  cause.kind = NameOf(CauseKind::kSegfault);
   cause.text = "crashed: segmentation fault (signal 11)";
   if (stack && !stack->frames.empty()) {
     // faulthandler prints the innermost frame first.
@@ -432,7 +444,8 @@ Cause FromCrash(const std::optional<CrashStack>& stack, const EndEvidence& evide
     cause.text += At(InnermostUserFrame(frames, evidence.code_dir));
     cause.detail = FramesText(frames, evidence.code_dir);
   }
-  cause.hint = "ath logs {job} --tail 50\nath retry {job} --debug   # prints the Python stack at a crash";
+  cause.hint =
+      "ath logs {job} --tail 50\nath retry {job} --debug   # prints the Python stack at a crash";
   return cause;
 }
 

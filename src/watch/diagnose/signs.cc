@@ -12,7 +12,7 @@ namespace athanor {
 namespace {
 
 struct Sign {
-  std::string_view kind;
+  KnownCause kind;
   std::string_view types;  // "A|B", last parts of types; "": any exception, and log lines too
   const char* pattern;     // group 1 fills "{}"; "": any message of these types
   std::string_view what;
@@ -25,7 +25,8 @@ constexpr std::string_view kWorkers =
     "lower the number of data-loader workers (num_workers=0 needs no shared memory)\n"
     "ath logs {job} --tail 50";
 constexpr std::string_view kMoreMemory =
-    "a worker that is killed has most often used too much memory: lower the number of workers or the "
+    "a worker that is killed has most often used too much memory: lower the number of workers or "
+    "the "
     "batch size\nath logs {job} --tail 50";
 constexpr std::string_view kShm =
     "df -h /dev/shm   # how much shared memory there is\n"
@@ -37,18 +38,21 @@ constexpr std::string_view kNet =
     "check the host name, and that this machine can reach it\nath retry {job}";
 constexpr std::string_view kCertificate =
     "ath retry {job} -e SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt -e "
-    "REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt   # or the file with your own certificate "
+    "REQUESTS_CA_BUNDLE=/etc/ssl/certs/ca-certificates.crt   # or the file with your own "
+    "certificate "
     "authority";
 constexpr std::string_view kToken =
     "ath secret set TOKEN_NAME   # such as HF_TOKEN, WANDB_API_KEY, AWS_SECRET_ACCESS_KEY\n"
     "ath retry {job} -s TOKEN_NAME";
 constexpr std::string_view kHubToken =
-    "ath secret set HF_TOKEN   # an account that may read the repository\nath retry {job} -s HF_TOKEN";
+    "ath secret set HF_TOKEN   # an account that may read the repository\nath retry {job} -s "
+    "HF_TOKEN";
 constexpr std::string_view kArguments =
     "ath show {job}   # the command and its parameters\n"
     "ath retry {job} -p NAME=VALUE   # with the corrected parameter, or run the corrected command";
 constexpr std::string_view kCheckpoint =
-    "the checkpoint was saved by a model of another shape: use the code it was saved with, or start "
+    "the checkpoint was saved by a model of another shape: use the code it was saved with, or "
+    "start "
     "without it\nath show {job}   # the source, the parameters and the data of this job";
 constexpr std::string_view kData =
     "the file is damaged, cut short or of another format: look at it, or write it again\n"
@@ -73,25 +77,29 @@ constexpr Sign kSigns[] = {
      "a data-loader worker died: shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(No space left on device.*/dev/shm|/dev/shm.*No space left on device)",
      "shared memory (/dev/shm) is full", kShm},
-    {"system_limit", "", R"(unable to (?:open|write to|allocate) (?:file|shared memory)|)"
-                         R"(out of shared memory|insufficient shared memory)",
+    {"system_limit", "",
+     R"(unable to (?:open|write to|allocate) (?:file|shared memory)|)"
+     R"(out of shared memory|insufficient shared memory)",
      "shared memory (/dev/shm) is full", kShm},
     {"system_limit", "", R"(Too many open files|\[Errno 24\]|received 0 items of ancdata)",
      "too many files are open at once", kOpenFiles},
-    {"system_limit", "", R"(can't start new thread|Resource temporarily unavailable.*fork|)"
-                         R"(fork:.*(?:Resource temporarily unavailable|retry)|pthread_create.*failed)",
+    {"system_limit", "",
+     R"(can't start new thread|Resource temporarily unavailable.*fork|)"
+     R"(fork:.*(?:Resource temporarily unavailable|retry)|pthread_create.*failed)",
      "no more processes or threads can be started",
      "ulimit -u   # the limit of processes\nlower the number of workers or threads"},
     {"system_limit", "", R"(File too large|File size limit exceeded|\[Errno 27\])",
      "a file grew beyond what is allowed", "ulimit -f   # the limit\nwrite several smaller files"},
 
     // Workers and ranks.
-    {"worker_died", "", R"(DataLoader worker.* (?:is killed by signal: Killed|exited unexpectedly))",
+    {"worker_died", "",
+     R"(DataLoader worker.* (?:is killed by signal: Killed|exited unexpectedly))",
      "a data-loader worker died", kMoreMemory},
     {"worker_died", "", R"(DataLoader worker.* is killed by signal)", "a data-loader worker died",
      kWorkers},
-    {"worker_died", "BrokenProcessPool|TerminatedWorkerError|WorkerCrashedError|ActorDiedError|"
-                    "RayActorError|OutOfMemoryWorkerError",
+    {"worker_died",
+     "BrokenProcessPool|TerminatedWorkerError|WorkerCrashedError|ActorDiedError|"
+     "RayActorError|OutOfMemoryWorkerError",
      "", "a worker process died", kMoreMemory},
     {"worker_died", "ProcessExitedException", "", "a process of the job died", kPeer},
     {"worker_died", "ChildFailedError", "", "a process that torchrun started failed", kPeer},
@@ -117,8 +125,9 @@ constexpr Sign kSigns[] = {
      R"(No (?:visible )?GPU|GPU.* not (?:found|available)|invalid device ordinal|)"
      R"(device\(s\) is not available|torch\.cuda\.is_available\(\) is False)",
      "the script found no GPU", "{gpu}"},
-    {"gpu_error", "", R"(CUDA driver version is insufficient|driver on your system is too old|)"
-                      R"(forward compatibility was attempted|Driver/library version mismatch)",
+    {"gpu_error", "",
+     R"(CUDA driver version is insufficient|driver on your system is too old|)"
+     R"(forward compatibility was attempted|Driver/library version mismatch)",
      "the GPU driver does not fit the libraries", kGpu},
     {"gpu_error", "", R"(device-side assert)",
      "code on the GPU failed an assertion, most often a label or an index out of range",
@@ -166,8 +175,9 @@ constexpr Sign kSigns[] = {
      "Weights & Biases has no API key",
      "ath secret set WANDB_API_KEY\nath retry {job} -s WANDB_API_KEY\nath retry {job} -e "
      "WANDB_MODE=offline   # or without it"},
-    {"access_refused", "NoCredentialsError|PartialCredentialsError|TokenRetrievalError|"
-                       "DefaultCredentialsError|CredentialRetrievalError",
+    {"access_refused",
+     "NoCredentialsError|PartialCredentialsError|TokenRetrievalError|"
+     "DefaultCredentialsError|CredentialRetrievalError",
      "", "the script has no credentials",
      "ath secret set AWS_ACCESS_KEY_ID\nath secret set AWS_SECRET_ACCESS_KEY\nath retry {job} -s "
      "AWS_ACCESS_KEY_ID -s AWS_SECRET_ACCESS_KEY"},
@@ -179,10 +189,12 @@ constexpr Sign kSigns[] = {
     {"access_refused", "",
      R"((?:HTTP(?:S|Error|StatusError)?|status(?:[ _]code)?|Client|error|Error|returned|response|code)\b.{0,30}?\b(?:401|403)\b|\b(?:401|403)\b.{0,4}(?:Client Error|Unauthorized|Forbidden)|Unauthorized for url|Forbidden for url)",
      "the server does not accept the credentials", kToken},
-    {"access_refused", "", R"(\b429\b.{0,20}(?:Client Error|Too Many)|Too Many Requests|(?i)rate limit(?:ed)? |RateLimitError)",
+    {"access_refused", "",
+     R"(\b429\b.{0,20}(?:Client Error|Too Many)|Too Many Requests|(?i)rate limit(?:ed)? |RateLimitError)",
      "the server limits how often it may be asked",
      "ath retry {job}   # after a while\nask it less often, or with a token"},
-    {"access_refused", "", R"(\b(?:404|410)\b.{0,4}(?:Client Error|Not Found|Gone)|HTTP Error 404|HTTP(?:Status)?Error.{0,30}\b404\b|NoSuchKey|NoSuchBucket)",
+    {"access_refused", "",
+     R"(\b(?:404|410)\b.{0,4}(?:Client Error|Not Found|Gone)|HTTP Error 404|HTTP(?:Status)?Error.{0,30}\b404\b|NoSuchKey|NoSuchBucket)",
      "the server has nothing at this address",
      "correct the address, or the name and version in it\nath logs {job} --tail 50"},
     {"access_refused", "",
@@ -209,7 +221,8 @@ constexpr Sign kSigns[] = {
      "the host could not be reached", kNet},
     {"network_error",
      "gaierror|ConnectionError|ConnectionRefusedError|ConnectionResetError|ConnectionAbortedError|"
-     "ConnectTimeout|ReadTimeout|ConnectTimeoutError|ReadTimeoutError|NewConnectionError|MaxRetryError|"
+     "ConnectTimeout|ReadTimeout|ConnectTimeoutError|ReadTimeoutError|NewConnectionError|"
+     "MaxRetryError|"
      "URLError|EndpointConnectionError|ProxyError|ClientConnectorError|ServerDisconnectedError|"
      "ConnectError|RemoteDisconnected|ChunkedEncodingError|IncompleteRead|LocalEntryNotFoundError|"
      "OfflineModeIsEnabled",
@@ -226,15 +239,17 @@ constexpr Sign kSigns[] = {
      R"(Could not override '|is not in struct|Missing mandatory value|Ambiguous value for argument|)"
      R"(Key '\S+' not in '|mismatched input|no viable alternative at input|LexerNoViableAltException)",
      "the configuration does not accept an override", kArguments},
-    {"bad_arguments", "ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|"
-                      "ConfigCompositionException|OverrideParseException|UsageError|BadParameter|NoSuchOption",
+    {"bad_arguments",
+     "ConfigAttributeError|ConfigKeyError|MissingMandatoryValue|"
+     "ConfigCompositionException|OverrideParseException|UsageError|BadParameter|NoSuchOption",
      "", "the configuration is not accepted", kArguments},
     {"bad_arguments", "", R"(^(?:[\w./-]+: )?(?:error|Error|usage|Usage): )",
      "the script does not accept its arguments", kArguments, 2},
 
     // Code.
     {"syntax_error", "SyntaxError|IndentationError|TabError", "", "", "{file}"},
-    {"syntax_error", "", R"((?:^|: )[Ss]yntax error(?::|\b.*(?:unexpected|near))|unexpected EOF while looking for matching|Unterminated quoted string)",
+    {"syntax_error", "",
+     R"((?:^|: )[Ss]yntax error(?::|\b.*(?:unexpected|near))|unexpected EOF while looking for matching|Unterminated quoted string)",
      "the shell script has a syntax error", "{file}"},
 
     // Files that are not what they should be.
@@ -242,7 +257,8 @@ constexpr Sign kSigns[] = {
      "JSONDecodeError|UnpicklingError|UnicodeDecodeError|BadZipFile|BadGzipFile|ReadError|"
      "UnidentifiedImageError|ArrowInvalid|ParserError|ScannerError|ComposerError|ReaderError|"
      "ConstructorError|EmptyDataError|TOMLDecodeError|LZMAError|ParseError|SafetensorError|"
-     "MissingSectionHeaderError|DuplicateOptionError|YAMLError|MarkedYAMLError|DecodeError|ZstdError|"
+     "MissingSectionHeaderError|DuplicateOptionError|YAMLError|MarkedYAMLError|DecodeError|"
+     "ZstdError|"
      "HeaderTooLarge|DataLossError|ParsingError",
      "", "a file or text could not be read", kData},
     {"unreadable_data", "",
@@ -252,11 +268,12 @@ constexpr Sign kSigns[] = {
      R"(incorrect header check|file is not a database|database disk image is malformed|)"
      R"(Compressed file ended before|codec can't decode|Unable to (?:synchronously )?open file|image file is truncated|CRC check failed|checksum mismatch|unsupported pickle protocol|Error tokenizing data)",
      "a file or text could not be read", kData},
-    {"unreadable_data", "error", R"(while decompressing data|zlib)", "a file or text could not be read",
-     kData},
+    {"unreadable_data", "error", R"(while decompressing data|zlib)",
+     "a file or text could not be read", kData},
     {"python_exception", "OperationalError", R"(database is locked)",
      "another process holds the database",
-     "give each job a database of its own, or raise the timeout: sqlite3.connect(path, timeout=60)\n"
+     "give each job a database of its own, or raise the timeout: sqlite3.connect(path, "
+     "timeout=60)\n"
      "ath retry {job}"},
     {"missing_file", "OperationalError", R"(unable to open database file)",
      "the database file is not there",
@@ -274,10 +291,12 @@ constexpr Sign kSigns[] = {
      "the shapes do not fit", "ath retry {job} --debug\nath logs {job} --tail 50"},
     {"python_exception", "RecursionError", "", "",
      "a function calls itself without end: look at the frames above\nath logs {job} --tail 50"},
-    {"python_exception", "BrokenPipeError", "", "the program at the other end of a pipe ended first",
+    {"python_exception", "BrokenPipeError", "",
+     "the program at the other end of a pipe ended first", kLogs},
+    {"python_exception", "TimeoutExpired", "", "a program that the script started took too long",
      kLogs},
-    {"python_exception", "TimeoutExpired", "", "a program that the script started took too long", kLogs},
-    {"python_exception", "CalledProcessError", "", "a program that the script started failed", kLogs},
+    {"python_exception", "CalledProcessError", "", "a program that the script started failed",
+     kLogs},
 };
 
 // Compiled once; a failed job needs them, most agents never do.
@@ -321,7 +340,7 @@ std::optional<SignFound> SignOfError(std::string_view type, std::string_view mes
     const Sign& sign = kSigns[i];
     if (sign.status != 0 || (!sign.types.empty() && !Names(sign.types, type))) continue;
     if (!FoundIn(patterns[i].get(), message)) continue;
-    return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
+    return SignFound{sign.kind.kind(), std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
 }
@@ -332,7 +351,7 @@ std::optional<SignFound> SignOfLine(std::string_view line, int status) {
     const Sign& sign = kSigns[i];
     if (!sign.types.empty() || (sign.status != 0 && sign.status != status)) continue;
     if (!FoundIn(patterns[i].get(), line)) continue;
-    return SignFound{sign.kind, std::string(sign.what), std::string(sign.hint)};
+    return SignFound{sign.kind.kind(), std::string(sign.what), std::string(sign.hint)};
   }
   return std::nullopt;
 }

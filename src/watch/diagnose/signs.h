@@ -6,12 +6,14 @@
 #include <string>
 #include <string_view>
 
+#include "job/cause_kind.h"
+
 namespace athanor {
 
 struct SignFound {
-  std::string_view kind;  // of job/causes.h
-  std::string what;       // before the program's own message; may be empty
-  std::string hint;       // "{job}" stands for the job's name
+  CauseKind kind;
+  std::string what;  // before the program's own message; may be empty
+  std::string hint;  // "{job}" stands for the job's name
 };
 
 // An exception: the last part of its type ("OSError") and its message, all lines.

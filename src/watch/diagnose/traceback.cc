@@ -245,7 +245,8 @@ class Reader {
     for (; at_ < lines_.size() && StartsWith(lines_[at_], "│"); ++at_) {
       std::string_view line = lines_[at_];
       TakeWord(line, "│");
-      if (const size_t end = line.rfind("│"); end != std::string_view::npos) line = line.substr(0, end);
+      if (const size_t end = line.rfind("│"); end != std::string_view::npos)
+        line = line.substr(0, end);
       line = Trim(line);
       if (TakeWord(line, "❱ ")) {
         const size_t space = line.find(' ');
@@ -260,7 +261,8 @@ class Reader {
       std::string_view number = line.substr(colon + 1, in - colon - 1);
       const auto at = TakeInt(number);
       if (!at || !number.empty()) continue;
-      Frame frame{std::string(line.substr(0, colon)), *at, std::string(line.substr(in + 4)), "", false};
+      Frame frame{std::string(line.substr(0, colon)), *at, std::string(line.substr(in + 4)), "",
+                  false};
       frame.user = IsUserFile(frame.file);
       error.frames.push_back(std::move(frame));
     }
@@ -342,9 +344,9 @@ class Reader {
   size_t begin_ = 0;     // of the block being read
   size_t rest_end_ = 0;  // after the further lines of its message
   std::string prefix_;
-  bool group_ = false;     // the block being read is a group's own
-  bool member_ = false;    // ... or one of its members
-  bool in_group_ = false;  // the last error of the chain is a group
+  bool group_ = false;                                 // the block being read is a group's own
+  bool member_ = false;                                // ... or one of its members
+  bool in_group_ = false;                              // the last error of the chain is a group
   PythonError::Link link_ = PythonError::Link::kNone;  // of the next block to the chain
   std::vector<Traceback> found_;
 };
@@ -353,8 +355,8 @@ class Reader {
 
 bool IsUserFile(std::string_view file) {
   // The last two are ours: what a job's interpreter loads at its start, and the athanor package.
-  for (const std::string_view part :
-       {"/site-packages/", "/dist-packages/", "/python/site/sitecustomize.py", "/python/athanor/"}) {
+  for (const std::string_view part : {"/site-packages/", "/dist-packages/",
+                                      "/python/site/sitecustomize.py", "/python/athanor/"}) {
     if (file.find(part) != std::string_view::npos) return false;
   }
   for (const std::string_view part : {"/lib/python", "/lib64/python"}) {

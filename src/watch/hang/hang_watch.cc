@@ -47,8 +47,8 @@ std::optional<Millis> HangWatch::limit() const {
   if (off_) return std::nullopt;
   if (after_.count() > 0) return after_;
   if (steps_seen_ < kMinSteps) return std::nullopt;
-  return std::max({kLeast, FromMs(steps_ * Median(step_ms_)),
-                   FromMs(kReports * Median(report_ms_))});
+  return std::max(
+      {kLeast, FromMs(steps_ * Median(step_ms_)), FromMs(kReports * Median(report_ms_))});
 }
 
 std::string HangWatch::LimitSource() const {

@@ -33,8 +33,8 @@ struct HangSample {
 };
 
 struct Hang {
-  Millis quiet{0};  // since the last output or metric
-  Millis limit{0};  // how long it may be
+  Millis quiet{0};                    // since the last output or metric
+  Millis limit{0};                    // how long it may be
   std::optional<Millis> median_step;  // if the limit was computed from steps
   std::string limit_source;           // "limits.hang_after", "50 steps of 12.0 s"
   double cpu_percent = 0;             // of one core, over the time of the limit
@@ -79,10 +79,10 @@ class HangWatch {
 
   bool started_ = false;
   HangSample last_;
-  Millis watched_{0};       // time that counts
-  Millis last_sign_{0};     // of output or metrics, in watched time
-  uint64_t cpu_used_ = 0;   // growth only
-  std::deque<Cpu> cpu_;     // oldest first; the first is at or before the window's begin
+  Millis watched_{0};      // time that counts
+  Millis last_sign_{0};    // of output or metrics, in watched time
+  uint64_t cpu_used_ = 0;  // growth only
+  std::deque<Cpu> cpu_;    // oldest first; the first is at or before the window's begin
   std::optional<int64_t> step_;
   Millis step_at_{0};
   uint64_t steps_seen_ = 0;

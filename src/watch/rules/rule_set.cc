@@ -175,8 +175,7 @@ uint64_t RuleSet::ignored() const {
 }
 
 Result<std::vector<Firing>> Replay(const std::vector<RuleSpec>& specs,
-                                   std::span<const RulePoint> points,
-                                   std::optional<WallTime> end) {
+                                   std::span<const RulePoint> points, std::optional<WallTime> end) {
   ATHANOR_TRY(RuleSet rules, RuleSet::Make(specs));
   std::vector<Firing> firings;
   for (RulePoint point : points) {

@@ -31,8 +31,7 @@ struct Entry {
 // Remembers the last points; subclasses decide what follows from the next one.
 class WindowRule : public ScalarRule {
  public:
-  explicit WindowRule(const RuleSpec& spec)
-      : spec_(spec), sign_(spec.goal == "max" ? -1.0 : 1.0) {}
+  explicit WindowRule(const RuleSpec& spec) : spec_(spec), sign_(spec.goal == "max" ? -1.0 : 1.0) {}
 
   Verdict Point(std::optional<int64_t> step, double value) final {
     if (step) {
@@ -96,8 +95,8 @@ class PlateauRule final : public WindowRule {
 
  private:
   Verdict Judge(Known& known, double value) override {
-    const bool better = std::isfinite(value) &&
-                        (!known.best || Cost(value) < Cost(*known.best) - spec_.min_delta);
+    const bool better =
+        std::isfinite(value) && (!known.best || Cost(value) < Cost(*known.best) - spec_.min_delta);
     if (better) {
       known.best = value;
       known.since_best = 0;

@@ -16,9 +16,7 @@ namespace {
 constexpr size_t kSampleBytes = 200;
 constexpr int kMaxMatches = 256;  // of one definition in one line, numbers or not
 
-re2::StringPiece Piece(std::string_view text) {
-  return {text.data(), text.size()};
-}
+re2::StringPiece Piece(std::string_view text) { return {text.data(), text.size()}; }
 
 std::unique_ptr<RE2> Compile(const std::string& pattern) {
   RE2::Options options;

@@ -28,10 +28,10 @@ Result<std::shared_ptr<const SecretPatterns>> SecretPatterns::Make(
                         fmt::format("the value of secret {} is too short to be kept out of logs",
                                     Printable(secret.name)),
                         fmt::format("ath secret set {}   # with at least {} bytes",
-                                    ShellQuote(secret.name), kMinValue),
-                        fmt::format("it has {} bytes", value.size()),
-                        {},
-                        {}});
+                                    ShellQuote(secret.name), kMinValue)}
+                      .Why(fmt::format("it has {} bytes", value.size()))
+                      .Id({})
+                      .Where({}));
     }
     const uint32_t marker = static_cast<uint32_t>(made->markers_.size());
     made->markers_.push_back(fmt::format("***{}***", Printable(secret.name)));

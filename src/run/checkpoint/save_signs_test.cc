@@ -1,4 +1,4 @@
-#include "run/checkpoint/saves.h"
+#include "run/checkpoint/save_signs.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,8 @@
-#include "run/contract/contract_request.h"
+#include "door/sagemaker/contract.h"
+
+#include <map>
+#include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -31,12 +35,8 @@ Sorted Channels(const Sorted& request) {
   return config;
 }
 
-}  // namespace
-
-std::map<std::string, std::string> RequestFiles(const JobSpec& spec) {
+std::map<std::string, std::string> Files(const Sorted& request) {
   std::map<std::string, std::string> files;
-  const auto request = Request(spec);
-  if (request.is_null()) return files;
   files["hyperparameters.json"] = request.value("HyperParameters", Sorted::object()).dump();
   files["inputdataconfig.json"] = Channels(request).dump();
   constexpr std::pair<const char*, const char*> kParts[] = {
@@ -50,17 +50,18 @@ std::map<std::string, std::string> RequestFiles(const JobSpec& spec) {
   return files;
 }
 
-std::vector<Param> RequestPlatformParams(const JobSpec& spec) {
-  std::vector<Param> params;
+}  // namespace
+
+void FillContract(const JobSpec& spec, AttemptPlan& plan) {
   const auto request = Request(spec);
-  if (request.is_null()) return params;
+  if (request.is_null()) return;
+  plan.config_files = Files(request);
   const auto sent = request.value("HyperParameters", Sorted::object());
   for (const auto& [name, value] : sent.items()) {
     if (StartsWith(name, "sagemaker_") && value.is_string()) {
-      params.push_back({name, value.get<std::string>(), Param::Kind::kJson});
+      plan.platform_params.push_back({name, value.get<std::string>(), Param::Kind::kJson});
     }
   }
-  return params;
 }
 
 }  // namespace athanor

@@ -1,4 +1,4 @@
-#include "run/checkpoint/saves.h"
+#include "run/checkpoint/save_signs.h"
 
 #include <algorithm>
 #include <cctype>
@@ -20,12 +20,8 @@ struct NumberAt {
   int64_t value;
 };
 
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
-bool IsLetter(char c) {
-  return std::isalpha(static_cast<unsigned char>(c)) != 0;
-}
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+bool IsLetter(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0; }
 
 // Numbers of one path component, each with the word it belongs to.
 std::vector<NumberAt> NumbersIn(std::string_view part) {
@@ -42,8 +38,7 @@ std::vector<NumberAt> NumbersIn(std::string_view part) {
       const size_t begin = i;
       while (i < part.size() && IsDigit(part[i])) ++i;
       NumberAt number{word, apart, i == part.size() || part[i] == '.', 0};
-      const auto [end, error] =
-          std::from_chars(part.data() + begin, part.data() + i, number.value);
+      const auto [end, error] = std::from_chars(part.data() + begin, part.data() + i, number.value);
       // A version or a decimal: 1.5, v2.0.
       const bool decimal = i + 1 < part.size() && part[i] == '.' && IsDigit(part[i + 1]);
       if (error == std::errc() && end == part.data() + i && !decimal) found.push_back(number);

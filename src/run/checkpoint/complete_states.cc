@@ -1,4 +1,4 @@
-#include "run/checkpoint/rest_watch.h"
+#include "run/checkpoint/complete_states.h"
 
 #include <algorithm>
 
@@ -7,9 +7,7 @@
 namespace athanor {
 namespace {
 
-bool IsJournal(const std::string& name) {
-  return IsJournalName(BaseName(name));
-}
+bool IsJournal(const std::string& name) { return IsJournalName(BaseName(name)); }
 
 // The kernel stamps files by a clock that may be late by this much: a file that was made after a
 // moment may look older.
@@ -37,7 +35,7 @@ bool SameButJournals(const Snapshot& a, const Snapshot& b) {
   }
 }
 
-void RestWatch::Observe(const Snapshot& files, Millis now) {
+void CompleteStates::Observe(const Snapshot& files, Millis now) {
   for (auto track = tracks_.begin(); track != tracks_.end();) {
     track = files.count(track->first) > 0 ? std::next(track) : tracks_.erase(track);
   }
@@ -57,7 +55,7 @@ void RestWatch::Observe(const Snapshot& files, Millis now) {
   }
 }
 
-bool RestWatch::Excused(const std::string& name, const Track& track, Millis now) {
+bool CompleteStates::Excused(const std::string& name, const Track& track, Millis now) {
   if (IsJournal(name)) return true;
   if (!track.busy_since || now - *track.busy_since < patience_) return false;
   if (std::find(left_out_.begin(), left_out_.end(), name) == left_out_.end()) {
@@ -66,14 +64,13 @@ bool RestWatch::Excused(const std::string& name, const Track& track, Millis now)
   return true;
 }
 
-std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime> told,
-                                              const Snapshot& kept, const Writers& writers) {
+std::optional<Snapshot> CompleteStates::WholeState(Millis now, std::optional<WallTime> told,
+                                                   const Snapshot& kept, const Writers& writers) {
   Snapshot whole;
   std::vector<const std::pair<const std::string, Track>*> waiting;
   for (const auto& entry : tracks_) {
     const auto& [name, track] = entry;
-    const bool at_rest =
-        now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
+    const bool at_rest = now - track.since >= settle_ || (told && !ChangedAfter(track.file, *told));
     if (at_rest) {
       whole.emplace(name, track.file);
     } else if (!Excused(name, track, now)) {
@@ -112,7 +109,7 @@ std::optional<Snapshot> RestWatch::WholeState(Millis now, std::optional<WallTime
   return whole;
 }
 
-std::optional<Snapshot> RestWatch::ToldState(WallTime told, const Snapshot& kept) const {
+std::optional<Snapshot> CompleteStates::ToldState(WallTime told, const Snapshot& kept) const {
   Snapshot state;
   for (const auto& [name, track] : tracks_) {
     const bool next_save = track.open && track.file.born_ns >= (told.ms - kCoarseMs) * 1'000'000;
@@ -126,11 +123,11 @@ std::optional<Snapshot> RestWatch::ToldState(WallTime told, const Snapshot& kept
   return state;
 }
 
-bool RestWatch::WholeByRename(const Track& track, Millis now) const {
+bool CompleteStates::WholeByRename(const Track& track, Millis now) const {
   return track.replaced && track.busy_since && now - *track.busy_since >= kReplacedWait;
 }
 
-std::map<std::string, FileKey> RestWatch::restless() const {
+std::map<std::string, FileKey> CompleteStates::restless() const {
   std::map<std::string, FileKey> names;
   for (const auto& [name, track] : tracks_) {
     if (!track.busy_since || IsJournal(name)) continue;
@@ -139,7 +136,7 @@ std::map<std::string, FileKey> RestWatch::restless() const {
   return names;
 }
 
-int64_t RestWatch::began_ns(const std::string& name) const {
+int64_t CompleteStates::began_ns(const std::string& name) const {
   const auto track = tracks_.find(name);
   return track == tracks_.end() ? 0 : track->second.began_ns;
 }

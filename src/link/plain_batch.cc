@@ -1,10 +1,8 @@
-#include "door/mlflow/plain_batch.h"
+#include "link/plain_batch.h"
 
 #include <charconv>
 #include <cmath>
 #include <cstdint>
-
-#include "door/mlflow/validate.h"
 
 namespace athanor {
 namespace {

@@ -1,4 +1,4 @@
-#include "door/mlflow/plain_batch.h"
+#include "link/plain_batch.h"
 
 #include <gtest/gtest.h>
 
@@ -28,15 +28,19 @@ TEST(PlainBatch, WhatIsOutOfTheOrdinaryIsLeftToTheGeneralReader) {
   };
   ASSERT_TRUE(metric(R"("key": "k", "value": 1, "timestamp": 1)"));
   for (const char* odd :
-       {R"("key": "k", "value": NaN, "timestamp": 1)", R"("key": "k", "value": "1", "timestamp": 1)",
-        R"("key": "k\u0041", "value": 1, "timestamp": 1)", "\"key\": \"\xc3\xa4\", \"value\": 1, \"timestamp\": 1",
+       {R"("key": "k", "value": NaN, "timestamp": 1)",
+        R"("key": "k", "value": "1", "timestamp": 1)",
+        R"("key": "k\u0041", "value": 1, "timestamp": 1)",
+        "\"key\": \"\xc3\xa4\", \"value\": 1, \"timestamp\": 1",
         R"("key": "k", "value": 01, "timestamp": 1)", R"("key": "k", "value": 1., "timestamp": 1)",
-        R"("key": "k", "value": 1e999, "timestamp": 1)", R"("key": "k", "value": +1, "timestamp": 1)",
-        R"("key": "k", "value": 1, "timestamp": -1)", R"("key": "k", "value": 1, "timestamp": 1.0)",
+        R"("key": "k", "value": 1e999, "timestamp": 1)",
+        R"("key": "k", "value": +1, "timestamp": 1)", R"("key": "k", "value": 1, "timestamp": -1)",
+        R"("key": "k", "value": 1, "timestamp": 1.0)",
         R"("key": "k", "value": 1, "timestamp": 99999999999999)", R"("key": "k", "value": 1)",
         R"("key": "k", "value": 1, "timestamp": 1, "model_id": "m")",
-        R"("key": "k", "key": "l", "value": 1, "timestamp": 1)", R"("key": null, "value": 1, "timestamp": 1)",
-        R"("key": "k", "value": 1, "timestamp": 1,)", R"("key" "k", "value": 1, "timestamp": 1)", ""}) {
+        R"("key": "k", "key": "l", "value": 1, "timestamp": 1)",
+        R"("key": null, "value": 1, "timestamp": 1)", R"("key": "k", "value": 1, "timestamp": 1,)",
+        R"("key" "k", "value": 1, "timestamp": 1)", ""}) {
     EXPECT_FALSE(metric(odd)) << odd;
   }
   for (const char* body :
@@ -66,8 +70,8 @@ TEST(PlainMetric, WhatIsOutOfTheOrdinaryIsLeftToTheGeneralReader) {
        {"{" + usual + "}", R"({"run_id": "", )" + usual + "}", R"({"run_id": null, )" + usual + "}",
         R"({"run_id": "a", "run_uuid": "b", )" + usual + "}",
         R"({"run_id": "a", "run_id": "a", )" + usual + "}",
-        R"({"run_id": "a", "model_id": "m", )" + usual + "}",
-        R"({"run_id": "a", )" + usual + "} x", R"({"run_id": "a", )" + usual}) {
+        R"({"run_id": "a", "model_id": "m", )" + usual + "}", R"({"run_id": "a", )" + usual + "} x",
+        R"({"run_id": "a", )" + usual}) {
     EXPECT_FALSE(ReadPlainMetric(odd)) << odd;
   }
 }

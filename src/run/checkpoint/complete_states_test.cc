@@ -1,4 +1,4 @@
-#include "run/checkpoint/rest_watch.h"
+#include "run/checkpoint/complete_states.h"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ ScannedFile File(int64_t ms, uint64_t inode = 1) {
 }
 
 struct Watching {
-  RestWatch watch{Millis(300), Millis(10'000)};
+  CompleteStates watch{Millis(300), Millis(10'000)};
   std::vector<FileKey> open;
   size_t asked = 0;
   Snapshot kept;
@@ -27,7 +27,7 @@ struct Watching {
   }
 };
 
-TEST(RestWatch, AFileIsWholeAfterTwoEqualLooksFarEnoughApart) {
+TEST(CompleteStates, AFileIsWholeAfterTwoEqualLooksFarEnoughApart) {
   Watching on;
   const Snapshot files{{"a.pt", File(1)}};
   EXPECT_FALSE(on.Look(files, 0));
@@ -40,7 +40,7 @@ TEST(RestWatch, AFileIsWholeAfterTwoEqualLooksFarEnoughApart) {
 
 // A script that saves every 0.2 s by writing model.tmp and renaming it to model.pt. Planted bug:
 // without WholeByRename there never is a checkpoint.
-TEST(RestWatch, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
+TEST(CompleteStates, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
   Watching on;
   Snapshot files{{"a.json", File(1, 500)}};
   int64_t now = 0;
@@ -74,7 +74,7 @@ TEST(RestWatch, AFileThatIsReplacedAllTheTimeIsWholeAtAnyMoment) {
   }
 }
 
-TEST(RestWatch, OneFileInMotionHoldsBackAll) {
+TEST(CompleteStates, OneFileInMotionHoldsBackAll) {
   Watching on;
   Snapshot files{{"a.pt", File(1)}};
   EXPECT_FALSE(on.Look(files, 0));
@@ -83,7 +83,7 @@ TEST(RestWatch, OneFileInMotionHoldsBackAll) {
   EXPECT_EQ(on.Look(files, 700), files);
 }
 
-TEST(RestWatch, AFileOpenForWritingIsNotWholeHoweverStillItIs) {
+TEST(CompleteStates, AFileOpenForWritingIsNotWholeHoweverStillItIs) {
   Watching on;
   const Snapshot files{{"a.pt", File(1)}};
   on.open = {{1, 1}};
@@ -96,7 +96,7 @@ TEST(RestWatch, AFileOpenForWritingIsNotWholeHoweverStillItIs) {
   EXPECT_EQ(on.asked, asked) << "what is known to be whole is not asked about again";
 }
 
-TEST(RestWatch, JournalsHoldBackNothing) {
+TEST(CompleteStates, JournalsHoldBackNothing) {
   Watching on;
   const ScannedFile model = File(1);
   for (int64_t now = 0; now < 2'000; now += 250) {
@@ -112,7 +112,7 @@ TEST(RestWatch, JournalsHoldBackNothing) {
   EXPECT_FALSE(SameButJournals({{"a.pt", model}}, {{"a.pt", File(2)}}));
 }
 
-TEST(RestWatch, WhatNeverRestsIsLeftOutInTheEndAndNamed) {
+TEST(CompleteStates, WhatNeverRestsIsLeftOutInTheEndAndNamed) {
   Watching on;
   const ScannedFile model = File(1);
   std::optional<Snapshot> whole;
@@ -124,7 +124,7 @@ TEST(RestWatch, WhatNeverRestsIsLeftOutInTheEndAndNamed) {
   EXPECT_EQ(on.watch.left_out(), std::vector<std::string>{"ring.bin"});
 }
 
-TEST(RestWatch, AToldSaveNeedsNoSecondLookAndIsNotHeldBackByTheNext) {
+TEST(CompleteStates, AToldSaveNeedsNoSecondLookAndIsNotHeldBackByTheNext) {
   Watching on;
   const Snapshot first{{"step_1.pt", File(1'000)}};
   EXPECT_EQ(on.Look(first, 0, WallTime{1'000}), first);
@@ -137,7 +137,7 @@ TEST(RestWatch, AToldSaveNeedsNoSecondLookAndIsNotHeldBackByTheNext) {
   EXPECT_EQ(whole, more);
 }
 
-TEST(RestWatch, AToldStateOfWhichAFileIsBeingOverwrittenIsGone) {
+TEST(CompleteStates, AToldStateOfWhichAFileIsBeingOverwrittenIsGone) {
   Watching on;
   on.kept = {{"last.pt", File(1)}};
   const Snapshot files{{"last.pt", File(2'500)}, {"step_2.pt", File(2'000, 2)}};
@@ -146,14 +146,14 @@ TEST(RestWatch, AToldStateOfWhichAFileIsBeingOverwrittenIsGone) {
   EXPECT_TRUE(on.watch.ToldState(WallTime{2'500}, on.kept));
 }
 
-TEST(RestWatch, AToldFileThatIsStillOpenIsNotWhole) {
+TEST(CompleteStates, AToldFileThatIsStillOpenIsNotWhole) {
   Watching on;
   on.open = {{1, 1}};
   EXPECT_FALSE(on.Look({{"a.pt", File(1)}}, 0, WallTime{5}));
   EXPECT_FALSE(on.watch.ToldState(WallTime{500}, on.kept)) << "nobody knows whether it was";
 }
 
-TEST(RestWatch, WhatWasOpenedWithTheWordIsOfTheNextSave) {
+TEST(CompleteStates, WhatWasOpenedWithTheWordIsOfTheNextSave) {
   Watching on;
   Snapshot files{{"step_1.pt", File(1'000, 1)}, {"step_2.pt", File(998, 2)}};
   files["step_2.pt"].born_ns = 996'000'000;  // by the kernel's clock, which is late

@@ -1,16 +1,20 @@
 // The bodies of log-metric and log-batch calls as every client writes them, read without building a
 // document: a training script sends little else. Anything unusual (an escape, NaN, an extra member,
-// a wrong type) is left to the general reader, which also has the error messages. Pure.
+// a wrong type) is left to the general reader of whoever reads: the server's also has the error
+// messages. Pure.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "record/series/series_store.h"
+#include "job/point.h"
 
 namespace athanor {
+
+inline constexpr int64_t kMostMillis = INT64_MAX / 1'000'000;  // that are kept in nanoseconds
 
 struct PlainBatch {
   std::vector<Point> metrics;

@@ -1,0 +1,251 @@
+#include <sys/eventfd.h>
+
+#include "job/manifest.h"
+#include "link/job_files_conformance.h"
+#include "net/http/http_client.h"
+#include "record/fault_testing.h"
+
+namespace athanor {
+namespace {
+
+struct Local {
+  std::unique_ptr<JobFiles> Open(uint32_t attempt) {
+    return LocalJobFiles::Open(folders.options(attempt)).value();
+  }
+  JobFolders folders;
+};
+
+// Of one server, the attempt whose files were opened last is the one that may.
+struct Remote {
+  std::unique_ptr<JobFiles> Open(uint32_t attempt) {
+    server.ChangeGrant([&](JobFilesGrant& grant) { grant.files = folders.options(attempt); });
+    return RemoteJobFiles::Open(server.Plain()).value();
+  }
+  JobFolders folders;
+  FilesServer server{folders.options()};
+};
+
+struct RemoteOverTls : Remote {
+  std::unique_ptr<JobFiles> Open(uint32_t attempt) {
+    (void)Remote::Open(attempt);
+    return RemoteJobFiles::Open(server.Tls()).value();
+  }
+};
+
+// Not one of its calls with a large body gets through at the first try.
+struct RemoteOverABreakingLine : Remote {
+  std::unique_ptr<JobFiles> Open(uint32_t attempt) {
+    (void)Remote::Open(attempt);
+    return RemoteJobFiles::Open(server.At("https://127.0.0.1", line.port())).value();
+  }
+  BreakingLine line{server.tls_port(), 5'000, 7'001};
+};
+
+using Makers = ::testing::Types<Local, Remote, RemoteOverTls, RemoteOverABreakingLine>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Every, JobFilesConformance, Makers);
+
+class RemoteFiles : public ::testing::Test {
+ protected:
+  std::unique_ptr<RemoteJobFiles> Open() { return RemoteJobFiles::Open(server_.Tls()).value(); }
+  BlobStore Blobs() { return BlobStore::Open(folders_.options().blob_dir).value(); }
+  Result<BlobRef> Put(JobFiles& files, const std::string& bytes, Shelf shelf = Shelf::kBlobs) {
+    const auto fd = FileOf(dir_, bytes);
+    return files.Put(shelf, fd.get(), 0, bytes.size(), {});
+  }
+  std::string Content(Result<UniqueFd> fd) {
+    return fd ? ReadAll(fd->get()).value() : "error: " + std::string(RowOf(fd.error().code).name);
+  }
+
+  TestDir dir_;
+  JobFolders folders_;
+  FilesServer server_{folders_.options()};
+};
+
+TEST_F(RemoteFiles, OfTheSharedBlobsOnlyThoseThatTheJobNamesOrStoredAreSeen) {
+  const auto bundle = Blobs().Put("print(1)").value();
+  const auto foreign = Blobs().Put("another job's weights").value();
+  BundleManifest listing;
+  listing.entries.push_back({});
+  listing.entries[0].path = "train.py";
+  listing.entries[0].sha256 = bundle.sha256;
+  listing.entries[0].size = bundle.bytes;
+  listing.bytes = bundle.bytes;
+  const auto named = Blobs().Put(WriteManifest(listing)).value();
+  auto files = Open();
+  EXPECT_EQ(Content(files->Get(Shelf::kBlobs, bundle.sha256)), "error: not_found");
+  server_.ChangeGrant([&](JobFilesGrant& grant) { grant.listings = {named.sha256}; });
+  EXPECT_EQ(Content(files->Get(Shelf::kBlobs, bundle.sha256)), "print(1)");
+  EXPECT_EQ(Content(files->Get(Shelf::kBlobs, named.sha256)), WriteManifest(listing));
+  EXPECT_EQ(files->Has(Shelf::kBlobs, {bundle, foreign, named}).value(),
+            (std::vector<bool>{true, false, true}));
+  EXPECT_EQ(Content(files->Get(Shelf::kBlobs, foreign.sha256)), "error: not_found");
+  // Whoever can send the bytes may see them.
+  ASSERT_TRUE(Put(*files, "another job's weights"));
+  EXPECT_EQ(Content(files->Get(Shelf::kBlobs, foreign.sha256)), "another job's weights");
+  EXPECT_TRUE(files->Has(Shelf::kBlobs, {foreign})->front());
+}
+
+TEST_F(RemoteFiles, OnlyWhatIsMissingTravels) {
+  BreakingLine line(server_.tls_port(), SIZE_MAX / 2, 0);
+  auto files = RemoteJobFiles::Open(server_.At("https://127.0.0.1", line.port())).value();
+  const std::string bytes = SomeBytes(5'000'000);
+  ASSERT_TRUE(Put(*files, bytes, Shelf::kParts));
+  const uint64_t once = line.passed();
+  ASSERT_TRUE(Put(*files, bytes, Shelf::kParts));
+  EXPECT_LT(line.passed() - once, 10'000u);
+}
+
+TEST_F(RemoteFiles, WhatWasCutOffGoesOnWhereItStopped) {
+  const std::string bytes = SomeBytes(20'000'000);
+  BreakingLine line(server_.tls_port(), 3'000'000, 0);
+  auto files = RemoteJobFiles::Open(server_.At("https://127.0.0.1", line.port())).value();
+  const auto put = Put(*files, bytes, Shelf::kParts);
+  ASSERT_TRUE(put) << put.error().what;
+  // What was under way when a connection broke is lost, and no more.
+  EXPECT_LT(line.passed(), 2 * bytes.size());
+  const uint64_t up = line.passed();
+  EXPECT_TRUE(Content(files->Get(Shelf::kParts, put->sha256)) == bytes);
+  EXPECT_LT(line.passed() - up, 2 * bytes.size());
+}
+
+TEST_F(RemoteFiles, WrongBytesAreNotStoredUnderAName) {
+  HttpClient client(Endpoint::Parse(server_.Plain().server).value());
+  const auto send = [&](const std::string& query, const std::string& body) {
+    HttpCall call;
+    call.method = "PUT";
+    call.target = "/agent/v1/files/uploads/parts/" + Sha256Hex("right") + query;
+    call.headers.Add("Authorization", "Bearer token");
+    call.body = body;
+    return client.Do(call)->status;
+  };
+  EXPECT_EQ(send("?bytes=5&from=0", "wrong"), 500);
+  EXPECT_EQ(send("?bytes=5&from=2", "ght"), 409);  // what was there is gone
+  EXPECT_EQ(send("?bytes=5&from=0", "right and more"), 413);
+  EXPECT_EQ(send("?bytes=5&from=6", "x"), 409);
+  EXPECT_EQ(send("?bytes=-1&from=0", "right"), 400);
+  EXPECT_EQ(send("?bytes=5", "right"), 400);
+  EXPECT_EQ(send("?bytes=99999999999999&from=0", "right"), 400);
+  auto files = Open();
+  EXPECT_FALSE(files->Has(Shelf::kParts, {{Sha256Hex("right"), 5}})->front());
+  EXPECT_EQ(send("?bytes=5&from=0", "ri"), 200);
+  EXPECT_EQ(send("?bytes=5&from=2", "ght"), 200);
+  EXPECT_EQ(Content(files->Get(Shelf::kParts, Sha256Hex("right"))), "right");
+}
+
+// A cut connection that the server still believes in must not change bytes that have a name.
+TEST_F(RemoteFiles, AConnectionThatWasLeftBehindCannotChangeWhatIsStored) {
+  const std::string bytes = SomeBytes(100'000);
+  const std::string target =
+      "/agent/v1/files/uploads/parts/" + Sha256Hex(bytes) + "?bytes=100000&from=0";
+  auto behind = testing::RawClient::Tcp(Endpoint::Parse(server_.Plain().server)->port);
+  ASSERT_TRUE(behind.Send("PUT " + target +
+                          " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer token\r\n"
+                          "Content-Length: 100000\r\nExpect: 100-continue\r\n\r\n"));
+  behind.ReadUntil("100 Continue\r\n\r\n");
+  auto files = Open();
+  ASSERT_TRUE(Put(*files, bytes, Shelf::kParts));
+  ASSERT_TRUE(behind.Send(std::string(100'000, 'x')));
+  behind.ReadResponse();
+  EXPECT_TRUE(Content(files->Get(Shelf::kParts, Sha256Hex(bytes))) == bytes);
+}
+
+TEST_F(RemoteFiles, AServerOfAnotherKeyIsRefusedAndHearsNothing) {
+  const FilesServer other(folders_.options());
+  auto options = server_.Tls();
+  options.server = other.Tls().server;
+  const auto files = RemoteJobFiles::Open(options).value();
+  const auto list = files->List("events");
+  ASSERT_FALSE(list);
+  EXPECT_EQ(list.error().code, ErrorCode::kDenied);
+  EXPECT_EQ(Put(*files, "secret").error().code, ErrorCode::kDenied);
+  EXPECT_EQ(other.requests(), 0);
+}
+
+TEST_F(RemoteFiles, AnAttemptThatIsOverOrAnotherOnesTokenIsRefused) {
+  auto options = server_.Tls();
+  options.token = "another";
+  EXPECT_EQ(RemoteJobFiles::Open(options).value()->List("events").error().code, ErrorCode::kDenied);
+  server_.EndAttempt();
+  EXPECT_EQ(Open()->List("events").error().code, ErrorCode::kConflict);
+  EXPECT_EQ(Put(*Open(), SomeBytes(100'000)).error().code, ErrorCode::kConflict);
+}
+
+TEST_F(RemoteFiles, ATokenIsNotSentInTheOpen) {
+  auto options = server_.Plain();
+  options.server = "http://192.0.2.1:7070";
+  EXPECT_EQ(RemoteJobFiles::Open(options).error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(RemoteFiles, AServerThatIsAwayIsAskedUntilItIsBack) {
+  auto options = server_.Tls();
+  const uint16_t port = server_.tls_port();
+  int pauses = 0;
+  Millis longest{0};
+  options.pause = [&](Millis pause) {
+    longest = std::max(longest, pause);
+    if (++pauses == 30) server_.Start(port);
+    return true;
+  };
+  const auto files = RemoteJobFiles::Open(options).value();
+  ASSERT_TRUE(ReplaceWith(*files, "values", "before"));
+  server_.Stop();
+  const auto put = Put(*files, SomeBytes(1'000'000), Shelf::kParts);
+  ASSERT_TRUE(put) << put.error().what;
+  EXPECT_GE(pauses, 30);
+  EXPECT_GE(longest, Millis(10'000));
+  EXPECT_LE(longest, Millis(20'000));
+  EXPECT_TRUE(ReplaceWith(*files, "values", "after"));
+}
+
+TEST_F(RemoteFiles, ABusyServerIsAskedAgain) {
+  auto files = Open();
+  server_.AnswerBusy(3);
+  EXPECT_TRUE(ReplaceWith(*files, "values", "1"));
+  server_.AnswerBusy(3);
+  EXPECT_TRUE(Put(*files, SomeBytes(200'000), Shelf::kParts));
+  server_.AnswerBusy(3);
+  EXPECT_TRUE(files->Get(Shelf::kParts, Sha256Hex(SomeBytes(200'000))));
+}
+
+TEST_F(RemoteFiles, GivesUpWhenItIsToldOrItsPatienceIsOver) {
+  auto options = server_.Tls();
+  server_.Stop();
+  int tries = 0;
+  options.pause = [&](Millis) { return ++tries < 3; };
+  EXPECT_EQ(RemoteJobFiles::Open(options).value()->List("events").error().code,
+            ErrorCode::kCancelled);
+  EXPECT_EQ(tries, 3);
+  const UniqueFd cancel(::eventfd(1, EFD_CLOEXEC));
+  options.pause = {};
+  options.cancel_fd = cancel.get();
+  EXPECT_EQ(RemoteJobFiles::Open(options).value()->List("events").error().code,
+            ErrorCode::kCancelled);
+  options.cancel_fd = -1;
+  options.patience = Millis(1);
+  EXPECT_EQ(RemoteJobFiles::Open(options).value()->List("events").error().code,
+            ErrorCode::kUnavailable);
+}
+
+TEST(RemoteFilesOnAFullDisk, IsSaidAndPassesWhenThereIsRoomAgain) {
+  SmallDisk disk("8m");
+  if (!disk.why_not().empty()) GTEST_SKIP() << disk.why_not();
+  const JobFolders folders(disk.path());
+  const TestDir elsewhere;
+  FilesServer server(folders.options());
+  const auto files = RemoteJobFiles::Open(server.Tls()).value();
+  ASSERT_TRUE(files->Tend({}));
+  ASSERT_NO_FATAL_FAILURE(disk.Fill(20));
+  const std::string bytes = SomeBytes(400'000);
+  const auto fd = FileOf(elsewhere, bytes);
+  EXPECT_EQ(files->Put(Shelf::kParts, fd.get(), 0, bytes.size(), {}).error().code,
+            ErrorCode::kExhausted);
+  EXPECT_EQ(files->Replace("capture/x", fd.get()).error().code, ErrorCode::kExhausted);
+  EXPECT_TRUE(files->List("capture").value().empty());
+  disk.Free();
+  const auto put = files->Put(Shelf::kParts, fd.get(), 0, bytes.size(), {});
+  ASSERT_TRUE(put) << put.error().what;
+  EXPECT_TRUE(ReadAll(files->Get(Shelf::kParts, put->sha256)->get()).value() == bytes);
+}
+
+}  // namespace
+}  // namespace athanor
