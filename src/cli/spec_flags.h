@@ -1,5 +1,5 @@
-// What the command line offers, as tables: the options of `ath run` and `ath retry` that are keys of a
-// job file, and the headings under which help lists options and commands.
+// What the command line offers, as tables: the options of `ath run` and `ath retry` that are keys
+// of a job file, and the headings under which help lists options and commands.
 #pragma once
 
 namespace athanor {
