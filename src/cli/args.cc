@@ -15,6 +15,7 @@
 #include "cli/screen/help_format.h"
 #include "cli/screen/output.h"
 #include "cli/screen/refuse.h"
+#include "cli/spec_flags.h"
 #include "cli/verbs/verb_ui.h"
 #include "cli/verbs/verbs.h"
 #include "run/agent/agent.h"
@@ -67,63 +68,6 @@ CLI::App* Verb(CLI::App& app, Values& v, const char* name, const char* text,
 
 constexpr char kJobsHelp[] = "Job ids or names, @last, or one pattern such as 'lr-*'";
 constexpr char kJobHelp[] = "Job id, the start or end of one, a name, @last or @last-failed";
-
-// In help, options are under a heading, in the order in which they were added.
-constexpr char kResources[] = "Resources";
-constexpr char kData[] = "Data and parameters";
-constexpr char kEnvironment[] = "Environment";
-constexpr char kLimits[] = "Limits and retries";
-constexpr char kSpot[] = "Spot";
-constexpr char kChecks[] = "Checks before the run";
-constexpr char kOutput[] = "Output";
-
-// A flag of the job file's key table: stored in order, applied by ApplyFlag.
-struct SpecFlag {
-  const char* flag;
-  const char* key;
-  const char* value;  // what help calls it
-  const char* group;
-  const char* text;
-  bool many = false;
-};
-
-constexpr SpecFlag kSpecFlags[] = {
-    {"--name", "--name", "NAME", "", "Name of the job"},
-    {"--experiment", "--experiment", "NAME", "", "Experiment that the job belongs to"},
-    {"--tag", "--tag", "KEY=VALUE", "", "Tag the job. Can be repeated", true},
-    {"--priority", "--priority", "N", "", "Jobs with a higher number start first (0)"},
-    {"-p,--param", "-p", "NAME=VALUE", kData, "Parameter. Can be repeated", true},
-    {"-i,--input", "-i", "NAME=PATH[:MODE]", kData, "Data channel. Can be repeated", true},
-    {"--metric", "--metric", "NAME=REGEX", kData, "Read a metric from the log. Can be repeated",
-     true},
-    {"--cpus", "--cpus", "N", kResources, "CPUs to reserve, such as 2 or 0.5"},
-    {"--memory", "--memory", "SIZE", kResources, "Memory to reserve, and the limit: 4GB"},
-    {"--gpus", "--gpus", "N", kResources,
-     "GPUs to reserve. auto (the default): those that no other job reserved. 0: none"},
-    {"--nodes", "--nodes", "N|A..B", kResources,
-     "Nodes to run on, each with these resources. They start together (1)"},
-    {"--processes", "--processes", "N", kResources,
-     "Processes to start on each node, with RANK, WORLD_SIZE and the like (1)"},
-    {"--type", "--type", "TYPE", kResources,
-     "Instance type, such as ml.m5.large. ath types lists them"},
-    {"-e,--env", "-e", "NAME=VALUE", kEnvironment, "Environment variable. Can be repeated", true},
-    {"-s,--secret", "-s", "NAME", kEnvironment,
-     "Give the job a secret that ath secret set stored. Can be repeated", true},
-    {"--requirements", "--requirements", "FILE", kEnvironment,
-     "Install the packages of this requirements.txt"},
-    {"--base", "--base", "BASE", kEnvironment,
-     "Python packages to start from: host (your shell's), system or isolated"},
-    {"--max-time,--max-runtime", "--max-time", "DURATION", kLimits,
-     "Stop the job after this long: 2h"},
-    {"--retries", "--retries", "N", kLimits, "Run the job again up to N times if it fails"},
-    {"--max-wait", "--max-wait", "DURATION", kSpot,
-     "Longest time that a spot job may wait and run, together"},
-    {"--preempt-after", "--preempt-after", "DURATION", kSpot,
-     "Test: take the machine away once, after this long"},
-    {"--preempt-every", "--preempt-every", "DURATION", kSpot,
-     "Test: take the machine away again and again: 20s, or 20s±10s"},
-    {"--seed", "--seed", "N", kSpot, "Seed for the random times of --preempt-every"},
-};
 
 // In the parser's group for options without another group.
 CLI::Option* Under(CLI::Option* option, const char* group) {
@@ -382,9 +326,8 @@ void AddActing(CLI::App& app, Values& v) {
   exec->add_option("--rank", v.exec.rank, "Next to this rank, of all hosts (the first)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  exec->add_option("--host", v.exec.host, "On this host, from 0 (the first)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  exec->add_option("--host", v.exec.host, "On this host: algo-2, or 2 (the first)")
+      ->type_name("HOST");
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 
@@ -726,21 +669,9 @@ void AddServer(CLI::App& app, Values& v) {
 
 // Help lists commands under headings, the everyday ones first.
 void GroupVerbs(CLI::App& app, HelpFormat& help) {
-  static const std::pair<const char*, std::vector<std::string>> kGroups[] = {
-      {"Everyday commands",
-       {"run", "ps", "logs", "why", "show", "metrics", "stop", "retry", "cp", "tune", "ui"}},
-      {"More about jobs",
-       {"queue", "wait", "exec", "events", "checkpoints", "resume", "interrupt", "replay", "diff",
-        "rm"}},
-      {"Runs and metrics", {"runs", "compare", "export", "import"}},
-      {"Set up",
-       {"init", "check", "types", "secret", "env", "token", "completion", "schema", "explain"}},
-      {"Server and storage",
-       {"serve", "server", "service", "du", "gc", "fsck", "uninstall", "version"}}};
   std::vector<std::string> order;
-  for (const auto& each_group : kGroups) {
-    const char* group = each_group.first;
-    const auto& verbs = each_group.second;  // not a binding: a lambda captures it
+  for (const auto& [group, list] : kVerbGroups) {
+    const auto verbs = Split(list, ' ');
     order.emplace_back(group);
     for (auto* verb : app.get_subcommands([&](CLI::App* each) {
            return std::ranges::find(verbs, each->get_name()) != verbs.end();

@@ -36,8 +36,8 @@ TEST(HostsTable, ShowsEachHostWithItsUseAndItsRanks) {
   const auto rows = Rows(HostsTable(job, job["attempts"][0], {}));
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[0], "HOST    STATE    CPU    MEMORY      RANKS");
-  EXPECT_EQ(rows[1], "algo-1  Running  187 %  1.0 MiB     0 and 1");
-  EXPECT_EQ(rows[2], "algo-2  Ended    -      peak 3.0 MiB  2 signal 15, 3 exit 1");
+  EXPECT_EQ(rows[1], "algo-1  Running  187 %  1 MiB       0 and 1");
+  EXPECT_EQ(rows[2], "algo-2  Ended    -      peak 3 MiB  2 signal 15, 3 exit 1");
 }
 
 TEST(HostsTable, AJobOfOneRankHasNone) {

@@ -21,11 +21,13 @@
 #include "cli/client.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
+#include "job/host.h"
 #include "link/attempt_dir.h"
 #include "run/isolate/job_peers.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "run/supervisor/supervisor_plan.h"
 #include "run/supervisor/supervisor_status.h"
+#include "submit/spec_check.h"
 
 namespace athanor {
 namespace {
@@ -70,12 +72,16 @@ Result<std::pair<uint32_t, size_t>> FindPlace(const std::string& job, const std:
   ATHANOR_TRY(const auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(const auto plan, ParsePlan(text));
   const auto each = static_cast<uint32_t>(plan.ranks.size());
-  if (!place.rank) return std::pair(place.host.value_or(0), size_t{0});
+  std::optional<uint32_t> asked;
+  for (uint32_t i = 0; i < kMostNodes && !place.host.empty() && !asked; ++i) {
+    if (place.host == HostNameOf(i) || place.host == std::to_string(i + 1)) asked = i;
+  }
+  if (!place.host.empty() && !asked) return NoSuchPlace(job, "host " + Printable(place.host));
+  if (!place.rank) return std::pair(asked.value_or(0), size_t{0});
   const uint32_t host = *place.rank / each;
-  if (place.host && *place.host != host) {
-    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on host " +
-                                std::to_string(*place.host) + ": it is on host " +
-                                std::to_string(host));
+  if (asked && *asked != host) {
+    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on " + HostNameOf(*asked) +
+                                ": it is on " + HostNameOf(host));
   }
   return std::pair(host, static_cast<size_t>(*place.rank % each));
 }
@@ -84,10 +90,10 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
   auto dir = info.value("dir", "");
   size_t local = 0;
-  if (place.host || place.rank) {
+  if (!place.host.empty() || place.rank) {
     ATHANOR_TRY(const auto found, FindPlace(job, dir, place));
     if (found.first > 0) dir += "." + std::to_string(found.first);
-    if (!Exists(dir)) return NoSuchPlace(job, "host " + std::to_string(found.first));
+    if (!Exists(dir)) return NoSuchPlace(job, "host " + HostNameOf(found.first));
     local = found.second;
   }
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));

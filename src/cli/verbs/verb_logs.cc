@@ -136,10 +136,15 @@ int LogsVerb(const Common& common, const LogOptions& options) {
   if (several) return ByLines(common, options, *client, *query, filter);
   Print(filter.Finish());
   std::fflush(stdout);
-  if (!any)
+  if (!any && !options.rank.empty()) {
+    PrintHint("nothing from rank " + options.rank + ": ath show " + ShellQuote(options.job) +
+                  " tells which ranks there are",
+              common.quiet);
+  } else if (!any) {
     PrintHint(
         "nothing printed yet in this phase: ath logs " + ShellQuote(options.job) + " --phase all",
         common.quiet);
+  }
   return 0;
 }
 

@@ -26,11 +26,12 @@ class CloudWatchTest : public testing::Test {
   CloudWatchSources Sources() const { return {clock_, *jobs_, *logs_, *series_}; }
 
   // Placed at `created` + 7 ms.
-  JobRecord AddJob(const std::string& name) {
+  JobRecord AddJob(const std::string& name, uint32_t hosts = 0) {
     auto record = SampleJob(++number_, name);
     Attempt attempt;
     attempt.id = AttemptId::New();
     attempt.placed = WallTime{record.created.ms + 7};
+    attempt.hosts.resize(hosts);
     record.attempts = {attempt};
     record.state = JobState::kRunning;
     EXPECT_TRUE(jobs_->Commit(SubmitOf(record)).ok());
@@ -48,15 +49,16 @@ class CloudWatchTest : public testing::Test {
   }
 
   void Print(const JobRecord& record, const std::string& bytes, int64_t wall_ms,
-             LogStream stream = LogStream::kStdout, uint32_t attempt = 1) {
+             LogStream stream = LogStream::kStdout, uint32_t attempt = 1, uint32_t host = 0) {
     LogChunk chunk;
     chunk.attempt = attempt;
+    chunk.host = chunk.rank = host;
     chunk.stream = stream;
-    chunk.offset = offsets_[{record.id, attempt, stream}];
+    chunk.offset = offsets_[{record.id, attempt, host, stream}];
     chunk.wall_ms = wall_ms;
     chunk.bytes = bytes;
     ASSERT_TRUE(logs_->Append(record.id, chunk));
-    offsets_[{record.id, attempt, stream}] += bytes.size();
+    offsets_[{record.id, attempt, host, stream}] += bytes.size();
   }
 
   static Json Good(const CloudWatchReply& reply) {
@@ -74,7 +76,7 @@ class CloudWatchTest : public testing::Test {
   std::unique_ptr<JobStore> jobs_;
   std::unique_ptr<LogStore> logs_;
   std::unique_ptr<SeriesStore> series_;
-  std::map<std::tuple<JobId, uint32_t, LogStream>, uint64_t> offsets_;
+  std::map<std::tuple<JobId, uint32_t, uint32_t, LogStream>, uint64_t> offsets_;
   int number_ = 0;
 };
 

@@ -75,11 +75,18 @@ struct Searched {
   JobId job;
   std::string name;  // of the stream; empty: those of `called`
   std::string called;
+  uint32_t host = 0;  // of the stream
 
-  auto Order() const { return std::tie(created, job); }
-  // "1763260000000.<job>/<position>"
-  std::string TokenAt(const LogPosition& position) const {
-    return fmt::format("{}.{}/{}", created.ms, job.ToString(), position.ToString());
+  auto Order() const { return std::tie(created, job, host); }
+  // Whether a page that continues at `next` has it behind it.
+  bool IsBefore(const Searched& next) const {
+    return std::tie(created, job) < std::tie(next.created, next.job) ||
+           (job == next.job && !name.empty() && host < next.host);
+  }
+  // "1763260000000.<job>/<position>", of the second host "1763260000000.<job>-1/<position>"
+  std::string TokenAt(const LogPosition& position, uint32_t of_host) const {
+    return fmt::format("{}.{}{}/{}", created.ms, job.ToString(),
+                       of_host == 0 ? "" : fmt::format("-{}", of_host), position.ToString());
   }
 };
 
@@ -99,9 +106,15 @@ bool ReadSearchToken(std::string_view token, SearchAsked& asked) {
   Searched resumed;
   const char* end = token.data() + dot;
   const auto [at, error] = std::from_chars(token.data(), end, resumed.created.ms);
-  const auto job = JobId::Parse(token.substr(dot + 1, slash - dot - 1));
+  const auto whose = token.substr(dot + 1, slash - dot - 1);
+  const auto job = JobId::Parse(whose.substr(0, whose.find('-')));
   const auto position = LogPosition::Parse(token.substr(slash + 1));
   if (error != std::errc() || at != end || !job || !position) return false;
+  if (const size_t dash = whose.find('-'); dash != std::string_view::npos) {
+    const char* whose_end = whose.data() + whose.size();
+    const auto host = std::from_chars(whose.data() + dash + 1, whose_end, resumed.host);
+    if (host.ec != std::errc() || host.ptr != whose_end) return false;
+  }
   resumed.job = *job;
   asked.resumed = std::move(resumed);
   asked.from = *position;
@@ -137,7 +150,7 @@ Result<std::vector<Searched>> ToSearch(const CloudWatchSources& sources, const S
   std::vector<Searched> found;
   for (const auto& name : asked.names) {
     ATHANOR_TRY(const auto stream, FindStream(sources.jobs, sources.logs, name));
-    found.push_back({stream.job_created, stream.job, stream.name, {}});
+    found.push_back({stream.job_created, stream.job, stream.name, {}, stream.host});
   }
   if (const size_t slash = asked.prefix.find('/'); slash != std::string::npos) {
     const std::string called = asked.prefix.substr(0, slash);
@@ -159,7 +172,9 @@ Result<std::vector<Searched>> ToSearch(const CloudWatchSources& sources, const S
   std::sort(found.begin(), found.end(),
             [](const Searched& a, const Searched& b) { return a.Order() < b.Order(); });
   found.erase(std::unique(found.begin(), found.end(),
-                          [](const Searched& a, const Searched& b) { return a.job == b.job; }),
+                          [](const Searched& a, const Searched& b) {
+                            return a.job == b.job && a.host == b.host;
+                          }),
               found.end());
   return found;
 }
@@ -228,12 +243,13 @@ CloudWatchReply FilterLogEvents(const CloudWatchSources& sources, const Json& re
   size_t read = 0;
   size_t looked_at = 0;
   for (const auto& searched : *to_search) {
-    if (asked->resumed && searched.Order() < asked->resumed->Order()) continue;
-    const bool resumed =
-        asked->resumed && searched.job == asked->resumed->job && asked->from != LogPosition{};
-    if (read >= kMostSearched || bytes >= kMostBytes || events.size() >= asked->want.limit ||
-        ++looked_at > kMostStreamsSearched) {
-      answer["nextToken"] = searched.TokenAt({});
+    if (asked->resumed && searched.IsBefore(*asked->resumed)) continue;
+    const bool same_job = asked->resumed && searched.job == asked->resumed->job;
+    const auto full = [&] {
+      return read >= kMostSearched || bytes >= kMostBytes || events.size() >= asked->want.limit;
+    };
+    if (full() || ++looked_at > kMostStreamsSearched) {
+      answer["nextToken"] = searched.TokenAt({}, searched.host);
       break;
     }
     const auto streams = StreamsIn(sources, searched);
@@ -241,6 +257,13 @@ CloudWatchReply FilterLogEvents(const CloudWatchSources& sources, const Json& re
     if (!streams) return tl::unexpected(StoreFault(streams.error()));
     for (const auto& stream : *streams) {
       if (!StartsWith(stream.name, asked->prefix)) continue;
+      if (same_job && stream.host < asked->resumed->host) continue;
+      if (full()) {
+        answer["nextToken"] = searched.TokenAt({}, stream.host);
+        break;
+      }
+      const bool resumed =
+          same_job && stream.host == asked->resumed->host && asked->from != LogPosition{};
       LogPageWant want = asked->want;
       want.job = stream.job;
       want.host = stream.host;
@@ -258,7 +281,9 @@ CloudWatchReply FilterLogEvents(const CloudWatchSources& sources, const Json& re
       AddFound(stream, *page, events);
       bytes += page->bytes;
       read += page->read;
-      if (page->more) answer["nextToken"] = searched.TokenAt(page->after);
+      if (!page->more) continue;
+      answer["nextToken"] = searched.TokenAt(page->after, stream.host);
+      break;
     }
     if (answer.contains("nextToken")) break;
   }

@@ -36,10 +36,16 @@ Result<std::vector<JobSummary>> AllJobs(const JobStore& jobs) {
   return jobs.List(query);
 }
 
+// Of any attempt.
+uint32_t HostsOf(const JobRecord& record) {
+  size_t most = record.attempts.empty() ? 0 : 1;
+  for (const auto& attempt : record.attempts) most = std::max(most, attempt.hosts.size());
+  return static_cast<uint32_t>(most);
+}
+
 Result<HostStream> StreamOf(const LogStore& logs, const JobRecord& record, std::string_view called,
                             uint32_t host) {
-  // One host a job, so far.
-  if (host != 0 || record.attempts.empty()) return NoSuch("log stream of this job");
+  if (host >= HostsOf(record)) return NoSuch("log stream of this job");
   ATHANOR_TRY(const auto end, logs.Tail(record.id, 0));
   if (end.entry == 0) return NoSuch("log of this job");
   const StreamName name{std::string(called), host, StartOf(record)};
@@ -122,10 +128,11 @@ Result<std::vector<HostStream>> StreamsOf(const JobStore& jobs, const LogStore& 
                                           std::string_view name) {
   ATHANOR_TRY(const auto record, JobCalled(jobs, name));
   std::vector<HostStream> streams;
-  auto stream = StreamOf(logs, record, name, 0);
-  if (stream) streams.push_back(std::move(*stream));
-  if (!stream && stream.error().code != ErrorCode::kNotFound) {
-    return tl::unexpected(std::move(stream).error());
+  for (uint32_t host = 0; host < HostsOf(record); ++host) {
+    auto stream = StreamOf(logs, record, name, host);
+    if (!stream && stream.error().code == ErrorCode::kNotFound) break;
+    if (!stream) return tl::unexpected(std::move(stream).error());
+    streams.push_back(std::move(*stream));
   }
   return streams;
 }

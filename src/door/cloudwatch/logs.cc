@@ -144,17 +144,21 @@ CloudWatchReply DescribeLogStreams(const CloudWatchSources& sources, const Json&
     const auto streams = StreamsOf(sources.jobs, sources.logs, candidate.name);
     if (!streams && streams.error().code == ErrorCode::kNotFound) continue;
     if (!streams) return tl::unexpected(StoreFault(streams.error()));
+    const auto wanted = [&](const HostStream& stream) {
+      return StartsWith(stream.name, asked->prefix);
+    };
+    const auto more = static_cast<size_t>(std::ranges::count_if(*streams, wanted));
+    // Tokens name jobs: the streams of one are never parted, even if there are more than asked for.
+    if (more > 0 && !views.empty() && views.size() + more > asked->limit) {
+      if (!never_more) answer["nextToken"] = (asked->by_time ? "t/" : "n/") + last;
+      break;
+    }
     for (const auto& stream : *streams) {
-      if (!StartsWith(stream.name, asked->prefix)) continue;
-      if (views.size() == asked->limit) {
-        if (!never_more) answer["nextToken"] = (asked->by_time ? "t/" : "n/") + last;
-        break;
-      }
+      if (!wanted(stream)) continue;
       auto view = StreamView(sources, stream);
       if (!view) return tl::unexpected(StoreFault(view.error()));
       views.push_back(std::move(*view));
     }
-    if (answer.contains("nextToken")) break;
     last = candidate.sorted_by;
   }
   answer["logStreams"] = std::move(views);

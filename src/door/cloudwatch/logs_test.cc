@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "door/cloudwatch/cloudwatch_testing.h"
 #include "door/cloudwatch/log_events.h"
@@ -319,6 +320,52 @@ TEST_F(LogsTest, ASearchComesInPagesWithoutGapOrDouble) {
   for (const auto& number : Numbers(0, 700)) nines += number.find('9') != std::string::npos;
   EXPECT_EQ(found, 5 * nines);
   EXPECT_EQ(ids.size(), found);
+}
+
+TEST_F(LogsTest, EachHostHasAStreamAndASearchFindsAllOfThem) {
+  const auto job = AddJob("gang", 3);
+  const auto other = AddJob("other");
+  Print(other, "9\n", kT0);
+  for (uint32_t host = 0; host < 3; ++host) {
+    for (int i = 0; i < 40; ++i) {
+      Print(job, fmt::format("{}-{}\n", host, i), kT0 + i, LogStream::kStdout, 1, host);
+    }
+  }
+  const auto named = [&](int host) {
+    return fmt::format("gang/algo-{}-{}", host, job.created.ms + 7);
+  };
+  const auto answer =
+      Good(Call("DescribeLogStreams", {{"logStreamNamePrefix", "gang/"}, {"limit", 3}}));
+  EXPECT_EQ(Names(answer), (Strings{named(1), named(2), named(3)}));
+  EXPECT_EQ(Messages(Events(named(2), {{"startFromHead", true}, {"limit", 2}})),
+            (Strings{"1-0", "1-1"}));
+  EXPECT_EQ(Bad(Call("GetLogEvents", {{"logStreamName", named(4)}})).code,
+            "ResourceNotFoundException");
+  // Pages of streams meet, and so do those of a search.
+  Json request = {{"limit", 1}};
+  Strings all;
+  for (int pages = 0; pages < 10; ++pages) {
+    const auto page = Good(Call("DescribeLogStreams", request));
+    for (const auto& name : Names(page)) all.push_back(name);
+    if (!page.contains("nextToken")) break;
+    request["nextToken"] = page["nextToken"];
+  }
+  EXPECT_EQ(all.size(), 4u);
+  std::set<std::string> found;
+  size_t events = 0;
+  request = {{"limit", 7}};
+  for (int pages = 0; pages < 100; ++pages) {
+    const auto page = Good(Call("FilterLogEvents", request));
+    for (const auto& event : page["events"]) {
+      ++events;
+      found.insert(event["logStreamName"].get<std::string>() + " " +
+                   event["message"].get<std::string>());
+    }
+    if (!page.contains("nextToken")) break;
+    request["nextToken"] = page["nextToken"];
+  }
+  EXPECT_EQ(events, 121u);
+  EXPECT_EQ(found.size(), 121u);
 }
 
 TEST_F(LogsTest, RefusalsHaveAwssCodes) {
