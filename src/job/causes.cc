@@ -308,7 +308,8 @@ constexpr CauseRow kCauses[] = {
      "lost.",
      false, 0},
     {CauseKind::kNetwork, "ATH-J0232", "the script cannot reach the server",
-     "The host of the job has a network of its own, and the way from there to this server could not "
+     "The host of the job has a network of its own, and the way from there to this server could "
+     "not "
      "be made. The script runs, but calls to the server's address fail.",
      false, 0},
 };

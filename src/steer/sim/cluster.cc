@@ -10,8 +10,8 @@ constexpr Millis kBeat{3'000};
 constexpr Millis kAnswerWithin{10'000};
 
 // Whether this host of a gang is the one with the trouble of its attempt.
-bool HasTrouble(const AttemptPlan& plan) {
-  return plan.host == plan.number % plan.spec.resources.nodes;
+bool HasTrouble(const ScriptPlan& script, const AttemptPlan& plan) {
+  return plan.host == script.trouble_on.value_or(plan.number % plan.spec.resources.nodes);
 }
 
 }  // namespace
@@ -118,7 +118,7 @@ void Cluster::AgentStarts(const AttemptPlan& plan, size_t machine) {
 void Cluster::Prepared(HostAttempt& a) {
   if (!a.preparing) return;
   if (a.stop) return PrepareFails(a, a.stop->cause);
-  if (PlanOf(a.plan.spec.name).prepare_fails && HasTrouble(a.plan)) {
+  if (PlanOf(a.plan.spec.name).prepare_fails && HasTrouble(PlanOf(a.plan.spec.name), a.plan)) {
     return PrepareFails(a, {"install_failed", "no such package", "", ""});
   }
   ScriptStarts(a);
@@ -147,7 +147,7 @@ void Cluster::ScriptStarts(HostAttempt& a) {
     OnScript(a, plan.checkpoint_every, [this](HostAttempt& at) { ScriptSaves(at); });
   }
   const Millis left{std::max<int64_t>(plan.work.count() - a.resumed_ms, 100)};
-  if (plan.rule && plan.failures.empty() && HasTrouble(a.plan)) {
+  if (plan.rule && plan.failures.empty() && HasTrouble(plan, a.plan)) {
     OnScript(a, left / 2, [this](HostAttempt& at) {
       const auto& known = PlanOf(at.plan.spec.name);
       if (!at.agent) return;
@@ -156,7 +156,7 @@ void Cluster::ScriptStarts(HostAttempt& a) {
     });
   }
   auto& used = failed_[a.plan.spec.name];
-  if (used < plan.failures.size() && HasTrouble(a.plan)) {
+  if (used < plan.failures.size() && HasTrouble(plan, a.plan)) {
     OnScript(a, left / 3 + Millis(50), [this](HostAttempt& at) {
       const auto& known = PlanOf(at.plan.spec.name);
       ScriptEnds(at, known.failures[failed_[at.plan.spec.name]++ % known.failures.size()], 1);
@@ -428,7 +428,14 @@ void Cluster::KillSomeAgent() {
     if (a->agent && !machines_[a->machine].paused) alive.push_back(a.get());
   }
   if (alive.empty()) return;
-  auto& a = *alive[world_.dice.Below(alive.size())];
+  const auto& a = *alive[world_.dice.Below(alive.size())];
+  KillAgent(a.plan.attempt, a.plan.host);
+}
+
+void Cluster::KillAgent(AttemptId attempt, uint32_t host) {
+  const auto at = attempts_.find({attempt, host});
+  if (at == attempts_.end() || !at->second->agent) return;
+  auto& a = *at->second;
   world_.Note("agent dies " + NameOf(a));
   a.agent = false;
   a.preparing = false;

@@ -35,6 +35,8 @@ struct ScriptPlan {
   bool prepare_fails = false;
   bool ignores_notice = false;
   bool says_done = false;  // athanor.done() on a notice
+  // The host of a gang that fails; none: another one in each attempt.
+  std::optional<uint32_t> trouble_on;
 };
 
 // A host of an attempt, as its machine sees it.
@@ -89,6 +91,7 @@ class Cluster {
   void CutOff(size_t machine, bool cut);
   void Pause(size_t machine, bool paused);
   void KillSomeAgent();
+  void KillAgent(AttemptId attempt, uint32_t host);
   void HealAll();
   // The server has news for this attempt: its agents' long polls return.
   void Nudge(AttemptId attempt);
