@@ -382,9 +382,8 @@ void AddActing(CLI::App& app, Values& v) {
   exec->add_option("--rank", v.exec.rank, "Next to this rank, of all hosts (the first)")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
-  exec->add_option("--host", v.exec.host, "On this host, from 0 (the first)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
+  exec->add_option("--host", v.exec.host, "On this host: algo-2, or 2 (the first)")
+      ->type_name("HOST");
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 

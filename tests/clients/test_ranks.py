@@ -118,7 +118,7 @@ class Ranks(Case):
         job = self.many("print('hello')", hosts=1, processes=ranks)
         self.ended(job)
         self.assertEqual(self.server.logs(job).count(b"hello"), ranks)
-        setup = self.server.ath("logs", job, "--stream", "setup").stdout
+        setup = self.server.ath("logs", job, "--phase", "setup").stdout
         self.assertIn("%d ranks share" % ranks, setup)
 
     # --- hosts reach each other
@@ -330,12 +330,13 @@ class Ranks(Case):
     def test_exec_enters_the_host_of_a_rank(self):
         job = self.many(SAY, os.path.join(self.server.root, "exec"))
         self.until_running(job, 4)
-        for flags, seen in ((("--rank", "3"), "3 algo-2"), (("--host", "1"), "2 algo-2"),
+        for flags, seen in ((("--rank", "3"), "3 algo-2"), (("--host", "2"), "2 algo-2"), (("--host", "algo-2"), "2 algo-2"),
                             ((), "0 algo-1"), (("--rank", "1"), "1 algo-1")):
             out = self.server.ath("exec", *flags, job, "--", "sh", "-c",
                                   "echo $RANK $(hostname)", check=0).stdout
             self.assertEqual(out.strip(), seen)
-        for flags in (("--rank", "4"), ("--host", "2"), ("--rank", "0", "--host", "1")):
+        for flags in (("--rank", "4"), ("--host", "3"), ("--host", "0"), ("--host", "x"),
+                      ("--rank", "0", "--host", "2")):
             refused = self.server.ath("exec", *flags, job, "--", "true")
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn("has no", refused.stderr)
