@@ -118,7 +118,7 @@ class Ranks(Case):
         job = self.many("print('hello')", hosts=1, processes=ranks)
         self.ended(job)
         self.assertEqual(self.server.logs(job).count(b"hello"), ranks)
-        setup = self.server.ath("logs", job, "--stream", "setup").stdout
+        setup = self.server.ath("logs", job, "--phase", "setup").stdout
         self.assertIn("%d ranks share" % ranks, setup)
 
     # --- hosts reach each other
@@ -335,7 +335,8 @@ class Ranks(Case):
             out = self.server.ath("exec", *flags, job, "--", "sh", "-c",
                                   "echo $RANK $(hostname)", check=0).stdout
             self.assertEqual(out.strip(), seen)
-        for flags in (("--rank", "4"), ("--host", "3"), ("--rank", "0", "--host", "2")):
+        for flags in (("--rank", "4"), ("--host", "3"), ("--host", "0"), ("--host", "x"),
+                      ("--rank", "0", "--host", "2")):
             refused = self.server.ath("exec", *flags, job, "--", "true")
             self.assertNotEqual(refused.returncode, 0)
             self.assertIn("has no", refused.stderr)

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -27,7 +28,6 @@
 #include "run/supervisor/launch_supervisor.h"
 #include "run/supervisor/supervisor_plan.h"
 #include "run/supervisor/supervisor_status.h"
-#include "submit/spec_check.h"
 
 namespace athanor {
 namespace {
@@ -61,41 +61,47 @@ Status AddSecrets(const std::string& dir, size_t local, const Json& names, RankP
 }
 
 tl::unexpected<Error> NoSuchPlace(const std::string& job, const std::string& what) {
-  return Fail(
-      Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job)}.Id(
-          "ATH-R0004"));
+  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job)});
 }
 
-// Where a rank is: the host, and its number there. Every host has as many.
-Result<std::pair<uint32_t, size_t>> FindPlace(const std::string& job, const std::string& dir,
-                                              const ExecPlace& place) {
+// "algo-2" and "2" are the second host.
+std::optional<uint32_t> HostNamed(std::string_view name) {
+  if (StartsWith(name, "algo-")) name.remove_prefix(5);
+  uint32_t number = 0;
+  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
+  if (read.ec != std::errc() || read.ptr != name.data() + name.size() || number == 0) {
+    return std::nullopt;
+  }
+  return number - 1;
+}
+
+struct FoundPlace {
+  uint32_t host = 0;
+  size_t local = 0;  // of the rank, on that host
+};
+
+// Every host has as many ranks as the first, whose folder is `dir`.
+Result<FoundPlace> FindPlace(const std::string& job, const std::string& dir,
+                             const ExecPlace& place) {
+  const auto host = HostNamed(place.host);
+  if (!place.host.empty() && !host) return NoSuchPlace(job, "host " + Printable(place.host));
+  if (!place.rank) return FoundPlace{host.value_or(0), 0};
   ATHANOR_TRY(const auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(const auto plan, ParsePlan(text));
   const auto each = static_cast<uint32_t>(plan.ranks.size());
-  std::optional<uint32_t> asked;
-  for (uint32_t i = 0; i < kMostNodes && !place.host.empty() && !asked; ++i) {
-    if (place.host == HostNameOf(i) || place.host == std::to_string(i + 1)) asked = i;
+  const FoundPlace found{*place.rank / each, *place.rank % each};
+  if (host && *host != found.host) {
+    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on " + HostNameOf(*host));
   }
-  if (!place.host.empty() && !asked) return NoSuchPlace(job, "host " + Printable(place.host));
-  if (!place.rank) return std::pair(asked.value_or(0), size_t{0});
-  const uint32_t host = *place.rank / each;
-  if (asked && *asked != host) {
-    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on " + HostNameOf(*asked) +
-                                ": it is on " + HostNameOf(host));
-  }
-  return std::pair(host, static_cast<size_t>(*place.rank % each));
+  return found;
 }
 
 Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlace& place) {
   ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
-  auto dir = info.value("dir", "");
-  size_t local = 0;
-  if (!place.host.empty() || place.rank) {
-    ATHANOR_TRY(const auto found, FindPlace(job, dir, place));
-    if (found.first > 0) dir += "." + std::to_string(found.first);
-    if (!Exists(dir)) return NoSuchPlace(job, "host " + HostNameOf(found.first));
-    local = found.second;
-  }
+  const auto first = info.value("dir", "");
+  ATHANOR_TRY(const auto where, FindPlace(job, first, place));
+  const auto dir = where.host == 0 ? first : first + "." + std::to_string(where.host);
+  if (!Exists(dir)) return NoSuchPlace(job, HostNameOf(where.host));
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
@@ -104,10 +110,10 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
-  Target target{found->status.pid, plan.ranks[std::min(local, plan.ranks.size() - 1)], ""};
+  Target target{found->status.pid, plan.ranks[std::min(where.local, plan.ranks.size() - 1)], ""};
   const auto names = info.value("secrets", Json::array());
   if (names.empty()) return target;
-  if (auto added = AddSecrets(dir, local, names, target.rank); !added) {
+  if (auto added = AddSecrets(dir, where.local, names, target.rank); !added) {
     target.no_secrets = added.error().what;
   }
   return target;

@@ -180,7 +180,7 @@ int DiffVerb(const Common& common, const std::vector<std::string>& jobs);
 int CpVerb(const Common& common, const std::string& from, const std::string& to);
 // Next to which rank, over all hosts, or on which host.
 struct ExecPlace {
-  std::string host;  // "algo-2", or 2; empty: that of the rank
+  std::string host;  // "algo-2", or "2"; empty: that of the rank
   std::optional<uint32_t> rank;
 };
 int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
