@@ -642,8 +642,9 @@ TEST(Diagnose, TextsCannotDriveATerminal) {
 }
 
 TEST(Diagnose, PutsTheJobsNameIntoTheHint) {
-  EXPECT_EQ(ForJob({"x", "y", "ath logs {job}\nath retry {job}", ""}, "brisk-heron").hint,
-            "ath logs brisk-heron\nath retry brisk-heron");
+  EXPECT_EQ(
+      ForJob({std::string("x"), "y", "ath logs {job}\nath retry {job}", ""}, "brisk-heron").hint,
+      "ath logs brisk-heron\nath retry brisk-heron");
 }
 
 }  // namespace
