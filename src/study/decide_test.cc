@@ -78,7 +78,7 @@ TEST(StudyDecide, ATargetIsReachedFromTheGoalsSide) {
 TEST(StudyDecide, JudgesHowATrialEnded) {
   struct Case {
     JobState state;
-    const char* cause;
+    KnownCause cause;
     std::optional<double> value;
     bool stopping;
     Kind kind;
@@ -99,7 +99,7 @@ TEST(StudyDecide, JudgesHowATrialEnded) {
       {JobState::kStopped, "trial_stopped", {}, true, Kind::kEnded, TrialState::kFailed, true},
   };
   for (const auto& each : cases) {
-    SCOPED_TRACE(each.cause);
+    SCOPED_TRACE(std::string(each.cause.name()));
     auto record = Running(1, 1);
     record.trials[0].stopping = each.stopping;
     const auto event =

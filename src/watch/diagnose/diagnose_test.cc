@@ -643,8 +643,7 @@ TEST(Diagnose, TextsCannotDriveATerminal) {
 
 TEST(Diagnose, PutsTheJobsNameIntoTheHint) {
   EXPECT_EQ(
-      ForJob({CauseKind::kNonzeroExit, "y", "ath logs {job}\nath retry {job}", ""}, "brisk-heron")
-          .hint,
+      ForJob({std::string("x"), "y", "ath logs {job}\nath retry {job}", ""}, "brisk-heron").hint,
       "ath logs brisk-heron\nath retry brisk-heron");
 }
 
