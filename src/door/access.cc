@@ -3,6 +3,7 @@
 #include <openssl/crypto.h>
 
 #include <algorithm>
+#include <charconv>
 #include <unordered_map>
 #include <vector>
 
@@ -63,6 +64,18 @@ bool Enough(Scope held, Access need) {
       return false;
   }
   return false;
+}
+
+bool IsSame(std::string_view token, const std::string& right) {
+  return right.size() == token.size() &&
+         CRYPTO_memcmp(right.data(), token.data(), right.size()) == 0;
+}
+
+// What a token of the form PREFIX_WHOSE_SIGNATURE says whose it is, before that is verified.
+std::string WhoseToken(std::string_view token, std::string_view prefix) {
+  const auto parts = StartsWith(token, prefix) ? Split(token.substr(prefix.size()), '_')
+                                               : std::vector<std::string>();
+  return parts.size() == 2 ? parts[0] : "";
 }
 
 Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token) {
@@ -133,6 +146,26 @@ std::string HostName(std::string_view host) {
 }
 
 }  // namespace
+
+std::optional<AgentId> ReadIngestToken(const std::string& key, std::string_view token) {
+  // ATTEMPT, or ATTEMPT.HOST for the hosts after the first.
+  const auto whose = WhoseToken(token, "athjob_");
+  const auto dot = std::min(whose.find('.'), whose.size());
+  const auto attempt = AttemptId::Parse(whose.substr(0, dot));
+  uint32_t host = 0;
+  if (dot < whose.size()) {
+    std::from_chars(whose.data() + dot + 1, whose.data() + whose.size(), host);
+  }
+  // Compared as a whole: it does not matter what else the number could have been.
+  if (!attempt || !IsSame(token, IngestToken(key, *attempt, host))) return std::nullopt;
+  return AgentId{*attempt, host};
+}
+
+std::optional<AttemptId> ReadRunToken(const std::string& key, std::string_view token) {
+  const auto attempt = AttemptId::Parse(WhoseToken(token, "athrun_"));
+  if (!attempt || !IsSame(token, RunToken(key, *attempt))) return std::nullopt;
+  return attempt;
+}
 
 std::span<const Permission> Permissions() { return Table(); }
 

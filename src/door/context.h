@@ -101,15 +101,8 @@ std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt);
 // The token of the agent of one host: made from both, verified without a lookup, invalid when the
 // attempt has ended.
 std::string IngestToken(const std::string& key, AttemptId attempt, uint32_t host);
-// Whose such a token is; none: it was not made with this key.
-struct AgentId {
-  AttemptId attempt;
-  uint32_t host = 0;
-};
-std::optional<AgentId> ReadIngestToken(const std::string& key, std::string_view token);
 // The same for the scripts of all hosts: for MLflow's calls, and of those that change something,
 // only those about its own job (door/mlflow/job_rights.h).
 std::string RunToken(const std::string& key, AttemptId attempt);
-std::optional<AttemptId> ReadRunToken(const std::string& key, std::string_view token);
 
 }  // namespace athanor

@@ -236,7 +236,7 @@ constexpr CauseRow kCauses[] = {
      "The job runs on several hosts at once. After the first of them was up, the others had five "
      "minutes to come up, and the one that is named did not. What there was of the attempt was "
      "ended, so that it holds no machines while it waits.",
-     true, 25},
+     true, 30},
     {CauseKind::kAgentSilent, "ATH-J0403", "the job's agent does not report",
      "The agent reports about once a second, and the server has not heard from it for half a "
      "minute: "
