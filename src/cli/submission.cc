@@ -134,11 +134,10 @@ std::string CacheFileFor(const Home& home, const std::string& dir) {
   return home.cache() + "/hashes/" + Sha256Hex(dir).substr(0, 32);
 }
 
-// The pattern that leaves out a server's home that is inside the source folder: its files are not
-// the job's, and change all the time. Empty: it is elsewhere.
-std::string HomeInside(const Home& home, const std::string& dir) {
+// The pattern that leaves out a path inside the source folder. Empty: it is elsewhere.
+std::string PatternOf(const std::string& path, const std::string& dir) {
   std::error_code none;
-  const auto inside = std::filesystem::weakly_canonical(home.root, none)
+  const auto inside = std::filesystem::weakly_canonical(path, none)
                           .lexically_relative(std::filesystem::weakly_canonical(dir, none))
                           .string();
   if (inside.empty() || inside == "." || StartsWith(inside, "..")) return "";
@@ -147,13 +146,27 @@ std::string HomeInside(const Home& home, const std::string& dir) {
     if (std::string_view("*?[]\\ ").find(c) != std::string_view::npos) pattern += '\\';
     pattern += c;
   }
-  return pattern + "/";
+  return pattern;
+}
+
+// What is not the job's and changes all the time: a server's home inside the folder, and the file
+// that this command's own output goes to (`ath run ... >run.log`).
+void LeaveOutOwnFiles(const Home& home, const std::string& dir, std::vector<std::string>& ignore) {
+  if (const auto own = PatternOf(home.root, dir); !own.empty()) ignore.push_back(own + "/");
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO}) {
+    struct stat info {};
+    if (::fstat(fd, &info) != 0 || !S_ISREG(info.st_mode)) continue;
+    std::error_code none;
+    const auto path = std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(fd), none);
+    if (none) continue;
+    if (const auto own = PatternOf(path.string(), dir); !own.empty()) ignore.push_back(own);
+  }
 }
 
 Result<SourceTree> Scan(const Home& home, const JobSpec& spec) {
   ScanOptions options;
   options.ignore = spec.source.ignore;
-  if (auto own = HomeInside(home, spec.source.dir); !own.empty()) options.ignore.push_back(own);
+  LeaveOutOwnFiles(home, spec.source.dir, options.ignore);
   options.max_size = spec.source.max_size;
   options.cache_file = CacheFileFor(home, spec.source.dir);
   options.now = SystemClock().Wall();

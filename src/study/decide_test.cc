@@ -103,7 +103,7 @@ TEST(StudyDecide, JudgesHowATrialEnded) {
     auto record = Running(1, 1);
     record.trials[0].stopping = each.stopping;
     const auto event =
-        JudgeEnd(record, 1, {each.state, {std::string(each.cause), "", "", ""}, each.value, 3}, {});
+        JudgeEnd(record, 1, {each.state, {each.cause, "", "", ""}, each.value, 3}, {});
     EXPECT_EQ(event.kind, each.kind);
     if (event.kind == Kind::kLost) continue;
     EXPECT_EQ(event.outcome, each.outcome);

@@ -45,7 +45,9 @@ while True:
         if saves:
             save(done)
         sys.exit(143)
-    if will_fail and here > 100:
+    # The others are there by then, so that what is counted does not depend on who was quick.
+    if will_fail and here > 100 and len([n for n in os.listdir(notes) if n.startswith(
+            "start-%d-" % attempt)]) >= int(os.environ["WORLD_SIZE"]):
         sys.exit(fails)
     if done >= work:
         sys.exit(0)

@@ -291,7 +291,9 @@ class Player {
 
   std::optional<JobRecord> Record(const std::string& name) {
     if (!server_.up()) return std::nullopt;
-    if (const auto* live = server_.engine().Live(ids_[name])) return *live;
+    // Memory is newer than the store; an end counts once it is stored.
+    const auto* live = server_.engine().Live(ids_[name]);
+    if (live && !IsTerminal(live->state)) return *live;
     auto stored = server_.store().Find(ids_[name]);
     return stored ? std::optional(*stored) : std::nullopt;
   }
