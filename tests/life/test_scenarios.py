@@ -137,13 +137,12 @@ class Player:
         raise AssertionError("%s is %s, not %s: %s"
                              % (name, record["state"], state, json.dumps(record.get("cause"))))
 
-    def do_stop(self, plain, keys):
-        flags = ["--grace", keys["grace"]] if "grace" in keys else []
-        said = self.server.ath("stop", self.ids[plain[0]], *flags)
-        assert (said.returncode != 0) == ("refused" in plain), said.stdout + said.stderr
+    def do_stop(self, plain, _):
+        self.server.ath("stop", self.ids[plain[0]], check=0)
 
     def do_interrupt(self, plain, _):
-        self.server.ath("interrupt", self.ids[plain[0]], check=0)
+        said = self.server.ath("interrupt", self.ids[plain[0]])
+        assert (said.returncode != 0) == ("refused" in plain), said.stdout + said.stderr
 
     def do_kill(self, plain, keys):
         if plain[0] == "server":

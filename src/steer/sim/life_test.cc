@@ -237,8 +237,7 @@ class Player {
 
   void Ask(const Line& line) {
     const auto& name = line.plain[0];
-    const auto grace = line.keys.find("grace");
-    const Millis patience = grace == line.keys.end() ? Millis(120'000) : Time(grace->second);
+    const Millis patience = Time(wishes_[name].contains("grace") ? wishes_[name]["grace"] : "120s");
     std::optional<Status> answer;
     const auto done = [&answer](const Status& status) { answer = status; };
     if (line.verb == "stop") {
