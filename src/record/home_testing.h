@@ -53,6 +53,7 @@ inline JobRecord MakeHome(const StoreLayout& home) {
   attempt.id = AttemptId::New();
   attempt.ended = record.ended;
   record.attempts = {attempt};
+  AddMissingHosts(record);
   EXPECT_TRUE(JobStore(*database).Commit(SubmitOf(record)).ok());
 
   const std::string text = "hello\nworld\n";
