@@ -28,7 +28,8 @@ class JobFilesConformance : public ::testing::Test {
   }
   std::vector<std::string> Names(const std::string& folder) {
     std::vector<std::string> names;
-    for (const auto& entry : files_->List(folder).value()) names.push_back(entry.name);
+    const auto entries = files_->List(folder).value();
+    for (const auto& entry : entries) names.push_back(entry.name);
     return names;
   }
   std::string Text(const std::string& name) { return Content(files_->Read(name)); }
