@@ -11,9 +11,11 @@
 namespace athanor::job_dir {
 
 inline constexpr char kManifests[] = "manifests";  // of whole checkpoints
-inline constexpr char kParts[] = "parts";          // their bytes, by hash
-inline constexpr char kCapture[] = "capture";      // the black box of the last attempt
-inline constexpr char kEvents[] = "events";  // TensorBoard's files; see run/events/event_keeper.h
+// The same of the job that this one continues from, as agents see it.
+inline constexpr char kEarlierManifests[] = "earlier/manifests";
+inline constexpr char kParts[] = "parts";      // their bytes, by hash
+inline constexpr char kCapture[] = "capture";  // the black box of the last attempt
+inline constexpr char kEvents[] = "events";    // TensorBoard's files; see run/events/event_keeper.h
 inline constexpr char kMembers[] =
     "members";                               // what is in its outputs; record/objects/member_list.h
 inline constexpr char kStacks[] = "stacks";  // of ranks that hung

@@ -120,6 +120,13 @@ Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& fo
   return manifest;
 }
 
+Status CheckWhole(JobFiles& files, const std::string& folder, const CheckpointManifest& manifest,
+                  const std::string& shared_dir) {
+  if (manifest.shared) return CheckSharedFiles(manifest, shared_dir);
+  const bool earlier = StartsWith(folder, "earlier/");
+  return CheckParts(files, earlier ? Shelf::kEarlierParts : Shelf::kParts, manifest);
+}
+
 Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::string& folder,
                                                 std::string_view before,
                                                 const std::string& shared_dir) {
@@ -127,7 +134,6 @@ Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::stri
   if (!before.empty()) {
     ATHANOR_TRY(limit, CheckpointId::Parse(before));
   }
-  const Shelf shelf = StartsWith(folder, "earlier/") ? Shelf::kEarlierParts : Shelf::kParts;
   const auto is_damage = [](ErrorCode code) {
     return code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound ||
            code == ErrorCode::kInvalid || code == ErrorCode::kBug;
@@ -139,8 +145,7 @@ Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::stri
     auto manifest = LoadCheckpoint(files, folder, id.ToString());
     Status whole;
     if (manifest) {
-      whole = manifest->shared ? CheckSharedFiles(*manifest, shared_dir)
-                               : CheckParts(files, shelf, *manifest);
+      whole = CheckWhole(files, folder, *manifest, shared_dir);
     } else {
       whole = Fail(manifest.error());
     }

@@ -2,7 +2,8 @@
 // their sha256 (sources, outputs, parts of checkpoints) and named entries in the job's folder
 // (event files, captures, stacks, manifests of checkpoints). It does not know what they mean.
 // LocalJobFiles works on the server's own folders, RemoteJobFiles through its agents' address; an
-// agent cannot tell which one it has. One conformance suite (job_files_conformance.h) holds both.
+// agent cannot tell which one it has. One conformance suite (job_files_conformance.h,
+// job_checkpoints_conformance.h) holds both.
 //
 // Names of entries are relative to the job's folder (link/job_dir.h). An agent may write below
 // events, capture, stacks, members and values; it may also read manifests, and, if its job
@@ -66,7 +67,8 @@ class JobFiles {
   // kCorrupt: other bytes came. A local blob is not checked: whoever uses it does that.
   virtual Result<UniqueFd> Get(Shelf shelf, const std::string& sha256) = 0;
   // Stores `bytes` of the file `fd` from `offset`; on disk when it returns. Only bytes that are
-  // missing travel. kCorrupt: the file became shorter or changed meanwhile.
+  // missing travel. A whole file without a name (base/io/unnamed_file.h) may be taken as it is: do
+  // not write to it any more. kCorrupt: the file became shorter or changed meanwhile.
   virtual Result<BlobRef> Put(Shelf shelf, int fd, uint64_t offset, uint64_t bytes,
                               const Pace& pace) = 0;
 
@@ -103,8 +105,12 @@ Result<BlobRef> PutText(JobFiles& files, Shelf shelf, std::string_view text);
 // Checkpoints as entries. `folder` is where the manifests are: manifests, or earlier/manifests.
 Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& folder,
                                           std::string_view id);
-// The newest that can be read and whose parts are there, as CheckpointStore::Newest. Shared ones
-// are looked for in `shared_dir`.
+// Whether everything that it names is there with the right size; no byte is read. kNotFound and
+// kCorrupt name the file. Shared files are looked for in `shared_dir`.
+Status CheckWhole(JobFiles& files, const std::string& folder, const CheckpointManifest& manifest,
+                  const std::string& shared_dir);
+// The newest that can be read and whose parts are there, as CheckpointStore::Newest. That
+// the server cannot be reached is an error: it says nothing about a checkpoint.
 Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::string& folder,
                                                 std::string_view before,
                                                 const std::string& shared_dir);

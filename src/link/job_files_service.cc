@@ -309,6 +309,7 @@ Result<Response> JobFilesService::Upload(Call& call) {
   }
   ATHANOR_TRY(const auto ref, std::move(taken));
   if (named.shelf == Shelf::kBlobs) {
+    ATHANOR_CHECK_OK(MakeDirs(call.grant.files.job_dir));
     const std::string list = JoinPath(call.grant.files.job_dir, job_dir::kPutBlobs);
     const UniqueFd fd(::open(list.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!fd) return FailErrno("write " + list, errno);

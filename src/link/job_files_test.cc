@@ -1,6 +1,9 @@
 #include <sys/eventfd.h>
+#include <sys/stat.h>
 
+#include "base/io/unnamed_file.h"
 #include "job/manifest.h"
+#include "link/job_checkpoints_conformance.h"
 #include "link/job_files_conformance.h"
 #include "net/http/http_client.h"
 #include "record/fault_testing.h"
@@ -43,6 +46,24 @@ struct RemoteOverABreakingLine : Remote {
 
 using Makers = ::testing::Types<Local, Remote, RemoteOverTls, RemoteOverABreakingLine>;
 INSTANTIATE_TYPED_TEST_SUITE_P(Every, JobFilesConformance, Makers);
+INSTANTIATE_TYPED_TEST_SUITE_P(Every, JobCheckpointsConformance, Makers);
+
+// Archives of outputs are made like this: gigabytes need not be copied.
+TEST(LocalFiles, AFileWithoutANameIsTakenAsItIs) {
+  const JobFolders folders;
+  const auto files = LocalJobFiles::Open(folders.options()).value();
+  const auto fd = UnnamedFile(folders.root).value();
+  ASSERT_TRUE(WriteAll(fd.get(), "an archive"));
+  const auto put = files->Put(Shelf::kBlobs, fd.get(), 0, 10, {});
+  ASSERT_TRUE(put) << put.error().what;
+  EXPECT_EQ(put->sha256, Sha256Hex("an archive"));
+  struct stat made {};
+  struct stat stored {};
+  ASSERT_EQ(::fstat(fd.get(), &made), 0);
+  ASSERT_EQ(::fstat(files->Get(Shelf::kBlobs, put->sha256)->get(), &stored), 0);
+  EXPECT_EQ(made.st_ino, stored.st_ino);
+  EXPECT_EQ(stored.st_mode & 0777, 0600u);
+}
 
 class RemoteFiles : public ::testing::Test {
  protected:

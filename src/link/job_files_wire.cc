@@ -158,8 +158,10 @@ std::string Encode(const Care& care) {
 }
 
 Result<Care> DecodeCare(std::string_view text) {
-  return Reading(text, "what to do with checkpoints", [](const Json& json) -> Result<Care> {
+  constexpr char kWhat[] = "what to do with checkpoints";
+  return Reading(text, kWhat, [&](const Json& json) -> Result<Care> {
     Care care;
+    if (!json.is_object()) return NotUnderstood(kWhat);
     if (const auto keep = json.find("keep"); keep != json.end()) {
       CheckpointSpec spec;
       // Less than one would remove what the next attempt needs.

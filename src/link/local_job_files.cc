@@ -27,8 +27,19 @@ constexpr std::array<std::string_view, 5> kWritable = {
     job_dir::kEvents, job_dir::kCapture, job_dir::kStacks, job_dir::kMembers, job_dir::kValues};
 
 bool IsUnfinished(std::string_view name) {
-  const size_t slash = name.rfind('/');
-  return StartsWith(slash == std::string_view::npos ? name : name.substr(slash + 1), kUnfinished);
+  return StartsWith(name, kUnfinished) ||
+         name.find("/" + std::string(kUnfinished)) != std::string_view::npos;
+}
+
+// The folder that an entry is in.
+Result<UniqueFd> OpenFolderOf(int root, const std::string& name) {
+  const auto slash = name.rfind('/');
+  if (slash != std::string::npos) {
+    return OpenBeneath(root, name.substr(0, slash), O_RDONLY | O_DIRECTORY);
+  }
+  UniqueFd same(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  if (!same) return FailErrno("open the job's folder", errno);
+  return same;
 }
 
 // From `from` at `offset` to the end of it, to the current place of `to`.
@@ -56,6 +67,24 @@ Status CopyRest(int from, int to, const std::string& name) {
   }
 }
 
+// A file without a name that was made for this: it gets one, and no byte is copied. None: it is not
+// such a file, or lies elsewhere.
+std::optional<Result<BlobRef>> TakeWhole(const BlobStore& store, int fd, uint64_t bytes) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || info.st_nlink != 0 || !S_ISREG(info.st_mode) ||
+      static_cast<uint64_t>(info.st_size) != bytes) {
+    return std::nullopt;
+  }
+  const std::string path = store.unfinished_dir() + "/whole-" + NewUlid().ToString();
+  const std::string from = "/proc/self/fd/" + std::to_string(fd);
+  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    return std::nullopt;
+  }
+  auto writer = store.Continue(path);
+  if (!writer) return std::nullopt;
+  return writer->Commit();
+}
+
 }  // namespace
 
 Status CheckEntryName(const std::string& name, bool to_write) {
@@ -77,7 +106,6 @@ Status CheckEntryName(const std::string& name, bool to_write) {
 
 Result<std::unique_ptr<LocalJobFiles>> LocalJobFiles::Open(Options options) {
   ATHANOR_TRY(auto blobs, BlobStore::Open(options.blob_dir));
-  ATHANOR_CHECK_OK(MakeDirs(options.job_dir));
   return std::unique_ptr<LocalJobFiles>(new LocalJobFiles(std::move(options), std::move(blobs)));
 }
 
@@ -127,6 +155,9 @@ Result<UniqueFd> LocalJobFiles::Get(Shelf shelf, const std::string& sha256) {
 Result<BlobRef> LocalJobFiles::Put(Shelf shelf, int fd, uint64_t offset, uint64_t bytes,
                                    const Pace& pace) {
   ATHANOR_TRY(const auto store, StoreOf(shelf, true));
+  if (offset == 0) {
+    if (auto taken = TakeWhole(store, fd, bytes)) return *taken;
+  }
   ATHANOR_TRY(auto writer, store.NewBlob());
   std::string buffer(std::clamp<uint64_t>(bytes, 1, kPiece), '\0');
   for (uint64_t done = 0; done < bytes;) {
@@ -149,8 +180,10 @@ Result<std::vector<JobEntry>> LocalJobFiles::List(const std::string& folder) {
   const bool earlier = StartsWith(folder, kEarlier);
   std::vector<JobEntry> entries;
   if (earlier && options_.earlier_dir.empty()) return entries;
-  ATHANOR_TRY(const auto root, OpenDir(earlier ? options_.earlier_dir : options_.job_dir));
-  const auto dir = OpenBeneath(root.get(), earlier ? folder.substr(kEarlier.size()) : folder,
+  const auto root = OpenDir(earlier ? options_.earlier_dir : options_.job_dir);
+  if (!root && root.error().code == ErrorCode::kNotFound) return entries;
+  if (!root) return Fail(root.error());
+  const auto dir = OpenBeneath(root->get(), earlier ? folder.substr(kEarlier.size()) : folder,
                                O_RDONLY | O_DIRECTORY);
   if (!dir && dir.error().code == ErrorCode::kNotFound) return entries;
   if (!dir) return Fail(dir.error());
@@ -185,11 +218,10 @@ Result<UniqueFd> LocalJobFiles::Read(const std::string& name) {
 
 Status LocalJobFiles::Replace(const std::string& name, int fd) {
   ATHANOR_CHECK_OK(CheckEntryName(name, true));
+  ATHANOR_CHECK_OK(MakeDirs(options_.job_dir));
   ATHANOR_TRY(const auto root, OpenDir(options_.job_dir));
   ATHANOR_CHECK_OK(MakeParentsBeneath(root.get(), name, 0755));
-  const auto slash = name.rfind('/');
-  const std::string folder = slash == std::string::npos ? "." : name.substr(0, slash);
-  ATHANOR_TRY(const auto dir, OpenBeneath(root.get(), folder, O_RDONLY | O_DIRECTORY));
+  ATHANOR_TRY(const auto dir, OpenFolderOf(root.get(), name));
   const std::string unfinished = std::string(kUnfinished) + NewUlid().ToString();
   ATHANOR_TRY(const auto made,
               OpenBeneath(dir.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL, 0644));
@@ -205,6 +237,7 @@ Status LocalJobFiles::Replace(const std::string& name, int fd) {
 Result<uint64_t> LocalJobFiles::Append(const std::string& name, uint64_t offset,
                                        std::string_view bytes) {
   ATHANOR_CHECK_OK(CheckEntryName(name, true));
+  ATHANOR_CHECK_OK(MakeDirs(options_.job_dir));
   ATHANOR_TRY(const auto root, OpenDir(options_.job_dir));
   ATHANOR_CHECK_OK(MakeParentsBeneath(root.get(), name, 0755));
   const int flags = O_WRONLY | O_NONBLOCK | (offset == 0 ? O_CREAT : 0);
@@ -237,10 +270,10 @@ Result<uint64_t> LocalJobFiles::Append(const std::string& name, uint64_t offset,
 
 Status LocalJobFiles::Remove(const std::string& name) {
   ATHANOR_CHECK_OK(CheckEntryName(name, true));
-  ATHANOR_TRY(const auto root, OpenDir(options_.job_dir));
-  const auto slash = name.rfind('/');
-  const auto dir = OpenBeneath(root.get(), slash == std::string::npos ? "." : name.substr(0, slash),
-                               O_RDONLY | O_DIRECTORY);
+  const auto root = OpenDir(options_.job_dir);
+  if (!root && root.error().code == ErrorCode::kNotFound) return Ok();
+  if (!root) return Fail(root.error());
+  const auto dir = OpenFolderOf(root->get(), name);
   if (!dir && dir.error().code == ErrorCode::kNotFound) return Ok();
   if (!dir) return Fail(dir.error());
   return RemoveTree("/proc/self/fd/" + std::to_string(dir->get()) + "/" + BaseName(name));
