@@ -58,6 +58,8 @@ export function useLog(job: string, part: LogPart, live: boolean): LogSource {
   const query = part;
 
   const load = useCallback(async (block: number) => {
+    // Also called when another part is shown, for the one that was shown before.
+    if (current.current !== key) return;
     const mine = held.current;
     if (mine.asked.has(block)) return;
     mine.asked.add(block);
