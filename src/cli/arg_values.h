@@ -1,5 +1,5 @@
-// What the parts of the command line share: the values that options are stored in, and how a verb is
-// added. Only args*.cc include it, because they include CLI11.
+// What the parts of the command line share: the values that options are stored in, and how a verb
+// is added. Only args*.cc include it, because they include CLI11.
 #pragma once
 
 #include <functional>

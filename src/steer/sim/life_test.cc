@@ -241,7 +241,8 @@ class Player {
     std::optional<Status> answer;
     const auto done = [&answer](const Status& status) { answer = status; };
     if (line.verb == "stop") {
-      server_.Ask(ids_[name], StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann", patience}, done);
+      server_.Ask(ids_[name], StopAsked{{"user_stop", "stopped by ann", "", ""}, "ann", patience},
+                  done);
     } else {
       server_.Ask(ids_[name], InterruptAsked{{"preempted", "taken away", "", ""}, "ann", patience},
                   done);
