@@ -69,8 +69,8 @@ class Normaliser:
         lines = []
         for line in text.split("\n"):
             plain = re.sub(r"(\x1b|\\e)\[\d*m", "", line)
-            if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or plain.startswith(
-                    ("JOB ", "RUN ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ")):
+            heads = ("JOB ", "RUN ", "STEP ", "SECRET ", "TOKEN ", "CHECKPOINT ", "    HOST ")
+            if re.search(r"<(id|time|span|ago|size|n)>|NAME", line) or plain.startswith(heads):
                 line = re.sub(r"(?<=\S)  +", "  ", line)
             # Where the last column is cut depends on the width of the others.
             line = re.sub(r"(\$0\.00  ).*…$", r"\1<cut>…", line)
