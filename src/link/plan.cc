@@ -1,12 +1,15 @@
 #include "link/plan.h"
 
+#include <utility>
+
 #include <nlohmann/json.hpp>
 
 #include "job/codec.h"
 
 namespace athanor {
+namespace {
 
-std::string EncodePlan(const AttemptPlan& plan) {
+Json PlanToJson(const AttemptPlan& plan) {
   Json json = Json::object();
   json["job"] = plan.job.ToString();
   json["attempt"] = plan.attempt.ToString();
@@ -17,19 +20,11 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["peers"] = Json::array();
   for (const auto& peer : plan.peers) json["peers"].push_back({peer.name, peer.address});
   json["master_port"] = plan.master_port;
-  json["dir"] = plan.dir;
   json["server"] = plan.server;
-  json["url"] = plan.url;
-  json["aws_dir"] = plan.aws_dir;
+  json["pin"] = plan.pin;
   json["token"] = plan.token;
-  json["blob_dir"] = plan.blob_dir;
-  json["cache_dir"] = plan.cache_dir;
-  json["job_dir"] = plan.job_dir;
-  json["hide_dir"] = plan.hide_dir;
-  json["supervisor"] = plan.supervisor;
-  json["python_path"] = plan.python_path;
   json["kept_files"] = plan.kept_files;
-  json["resume_dir"] = plan.resume_dir;
+  json["resume_job"] = plan.resume_job;
   json["resume_from"] = plan.resume_from;
   json["mtbf_ms"] = plan.mtbf_ms;
   json["mtbf_source"] = plan.mtbf_source;
@@ -38,11 +33,10 @@ std::string EncodePlan(const AttemptPlan& plan) {
   json["platform_params"] = Json::object();
   for (const auto& param : plan.platform_params) json["platform_params"][param.name] = param.value;
   json["instance_type"] = plan.instance_type;
-  return DumpJson(json);
+  return json;
 }
 
-Result<AttemptPlan> DecodePlan(std::string_view text) {
-  ATHANOR_TRY(Json json, ParseJson(text));
+Result<AttemptPlan> PlanFromJson(const Json& json) {
   AttemptPlan plan;
   try {
     auto job = JobId::Parse(json.at("job").get<std::string>());
@@ -60,19 +54,11 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
       }
     }
     plan.master_port = json.value("master_port", uint16_t{0});
-    plan.dir = json.at("dir").get<std::string>();
     plan.server = json.at("server").get<std::string>();
-    plan.url = json.value("url", "");
-    plan.aws_dir = json.value("aws_dir", "");
+    plan.pin = json.value("pin", "");
     plan.token = json.at("token").get<std::string>();
-    plan.blob_dir = json.at("blob_dir").get<std::string>();
-    plan.cache_dir = json.at("cache_dir").get<std::string>();
-    plan.job_dir = json.at("job_dir").get<std::string>();
-    plan.hide_dir = json.at("hide_dir").get<std::string>();
-    plan.supervisor = json.at("supervisor").get<std::string>();
-    plan.python_path = json.at("python_path").get<std::string>();
     plan.kept_files = json.value("kept_files", "");
-    plan.resume_dir = json.value("resume_dir", "");
+    plan.resume_job = json.value("resume_job", "");
     plan.resume_from = json.value("resume_from", "");
     plan.mtbf_ms = json.value("mtbf_ms", int64_t{0});
     plan.mtbf_source = json.value("mtbf_source", "");
@@ -85,6 +71,52 @@ Result<AttemptPlan> DecodePlan(std::string_view text) {
     plan.instance_type = json.at("instance_type").get<std::string>();
   } catch (const nlohmann::json::exception& e) {
     return Fail(ErrorCode::kInvalid, std::string("plan: ") + e.what());
+  }
+  return plan;
+}
+
+// Name and place of each path.
+constexpr std::pair<const char*, std::string HostPaths::*> kPaths[] = {
+    {"dir", &HostPaths::dir},
+    {"cache_dir", &HostPaths::cache_dir},
+    {"supervisor", &HostPaths::supervisor},
+    {"python_path", &HostPaths::python_path},
+    {"aws_dir", &HostPaths::aws_dir},
+    {"url", &HostPaths::url},
+    {"hide_dir", &HostPaths::hide_dir},
+    {"home", &HostPaths::home},
+};
+
+}  // namespace
+
+std::string EncodePlan(const AttemptPlan& plan) { return DumpJson(PlanToJson(plan)); }
+
+Result<AttemptPlan> DecodePlan(std::string_view text) {
+  ATHANOR_TRY(const Json json, ParseJson(text));
+  return PlanFromJson(json);
+}
+
+std::string EncodeHostPlan(const HostPlan& plan) {
+  Json json = PlanToJson(plan.attempt);
+  Json& paths = json["paths"] = Json::object();
+  for (const auto& [name, path] : kPaths) paths[name] = plan.paths.*path;
+  return DumpJson(json);
+}
+
+Result<HostPlan> DecodeHostPlan(std::string_view text) {
+  ATHANOR_TRY(const Json json, ParseJson(text));
+  HostPlan plan;
+  ATHANOR_TRY(plan.attempt, PlanFromJson(json));
+  const auto paths = json.find("paths");
+  if (paths == json.end() || !paths->is_object()) {
+    return Fail(ErrorCode::kInvalid, "plan: it does not say where things are on this machine");
+  }
+  for (const auto& [name, path] : kPaths) {
+    const auto value = paths->find(name);
+    if (value == paths->end() || !value->is_string()) {
+      return Fail(ErrorCode::kInvalid, std::string("plan: no path ") + name);
+    }
+    plan.paths.*path = value->get<std::string>();
   }
   return plan;
 }

@@ -61,14 +61,34 @@ TEST(Plan, ComesBackAsItWas) {
   plan.number = 2;
   plan.spec.name = "x";
   plan.placement.gpus = {1};
-  plan.dir = "/d";
+  plan.server = "https://10.0.0.1:7071";
+  plan.pin = "p";
   plan.token = "t";
+  plan.resume_job = "r";
   auto back = DecodePlan(EncodePlan(plan));
   ASSERT_TRUE(back) << back.error().what;
   EXPECT_EQ(back->spec, plan.spec);
   EXPECT_EQ(back->placement, plan.placement);
   EXPECT_EQ(back->attempt, plan.attempt);
+  EXPECT_EQ(back->pin, plan.pin);
+  EXPECT_EQ(back->resume_job, plan.resume_job);
   EXPECT_FALSE(DecodePlan("{\"job\": 1}"));
+}
+
+TEST(Plan, ComesBackWithThePathsOfItsHost) {
+  HostPlan plan;
+  plan.attempt.job = JobId::New();
+  plan.attempt.attempt = AttemptId::New();
+  plan.paths.dir = "/d";
+  plan.paths.url = "http://127.0.0.1:7070";
+  const auto back = DecodeHostPlan(EncodeHostPlan(plan));
+  ASSERT_TRUE(back) << back.error().what;
+  EXPECT_EQ(back->attempt.attempt, plan.attempt.attempt);
+  EXPECT_EQ(back->paths.dir, "/d");
+  EXPECT_EQ(back->paths.url, plan.paths.url);
+  EXPECT_FALSE(back->paths.is_server_here());
+  EXPECT_EQ(back->paths.job_dir(plan.attempt.job), "");
+  EXPECT_FALSE(DecodeHostPlan(EncodePlan(plan.attempt)));
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ struct StoreLayout {
   std::string artifacts() const { return root + "/artifacts"; }  // of runs
   std::string attempts() const { return root + "/attempts"; }
   std::string jobs() const { return root + "/jobs"; }
+  std::string job(const std::string& id) const { return jobs() + "/" + id; }
   std::string settings() const { return root + "/settings.yaml"; }
   std::string types() const { return root + "/types.csv"; }
   std::string lock() const { return root + "/server.lock"; }

@@ -234,8 +234,8 @@ class Server {
     ATHANOR_TRY(objects_, objects.get());
     Notice(objects_notice_);
     NoticeLosses();
-    backend_ =
-        std::make_unique<ProcessBackend>(ProcessBackend::Options{home_.attempts(), ProgramPath()});
+    backend_ = std::make_unique<ProcessBackend>(
+        ProcessBackend::Options{home_.attempts(), ProgramPath(), [this] { return PathsHere(); }});
     MakeEngine();
     ATHANOR_CHECK_OK(Listen());
     ATHANOR_CHECK_OK(engine_->Start());
@@ -404,6 +404,20 @@ class Server {
     return plan;
   }
 
+  // Of an agent on this machine.
+  HostPaths PathsHere() const {
+    HostPaths paths;
+    paths.cache_dir = home_.cache();
+    // Where there is none, its start fails and the job says which file is missing.
+    paths.supervisor =
+        DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
+    paths.python_path = PythonPackageDir();
+    paths.aws_dir = home_.aws();
+    paths.url = context_->info.url;
+    paths.hide_dir = paths.home = home_.root;
+    return paths;
+  }
+
   AttemptPlan PlanForHost(const JobRecord& record, uint32_t host) const {
     const auto& attempt = *record.current();
     AttemptPlan plan;
@@ -415,20 +429,8 @@ class Server {
     plan.host = host;
     for (const auto& peer : attempt.hosts) plan.peers.push_back({peer.name, peer.address});
     plan.master_port = MasterPortOf(attempt.id);
-    plan.dir = home_.attempts() + "/" + attempt.id.ToString();
-    if (host > 0) plan.dir += "." + std::to_string(host);
     plan.server = "unix:" + home_.socket();
-    plan.url = context_->info.url;
-    plan.aws_dir = home_.aws();
     plan.token = IngestToken(ingest_key_, attempt.id, host);
-    plan.blob_dir = home_.blobs();
-    plan.cache_dir = home_.cache();
-    plan.job_dir = home_.jobs() + "/" + record.id.ToString();
-    plan.hide_dir = home_.root;
-    // Where there is none, its start fails and the job says which file is missing.
-    plan.supervisor =
-        DefaultSupervisorPath().value_or(JoinPath(DirName(ProgramPath()), "athanor-supervisor"));
-    plan.python_path = PythonPackageDir();
     plan.webhooks_private = settings_.webhooks_private;
     plan.instance_type = !attempt.type.empty()                ? attempt.type
                          : record.spec.resources.type.empty() ? kOwnMachine
@@ -436,10 +438,8 @@ class Server {
     for (const auto& output : record.outputs) {
       if (output.name == OutputNameOf(host, Output::kFiles)) plan.kept_files = output.blob;
     }
-    if (!record.resume_job.empty()) {
-      plan.resume_dir = home_.jobs() + "/" + record.resume_job;
-      plan.resume_from = record.resume_from;
-    }
+    plan.resume_job = record.resume_job;
+    if (!plan.resume_job.empty()) plan.resume_from = record.resume_from;
     FillContract(record.spec, plan);
     plan.spec.request.clear();
     AddLossRate(record, plan);

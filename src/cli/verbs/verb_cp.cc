@@ -13,7 +13,7 @@
 #include "base/text/text.h"
 #include "cli/client.h"
 #include "cli/fetch.h"
-#include "cli/job_files.h"
+#include "cli/kept_files.h"
 #include "cli/screen/output.h"
 #include "cli/screen/reading.h"
 #include "cli/screen/refuse.h"
@@ -84,7 +84,7 @@ class Copy {
   uint64_t files_ = 0;
 };
 
-int ListFiles(const Common& common, const JobFiles& job, const std::string& path) {
+int ListFiles(const Common& common, const KeptFiles& job, const std::string& path) {
   const auto files = job.List(path);
   if (!files) return Refuse(files.error(), common.json);
   if (common.json) {
@@ -129,7 +129,7 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);
-  auto job = JobFiles::Open(*client, from.substr(0, colon));
+  auto job = KeptFiles::Open(*client, from.substr(0, colon));
   if (!job) return Refuse(job.error(), common.json);
   if (to.empty()) return ListFiles(common, *job, path);
   Scratch scratch("cp");

@@ -102,8 +102,8 @@ class Stage {
     plan_.spec = record_.spec;
     // A step is run again by itself, whichever rank it was of.
     plan_.spec.resources.nodes = plan_.spec.resources.processes = 1;
-    plan_.job_dir = dir_;
-    plan_.python_path = PythonPackageDir();
+    paths_.job_dir = dir_;
+    paths_.python_path = PythonPackageDir();
     plan_.instance_type = "local";
     FillContract(record_.spec, plan_);
     // The shell it was submitted in may have been on another machine.

@@ -72,6 +72,7 @@ uint32_t ProcessBackend::HostsOf(const AttemptId& attempt) const {
 // Makes the folders of all hosts, with their plans, before any agent starts: so if one is missing
 // once an agent was there, that host was lost, and it is not started again.
 Status ProcessBackend::LayOut(const LaunchPlan& plan, std::vector<std::string>& made) const {
+  auto paths = options_.paths();
   bool began = false;
   for (uint32_t host = 0; host < plan.hosts.size(); ++host) {
     began = began || Exists(JoinPath(DirOf(plan.attempt(), host), attempt_dir::kAgentLock));
@@ -88,7 +89,9 @@ Status ProcessBackend::LayOut(const LaunchPlan& plan, std::vector<std::string>& 
                                    std::to_string(plan.hosts.size()) + "\n"));
     }
     if (IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) continue;
-    ATHANOR_CHECK_OK(ReplaceFile(JoinPath(dir, attempt_dir::kPlan), EncodePlan(plan.hosts[host])));
+    paths.dir = dir;
+    ATHANOR_CHECK_OK(
+        ReplaceFile(JoinPath(dir, attempt_dir::kPlan), EncodeHostPlan({plan.hosts[host], paths})));
   }
   return Ok();
 }

@@ -5,6 +5,7 @@
 // its folder.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -18,6 +19,8 @@ class ProcessBackend final : public Backend {
   struct Options {
     std::string attempts_dir;  // a folder for each host of an attempt below
     std::string program;       // athanor, for `agent`
+    // Where an agent finds things here, but for its own folder; asked at each launch.
+    std::function<HostPaths()> paths = [] { return HostPaths(); };
   };
   explicit ProcessBackend(Options options);
   ~ProcessBackend() override;

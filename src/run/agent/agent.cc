@@ -27,7 +27,9 @@
 #include "job/unread.h"
 #include "link/attempt_dir.h"
 #include "link/job_dir.h"
+#include "link/local_job_files.h"
 #include "link/plan.h"
+#include "link/remote_job_files.h"
 #include "net/http/http_client.h"
 #include "record/objects/blob_store.h"
 #include "run/agent/ending.h"
@@ -113,14 +115,16 @@ Cause CauseOfCutLog(const ExitInfo& exit) {
 
 class Agent {
  public:
-  Agent(std::string dir, HeldFolder ml, AttemptPlan plan)
-      : dir_(std::move(dir)),
+  Agent(HostPlan plan, HeldFolder ml, std::unique_ptr<JobFiles> files)
+      : paths_(std::move(plan.paths)),
+        dir_(paths_.dir),
         ml_(std::move(ml)),
-        plan_(std::move(plan)),
+        plan_(std::move(plan.attempt)),
+        files_(std::move(files)),
         log_(STDERR_FILENO, clock_),
         held_(dir_, clock_),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        survival_({plan_, ml_, clock_, log_, [this] { return held_.held_ms(); },
+        survival_({plan_, paths_, *files_, ml_, clock_, log_, [this] { return held_.held_ms(); },
                    [this](Cause cause) {
                      StopItself(std::move(cause));
                      Wake();
@@ -156,12 +160,14 @@ class Agent {
   int Leave(const Cause& cause);
   std::optional<Cause> FailedBefore() const;
 
-  std::string dir_;
+  const HostPaths paths_;
+  const std::string& dir_;  // of paths_
   // The contract's tree, from a folder that the script does not see: what the script does to its
   // own folders, even while no agent was there, cannot lead an agent elsewhere.
   HeldFolder ml_;
   SystemClock clock_;
   AttemptPlan plan_;
+  const std::unique_ptr<JobFiles> files_;
   Logger log_;
   HeldClock held_;
   std::unique_ptr<Shipper> shipper_;
@@ -195,7 +201,7 @@ class Agent {
 // The server and the MLflow proxy are at this machine's loopback.
 void Agent::ForwardInto(int64_t pid) {
   const auto forwarded =
-      network_.Forward({plan_.url, mlflow_ ? mlflow_->url() : std::string()}, pid);
+      network_.Forward({paths_.url, mlflow_ ? mlflow_->url() : std::string()}, pid);
   if (forwarded) return;
   const auto& error = forwarded.error();
   log_.Log(LogLevel::kError, "network", {{"why", error.what}});
@@ -230,7 +236,7 @@ void Agent::StartTracking() {
                                log_,
                                [this](Cause cause) { shipper_->Send(NoteFrame{std::move(cause)}); },
                                ExitGate(patterns_)};
-  options.page = plan_.url;
+  options.page = paths_.url;
   options.run = plan_.job;
   options.on_points = [this](PointBatch batch) {
     batch.host = plan_.host;
@@ -241,7 +247,7 @@ void Agent::StartTracking() {
   if (!started) {
     // The script still reaches the server, as long as it is there.
     log_.Log(LogLevel::kError, "MLflow calls are not kept", {{"why", started.error().what}});
-    if (!plan_.url.empty()) env["MLFLOW_TRACKING_URI"] = plan_.url;
+    if (!paths_.url.empty()) env["MLFLOW_TRACKING_URI"] = paths_.url;
     return;
   }
   mlflow_ = std::move(*started);
@@ -253,7 +259,7 @@ void Agent::ListenForCommands() {
   auto endpoint = Endpoint::Parse(plan_.server);
   if (!endpoint) return;
   HttpClient client(*endpoint);
-  ServerGuard guard(plan_.hide_dir, clock_);
+  ServerGuard guard(paths_.home, clock_);
   int failures = 0;
   while (!leaving_ && !fenced_) {
     HttpCall call;
@@ -379,7 +385,7 @@ bool Agent::Adopt() {
   // Found or not: it was started once and never will be again. Reported again, in case the server
   // never heard about it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
-  FollowScript(*shipper_, dir_, ml_, plan_);
+  FollowScript(*shipper_, paths_, ml_, plan_);
   for (uint32_t local = 0; local < RanksHere(plan_); ++local) {
     const auto spool = ml_ / kOwnFolder / SpoolName(local);
     if (auto status = shipper_->FollowSpool(FirstRank(plan_) + local, spool); !status) {
@@ -402,8 +408,8 @@ bool Agent::Adopt() {
 }
 
 Status Agent::Launch() {
-  Preparation preparation{dir_,      ml_,      plan_,     clock_, log_,
-                          *shipper_, secrets_, patterns_, {},     network_.own()};
+  Preparation preparation{paths_,    ml_,      plan_,     *files_, clock_,        log_,
+                          *shipper_, secrets_, patterns_, {},      network_.own()};
   preparation.cancelled = [this] {
     std::lock_guard lock(mutex_);
     return stop_.has_value() || fenced_.load();
@@ -418,7 +424,7 @@ Status Agent::Launch() {
   // A script without its own cgroup would stay in ours.
   if (cgroup_.Find("cpu") == nullptr) MoveFromStartLane({::getpid()});
   auto launched =
-      LaunchSupervisor(plan_.supervisor, prepared.plan_path, prepared.isolation, network_.fd());
+      LaunchSupervisor(paths_.supervisor, prepared.plan_path, prepared.isolation, network_.fd());
   if (!launched) return Fail(launched.error());
   {
     const std::lock_guard lock(mutex_);
@@ -431,7 +437,7 @@ Status Agent::Launch() {
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   if (!network_.off().empty()) off.push_back(network_.off());
-  FollowScript(*shipper_, dir_, ml_, plan_);
+  FollowScript(*shipper_, paths_, ml_, plan_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
   // The plan in memory can be released when the supervisor has started its ranks, or has ended.
@@ -555,7 +561,7 @@ void Agent::Upload(UploadedFrame& uploaded) {
     uploaded.failure = {"upload_failed", "outputs could not be kept: " + error.what, error.hint,
                         error.why};
   };
-  auto blobs = BlobStore::Open(plan_.blob_dir);
+  auto blobs = BlobStore::Open(paths_.layout().blobs());
   if (!blobs) return failed(blobs.error());
   WorkingFolder working{ml_ / "code", plan_.spec.source.bundle, plan_.kept_files, {}};
   constexpr std::string_view kCode = "/opt/ml/code/";
@@ -564,7 +570,7 @@ void Agent::Upload(UploadedFrame& uploaded) {
   }
   auto files = KeepWorkingFiles(working, plan_.spec.outputs, *blobs);
   if (!files) failed(files.error());
-  auto outputs = KeepOutputs(ml_, *blobs, JoinPath(plan_.job_dir, job_dir::kMembers));
+  auto outputs = KeepOutputs(ml_, *blobs, JoinPath(paths_.job_dir(plan_.job), job_dir::kMembers));
   if (!outputs) failed(outputs.error());
   if (outputs) {
     if (auto published = PublishOutputs(plan_, ml_, *blobs, *outputs); !published) {
@@ -598,6 +604,7 @@ void Agent::HearOtherHosts() {
 int Agent::Finish() {
   Ending ending;
   ending.plan = &plan_;
+  ending.files = files_.get();
   if (auto text = ReadFile(Path(attempt_dir::kExit))) {
     if (auto record = ParseExit(*text)) ending.record = std::move(*record);
   }
@@ -697,7 +704,7 @@ int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
   network_.Join(plan_, Exists(Path(attempt_dir::kSupervisorStatus)));
   auto fetched = FetchSecrets(plan_);
-  auto kept_out = OwnTokens(plan_);
+  auto kept_out = OwnTokens(plan_, paths_);
   patterns_ = *SecretPatterns::Make(kept_out);
   if (fetched) kept_out.insert(kept_out.end(), fetched->begin(), fetched->end());
   auto patterns = SecretPatterns::Make(kept_out);
@@ -722,6 +729,27 @@ int Agent::Run() {
   return Finish();
 }
 
+// In place on the server's own machine; everywhere else they travel.
+Result<std::unique_ptr<JobFiles>> FilesOf(const HostPlan& plan) {
+  const auto& attempt = plan.attempt;
+  const auto& paths = plan.paths;
+  if (paths.is_server_here()) {
+    LocalJobFiles::Options options;
+    const auto layout = paths.layout();
+    options.blob_dir = layout.blobs();
+    options.job_dir = paths.job_dir(attempt.job);
+    if (!attempt.resume_job.empty()) options.earlier_dir = layout.job(attempt.resume_job);
+    options.attempt = attempt.number;
+    return LocalJobFiles::Open(std::move(options));
+  }
+  RemoteJobFiles::Options options;
+  options.server = attempt.server;
+  options.pin = attempt.pin;
+  options.token = attempt.token;
+  options.scratch_dir = paths.dir;
+  return RemoteJobFiles::Open(std::move(options));
+}
+
 }  // namespace
 
 int RunAgent(const std::string& attempt_dir) {
@@ -731,14 +759,18 @@ int RunAgent(const std::string& attempt_dir) {
   if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) return 0;
   auto text = ReadFile(JoinPath(attempt_dir, attempt_dir::kPlan));
   if (!text) return 1;
-  auto plan = DecodePlan(*text);
+  auto plan = DecodeHostPlan(*text);
   if (!plan) return 1;
+  // It may have been moved since the plan was written.
+  plan->paths.dir = attempt_dir;
   auto ml = HeldFolder::At(JoinPath(attempt_dir, attempt_dir::kMl));
   if (!ml) return 1;
   ::signal(SIGPIPE, SIG_IGN);
   NameThisProcess(kAgentName);
-  if (MayTakeLong(*plan)) LeaveStartLane();
-  return Agent(attempt_dir, std::move(*ml), std::move(*plan)).Run();
+  if (MayTakeLong(plan->attempt)) LeaveStartLane();
+  auto files = FilesOf(*plan);
+  if (!files) return 1;
+  return Agent(std::move(*plan), std::move(*ml), std::move(*files)).Run();
 }
 
 int RunAgentWhenAsked(char* placeholder) {
@@ -777,8 +809,10 @@ int EndAttempt(const std::string& attempt_dir) {
   }
   // What its agent would have removed, had it lived.
   const auto text = ReadFile(JoinPath(attempt_dir, attempt_dir::kPlan));
-  const auto plan = text ? DecodePlan(*text) : Fail(text.error());
-  if (plan && HostCount(*plan) > 1) (void)LeaveHosts(plan->attempt, plan->host).ok();
+  const auto host = text ? DecodeHostPlan(*text) : Fail(text.error());
+  if (host && HostCount(host->attempt) > 1) {
+    (void)LeaveHosts(host->attempt.attempt, host->attempt.host).ok();
+  }
   constexpr std::string_view kSaid = "ended\n";
   return ::write(STDOUT_FILENO, kSaid.data(), kSaid.size()) > 0 ? 0 : 1;
 }

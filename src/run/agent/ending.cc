@@ -123,7 +123,7 @@ std::pair<ExitInfo, Cause> Explain(const Ending& ending) {
   evidence.command = spec.command;
   evidence.code_dir = ending.ml + "/code";
   evidence.captured = ending.captured;
-  const JobSurroundings around(*ending.plan);
+  const JobSurroundings around(*ending.plan, ending.files);
   evidence.around = &around;
   evidence.environment = spec.environment;
   evidence.gpus = spec.resources.gpus;

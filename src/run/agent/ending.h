@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "job/record.h"
+#include "link/job_files.h"
 #include "link/plan.h"
 #include "link/wire.h"
 #include "run/supervisor/exit_record.h"
@@ -16,6 +17,7 @@ namespace athanor {
 
 struct Ending {
   const AttemptPlan* plan = nullptr;
+  JobFiles* files = nullptr;         // where the source is read; null: it cannot be
   std::optional<ExitRecord> record;  // none: supervisor and script disappeared together
   std::optional<StopFrame> stop;     // requested by the server or the time limit
   std::string stdout_tail;           // of the rank that fell first, or else of the first

@@ -15,7 +15,6 @@ AttemptPlan PlanOf(uint32_t host, uint32_t hosts, uint32_t processes) {
   AttemptPlan plan;
   plan.host = host;
   plan.spec.name = "many";
-  plan.blob_dir = "/proc/there-are-none";
   plan.spec.resources.nodes = hosts;
   plan.spec.resources.processes = processes;
   for (uint32_t i = 0; i < hosts; ++i) plan.peers.push_back({HostNameOf(i), ""});

@@ -4,7 +4,6 @@
 
 #include "base/io/files.h"
 #include "base/text/text.h"
-#include "record/objects/blob_store.h"
 #include "run/environment/interpreter.h"
 
 namespace athanor {
@@ -26,10 +25,10 @@ bool HasModule(const std::string& site, const std::string& module) {
   return false;
 }
 
-JobSurroundings::JobSurroundings(const AttemptPlan& plan) : plan_(plan) {
-  const auto blobs = BlobStore::Open(plan.blob_dir);
-  if (!blobs || plan.spec.source.bundle.empty()) return;
-  const auto fd = blobs->Read(plan.spec.source.bundle);
+JobSurroundings::JobSurroundings(const AttemptPlan& plan, JobFiles* files)
+    : plan_(plan), files_(files) {
+  if (files_ == nullptr || plan.spec.source.bundle.empty()) return;
+  const auto fd = files_->Get(Shelf::kBlobs, plan.spec.source.bundle);
   const auto text =
       fd ? ReadAll(fd->get(), kManifestTextLimit) : Result<std::string>(Fail(fd.error()));
   if (!text) return;
@@ -48,9 +47,7 @@ bool JobSurroundings::InSource(const std::string& path) const {
 std::string JobSurroundings::SourceText(const std::string& path) const {
   const auto* entry = manifest_.Find(path);
   if (entry == nullptr || entry->kind != BundleEntry::Kind::kFile) return "";
-  const auto blobs = BlobStore::Open(plan_.blob_dir);
-  if (!blobs) return "";
-  const auto fd = blobs->Read(entry->sha256);
+  const auto fd = files_->Get(Shelf::kBlobs, entry->sha256);
   if (!fd) return "";
   std::string text(kMostText, '\0');
   const ssize_t count = ::read(fd->get(), text.data(), text.size());

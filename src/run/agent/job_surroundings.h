@@ -5,6 +5,7 @@
 #include <string>
 
 #include "job/manifest.h"
+#include "link/job_files.h"
 #include "link/plan.h"
 #include "watch/diagnose/surroundings.h"
 
@@ -12,7 +13,8 @@ namespace athanor {
 
 class JobSurroundings : public Surroundings {
  public:
-  explicit JobSurroundings(const AttemptPlan& plan);
+  // `files`: null where the source cannot be read.
+  JobSurroundings(const AttemptPlan& plan, JobFiles* files);
 
   bool InFolder(const std::string& path) const override;
   bool InSource(const std::string& path) const override;
@@ -22,6 +24,7 @@ class JobSurroundings : public Surroundings {
 
  private:
   const AttemptPlan& plan_;
+  JobFiles* const files_;
   BundleManifest manifest_;
 };
 

@@ -52,8 +52,8 @@ T As(CauseKind kind, T result) {
 }
 
 // Whether the script is directed to our own S3: not if it names another one, or brings keys.
-bool HasOwnServer(const AttemptPlan& plan) {
-  if (plan.url.empty() || plan.aws_dir.empty()) return false;
+bool HasOwnServer(const AttemptPlan& plan, const HostPaths& paths) {
+  if (paths.url.empty() || paths.aws_dir.empty()) return false;
   const auto theirs = [](const std::string& name) {
     return StartsWith(name, "AWS_ENDPOINT_URL") || name == "AWS_ACCESS_KEY_ID" ||
            name == "AWS_SECRET_ACCESS_KEY" || name == "AWS_PROFILE" ||
@@ -108,12 +108,15 @@ uint16_t FreePort() {
 class Preparer {
  public:
   explicit Preparer(const Preparation& p) : p_(p) {
-    paths_.outside = JoinPath(p.dir, attempt_dir::kMl);
+    paths_.outside = JoinPath(p.paths.dir, attempt_dir::kMl);
+    paths_.python_path = p.paths.python_path;
+    paths_.job_dir = p.paths.job_dir(p.plan.job);
   }
 
   Result<Prepared> Run() {
-    ATHANOR_CHECK_OK(As(CauseKind::kSourceFailed, MakeDirs(JoinPath(p_.dir, attempt_dir::kLogs))));
-    setup_.reset(::open(JoinPath(p_.dir, "logs/setup").c_str(),
+    ATHANOR_CHECK_OK(
+        As(CauseKind::kSourceFailed, MakeDirs(JoinPath(p_.paths.dir, attempt_dir::kLogs))));
+    setup_.reset(::open(JoinPath(p_.paths.dir, "logs/setup").c_str(),
                         O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     out_.isolation = OurIsolation();
     paths_.inside = out_.isolation.mount ? "/opt/ml" : paths_.outside;
@@ -179,7 +182,7 @@ class Preparer {
       text += (known ? p_.plan.peers[i].address : "127.0.0.1") + "\t" + names[i] + "\n";
     }
     text += ReadFile("/etc/hosts", 1 << 20).value_or("127.0.0.1\tlocalhost\n");
-    const auto file = JoinPath(p_.dir, attempt_dir::kHostNames);
+    const auto file = JoinPath(p_.paths.dir, attempt_dir::kHostNames);
     ATHANOR_CHECK_OK(ReplaceFile(file, text, 0644));
     plan.mounts.push_back({file, "/etc/hosts", true, false, ""});
     return Ok();
@@ -189,11 +192,11 @@ class Preparer {
     const auto& source = p_.plan.spec.source;
     code_dir_ = paths_.outside + "/code";
     if (source.bundle.empty()) return Ok();
-    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.paths.layout().blobs()));
     // As root, the source is unpacked once and overlaid: a job with a thousand files starts as fast
     // as one with three.
-    if (out_.isolation.mount && !out_.isolation.user && OverlayWorks(p_.plan.cache_dir)) {
-      ATHANOR_TRY(code_dir_, CachedSource(blobs, source.bundle, p_.plan.cache_dir));
+    if (out_.isolation.mount && !out_.isolation.user && OverlayWorks(p_.paths.cache_dir)) {
+      ATHANOR_TRY(code_dir_, CachedSource(blobs, source.bundle, p_.paths.cache_dir));
       auto upper = paths_.outside + "/code";
       ATHANOR_CHECK_OK(MakeDirs(upper + ".work", 0755));
       mounts_.push_back({upper, paths_.inside + "/code", false, true, code_dir_});
@@ -237,9 +240,9 @@ class Preparer {
     place_ = PlaceOfCheckpoints(p_.plan, paths_);
     ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
     ATHANOR_CHECK_OK(CheckPlace());
-    const bool first = p_.plan.number == 1 && p_.plan.resume_dir.empty();
+    const bool first = p_.plan.number == 1 && p_.plan.resume_job.empty();
     if (first) return RestoreFromObjects();
-    ATHANOR_TRY(auto store, StoreIn(p_.plan.job_dir, place_.shared ? place_.outside : ""));
+    ATHANOR_TRY(auto store, StoreIn(paths_.job_dir, place_.shared ? place_.outside : ""));
     // An earlier agent of this attempt may have been killed while it restored.
     if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
     const auto began = p_.clock.Monotonic();
@@ -248,8 +251,9 @@ class Preparer {
     std::string before;
     if (HostCount(p_.plan) > 1) before = CheckpointId{p_.plan.number, 1}.ToString();
     ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside, before));
-    if (!restored.checkpoint && !p_.plan.resume_dir.empty()) {
-      ATHANOR_TRY(auto earlier, StoreIn(p_.plan.resume_dir, place_.shared ? place_.outside : ""));
+    if (!restored.checkpoint && !p_.plan.resume_job.empty()) {
+      ATHANOR_TRY(auto earlier, StoreIn(p_.paths.layout().job(p_.plan.resume_job),
+                                        place_.shared ? place_.outside : ""));
       ATHANOR_TRY(restored, RestoreCheckpoint(earlier, p_.plan.resume_from, place_.outside));
     }
     for (const auto& damage : restored.passed_over) {
@@ -269,14 +273,14 @@ class Preparer {
   }
 
   Status HoldState() {
-    ATHANOR_TRY(out_.checkpoint_dir, HoldCheckpoints(p_.dir, p_.ml, place_.outside, true));
+    ATHANOR_TRY(out_.checkpoint_dir, HoldCheckpoints(p_.paths.dir, p_.ml, place_.outside, true));
     return Ok();
   }
 
   // A script may have put a link there that would lead an agent of a later attempt into the home.
   Status CheckPlace() const {
-    if (p_.plan.hide_dir.empty() || !LiesIn(place_.outside, p_.plan.hide_dir)) return Ok();
-    if (LiesIn(place_.outside, p_.dir) || LiesIn(place_.outside, p_.plan.job_dir)) return Ok();
+    if (p_.paths.hide_dir.empty() || !LiesIn(place_.outside, p_.paths.hide_dir)) return Ok();
+    if (LiesIn(place_.outside, p_.paths.dir) || LiesIn(place_.outside, paths_.job_dir)) return Ok();
     return Fail(Error{ErrorCode::kDenied,
                       "the checkpoint folder " + place_.outside + " leads into the server's home",
                       "name a folder elsewhere in checkpoints.dir"});
@@ -305,7 +309,7 @@ class Preparer {
   Status BuildEnv() {
     EnvironmentOptions options;
     options.source_dir = code_dir_;
-    options.cache_dir = p_.plan.cache_dir;
+    options.cache_dir = p_.paths.cache_dir;
     options.base = p_.plan.spec.inherited;
     if (const auto path = p_.plan.spec.env.find("PATH"); path != p_.plan.spec.env.end()) {
       options.base["PATH"] = path->second;
@@ -321,13 +325,13 @@ class Preparer {
     variables_ = std::move(built.variables);
     environment_dir_ = std::move(built.dir);
     if (built.packages.empty()) return Ok();
-    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.plan.blob_dir));
+    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.paths.layout().blobs()));
     // A package may be named by an address with a password in it.
     (void)ExitGate(p_.patterns).ScrubText(built.packages);
     ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
     out_.packages = kept.sha256;
     // For the agent that reports the end, if it is not this one.
-    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kPackages), kept.sha256);
+    return ReplaceFile(JoinPath(p_.paths.dir, attempt_dir::kPackages), kept.sha256);
   }
 
   void LimitSetUp() {
@@ -380,10 +384,10 @@ class Preparer {
 
   // Directs AWS clients in the script to this server, unless the job brings its own account.
   void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
-    if (!HasOwnServer(p_.plan)) return;
+    if (!HasOwnServer(p_.plan, p_.paths)) return;
     for (const char* name : kAwsInTheWay) env.erase(name);
     const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token, p_.plan.host);
-    for (const auto& [name, value] : AwsVariables(p_.plan.url, p_.plan.aws_dir, key)) {
+    for (const auto& [name, value] : AwsVariables(p_.paths.url, p_.paths.aws_dir, key)) {
       env[name] = value;
       if (value != key.secret) plain[name] = value;
     }
@@ -398,18 +402,18 @@ class Preparer {
   // and what the plan mounts there; and these at their own paths, read-only, because other jobs use
   // them, too.
   void ShowOfTheHome(SupervisorPlan& plan) {
-    if (p_.plan.hide_dir.empty()) return;
-    plan.hide.push_back(p_.plan.hide_dir);
+    if (p_.paths.hide_dir.empty()) return;
+    plan.hide.push_back(p_.paths.hide_dir);
     std::vector<std::pair<std::string, bool>> needed;  // path, and whether it cannot do without
     if (!environment_dir_.empty()) needed.emplace_back(environment_dir_, true);
-    if (!p_.plan.python_path.empty()) needed.emplace_back(p_.plan.python_path, true);
-    if (HasOwnServer(p_.plan)) {
+    if (!p_.paths.python_path.empty()) needed.emplace_back(p_.paths.python_path, true);
+    if (HasOwnServer(p_.plan, p_.paths)) {
       // Not the folder itself: it also contains the key of the server's owner.
-      needed.emplace_back(p_.plan.aws_dir + "/models", false);
-      needed.emplace_back(p_.plan.aws_dir + "/sagemaker.yaml", false);
+      needed.emplace_back(p_.paths.aws_dir + "/models", false);
+      needed.emplace_back(p_.paths.aws_dir + "/sagemaker.yaml", false);
     }
     for (const auto& [path, required] : needed) {
-      if (LiesIn(path, p_.plan.hide_dir)) plan.mounts.push_back({path, path, true, required, ""});
+      if (LiesIn(path, p_.paths.hide_dir)) plan.mounts.push_back({path, path, true, required, ""});
     }
   }
 
@@ -417,7 +421,7 @@ class Preparer {
   // a link to our descriptor. From inside a user namespace the kernel forbids that; there
   // it is a 0600 file which is removed as soon as the supervisor has read it.
   Status HandOver(const std::string& text) {
-    out_.plan_path = JoinPath(p_.dir, attempt_dir::kLivePlan);
+    out_.plan_path = JoinPath(p_.paths.dir, attempt_dir::kLivePlan);
     ::unlink(out_.plan_path.c_str());
     if (out_.isolation.user) return ReplaceFile(out_.plan_path, text, 0600);
     out_.plan.reset(::memfd_create("supervisor-plan", MFD_CLOEXEC));
@@ -457,8 +461,8 @@ class Preparer {
       rank.argv = command;
       rank.env = EnvironmentOf(local, env);
       rank.cwd = paths_.inside + "/code";
-      rank.stdout_path = LogOfRank(p_.dir, local, LogStream::kStdout);
-      rank.stderr_path = LogOfRank(p_.dir, local, LogStream::kStderr);
+      rank.stdout_path = LogOfRank(p_.paths.dir, local, LogStream::kStdout);
+      rank.stderr_path = LogOfRank(p_.paths.dir, local, LogStream::kStderr);
       plan.ranks.push_back(std::move(rank));
     }
     if (out_.isolation.uts) plan.hostname = HostName(p_.plan);
@@ -480,16 +484,16 @@ class Preparer {
     plan.log_cap_bytes = static_cast<int64_t>(p_.plan.spec.limits.log_bytes);
     plan.stop_grace_ms = std::max<int64_t>(p_.plan.spec.limits.stop_grace.count(), 1);
     plan.peer_grace_ms = std::min(plan.peer_grace_ms, plan.stop_grace_ms);
-    plan.status_path = JoinPath(p_.dir, attempt_dir::kSupervisorStatus);
-    plan.started_path = JoinPath(p_.dir, attempt_dir::kStarted);
-    plan.exit_path = JoinPath(p_.dir, attempt_dir::kExit);
+    plan.status_path = JoinPath(p_.paths.dir, attempt_dir::kSupervisorStatus);
+    plan.started_path = JoinPath(p_.paths.dir, attempt_dir::kStarted);
+    plan.exit_path = JoinPath(p_.paths.dir, attempt_dir::kExit);
     ATHANOR_TRY(auto text, SerializePlan(plan));
     ATHANOR_CHECK_OK(HandOver(text));
     for (uint32_t local = 0; local < plan.ranks.size(); ++local) {
       plan.ranks[local].env = EnvironmentOf(local, plain);
     }
     ATHANOR_TRY(auto kept, SerializePlan(plan));
-    return ReplaceFile(JoinPath(p_.dir, attempt_dir::kSupervisorPlan), kept);
+    return ReplaceFile(JoinPath(p_.paths.dir, attempt_dir::kSupervisorPlan), kept);
   }
 
   const Preparation& p_;
@@ -547,7 +551,7 @@ bool MayTakeLong(const AttemptPlan& plan) {
   const bool host = asked.base.empty() || asked.base == "host";
   const bool installs = !host || !asked.requirements.empty() || !asked.conda.empty();
   const bool restores =
-      plan.number > 1 || !plan.resume_dir.empty() || !plan.spec.checkpoints.uri.empty();
+      plan.number > 1 || !plan.resume_job.empty() || !plan.spec.checkpoints.uri.empty();
   const auto& data = plan.spec.data;
   return installs || restores || std::any_of(data.begin(), data.end(), [](const ChannelSpec& one) {
            return one.mode == "file";
@@ -589,14 +593,14 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
   return values;
 }
 
-std::vector<SecretValue> OwnTokens(const AttemptPlan& plan) {
+std::vector<SecretValue> OwnTokens(const AttemptPlan& plan, const HostPaths& paths) {
   std::vector<SecretValue> tokens;
   const auto add = [&tokens](const char* name, const std::string& value) {
     if (value.size() >= SecretPatterns::kMinValue) tokens.push_back({name, value});
   };
   const auto run = plan.spec.env.find("MLFLOW_TRACKING_TOKEN");
   if (run != plan.spec.env.end()) add("MLFLOW_TRACKING_TOKEN", run->second);
-  if (HasOwnServer(plan)) {
+  if (HasOwnServer(plan, paths)) {
     add("AWS_SECRET_ACCESS_KEY", KeyOfAttempt(plan.attempt, plan.token, plan.host).secret);
   }
   add("ATHANOR_AGENT_TOKEN", plan.token);
@@ -630,8 +634,9 @@ Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
   return HeldFolder::At(real);
 }
 
-void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
+void FollowScript(Shipper& shipper, const HostPaths& paths, const HeldFolder& ml,
                   const AttemptPlan& plan) {
+  const auto& dir = paths.dir;
   for (uint32_t local = 0; local < RanksHere(plan); ++local) {
     for (const auto stream : {LogStream::kStdout, LogStream::kStderr}) {
       shipper.Follow(FirstRank(plan) + local, stream, LogOfRank(dir, local, stream));
@@ -641,15 +646,14 @@ void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml
   events.root = ml;
   events.index = JoinPath(dir, attempt_dir::kEventIndex);
   events.marker = JoinPath(dir, attempt_dir::kLaunching);
-  events.keep_dir = JoinPath(plan.job_dir, job_dir::kEvents);
+  events.keep_dir = JoinPath(paths.job_dir(plan.job), job_dir::kEvents);
   // Each host numbers and names its files by itself.
   if (plan.host > 0) events.keep_dir = JoinPath(events.keep_dir, HostName(plan));
   events.attempt = plan.number;
   events.problem = [&shipper](const std::string& text) {
     shipper.Send(NoteFrame{{"event_files", text, "", ""}});
   };
-  events.first_kept = [&shipper, &plan] {
-    const auto home = DirName(DirName(plan.job_dir));
+  events.first_kept = [&shipper, &plan, home = paths.home] {
     if (auto link = LinkEvents(home, plan.job, plan.spec); !link) {
       shipper.Send(NoteFrame{{"event_files", "not shown below tb/: " + link.error().what, "", ""}});
     }

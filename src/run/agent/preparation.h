@@ -12,6 +12,7 @@
 #include "base/io/held_folder.h"
 #include "base/log.h"
 #include "base/result.h"
+#include "link/job_files.h"
 #include "link/plan.h"
 #include "run/isolate/cgroup_policy.h"
 #include "run/ship/shipper.h"
@@ -21,9 +22,10 @@
 namespace athanor {
 
 struct Preparation {
-  const std::string& dir;
-  const HeldFolder& ml;  // in `dir`
+  const HostPaths& paths;
+  const HeldFolder& ml;  // in paths.dir
   const AttemptPlan& plan;
+  JobFiles& files;
   const Clock& clock;
   Logger& log;
   Shipper& shipper;
@@ -57,11 +59,11 @@ bool MayTakeLong(const AttemptPlan& plan);
 // Values of the job's secrets, from wherever each comes; kNotFound names the secret.
 Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
 // The attempt's own credentials for the server: its tokens and access key. These are secrets, too.
-std::vector<SecretValue> OwnTokens(const AttemptPlan& plan);
+std::vector<SecretValue> OwnTokens(const AttemptPlan& plan, const HostPaths& paths);
 
 Cause CauseOf(const std::string& kind, const Error& error);
 // Lets the shipper follow the script's streams and event files.
-void FollowScript(Shipper& shipper, const std::string& dir, const HeldFolder& ml,
+void FollowScript(Shipper& shipper, const HostPaths& paths, const HeldFolder& ml,
                   const AttemptPlan& plan);
 // Where checkpoints are, as PlaceOfCheckpoints says. `first`: no script has run yet, so the current
 // target of a folder of the user is what the user means; it is recorded in the attempt's folder for

@@ -72,19 +72,21 @@ Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobS
   return Ok();
 }
 
-CheckpointPublisher::CheckpointPublisher(const AttemptPlan& plan) : plan_(plan), objects_(plan) {}
+CheckpointPublisher::CheckpointPublisher(const AttemptPlan& plan, const HostPaths& paths)
+    : plan_(plan), paths_(paths), objects_(plan) {}
 
 Status CheckpointPublisher::Publish(const std::string& checkpoint) {
   ATHANOR_TRY(const auto root, ObjectUri::Parse(plan_.spec.checkpoints.uri));
-  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(plan_.job_dir, job_dir::kParts)));
-  ATHANOR_TRY(const auto store,
-              CheckpointStore::Open(JoinPath(plan_.job_dir, job_dir::kManifests), parts));
+  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(paths_.job_dir(plan_.job), job_dir::kParts)));
+  ATHANOR_TRY(
+      const auto store,
+      CheckpointStore::Open(JoinPath(paths_.job_dir(plan_.job), job_dir::kManifests), parts));
   ATHANOR_TRY(const auto manifest, store.Load(checkpoint));
   for (const auto& file : manifest.files) {
     if (file.is_link()) continue;
     auto sent = sent_.find(file.name);
     if (sent != sent_.end() && sent->second == file.parts) continue;
-    ATHANOR_TRY(const auto bytes, Joined(parts, file, plan_.dir));
+    ATHANOR_TRY(const auto bytes, Joined(parts, file, paths_.dir));
     ATHANOR_CHECK_OK(objects_.Put(root / file.name, bytes.get(), file.size));
     sent_[file.name] = file.parts;
   }

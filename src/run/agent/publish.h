@@ -25,11 +25,12 @@ Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobS
 // already are not sent again. Files that the script removed stay there. Threads: one at a time.
 class CheckpointPublisher {
  public:
-  explicit CheckpointPublisher(const AttemptPlan& plan);
+  CheckpointPublisher(const AttemptPlan& plan, const HostPaths& paths);
   Status Publish(const std::string& checkpoint);  // its id
 
  private:
   const AttemptPlan& plan_;
+  const HostPaths& paths_;
   ObjectsClient objects_;
   std::map<std::string, std::vector<std::string>> sent_;  // parts by name
 };

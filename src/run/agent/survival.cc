@@ -97,8 +97,8 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   CheckpointSyncOptions sync;
   sync.dir = checkpoint_dir;
   sync.start_step = resumed_step;
-  sync.manifest_dir = JoinPath(plan.job_dir, job_dir::kManifests);
-  sync.parts_dir = JoinPath(plan.job_dir, job_dir::kParts);
+  sync.manifest_dir = JoinPath(options_.paths.job_dir(plan.job), job_dir::kManifests);
+  sync.parts_dir = JoinPath(options_.paths.job_dir(plan.job), job_dir::kParts);
   sync.spec = plan.spec.checkpoints;
   sync.attempt = plan.number;
   sync.pids = [pid = static_cast<int>(supervisor_pid)] {
@@ -132,7 +132,8 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
                             opened.error().hint, opened.error().why}});
     return;
   }
-  if (!plan.spec.checkpoints.uri.empty()) publisher_ = std::make_unique<CheckpointPublisher>(plan);
+  if (!plan.spec.checkpoints.uri.empty())
+    publisher_ = std::make_unique<CheckpointPublisher>(plan, options_.paths);
   sync_ = std::move(*opened);
   open_sync_ = sync_.get();
   sync_->Start();
@@ -161,7 +162,7 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
 
 // A later attempt did not see the metric's value when an earlier one saved.
 void Survival::LoadValues() {
-  const auto text = ReadFile(JoinPath(options_.plan.job_dir, job_dir::kValues));
+  const auto text = ReadFile(JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kValues));
   if (!text) return;
   for (const auto& line : Split(*text, '\n')) {
     char* rest = nullptr;
@@ -179,7 +180,7 @@ std::optional<double> Survival::ValueOf(int64_t step) {
   if (!now) return known == values_.end() ? std::nullopt : std::optional(known->second);
   if (known != values_.end() && known->second == *now) return now;
   values_[step] = *now;
-  const auto path = JoinPath(options_.plan.job_dir, job_dir::kValues);
+  const auto path = JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kValues);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   // After a line that was cut short, this one would be lost, too.
   const auto line = fmt::format("\n{} {}\n", step, *now);
@@ -205,7 +206,7 @@ void Survival::Noticed(const StopFrame& stop) {
 // Of the ranks that still run, by their number on this host; empty if it is not known.
 std::map<uint32_t, int> Survival::MainProcesses() const {
   std::map<uint32_t, int> pids;
-  const auto text = ReadFile(JoinPath(options_.plan.dir, attempt_dir::kStarted));
+  const auto text = ReadFile(JoinPath(options_.paths.dir, attempt_dir::kStarted));
   const auto started = text ? ParseStarted(*text) : Fail(text.error());
   if (!started) return pids;
   for (uint32_t local = 0; local < started->ranks.size(); ++local) {
@@ -273,7 +274,7 @@ bool Survival::KeepCapture() {
   const auto own = (options_.ml / kOwnFolder).Open();
   struct stat info {};
   if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  auto to = JoinPath(options_.plan.job_dir, job_dir::kCapture);
+  auto to = JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kCapture);
   if (options_.plan.host > 0) to += "." + HostName(options_.plan);
   (void)RemoveTree(to).ok();
   // If someone reads a link later, they get what it leads to.

@@ -17,6 +17,7 @@
 #include "base/exec/clock.h"
 #include "base/io/held_folder.h"
 #include "base/log.h"
+#include "link/job_files.h"
 #include "link/plan.h"
 #include "link/spool.h"
 #include "link/wire.h"
@@ -33,6 +34,8 @@ class Survival {
  public:
   struct Options {
     const AttemptPlan& plan;
+    const HostPaths& paths;
+    JobFiles& files;
     HeldFolder ml;  // the contract's tree
     const Clock& clock;
     Logger& log;

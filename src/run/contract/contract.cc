@@ -286,7 +286,7 @@ CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths&
   place.inside = own ? asked : paths.inside + below;
   place.outside = paths.outside + below;
   if (place.shared) {
-    place.outside = job_dir::SharedCheckpoints(plan.spec, plan.job_dir);
+    place.outside = job_dir::SharedCheckpoints(plan.spec, paths.job_dir);
     if (!mounts) place.inside = place.outside;
   } else if (own && !mounts) {
     place.outside = asked;
@@ -403,10 +403,10 @@ std::map<std::string, std::string> ContractEnvironment(const AttemptPlan& plan,
   if (spec.checkpoints.store != "shared" || spec.checkpoints.keep_best == 0) {
     env["ATHANOR_CHECKPOINT_KEEP"] = std::to_string(std::max(spec.checkpoints.keep_last, 1u));
   }
-  if (!plan.python_path.empty()) {
+  if (!paths.python_path.empty()) {
     auto& path = env["PYTHONPATH"];
     // `site` first: its sitecustomize runs the one that it hides.
-    const std::string ours = plan.python_path + "/site:" + plan.python_path;
+    const std::string ours = paths.python_path + "/site:" + paths.python_path;
     path = path.empty() ? ours : ours + ":" + path;
   }
   // The numbers are nvidia-smi's; by itself CUDA would count the fastest one as 0.

@@ -23,6 +23,8 @@ struct ContractPaths {
   std::string outside;
   std::string inside;
   Meeting meeting = {};
+  std::string python_path = {};  // of our package; empty: none
+  std::string job_dir = {};      // of the server, where it is on this machine; else empty
 };
 
 // Creates the folders and writes input/config/*.json.

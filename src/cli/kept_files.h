@@ -17,14 +17,14 @@
 
 namespace athanor {
 
-class JobFiles {
+class KeptFiles {
  public:
   struct File {
     std::string path;
     uint64_t bytes = 0;
   };
 
-  static Result<JobFiles> Open(Client& client, const std::string& job);
+  static Result<KeptFiles> Open(Client& client, const std::string& job);
 
   // By path. Below code/ only if `path` asks for it.
   Result<std::vector<File>> List(const std::string& path) const;
@@ -36,7 +36,7 @@ class JobFiles {
   const std::string& name() const { return name_; }
 
  private:
-  explicit JobFiles(Client& client) : client_(&client) {}
+  explicit KeptFiles(Client& client) : client_(&client) {}
 
   Status FetchArchive(const std::string& top, const std::string& tree) const;
   // A path of the working folder without the links in it.

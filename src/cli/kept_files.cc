@@ -1,4 +1,4 @@
-#include "cli/job_files.h"
+#include "cli/kept_files.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,8 +35,8 @@ bool IsOrLiesIn(std::string_view path, std::string_view folder) {
 
 }  // namespace
 
-Result<JobFiles> JobFiles::Open(Client& client, const std::string& job) {
-  JobFiles files(client);
+Result<KeptFiles> KeptFiles::Open(Client& client, const std::string& job) {
+  KeptFiles files(client);
   ATHANOR_TRY(const auto record, client.Get("/api/v1/jobs/" + UrlEncode(job)));
   files.id_ = Text(record, "id");
   files.name_ = Text(record, "name");
@@ -65,10 +65,10 @@ Result<JobFiles> JobFiles::Open(Client& client, const std::string& job) {
   return files;
 }
 
-Json JobFiles::left_out() const { return ParseJson(left_out_).value_or(Json::object()); }
+Json KeptFiles::left_out() const { return ParseJson(left_out_).value_or(Json::object()); }
 
 // Through the one extraction path.
-Status JobFiles::FetchArchive(const std::string& top, const std::string& tree) const {
+Status KeptFiles::FetchArchive(const std::string& top, const std::string& tree) const {
   ATHANOR_TRY(auto file, UnnamedFile(DirName(tree)));
   HttpCall call;
   call.target = "/api/v1/jobs/" + id_ + "/outputs/" + UrlEncode(top + std::string(kArchive));
@@ -83,7 +83,7 @@ Status JobFiles::FetchArchive(const std::string& top, const std::string& tree) c
   return ExtractTar(file.get(), folder.get());
 }
 
-std::string JobFiles::Resolved(std::string path) const {
+std::string KeptFiles::Resolved(std::string path) const {
   for (int links = 0; links < kMostLinks; ++links) {
     const auto link =
         std::find_if(left_.entries.begin(), left_.entries.end(), [&](const auto& entry) {
@@ -99,7 +99,7 @@ std::string JobFiles::Resolved(std::string path) const {
   return path;
 }
 
-Result<bool> JobFiles::FetchLeft(const std::string& path, const std::string& tree) const {
+Result<bool> KeptFiles::FetchLeft(const std::string& path, const std::string& tree) const {
   BundleManifest chosen;
   for (const auto& entry : left_.entries) {
     if (IsOrLiesIn(entry.path, path)) chosen.entries.push_back(entry);
@@ -113,7 +113,7 @@ Result<bool> JobFiles::FetchLeft(const std::string& path, const std::string& tre
   return true;
 }
 
-Error JobFiles::Missing(const std::string& path) const {
+Error KeptFiles::Missing(const std::string& path) const {
   Error error{ErrorCode::kNotFound,
               name_ + " has no \"" + Printable(path) + "\"",
               "ath cp " + ShellQuote(name_ + ":"),
@@ -144,7 +144,7 @@ Error JobFiles::Missing(const std::string& path) const {
   return error;
 }
 
-Result<std::string> JobFiles::Fetch(const std::string& path, const std::string& dir) const {
+Result<std::string> KeptFiles::Fetch(const std::string& path, const std::string& dir) const {
   const auto tree = JoinPath(dir, "tree");
   const auto there = [&](const std::string& name) {
     return Exists(JoinPath(tree, name)) ? std::optional(JoinPath(tree, name)) : std::nullopt;
@@ -180,7 +180,7 @@ Result<std::string> JobFiles::Fetch(const std::string& path, const std::string& 
   return Fail(Missing(path));
 }
 
-Result<std::vector<JobFiles::File>> JobFiles::List(const std::string& path) const {
+Result<std::vector<KeptFiles::File>> KeptFiles::List(const std::string& path) const {
   std::vector<File> files;
   const auto take = [&](const std::string& name, uint64_t bytes) {
     if (IsOrLiesIn(name, path)) files.push_back({name, bytes});
