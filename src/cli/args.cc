@@ -12,6 +12,7 @@
 #include "base/text/text.h"
 #include "cli/arg_values.h"
 #include "cli/completed_app.h"
+#include "cli/machine_role.h"
 #include "cli/parse_help.h"
 #include "cli/screen/help_format.h"
 #include "cli/screen/output.h"
@@ -456,9 +457,9 @@ void GroupVerbs(CLI::App& app, HelpFormat& help) {
 
 // Every job waits for this role to start: it does not pay for the whole command line.
 std::optional<int> MainOfAgent(int argc, char** argv) {
-  if (argc < 4 || std::string_view(argv[1]) != "agent" || std::string_view(argv[2]) != "--dir") {
-    return std::nullopt;
-  }
+  if (argc < 4 || std::string_view(argv[1]) != "agent") return std::nullopt;
+  if (std::string_view(argv[2]) == "--machine") return AnswerBackend(argv[3]);
+  if (std::string_view(argv[2]) != "--dir") return std::nullopt;
   const std::string_view how = argc > 4 ? argv[4] : "";
   if (how == "--wait") return RunAgentWhenAsked(argv[3]);
   return how == "--end" ? EndAttempt(argv[3]) : RunAgent(argv[3]);

@@ -4,8 +4,9 @@
 
 namespace athanor::attempt_dir {
 
-inline constexpr char kPlan[] = "plan.json";        // written by the back end
-inline constexpr char kHostCount[] = "hosts";       // of the attempt; only if there are several
+inline constexpr char kPlan[] = "plan.json";  // written by the back end
+inline constexpr char kHostCount[] =
+    "hosts";  // of the attempt; only if there are several, side by side
 inline constexpr char kHostNames[] = "etc.hosts";   // what the script sees as /etc/hosts
 inline constexpr char kAgentLog[] = "agent.log";    // the agent's own log
 inline constexpr char kAgentLock[] = "agent.lock";  // flock held by the agent while it lives

@@ -16,7 +16,7 @@ struct HostPaths {
   std::string supervisor;   // athanor-supervisor
   std::string python_path;  // where the athanor package is; empty: none
   std::string aws_dir;      // overlay for AWS clients (link/aws_environment.h); empty: none
-  std::string url;   // where the script's own clients find the server; empty: nowhere
+  std::string url;          // where the script's own clients find the server; empty: nowhere
   // What the script does not see, but for what it needs: the server's home, or the folder of hosts
   // on another machine; empty: nothing.
   std::string hide_dir;

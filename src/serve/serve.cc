@@ -234,8 +234,8 @@ class Server {
     ATHANOR_TRY(objects_, objects.get());
     Notice(objects_notice_);
     NoticeLosses();
-    backend_ = std::make_unique<ProcessBackend>(
-        ProcessBackend::Options{home_.attempts(), ProgramPath(), [this] { return PathsHere(); }});
+    backend_ = std::make_unique<ProcessBackend>(ProcessBackend::Options{
+        home_.attempts(), ProgramPath(), true, [this] { return PathsHere(); }});
     MakeEngine();
     ATHANOR_CHECK_OK(Listen());
     ATHANOR_CHECK_OK(engine_->Start());

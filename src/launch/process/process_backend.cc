@@ -39,8 +39,8 @@ Result<AttemptId> AttemptOf(const std::string& handle) {
 
 }  // namespace
 
-ProcessBackend::ProcessBackend(Options options)
-    : options_(std::move(options)), spare_(options_.program, options_.attempts_dir) {
+ProcessBackend::ProcessBackend(Options options) : options_(std::move(options)) {
+  if (options_.keep_spare) spare_.emplace(options_.program, options_.attempts_dir);
   // Agents are our children until we end; nothing waits for them.
   ::signal(SIGCHLD, SIG_IGN);
 }
@@ -100,7 +100,7 @@ Status ProcessBackend::StartAgents(const LaunchPlan& plan) {
   for (uint32_t host = 0; host < plan.hosts.size(); ++host) {
     const auto dir = DirOf(plan.attempt(), host);
     if (!Exists(dir) || IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) continue;
-    if (host == 0 && spare_.Give(dir)) continue;
+    if (host == 0 && spare_ && spare_->Give(dir)) continue;
     UniqueFd log(::open(JoinPath(dir, attempt_dir::kAgentLog).c_str(),
                         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!log) return FailErrno("open the agent's log in " + dir, errno);

@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "launch/backend.h"
@@ -19,6 +20,7 @@ class ProcessBackend final : public Backend {
   struct Options {
     std::string attempts_dir;  // a folder for each host of an attempt below
     std::string program;       // athanor, for `agent`
+    bool keep_spare = true;    // an agent that waits for the next attempt
     // Where an agent finds things here, but for its own folder; asked at each launch.
     std::function<HostPaths()> paths = [] { return HostPaths(); };
   };
@@ -39,7 +41,7 @@ class ProcessBackend final : public Backend {
   Status StartAgents(const LaunchPlan& plan);
   Status End(const std::vector<std::string>& dirs) const;
   Options options_;
-  SpareAgent spare_;
+  std::optional<SpareAgent> spare_;
 };
 
 }  // namespace athanor

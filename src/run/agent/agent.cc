@@ -702,7 +702,8 @@ std::optional<Cause> Agent::FailedBefore() const {
 
 int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
-  network_.Join(plan_, Exists(Path(attempt_dir::kSupervisorStatus)));
+  network_.Join(plan_, Exists(Path(attempt_dir::kHostCount)),
+                Exists(Path(attempt_dir::kSupervisorStatus)));
   auto fetched = FetchSecrets(plan_);
   auto kept_out = OwnTokens(plan_, paths_);
   patterns_ = *SecretPatterns::Make(kept_out);

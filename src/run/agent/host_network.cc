@@ -6,12 +6,12 @@
 
 namespace athanor {
 
-void HostNetwork::Join(AttemptPlan& plan, bool running) {
+void HostNetwork::Join(AttemptPlan& plan, bool side_by_side, bool running) {
   attempt_ = plan.attempt;
   host_ = plan.host;
   const auto hosts = HostCount(plan);
-  // Elsewhere, the back end's hosts have addresses of their own.
-  if (hosts == 1 || plan.placement.backend != Placement().backend) return;
+  // Elsewhere, hosts have addresses of their own.
+  if (!side_by_side) return;
   Result<std::vector<std::string>> addresses;
   if (running) {
     addresses = AddressesOfHosts(attempt_, hosts);

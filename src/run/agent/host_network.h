@@ -19,9 +19,9 @@ namespace athanor {
 
 class HostNetwork {
  public:
-  // Joins the other hosts and sets the addresses of plan.peers. `running`: the script runs already,
-  // so the addresses are those that it was told.
-  void Join(AttemptPlan& plan, bool running);
+  // Joins the other hosts, if they are on this machine, and sets the addresses of plan.peers.
+  // `running`: the script runs already, so the addresses are those that it was told.
+  void Join(AttemptPlan& plan, bool side_by_side, bool running);
   bool own() const { return own_; }
   // The namespace to start the script in; -1: this machine's.
   int fd() const { return space_.get(); }
