@@ -20,10 +20,14 @@ import textwrap
 import time
 import unittest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import apart
+
 TREE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 BUILD = os.path.abspath(os.environ.get("ATHANOR_BUILD") or os.path.join(TREE, "build"))
 ATH = os.path.join(BUILD, "ath")
 PATIENCE = float(os.environ.get("ATHANOR_TEST_PATIENCE", "90"))  # seconds until a wait gives up
+PLACE = os.environ.get("ATHANOR_TEST_PLACE", "")  # "apart": jobs run on a machine apart
 SOAK = os.environ.get("ATHANOR_TEST_SOAK", "") not in ("", "0")
 TERMINAL = ("Completed", "Failed", "Stopped")
 
@@ -134,9 +138,11 @@ class UnixConnection(http.client.HTTPConnection):
 
 class Server:
     """One ATHANOR_HOME with its server; a context manager. kill() and start() may come any
-    number of times in between; what is left at the end is stopped."""
+    number of times in between; what is left at the end is stopped. `place`: "apart" runs the jobs
+    on a machine of their own (tests/apart.py), which is `machine`; else that is None. `disk`: the
+    size of that machine's disk."""
 
-    def __init__(self, *, settings=None, arguments=(), start=True):
+    def __init__(self, *, settings=None, arguments=(), start=True, place=PLACE, disk=None):
         self.root = tempfile.mkdtemp(prefix="ath-")
         self.home = os.path.join(self.root, "home")
         self.work = os.path.join(self.root, "work")
@@ -146,12 +152,17 @@ class Server:
         self.process = None
         self.url = None
         self.log = os.path.join(self.root, "serve.log")
+        self.machine = None
+        if place == "apart":
+            settings = (settings or "") + apart.Machine.settings
         if settings:
             with open(os.path.join(self.home, "settings.yaml"), "w") as file:
                 file.write(settings)
         self.environment = {
             "ATHANOR_HOME": self.home, "HOME": self.root, "LANG": "C.UTF-8", "TERM": "dumb",
             "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"}
+        if place == "apart":
+            self.machine = apart.Machine(self.root, self.home, os.path.join(BUILD, "athanor"), disk)
         if start:
             self.start()
 
@@ -168,19 +179,30 @@ class Server:
         return os.path.join(self.home, "server.sock")
 
     @property
+    def attempts(self):
+        """Where the folders of hosts are."""
+        folder = os.path.join(self.machine.folder if self.machine else self.home, "attempts")
+        return self.machine.inside(folder) if self.machine else folder
+
+    @property
     def pid(self):
         return self.process.pid
 
     def start(self):
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(
-                [ATH, "serve", "--port", "0", "--json", *self.arguments], env=self.environment,
+                [ATH, "serve", "--port", "0", "--json", *self.arguments],
+                env=dict(self.environment, **(self.machine.environment if self.machine else {})),
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = self.process.stdout.readline()
         if not line:
             with open(self.log) as log:
                 raise AssertionError("the server did not start:\n" + log.read()[-2000:])
-        self.url = json.loads(line)["url"]
+        said = json.loads(line)
+        self.url = said["url"]
+        if self.machine:
+            host, _, port = said["agents"].rpartition("//")[2].rpartition(":")
+            self.machine.where = (host, int(port))
         return self
 
     def kill(self, number=signal.SIGKILL):
@@ -204,6 +226,8 @@ class Server:
                 break
             with contextlib.suppress(AssertionError):
                 until(lambda: not any(alive(pid) for pid in mine), "leftovers are gone", 10)
+        if self.machine:
+            self.machine.close()
         shutil.rmtree(self.root, ignore_errors=True)
 
     def leftovers(self):
@@ -217,12 +241,17 @@ class Server:
                 cwd = os.readlink("/proc/%d/cwd" % pid)
             except OSError:
                 continue
+            if self.machine and pid == self.machine.keeper.pid:
+                continue
             if self.home.encode() in environment or cwd.startswith(self.root):
                 mine.append(pid)
         for pid, command in processes().items():
-            if self.home in command and pid != os.getpid():
+            if self.machine and pid == self.machine.keeper.pid:
+                continue
+            if pid != os.getpid() and (
+                    self.home in command or (self.machine and self.machine.folder in command)):
                 mine.append(pid)
-        for folder in glob.glob(os.path.join(self.home, "attempts", "*")):
+        for folder in glob.glob(os.path.join(self.attempts, "*")):
             mine += self.supervisor_in(folder)
         return [pid for pid in sorted(set(mine)) if alive(pid)]
 
@@ -343,12 +372,12 @@ class Server:
 
     def attempt_dir(self, job):
         attempt = until(lambda: self.show(job).get("attempts"), "%s has an attempt" % job)[-1]
-        return os.path.join(self.home, "attempts", attempt["id"])
+        return os.path.join(self.attempts, attempt["id"])
 
     def agent_pids(self, job):
-        folder = self.attempt_dir(job)
+        name = os.path.basename(self.attempt_dir(job))
         return [pid for pid, command in processes().items()
-                if " agent " in command and folder in command]
+                if " agent " in command and name in command]
 
     def supervisor_pids(self, job):
         return self.supervisor_in(self.attempt_dir(job))

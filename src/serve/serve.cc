@@ -58,6 +58,7 @@
 #include "serve/machine.h"
 #include "serve/service_unit.h"
 #include "serve/settings.h"
+#include "serve/test_machine.h"
 #include "serve/version.h"
 #include "steer/point_intake.h"
 #include "study/studies.h"
@@ -236,6 +237,7 @@ class Server {
     NoticeLosses();
     backend_ = std::make_unique<ProcessBackend>(ProcessBackend::Options{
         home_.attempts(), ProgramPath(), true, [this] { return PathsHere(); }});
+    ATHANOR_TRY(test_machine_, TestMachine());
     MakeEngine();
     ATHANOR_CHECK_OK(Listen());
     ATHANOR_CHECK_OK(engine_->Start());
@@ -315,7 +317,11 @@ class Server {
 
   void MakeEngine() {
     const auto inventory = CountThisMachine();
-    backends_.Add(*backend_, inventory);
+    if (test_machine_) {
+      backends_.Add(*test_machine_, inventory);
+    } else {
+      backends_.Add(*backend_, inventory);
+    }
     Engine::Parts parts{
         loop_,
         clock_,
@@ -711,6 +717,7 @@ class Server {
   Hub hub_;
   std::unique_ptr<PointIntake> points_;
   std::unique_ptr<ProcessBackend> backend_;
+  std::unique_ptr<CommandBackend> test_machine_;
   Backends backends_;
   std::unique_ptr<Engine> engine_;
   std::unique_ptr<DoorContext> context_;

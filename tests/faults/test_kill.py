@@ -264,7 +264,7 @@ class KilledDuringARun(unittest.TestCase):
         self.check(job)
 
     def raw_has(self, text):
-        for folder, _, names in os.walk(os.path.join(self.server.home, "attempts")):
+        for folder, _, names in os.walk(self.server.attempts):
             for name in names:
                 if "/logs" in folder:
                     with open(os.path.join(folder, name), "rb") as file:

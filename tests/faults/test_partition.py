@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import harness
 from harness import Server, until
-from network import Network
+from network import network_of
 
 # Logs in parts, each when the test says so. A second one of us at the same time would not get
 # the lock, and says so where no network is needed.
@@ -63,7 +63,7 @@ class Partition(unittest.TestCase):
     def setUp(self):
         self.server = Server()
         self.addCleanup(self.server.close)
-        self.network = Network(self.server)
+        self.network = network_of(self.server)
         self.addCleanup(self.network.close)
 
     def there(self, name):
@@ -116,7 +116,7 @@ class Partition(unittest.TestCase):
         self.check_all_there_once(job)
 
     def folder(self, job):
-        return os.path.join(self.server.home, "attempts", self.seen(job)["attempts"][-1]["id"])
+        return os.path.join(self.server.attempts, self.seen(job)["attempts"][-1]["id"])
 
     def test_replies_that_do_not_arrive_double_nothing(self):
         """Red if the server takes a batch that it has taken before (the duplicate check by

@@ -99,6 +99,11 @@ Result<FoundPlace> FindPlace(const std::string& job, const std::string& dir,
 Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlace& place) {
   ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
   const auto first = info.value("dir", "");
+  if (!Exists(first)) {
+    return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
+                      "ath exec works where the job runs"}
+                    .Id("ATH-R0004"));
+  }
   ATHANOR_TRY(const auto where, FindPlace(job, first, place));
   const auto dir = where.host == 0 ? first : first + "." + std::to_string(where.host);
   if (!Exists(dir)) return NoSuchPlace(job, HostNameOf(where.host));
