@@ -201,7 +201,7 @@ class Server:
         said = json.loads(line)
         self.url = said["url"]
         if self.machine:
-            host, _, port = said["agents"].rpartition("//")[2].rpartition(":")
+            host, _, port = self.agents["listens"].rpartition(":")
             self.machine.where = (host, int(port))
         return self
 

@@ -81,6 +81,12 @@ def units(tier):
           sorted(glob.glob(os.path.join(TREE, "python", "tests", "test_*.py")))])
 
 
+def tidy(tier):
+    """clang-tidy has nothing to say about src/."""
+    if tier.step("tidy", [os.path.join(TREE, "tools", "tidy")], timeout=3600):
+        tier.passed += 1
+
+
 def sanitizers(tier):
     if build(tier, "asan"):
         both([lambda b=b: tier.gtest(b, label="asan-" + os.path.basename(b),
@@ -216,7 +222,7 @@ def packages(tier):
     suites(tier, "packages")
 
 
-TIERS = [("units", units), ("sanitizers", sanitizers), ("fuzz", fuzz),
+TIERS = [("units", units), ("tidy", tidy), ("sanitizers", sanitizers), ("fuzz", fuzz),
          ("simulation", simulation), ("faults", faults), ("clients", clients), ("nonroot", ordinary),
          ("browser", browser), ("packages", packages)]
 

@@ -49,7 +49,8 @@ class SlabAllocator {
 
   SlabAllocator() : slabs_(std::make_shared<Slabs>()) {}
   template <typename U>
-  SlabAllocator(const SlabAllocator<U>& other) : slabs_(other.slabs()) {}
+  SlabAllocator(const SlabAllocator<U>& other)  // NOLINT(google-explicit-constructor)
+      : slabs_(other.slabs()) {}
 
   T* allocate(size_t count) {
     static_assert(alignof(T) <= alignof(std::max_align_t));

@@ -15,6 +15,7 @@
 // libarchive's pax writer calls this one function of an object file that pulls in every format it
 // can write, and with them libxml2, liblzma, bzip2 and nettle. It is called for members that are
 // not files, folders or links; we write none.
+// NOLINTNEXTLINE(bugprone-reserved-identifier): its name is the library's.
 extern "C" void __archive_write_entry_filetype_unsupported(archive* writer, archive_entry*,
                                                            const char* format) {
   archive_set_error(writer, EINVAL, "%s: unsupported type of member", format);

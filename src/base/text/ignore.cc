@@ -193,7 +193,6 @@ bool IgnorePattern::Accepts(const Token& token, unsigned char byte) const {
     case Kind::kStar:
       return byte != '/';
     case Kind::kEverything:
-      return true;
     case Kind::kInFolders:
       return true;
     case Kind::kFolders:

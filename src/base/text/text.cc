@@ -260,7 +260,8 @@ std::string HumanDuration(std::chrono::milliseconds duration) {
   if (ms < 1000) return fmt::format("{} ms", ms);
   const int64_t seconds = ms / 1000;
   // Cut off, not rounded: it never shows a minute before the minute is over.
-  if (seconds < 10) return fmt::format("{} s", static_cast<double>(ms / 100) / 10);
+  const int64_t tenths = ms / 100;
+  if (seconds < 10) return fmt::format("{} s", static_cast<double>(tenths) / 10);
   if (seconds < 60) return fmt::format("{} s", seconds);
   const int64_t minutes = seconds / 60;
   if (minutes < 60) return two(minutes, "m", rest(seconds % 60, "s", 2));

@@ -343,7 +343,7 @@ void Preflight::Report(const std::vector<PreflightCheck>& checks, const RunEstim
     std::printf("  %-10s        %s\n", "time", estimate.why_not.c_str());
     return;
   }
-  auto range = [](std::string low, const std::string& high) {
+  auto range = [](const std::string& low, const std::string& high) {
     return low == high ? low : low + " to " + high;
   };
   const auto& price = facts_.price;

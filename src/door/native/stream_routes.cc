@@ -144,7 +144,7 @@ void WithStart(DoorContext& context, const Call& call,
   if (!part) return call.Refuse(part.error());
   LogReading reading{record->id, *part, HasSeveralRanks(*part, *record), {}};
   OnReader(context, call,
-           [&context, call, reading = std::move(reading), begin = std::move(begin)]() mutable {
+           [&context, call, reading, begin = std::move(begin)]() mutable {
              auto start = StartOf(context, reading.job, reading.part, call.request);
              if (!start) return call.Refuse(start.error());
              reading.start = *start;
