@@ -71,7 +71,7 @@ std::string_view CookieIn(std::string_view header, std::string_view name) {
 std::string PageLinks::Make(PageUser user, WallTime now) {
   std::erase_if(links_, [now](const auto& entry) { return now.ms >= entry.second.until.ms; });
   if (links_.size() >= kMostLinks) links_.clear();
-  const std::string key = RandomHex(24);
+  std::string key = RandomHex(24);
   links_[Sha256Hex(key)] = {std::move(user), WallTime{now.ms + kLinkLife.count()}};
   return key;
 }

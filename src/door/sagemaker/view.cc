@@ -193,9 +193,10 @@ void AddResults(Json& view, const Shown& shown) {
   Json metrics = Json::array();
   for (const auto& metric : shown.metrics) {
     if (!std::isfinite(metric.last)) continue;
+    const auto millis = metric.last_wall_ns / 1'000'000;
     metrics.push_back({{"MetricName", metric.name},
                        {"Value", metric.last},
-                       {"Timestamp", static_cast<double>(metric.last_wall_ns / 1'000'000) / 1000}});
+                       {"Timestamp", static_cast<double>(millis) / 1000}});
   }
   if (!metrics.empty()) view["FinalMetricDataList"] = std::move(metrics);
   // Files of the working folder are not put there.
