@@ -114,6 +114,18 @@ std::optional<Owner> OwnerOfClient(int netlink, const Ends& ends) {
 
 }  // namespace
 
+Peer PeerElsewhere(int socket_fd) {
+  Peer peer;
+  peer.elsewhere = true;
+  sockaddr_storage remote{};
+  socklen_t size = sizeof remote;
+  if (::getpeername(socket_fd, reinterpret_cast<sockaddr*>(&remote), &size) == 0) {
+    UnmapV4(remote);
+    peer.address = Text(remote);
+  }
+  return peer;
+}
+
 Peer PeerLookup::Of(int socket_fd) {
   Peer peer;
   Ends ends;

@@ -8,6 +8,9 @@
 
 namespace athanor {
 
+// Someone of another machine, or taken for that: only the address is known.
+Peer PeerElsewhere(int socket_fd);
+
 class PeerLookup {
  public:
   // Never fails: what cannot be found out is left empty. A client that has already closed its end

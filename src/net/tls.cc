@@ -61,6 +61,8 @@ BIO_METHOD* SocketBioMethod() {
 
 // What OpenSSL is told when a pinned server has another key.
 constexpr int kAnotherKey = X509_V_ERR_APPLICATION_VERIFICATION;
+// Digits by which people tell two keys apart.
+constexpr size_t kShownOfPin = 12;
 
 class TlsTransport final : public Transport {
  public:
@@ -82,6 +84,7 @@ class TlsTransport final : public Transport {
       case Role::kPinned:
         SSL_set_connect_state(ssl_.get());
         SSL_set_verify(ssl_.get(), SSL_VERIFY_PEER, nullptr);
+        SSL_set_app_data(ssl_.get(), &difference_);
         break;
     }
   }
@@ -160,7 +163,7 @@ class TlsTransport final : public Transport {
     const long verified = SSL_get_verify_result(ssl_.get());
     if (verified == kAnotherKey) {
       stranger_ = true;
-      why_ = "its certificate has another key than the one that was expected";
+      why_ = "its certificate has another key than the one that was expected" + difference_;
     } else if (verified != X509_V_OK) {
       why_ = std::string("its certificate was refused: ") + X509_verify_cert_error_string(verified);
     } else if (const unsigned long code = ERR_peek_error()) {
@@ -173,6 +176,7 @@ class TlsTransport final : public Transport {
   int fd_;
   bool broken_ = false;
   bool stranger_ = false;
+  std::string difference_;  // of a pinned server's key and the pin
   std::string why_;
 };
 
@@ -209,7 +213,15 @@ struct PinnedContext {
 // to it is checked by the handshake.
 int HasPinnedKey(X509_STORE_CTX* store, void* pinned) {
   const X509* shown = X509_STORE_CTX_get0_cert(store);
-  if (shown && PinOf(shown) == static_cast<const PinnedContext*>(pinned)->pin) return 1;
+  const std::string& expected = static_cast<const PinnedContext*>(pinned)->pin;
+  const std::string pin = shown ? PinOf(shown) : "";
+  if (!pin.empty() && pin == expected) return 1;
+  const auto* ssl = static_cast<const SSL*>(
+      X509_STORE_CTX_get_ex_data(store, SSL_get_ex_data_X509_STORE_CTX_idx()));
+  if (auto* difference = ssl ? static_cast<std::string*>(SSL_get_app_data(ssl)) : nullptr) {
+    *difference =
+        ": " + pin.substr(0, kShownOfPin) + "… instead of " + expected.substr(0, kShownOfPin) + "…";
+  }
   X509_STORE_CTX_set_error(store, kAnotherKey);
   return 0;
 }

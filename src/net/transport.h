@@ -54,6 +54,7 @@ Result<TransportFactory> MakeTlsTransports(const std::string& cert_file,
 Result<TransportFactory> MakeTlsClientTransports(const std::string& host);
 // The same for a server that is known by its key alone: the public key of its certificate must have
 // this sha256 (PinOf in net/certificate.h). Its name, its dates and who signed it do not matter.
+// why() of a stranger has the first digits of both keys.
 Result<TransportFactory> MakePinnedClientTransports(const std::string& pin);
 
 }  // namespace athanor

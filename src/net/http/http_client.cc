@@ -21,6 +21,7 @@ namespace athanor {
 namespace {
 
 using std::chrono::milliseconds;
+using SteadyTime = std::chrono::steady_clock::time_point;
 
 constexpr size_t kBuffer = 64 << 10;
 // Do not wait longer than this for a server that does not know "Expect".
@@ -149,12 +150,14 @@ struct HttpClient::Impl {
 
   Status Connect(int cancel_fd);
   Status ConnectTo(const sockaddr* address, socklen_t size, int cancel_fd);
-  Status Secure(int cancel_fd);
+  Status Secure(SteadyTime until, int cancel_fd);
   void Close() {
     transport.reset();
     fd.reset();
   }
   Result<short> Wait(short events, milliseconds timeout, int cancel_fd) const;
+  // While connecting: the whole of it must not take longer than that.
+  Status WaitUntil(short events, SteadyTime until, int cancel_fd) const;
   Status Send(std::string_view bytes, Conversation& talk);
   Status SendFileBody(Conversation& talk);
   Status AwaitContinue(Conversation& talk);
@@ -220,6 +223,17 @@ Result<short> HttpClient::Impl::Wait(short events, milliseconds timeout, int can
   }
 }
 
+Status HttpClient::Impl::WaitUntil(short events, SteadyTime until, int cancel_fd) const {
+  const auto left = std::chrono::ceil<milliseconds>(until - std::chrono::steady_clock::now());
+  auto ready = Wait(events, std::max(left, milliseconds(0)), cancel_fd);
+  if (ready) return Ok();
+  if (ready.error().code == ErrorCode::kTimeout) {
+    ready.error().what = endpoint.ToString() + " cannot be reached: no answer within " +
+                         HumanDuration(options.connect_timeout);
+  }
+  return Fail(ready.error());
+}
+
 Status HttpClient::Impl::ConnectTo(const sockaddr* address, socklen_t size, int cancel_fd) {
   fd.reset(::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return Broken("cannot connect to", errno);
@@ -227,19 +241,20 @@ Status HttpClient::Impl::ConnectTo(const sockaddr* address, socklen_t size, int 
     const int on = 1;
     ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   }
-  if (::connect(fd.get(), address, size) == 0) return Secure(cancel_fd);
+  const auto until = std::chrono::steady_clock::now() + options.connect_timeout;
+  if (::connect(fd.get(), address, size) == 0) return Secure(until, cancel_fd);
   int error = errno;
   if (error == EINPROGRESS) {
-    ATHANOR_CHECK_OK(Wait(POLLOUT, options.connect_timeout, cancel_fd));
+    ATHANOR_CHECK_OK(WaitUntil(POLLOUT, until, cancel_fd));
     socklen_t error_size = sizeof error;
     ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &error_size);
-    if (error == 0) return Secure(cancel_fd);
+    if (error == 0) return Secure(until, cancel_fd);
   }
   fd.reset();
   return Broken("cannot connect to", error);
 }
 
-Status HttpClient::Impl::Secure(int cancel_fd) {
+Status HttpClient::Impl::Secure(SteadyTime until, int cancel_fd) {
   if (!endpoint.tls) {
     transport = MakePlainTransport(fd.get());
     return Ok();
@@ -255,10 +270,10 @@ Status HttpClient::Impl::Secure(int cancel_fd) {
         transport = std::move(made);
         return Ok();
       case Transport::Io::kWantRead:
-        ATHANOR_CHECK_OK(Wait(POLLIN, options.connect_timeout, cancel_fd));
+        ATHANOR_CHECK_OK(WaitUntil(POLLIN, until, cancel_fd));
         break;
       case Transport::Io::kWantWrite:
-        ATHANOR_CHECK_OK(Wait(POLLOUT, options.connect_timeout, cancel_fd));
+        ATHANOR_CHECK_OK(WaitUntil(POLLOUT, until, cancel_fd));
         break;
       case Transport::Io::kEof:
       case Transport::Io::kError: {

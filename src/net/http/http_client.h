@@ -70,7 +70,7 @@ struct HttpCall {
 };
 
 struct HttpClientOptions {
-  std::chrono::milliseconds connect_timeout{5'000};
+  std::chrono::milliseconds connect_timeout{5'000};  // with TLS: until that is set up
   std::chrono::milliseconds read_timeout{30'000};
   // Called for each address that the host's name resolves to, before anything is sent there. The
   // connection goes to exactly the address that was checked. kDenied if none is left.

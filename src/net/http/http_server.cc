@@ -141,7 +141,7 @@ struct HttpServer::Impl : ConnectionHost {
   }
 
   void Admit(Listener& listener, UniqueFd fd) {
-    Peer peer = peers.Of(fd.get());
+    Peer peer = options.for_elsewhere ? PeerElsewhere(fd.get()) : peers.Of(fd.get());
     if (!HasPlace(peer)) {
       // Best effort: a TLS client would not understand it anyway.
       (void)!::send(fd.get(), kFull.data(), kFull.size(), MSG_DONTWAIT | MSG_NOSIGNAL);

@@ -94,8 +94,11 @@ struct HttpServerOptions {
   // Limits on connections. When they run out, a connection without any request is closed, otherwise
   // one between two requests, of the peer with the most; otherwise the new one gets a 503.
   size_t max_connections = 4096;
-  size_t unix_places = 256;                         // of these, reserved: TCP cannot use them
-  size_t max_per_peer = 2048;                       // of one user or address over TCP
+  size_t unix_places = 256;    // of these, reserved: TCP cannot use them
+  size_t max_per_peer = 2048;  // of one user or address over TCP
+  // For callers of other machines: nobody counts as one of this machine, and the kernel is not
+  // asked whose a connection is.
+  bool for_elsewhere = false;
   std::chrono::milliseconds idle_timeout{120'000};  // between requests
   std::chrono::milliseconds head_timeout{20'000};   // first byte to end of headers
   // A body may take this long plus its bytes at `min_body_rate` a second.

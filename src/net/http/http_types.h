@@ -44,6 +44,9 @@ struct Peer {
   bool unix_socket = false;
   bool loopback = false;  // both ends on 127.0.0.0/8 or ::1
   bool tls = false;
+  // It came in at a server for other machines (HttpServerOptions::for_elsewhere): `loopback` and
+  // `uid` are not set, whoever it is.
+  bool elsewhere = false;
   std::optional<uint32_t> uid;    // unix: SO_PEERCRED; loopback TCP: owner of the client's socket
   std::optional<pid_t> pid;       // unix sockets only
   std::optional<uint64_t> inode;  // loopback TCP only: of the client's socket
