@@ -100,7 +100,7 @@ class Line:
 
     def loses(self, server):
         """Whether what came back on this connection is lost, and the connection with it."""
-        return False
+        return not self.down
 
     def break_open(self):
         with self.lock:
@@ -147,7 +147,7 @@ class Line:
     def replies(self, server, client):
         with contextlib.suppress(OSError):
             while data := server.recv(1 << 20):
-                if not self.down or self.loses(server):
+                if self.loses(server):
                     with self.lock:
                         self.swallowed += 1
                     break
@@ -155,6 +155,46 @@ class Line:
         for end in (client, server):
             with contextlib.suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+
+class Records:
+    """Counts the sealed records in a stream of TLS."""
+
+    def __init__(self):
+        self.sealed = 0
+        self.header = b""
+        self.body = 0  # bytes of the current record that are still to come
+
+    def feed(self, data):
+        while data:
+            if self.body:
+                taken = min(self.body, len(data))
+                self.body -= taken
+            else:
+                taken = min(5 - len(self.header), len(data))
+                self.header += data[:taken]
+                if len(self.header) == 5:
+                    self.sealed += self.header[0] == 23
+                    self.body = int.from_bytes(self.header[3:], "big")
+                    self.header = b""
+            data = data[taken:]
+
+
+class TlsLine(Line):
+    """One below TLS: without the server's half of a handshake no request would ever arrive, so
+    what is lost are answers to requests."""
+
+    def __init__(self, path, connect):
+        self.records = {}  # by connection
+        super().__init__(path, connect)
+
+    def passes(self, data, server):
+        self.records.setdefault(server, Records()).feed(data)
+        return True
+
+    def loses(self, server):
+        # The client's part of the handshake ends with a sealed record.
+        return not self.down and server in self.records and self.records[server].sealed > 1
 
 
 class Machine:
@@ -168,7 +208,7 @@ class Machine:
         os.mkdir(self.folder)
         self.where = None  # the server's address for agents
         path = os.path.join(root, "line")
-        self.line = Line(path, self.to_server)
+        self.line = TlsLine(path, self.to_server)
         cover = "mount -t tmpfs -o mode=700 none \"$1\" && "
         if disk:
             cover += "mount -t tmpfs -o mode=700,size=%s none \"$2\" && " % disk

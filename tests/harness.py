@@ -151,6 +151,7 @@ class Server:
         self.arguments = list(arguments)
         self.process = None
         self.url = None
+        self.agents = None
         self.log = os.path.join(self.root, "serve.log")
         self.machine = None
         if place == "apart":
@@ -200,6 +201,7 @@ class Server:
                 raise AssertionError("the server did not start:\n" + log.read()[-2000:])
         said = json.loads(line)
         self.url = said["url"]
+        self.agents = said.get("agents")  # of other machines: url, pin, and where it listens
         if self.machine:
             host, _, port = self.agents["listens"].rpartition(":")
             self.machine.where = (host, int(port))

@@ -272,8 +272,9 @@ constexpr Row kRows[] = {
      "A server that listens on a non-loopback address needs a TLS certificate, and its clients "
      "need tokens."},
     {"ATH-V0003", "port in use",
-     "Another program uses the port that --port asks for. Without --port, the server uses the port "
-     "of its home, or finds a free one and keeps it."},
+     "Another program uses the port that --port, or agents.listen in settings.yaml, asks for. "
+     "Without --port, or with port 0 in agents.listen, the server uses the port of its home, or "
+     "finds a free one and keeps it."},
     {"ATH-V0040", "no systemd",
      "`ath service install` needs systemd. Without it, a crontab line with @reboot starts the "
      "server with the machine; in a container, run `ath serve` as its main program."},

@@ -99,6 +99,16 @@ bool IsMlflow(std::string_view route) {
   return StartsWith(route, "mlflow.") || StartsWith(route, "ajax.mlflow.");
 }
 
+// At the port for other machines: agents, and the scripts of their jobs. Everyone else has the
+// server's own address.
+Result<Caller> AuthorizeElsewhere(const DoorContext& context, std::string_view route, Access need,
+                                  std::string_view token) {
+  if (need == Access::kAgent && !token.empty()) return AuthorizeAgent(context, token);
+  if (StartsWith(token, "athrun_") && IsMlflow(route)) return AuthorizeScript(context, token);
+  return Refuse("only agents, and the scripts of their jobs, are served at this address",
+                "use the address that the server's owner gives to people", "ATH-A0002");
+}
+
 // The token of a request. MLflow's clients may send it as a password, too.
 std::string TokenOf(std::string_view authorization, std::string_view route) {
   if (StartsWith(authorization, "Bearer ")) return std::string(authorization.substr(7));
@@ -193,14 +203,19 @@ Status CheckOrigin(const DoorContext& context, const Request& request) {
   if (request.peer.unix_socket) return Ok();
   auto host = request.headers.Get("Host");
   auto name = ToLower(HostName(host));
+  const auto& url = request.peer.elsewhere ? context.info.agents_url : context.info.url;
+  // From elsewhere, too: a script's clients name the port of their own machine at which its agent
+  // passes them on, and what they sign has that name.
   bool known = name == "localhost" || name == "127.0.0.1" || name == "[::1]" ||
-               (!context.info.url.empty() &&
-                context.info.url.substr(context.info.url.find("//") + 2) == host);
+               (!url.empty() && SameName(url.substr(url.find("//") + 2), host));
   if (!known) {
     return Refuse("Host \"" + Printable(host.substr(0, 100)) + "\" is not this server's name",
-                  "use " + context.info.url, "ATH-A0003");
+                  "use " + url, "ATH-A0003");
   }
   auto origin = request.headers.Get("Origin");
+  if (!origin.empty() && request.peer.elsewhere) {
+    return Refuse("pages may not call this address", "", "ATH-A0004");
+  }
   if (!origin.empty() &&
       origin != std::string(request.peer.tls ? "https://" : "http://") + std::string(host)) {
     return Refuse("pages of another origin may not call this server", "", "ATH-A0004");
@@ -216,6 +231,7 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
   }
   std::string_view authorization = request.headers.Get("Authorization");
   const std::string token = TokenOf(authorization, route);
+  if (request.peer.elsewhere) return AuthorizeElsewhere(context, route, need, token);
   if (need == Access::kAgent) return AuthorizeAgent(context, token);
   if (need == Access::kPublic) return Caller{"anyone", std::nullopt, std::nullopt};
 

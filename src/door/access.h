@@ -1,7 +1,8 @@
 // Access control: deny by default, below routing. A credential that is presented is always
 // verified; without one, the server's own Unix user is trusted on the socket and on loopback, but
-// never from inside a job. Every route needs a row in the permission table; a request whose route
-// has none is refused.
+// never from inside a job. At the port for other machines (Peer::elsewhere) only agents' tokens and
+// those of their scripts count, and nobody is trusted without one. Every route needs a row in the
+// permission table; a request whose route has none is refused.
 #pragma once
 
 #include <optional>

@@ -44,7 +44,8 @@ class Studies;
 struct ServerInfo {
   std::string version;
   std::string home;
-  std::string url;  // of the TCP port; empty: none
+  std::string url;         // of the TCP port; empty: none
+  std::string agents_url;  // https://, for agents of other machines; empty: none are served
   std::string socket;
   uint32_t uid = 0;  // whose server this is
   std::string user;

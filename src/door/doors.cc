@@ -23,12 +23,6 @@ constexpr uint64_t kMostBlob = 64ull << 30;
 constexpr uint64_t kMostSpec = 4ull << 20;
 constexpr uint64_t kMostCall = 32ull << 20;  // a data set's profile may have 16 MB
 
-Response Denied(const Error& error) {
-  // 401 asks for a credential, 403 says that this one is not enough.
-  const bool unknown = error.id == "ATH-A0002" || error.id == "ATH-A0010";
-  return ErrorResponse(unknown ? 401 : RowOf(error.code).http_status, error);
-}
-
 // What may be large is never held in memory: without a place for it, it is not taken.
 void SpoolTo(BodyPolicy& policy, const std::string& dir) {
   auto file = UnnamedFile(dir);
@@ -80,6 +74,11 @@ Status CheckAllMade(const Router& router) {
 }
 
 }  // namespace
+
+Response Denied(const Error& error) {
+  const bool unknown = error.id == "ATH-A0002" || error.id == "ATH-A0010";
+  return ErrorResponse(unknown ? 401 : RowOf(error.code).http_status, error);
+}
 
 DoorRoute Native(std::string_view name, std::function<void(Call)> handler) {
   const auto* row = FindNativeRoute(name);

@@ -36,6 +36,10 @@ struct DoorRoute {
 // The row of that name in native/route_table.h, with its handler.
 DoorRoute Native(std::string_view name, std::function<void(Call)> handler);
 
+// To a refusal of CheckOrigin or Authorize: 401 asks for a credential, 403 says that this one is
+// not enough.
+Response Denied(const Error& error);
+
 // All routes of all doors, each behind CheckOrigin and Authorize.
 Result<Router> MakeRouter(DoorContext& context);
 // As in access.h, by the route that the request goes to.

@@ -3,6 +3,7 @@
 #include "base/io/files.h"
 #include "base/text/text.h"
 #include "link/tb_links.h"
+#include "record/layout.h"
 
 namespace athanor {
 
@@ -24,7 +25,7 @@ void RemoveFiles(DoorContext& context, JobId id, std::function<void(Status)> don
   if (auto series = context.series.Remove(id); !series) return done(series);
   const auto artifacts = ArtifactsOf(context, id);
   context.run_writer.Write(context.runs.Remove(id), {});
-  auto dir = JoinPath(JoinPath(context.info.home, "jobs"), id.ToString());
+  auto dir = StoreLayout{context.info.home}.job(id.ToString());
   bool taken = context.readers.Submit([done, id, dir, artifacts, home = context.info.home] {
     UnlinkEvents(home, id);
     for (const auto& path : {dir, artifacts}) {

@@ -18,7 +18,7 @@ namespace {
 uint64_t BytesOf(const DoorContext& context, JobId id) {
   const StoreLayout layout{context.info.home};
   const std::string name = id.ToString();
-  uint64_t bytes = TreeBytes(JoinPath(layout.jobs(), name));
+  uint64_t bytes = TreeBytes(layout.job(name));
   if (const auto artifacts = ArtifactsOf(context, id); !artifacts.empty()) {
     bytes += TreeBytes(artifacts);
   }

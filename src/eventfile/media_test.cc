@@ -68,8 +68,9 @@ TEST(MediaBook, KeysThatNameNoRecordFindNothing) {
   MediaBook book;
   const auto key = book.Items(dir.path(), "text", "note", 1)->front().key;
   const auto hash = key.substr(0, key.find('-'));
-  for (const std::string bad : {hash + "-1-0", hash + "-99999999999-0", hash + "--1-0",
-                                std::string("x-0-0"), std::string(""), std::string("../etc-0-0")}) {
+  for (const std::string& bad :
+       {hash + "-1-0", hash + "-99999999999-0", hash + "--1-0", std::string("x-0-0"),
+        std::string(""), std::string("../etc-0-0")}) {
     EXPECT_EQ(book.Read(dir.path(), bad).error().code, ErrorCode::kNotFound) << bad;
   }
   EXPECT_EQ(book.Items(dir.path(), "text", "other", 1).error().code, ErrorCode::kNotFound);

@@ -175,7 +175,7 @@ constexpr std::string_view NameOf(CauseKind kind) {
 class KnownCause {
  public:
   constexpr KnownCause(CauseKind kind) : kind_(kind) {}  // NOLINT(google-explicit-constructor)
-  consteval KnownCause(const char* name)  // NOLINT(google-explicit-constructor)
+  consteval KnownCause(const char* name)                 // NOLINT(google-explicit-constructor)
       : kind_(Named(name)) {}
 
   constexpr CauseKind kind() const { return kind_; }

@@ -25,6 +25,8 @@ inline constexpr char kCheckpointPath[] = "checkpoints.path";  // of a folder of
 inline constexpr char kMl[] = "ml";                            // what the script sees as /opt/ml
 inline constexpr char kSpool[] = "spool";
 inline constexpr char kMlflow[] = "mlflow";  // calls that the MLflow proxy keeps, and its port
-inline constexpr char kLogs[] = "logs";      // raw streams, 0600, removed once acknowledged
+inline constexpr char kAws[] = "aws";        // overlay for AWS clients, if the server is elsewhere
+inline constexpr char kServerPort[] = "server.port";  // of run/agent/script_line.h
+inline constexpr char kLogs[] = "logs";  // raw streams, 0600, removed once acknowledged
 
 }  // namespace athanor::attempt_dir

@@ -23,12 +23,21 @@ inline constexpr char kPutBlobs[] =
     "put";  // which blobs agents of other machines stored; a line each
 inline constexpr char kValues[] = "values";  // "step value" of keep.metric; the last counts
 
-// With `store: shared`: where the script's checkpoints are kept permanently. A folder outside of
-// /opt/ml belongs to the user; otherwise it is here.
-inline std::string SharedCheckpoints(const JobSpec& spec, const std::string& job_dir) {
+// Whether an entry is one of TensorBoard's files.
+inline bool IsEvents(const std::string& entry) {
+  return StartsWith(entry, std::string(kEvents) + "/");
+}
+
+// Whether the script's checkpoint folder is one of the user, outside of /opt/ml.
+inline bool IsCheckpointDirTheirs(const JobSpec& spec) {
   const auto& asked = spec.checkpoint_dir;
-  const bool own = !asked.empty() && asked[0] == '/' && !StartsWith(asked, "/opt/ml");
-  return own ? asked : JoinPath(job_dir, "checkpoints");
+  return !asked.empty() && asked[0] == '/' && !StartsWith(asked, "/opt/ml");
+}
+
+// With `store: shared`: where the script's checkpoints are kept permanently. A folder of the user
+// is used in place; otherwise it is here.
+inline std::string SharedCheckpoints(const JobSpec& spec, const std::string& job_dir) {
+  return IsCheckpointDirTheirs(spec) ? spec.checkpoint_dir : JoinPath(job_dir, "checkpoints");
 }
 
 }  // namespace athanor::job_dir

@@ -95,12 +95,21 @@ Status ReplaceWith(JobFiles& files, const std::string& name, std::string_view te
 
 Result<std::string> ReadText(JobFiles& files, const std::string& name, size_t limit) {
   ATHANOR_TRY(const auto fd, files.Read(name));
-  return ReadAll(fd.get(), limit);
+  auto text = ReadAll(fd.get(), limit);
+  // It is there, on this machine, and cannot be read: not a server that does not answer.
+  if (!text && text.error().code == ErrorCode::kUnavailable) {
+    text.error().code = ErrorCode::kCorrupt;
+  }
+  return text;
 }
 
 Result<BlobRef> PutText(JobFiles& files, Shelf shelf, std::string_view text) {
   ATHANOR_TRY(const auto fd, InMemory(text));
   return files.Put(shelf, fd.get(), 0, text.size(), {});
+}
+
+Shelf PartsOf(const std::string& folder) {
+  return StartsWith(folder, "earlier/") ? Shelf::kEarlierParts : Shelf::kParts;
 }
 
 Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& folder,
@@ -123,8 +132,7 @@ Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& fo
 Status CheckWhole(JobFiles& files, const std::string& folder, const CheckpointManifest& manifest,
                   const std::string& shared_dir) {
   if (manifest.shared) return CheckSharedFiles(manifest, shared_dir);
-  const bool earlier = StartsWith(folder, "earlier/");
-  return CheckParts(files, earlier ? Shelf::kEarlierParts : Shelf::kParts, manifest);
+  return CheckParts(files, PartsOf(folder), manifest);
 }
 
 Result<CheckpointStore::Found> NewestCheckpoint(JobFiles& files, const std::string& folder,

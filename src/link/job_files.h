@@ -18,12 +18,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/exec/clock.h"
 #include "base/io/fd.h"
 #include "base/result.h"
 #include "record/checkpoints/checkpoint_store.h"
@@ -60,6 +62,11 @@ class JobFiles {
 
   virtual ~JobFiles() = default;
 
+  // The same files for someone who may have to stop: while `cancel_fd`, which is borrowed, is
+  // readable, calls that wait for a server end with kCancelled. `patience`: with kUnavailable or
+  // kTimeout, once no byte got through for so long; zero: they wait without end.
+  virtual std::unique_ptr<JobFiles> Until(int cancel_fd, Millis patience) const = 0;
+
   // Of each blob whether it is there with that size. Those that are there stay for a while, so that
   // they can be named.
   virtual Result<std::vector<bool>> Has(Shelf shelf, const std::vector<BlobRef>& blobs) = 0;
@@ -77,7 +84,7 @@ class JobFiles {
   // An open file, at its beginning; it may grow or be replaced meanwhile. kNotFound.
   virtual Result<UniqueFd> Read(const std::string& name) = 0;
   // The file becomes the bytes of `fd` from its beginning: readers see the old ones or the new
-  // ones.
+  // ones. A file without a name may be taken as it is, as by Put.
   virtual Status Replace(const std::string& name, int fd) = 0;
   // `bytes` come at `offset`, and the file ends after them; it is made at offset 0. Returns its
   // size. kConflict: it is shorter than `offset`.
@@ -103,6 +110,8 @@ Result<std::string> ReadText(JobFiles& files, const std::string& name, size_t li
 Result<BlobRef> PutText(JobFiles& files, Shelf shelf, std::string_view text);
 
 // Checkpoints as entries. `folder` is where the manifests are: manifests, or earlier/manifests.
+// Where their parts are:
+Shelf PartsOf(const std::string& folder);
 Result<CheckpointManifest> LoadCheckpoint(JobFiles& files, const std::string& folder,
                                           std::string_view id);
 // Whether everything that it names is there with the right size; no byte is read. kNotFound and

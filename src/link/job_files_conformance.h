@@ -53,6 +53,18 @@ TYPED_TEST_P(JobFilesConformance, ABlobComesBackAsItWasPut) {
   }
 }
 
+TYPED_TEST_P(JobFilesConformance, WhoMayStopHasTheSameFiles) {
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd stop(ends[0]);
+  const UniqueFd other(ends[1]);
+  auto stoppable = this->files_->Until(stop.get(), Millis(0));
+  ASSERT_TRUE(ReplaceWith(*stoppable, "values", "1 2"));
+  EXPECT_EQ(this->Text("values"), "1 2");
+  this->files_.reset();
+  EXPECT_EQ(this->Content(stoppable->Read("values")), "1 2");
+}
+
 TYPED_TEST_P(JobFilesConformance, APieceOfAFileIsABlob) {
   const auto fd = FileOf(this->dir_, "skip-this-part-not-this");
   const auto put = this->files_->Put(Shelf::kParts, fd.get(), 5, 9, {});
@@ -207,11 +219,11 @@ TYPED_TEST_P(JobFilesConformance, ManyThreadsMayUseItAtOnce) {
   EXPECT_EQ(this->Names("stacks").size(), 4u);
 }
 
-REGISTER_TYPED_TEST_SUITE_P(JobFilesConformance, ABlobComesBackAsItWasPut, APieceOfAFileIsABlob,
-                            HasKnowsNameAndSize, ABlobThatIsNotThereIsNotFound,
-                            AFileThatBecameShorterIsNotStored, PutGivesUpWhenItIsTold,
-                            WhatTheEarlierJobHasIsReadOnly, AnEntryIsReplacedAsAWhole,
-                            AnAppendMayBeRepeatedAndLeavesNoGap,
+REGISTER_TYPED_TEST_SUITE_P(JobFilesConformance, ABlobComesBackAsItWasPut,
+                            WhoMayStopHasTheSameFiles, APieceOfAFileIsABlob, HasKnowsNameAndSize,
+                            ABlobThatIsNotThereIsNotFound, AFileThatBecameShorterIsNotStored,
+                            PutGivesUpWhenItIsTold, WhatTheEarlierJobHasIsReadOnly,
+                            AnEntryIsReplacedAsAWhole, AnAppendMayBeRepeatedAndLeavesNoGap,
                             RemovesFilesAndFoldersAndMayBeRepeated,
                             NothingOutsideOfTheJobsEntriesCanBeReached, ManyThreadsMayUseItAtOnce);
 

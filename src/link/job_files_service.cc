@@ -226,6 +226,10 @@ Result<Response> JobFilesService::Answer(Call& call) {
   auto& files = *call.files;
   const auto& request = call.request;
   const std::string name = request.Query("name").value_or("");
+  const bool stores = call.row == "agent.files.replace" || call.row == "agent.files.append";
+  if (stores && call.grant.on_events && job_dir::IsEvents(name)) {
+    call.grant.on_events();
+  }
   if (call.row == "agent.files.has") return Has(call);
   if (call.row == "agent.files.received") return UploadNow(call);
   if (call.row == "agent.files.upload") return Upload(call);

@@ -11,6 +11,7 @@
 // there.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,8 @@ struct JobFilesGrant {
   std::string job;                    // its id
   std::vector<std::string> blobs;     // that the job names
   std::vector<std::string> listings;  // the same, and what these name in turn (job/manifest.h)
+  // Called by a worker before an event file is stored; may be empty.
+  std::function<void()> on_events;
 };
 
 class JobFilesService {

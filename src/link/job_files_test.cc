@@ -65,6 +65,21 @@ TEST(LocalFiles, AFileWithoutANameIsTakenAsItIs) {
   EXPECT_EQ(stored.st_mode & 0777, 0600u);
 }
 
+TEST(LocalFiles, AnEntryIsMadeOfAFileWithoutANameAsItIs) {
+  const JobFolders folders;
+  const auto files = LocalJobFiles::Open(folders.options()).value();
+  const auto fd = UnnamedFile(folders.root).value();
+  ASSERT_TRUE(WriteAll(fd.get(), "a table"));
+  ASSERT_TRUE(files->Replace("events/table.tsv", fd.get()));
+  struct stat made {};
+  struct stat stored {};
+  ASSERT_EQ(::fstat(fd.get(), &made), 0);
+  ASSERT_EQ(::stat((folders.options().job_dir + "/events/table.tsv").c_str(), &stored), 0);
+  EXPECT_EQ(made.st_ino, stored.st_ino);
+  EXPECT_EQ(stored.st_mode & 0777, 0644u);
+  EXPECT_EQ(ReadText(*files, "events/table.tsv", 100).value(), "a table");
+}
+
 class RemoteFiles : public ::testing::Test {
  protected:
   std::unique_ptr<RemoteJobFiles> Open() { return RemoteJobFiles::Open(server_.Tls()).value(); }
@@ -218,6 +233,22 @@ TEST_F(RemoteFiles, AServerThatIsAwayIsAskedUntilItIsBack) {
   EXPECT_TRUE(ReplaceWith(*files, "values", "after"));
 }
 
+// So that a server can show them. Planted bug: only when a file begins.
+TEST_F(RemoteFiles, WhoeverAnswersHearsOfEventFiles) {
+  std::atomic<int> heard = 0;
+  server_.ChangeGrant([&](JobFilesGrant& grant) { grant.on_events = [&] { ++heard; }; });
+  auto files = Open();
+  ASSERT_TRUE(ReplaceWith(*files, "values", "1"));
+  ASSERT_TRUE(ReplaceWith(*files, "capture/events/x", "1"));
+  ASSERT_TRUE(files->List("events"));
+  EXPECT_EQ(heard, 0);
+  ASSERT_TRUE(files->Append("events/train/x.tfevents", 0, "abc"));
+  EXPECT_EQ(heard, 1);
+  ASSERT_TRUE(files->Append("events/train/x.tfevents", 3, "def"));
+  ASSERT_TRUE(ReplaceWith(*files, "events/table.tsv", "1"));
+  EXPECT_EQ(heard, 3);
+}
+
 TEST_F(RemoteFiles, ABusyServerIsAskedAgain) {
   auto files = Open();
   server_.AnswerBusy(3);
@@ -245,6 +276,24 @@ TEST_F(RemoteFiles, GivesUpWhenItIsToldOrItsPatienceIsOver) {
   options.patience = Millis(1);
   EXPECT_EQ(RemoteJobFiles::Open(options).value()->List("events").error().code,
             ErrorCode::kUnavailable);
+}
+
+// Planted bugs: Until listens only to the new descriptor, or only to the old one.
+TEST_F(RemoteFiles, WhoeverMayStopATaskEndsItsWaits) {
+  server_.Stop();
+  const UniqueFd all(::eventfd(0, EFD_CLOEXEC));
+  const UniqueFd one(::eventfd(0, EFD_CLOEXEC));
+  auto options = server_.Tls();
+  options.cancel_fd = all.get();
+  const auto files = RemoteJobFiles::Open(options).value()->Until(one.get(), Millis(0));
+  for (const UniqueFd* stop : {&one, &all}) {
+    ASSERT_EQ(::eventfd_write(stop->get(), 1), 0);
+    EXPECT_EQ(files->List("events").error().code, ErrorCode::kCancelled);
+    eventfd_t told = 0;
+    ASSERT_EQ(::eventfd_read(stop->get(), &told), 0);
+  }
+  const auto hasty = files->Until(one.get(), Millis(1));
+  EXPECT_EQ(hasty->List("events").error().code, ErrorCode::kUnavailable);
 }
 
 TEST(RemoteFilesOnAFullDisk, IsSaidAndPassesWhenThereIsRoomAgain) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -77,8 +78,8 @@ class FilesServer {
             return responder.Send(ErrorResponse(Error{ErrorCode::kDenied, "who are you?"}));
           }
           if (over_) return responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "over"}));
-          if (busy_ > 0) {
-            --busy_;
+          if (busy_ > 0 || requests_ > good_) {
+            if (busy_ > 0) --busy_;
             return responder.Send(Response::Text(503, "busy"));
           }
           router_.Dispatch(std::move(request), responder);
@@ -112,6 +113,8 @@ class FilesServer {
   uint16_t tls_port() const { return tls_port_; }
   int requests() const { return requests_; }
   void AnswerBusy(int times) { busy_ = times; }
+  // After so many more requests, all others.
+  void AnswerBusyAfter(int more) { good_ = requests_ + more; }
   void EndAttempt() { over_ = true; }
 
  private:
@@ -124,6 +127,7 @@ class FilesServer {
   uint16_t tls_port_ = 0;
   std::atomic<int> requests_ = 0;
   std::atomic<int> busy_ = 0;
+  std::atomic<int> good_ = INT_MAX;
   std::atomic<bool> over_ = false;
   std::unique_ptr<testing::TestServer> server_;
 };

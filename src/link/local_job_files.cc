@@ -19,6 +19,7 @@ namespace athanor {
 namespace {
 
 constexpr size_t kPiece = 1 << 20;
+constexpr uint64_t kSmall = 256 << 10;
 constexpr std::string_view kEarlier = "earlier/";
 // Beginning of the names of files that are not complete yet.
 constexpr std::string_view kUnfinished = ".part-";
@@ -85,6 +86,32 @@ std::optional<Result<BlobRef>> TakeWhole(const BlobStore& store, int fd, uint64_
   return writer->Commit();
 }
 
+// What is there already is not written again.
+Result<BlobRef> PutSmall(const BlobStore& store, int fd, uint64_t offset, uint64_t bytes,
+                         const JobFiles::Pace& pace) {
+  std::string all(bytes, '\0');
+  for (size_t done = 0; done < all.size();) {
+    const ssize_t got =
+        ::pread(fd, all.data() + done, all.size() - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return FailErrno("read", errno);
+    if (got == 0) return Fail(ErrorCode::kCorrupt, "the file became shorter while it was read");
+    done += static_cast<size_t>(got);
+  }
+  if (pace && !all.empty() && !pace(bytes)) return Fail(ErrorCode::kCancelled, "interrupted");
+  return store.Put(all);
+}
+
+// A file without a name gets one, as TakeWhole does it; false: it was not such a file.
+bool NameWhole(int fd, int dir, const std::string& name) {
+  struct stat info {};
+  if (::fstat(fd, &info) != 0 || info.st_nlink != 0 || !S_ISREG(info.st_mode)) return false;
+  const std::string from = "/proc/self/fd/" + std::to_string(fd);
+  if (::linkat(AT_FDCWD, from.c_str(), dir, name.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
+  (void)::fchmod(fd, 0644);
+  return true;
+}
+
 }  // namespace
 
 Status CheckEntryName(const std::string& name, bool to_write) {
@@ -107,6 +134,11 @@ Status CheckEntryName(const std::string& name, bool to_write) {
 Result<std::unique_ptr<LocalJobFiles>> LocalJobFiles::Open(Options options) {
   ATHANOR_TRY(auto blobs, BlobStore::Open(options.blob_dir));
   return std::unique_ptr<LocalJobFiles>(new LocalJobFiles(std::move(options), std::move(blobs)));
+}
+
+// Nothing here waits for a server.
+std::unique_ptr<JobFiles> LocalJobFiles::Until(int /*cancel_fd*/, Millis /*patience*/) const {
+  return std::unique_ptr<JobFiles>(new LocalJobFiles(options_, blobs_));
 }
 
 Result<BlobStore> LocalJobFiles::StoreOf(Shelf shelf, bool to_write) const {
@@ -158,6 +190,7 @@ Result<BlobRef> LocalJobFiles::Put(Shelf shelf, int fd, uint64_t offset, uint64_
   if (offset == 0) {
     if (auto taken = TakeWhole(store, fd, bytes)) return *taken;
   }
+  if (bytes <= kSmall) return PutSmall(store, fd, offset, bytes, pace);
   ATHANOR_TRY(auto writer, store.NewBlob());
   std::string buffer(std::clamp<uint64_t>(bytes, 1, kPiece), '\0');
   for (uint64_t done = 0; done < bytes;) {
@@ -223,9 +256,12 @@ Status LocalJobFiles::Replace(const std::string& name, int fd) {
   ATHANOR_CHECK_OK(MakeParentsBeneath(root.get(), name, 0755));
   ATHANOR_TRY(const auto dir, OpenFolderOf(root.get(), name));
   const std::string unfinished = std::string(kUnfinished) + NewUlid().ToString();
-  ATHANOR_TRY(const auto made,
-              OpenBeneath(dir.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL, 0644));
-  Status done = CopyRest(fd, made.get(), name);
+  Status done;
+  if (!NameWhole(fd, dir.get(), unfinished)) {
+    ATHANOR_TRY(const auto made,
+                OpenBeneath(dir.get(), unfinished, O_WRONLY | O_CREAT | O_EXCL, 0644));
+    done = CopyRest(fd, made.get(), name);
+  }
   const std::string base = BaseName(name);
   if (done.ok() && ::renameat(dir.get(), unfinished.c_str(), dir.get(), base.c_str()) != 0) {
     done = FailErrno("replace " + name, errno);

@@ -23,6 +23,7 @@ class LocalJobFiles final : public JobFiles {
   };
   static Result<std::unique_ptr<LocalJobFiles>> Open(Options options);
 
+  std::unique_ptr<JobFiles> Until(int cancel_fd, Millis patience) const override;
   Result<std::vector<bool>> Has(Shelf shelf, const std::vector<BlobRef>& blobs) override;
   Result<UniqueFd> Get(Shelf shelf, const std::string& sha256) override;
   Result<BlobRef> Put(Shelf shelf, int fd, uint64_t offset, uint64_t bytes,

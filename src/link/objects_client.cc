@@ -1,5 +1,9 @@
 #include "link/objects_client.h"
 
+#include <unistd.h>
+
+#include <cerrno>
+
 #include <nlohmann/json.hpp>
 
 #include "base/text/json.h"
@@ -31,16 +35,15 @@ tl::unexpected<Error> Refused(const HttpReply& reply) {
 
 }  // namespace
 
-ObjectsClient::ObjectsClient(const AttemptPlan& plan)
-    : endpoint_(Endpoint::Parse(plan.server)), token_(plan.token) {
-  if (endpoint_) client_ = std::make_unique<HttpClient>(*endpoint_);
+ObjectsClient::ObjectsClient(const AttemptPlan& plan) : line_(ServerLine::Of(plan)) {
+  if (line_) client_.emplace(line_->Client());
 }
 
-Result<HttpReply> ObjectsClient::Do(HttpCall call) {
-  if (!client_) return Fail(endpoint_.error());
-  call.headers.Add("Authorization", "Bearer " + token_);
+Result<HttpReply> ObjectsClient::Do(HttpCall call, const std::function<Status()>& again) {
+  if (!client_) return Fail(line_.error());
+  line_->Sign(call);
   call.idempotent = true;
-  ATHANOR_TRY(auto reply, client_->Do(call));
+  ATHANOR_TRY(auto reply, AskPatiently(*line_, *client_, call, nullptr, again));
   if (!reply.ok()) return Refused(reply);
   return reply;
 }
@@ -69,7 +72,11 @@ Status ObjectsClient::Get(const RemoteObject& object, int fd) {
   call.target = Target("/agent/v1/object", object.uri);
   call.headers.Add("If-Match", "\"" + object.etag + "\"");
   call.body_to_fd = fd;
-  ATHANOR_TRY([[maybe_unused]] auto reply, Do(std::move(call)));
+  const off_t from = ::lseek(fd, 0, SEEK_CUR);
+  ATHANOR_TRY([[maybe_unused]] auto reply, Do(std::move(call), [fd, from]() -> Status {
+                if (::ftruncate(fd, from) == 0 && ::lseek(fd, from, SEEK_SET) == from) return Ok();
+                return FailErrno("begin an object again", errno);
+              }));
   return Ok();
 }
 

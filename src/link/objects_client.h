@@ -1,19 +1,20 @@
 // How an agent reaches the objects that its job names: the server's object store through the routes
 // for agents. It sees only what the job's channels, checkpoints and outputs name.
 //
-// Threads: one at a time. Errors: those of net/http/http_client.h, and refusals of the server, with
-// its message.
+// Threads: one at a time. Errors: refusals of the server, with its message; and those of
+// net/http/http_client.h, but a server on another machine is waited for (AskPatiently).
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "job/object_uri.h"
 #include "link/plan.h"
+#include "link/server_line.h"
 #include "net/http/http_client.h"
 
 namespace athanor {
@@ -38,11 +39,10 @@ class ObjectsClient {
   Status Put(const ObjectUri& object, int fd, uint64_t length);
 
  private:
-  Result<HttpReply> Do(HttpCall call);
+  Result<HttpReply> Do(HttpCall call, const std::function<Status()>& again = {});
 
-  Result<Endpoint> endpoint_;
-  std::unique_ptr<HttpClient> client_;
-  std::string token_;
+  Result<ServerLine> line_;
+  std::optional<HttpClient> client_;
 };
 
 }  // namespace athanor

@@ -1,6 +1,7 @@
 #include "link/remote_job_files.h"
 
 #include <poll.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,6 +19,7 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "link/job_files_wire.h"
+#include "link/server_line.h"
 #include "net/http/http_client.h"
 
 namespace athanor {
@@ -35,10 +37,6 @@ constexpr size_t kHashPiece = 1 << 20;
 // Large bodies are hashed and synced before they are answered.
 constexpr Millis kLongAnswer = std::chrono::minutes(10);
 constexpr int kTriesOfChanged = 3;
-
-bool IsLoopback(const std::string& host) {
-  return host == "127.0.0.1" || host == "::1" || host == "localhost";
-}
 
 // What the server says for good, as an error; none: it may say something else later.
 std::optional<Error> Refusal(const HttpReply& reply) {
@@ -120,8 +118,7 @@ std::string BlobTarget(const char* what, Shelf shelf, const std::string& sha256)
 
 class RemoteJobFiles::Work {
  public:
-  Work(Options options, Endpoint endpoint)
-      : options_(std::move(options)), endpoint_(std::move(endpoint)) {}
+  Work(Options options, ServerLine line) : options_(std::move(options)), line_(std::move(line)) {}
 
   // Pauses of one call, until something gets through.
   class Tries {
@@ -152,12 +149,12 @@ class RemoteJobFiles::Work {
 
   // One try. kUnavailable, kTimeout, kCorrupt: it may be tried again; everything else is for good.
   Result<HttpReply> Once(HttpCall call) {
-    call.headers.Add("Authorization", "Bearer " + options_.token);
+    line_.Sign(call);
     call.cancel_fd = options_.cancel_fd;
     call.idempotent = true;
     auto client = Borrow();
     auto reply = client->Do(call);
-    if (!reply) return reply;
+    if (!reply) return MayComeBack(std::move(reply));
     Return(std::move(client));
     if (reply->ok()) return reply;
     if (auto refusal = Refusal(*reply)) {
@@ -180,20 +177,22 @@ class RemoteJobFiles::Work {
 
   // One try of a call whose refusals the caller reads itself.
   Result<HttpReply> Raw(HttpCall call) {
-    call.headers.Add("Authorization", "Bearer " + options_.token);
+    line_.Sign(call);
     call.cancel_fd = options_.cancel_fd;
     call.idempotent = true;
     auto client = Borrow();
     auto reply = client->Do(call);
-    if (reply) Return(std::move(client));
+    if (!reply) return MayComeBack(std::move(reply));
+    Return(std::move(client));
     return reply;
   }
 
+  const Options& options() const { return options_; }
   Result<UniqueFd> Scratch() const { return UnnamedFile(options_.scratch_dir); }
   Error Busy(int status) const {
     Error error;
     error.code = ErrorCode::kUnavailable;
-    error.what = endpoint_.ToString() + " is busy (" + std::to_string(status) + ")";
+    error.what = line_.endpoint.ToString() + " is busy (" + std::to_string(status) + ")";
     return error;
   }
 
@@ -201,9 +200,7 @@ class RemoteJobFiles::Work {
   std::unique_ptr<HttpClient> Borrow() {
     const std::lock_guard lock(mutex_);
     if (idle_.empty()) {
-      HttpClientOptions options;
-      options.pin = options_.pin;
-      return std::make_unique<HttpClient>(endpoint_, options);
+      return std::make_unique<HttpClient>(line_.Client());
     }
     auto client = std::move(idle_.back());
     idle_.pop_back();
@@ -214,6 +211,14 @@ class RemoteJobFiles::Work {
     idle_.push_back(std::move(client));
   }
 
+  // A stranger in the server's place is waited out like silence, if the caller wants that.
+  Result<HttpReply> MayComeBack(Result<HttpReply> failed) const {
+    if (IsStranger(failed.error()) && options_.stranger && options_.stranger(failed.error())) {
+      failed.error().code = ErrorCode::kUnavailable;
+    }
+    return failed;
+  }
+
   // Half of it to all of it, so that many agents do not come back at once.
   Millis Jittered(Millis pause) {
     const std::lock_guard lock(mutex_);
@@ -222,15 +227,15 @@ class RemoteJobFiles::Work {
   }
 
   bool Pause(Millis pause) const {
-    if (options_.pause) return options_.pause(pause);
+    const bool own = options_.pause != nullptr;
     pollfd polled{options_.cancel_fd, POLLIN, 0};
     const int ready =
-        ::poll(&polled, options_.cancel_fd >= 0 ? 1 : 0, static_cast<int>(pause.count()));
-    return ready <= 0;
+        ::poll(&polled, options_.cancel_fd >= 0 ? 1 : 0, own ? 0 : static_cast<int>(pause.count()));
+    return ready <= 0 && (!own || options_.pause(pause));
   }
 
   const Options options_;
-  const Endpoint endpoint_;
+  const ServerLine line_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<HttpClient>> idle_;    // GUARDED_BY(mutex_)
   std::minstd_rand random_{std::random_device()()};  // GUARDED_BY(mutex_)
@@ -240,14 +245,26 @@ RemoteJobFiles::RemoteJobFiles(std::unique_ptr<Work> work) : work_(std::move(wor
 RemoteJobFiles::~RemoteJobFiles() = default;
 
 Result<std::unique_ptr<RemoteJobFiles>> RemoteJobFiles::Open(Options options) {
-  ATHANOR_TRY(auto endpoint, Endpoint::Parse(options.server));
-  if (!endpoint.tls && endpoint.unix_path.empty() && !IsLoopback(endpoint.host)) {
-    return Fail(ErrorCode::kInvalid,
-                "an agent does not send its token to " + options.server + " without TLS",
-                "use the address that starts with https://");
-  }
-  auto work = std::make_unique<Work>(std::move(options), std::move(endpoint));
+  ATHANOR_TRY(auto line, ServerLine::To(options.server, options.pin, options.token));
+  auto work = std::make_unique<Work>(std::move(options), std::move(line));
   return std::unique_ptr<RemoteJobFiles>(new RemoteJobFiles(std::move(work)));
+}
+
+std::unique_ptr<JobFiles> RemoteJobFiles::Until(int cancel_fd, Millis patience) const {
+  Options options = work_->options();
+  UniqueFd either;
+  if (options.cancel_fd >= 0) {
+    either.reset(::epoll_create1(EPOLL_CLOEXEC));
+    for (const int fd : {options.cancel_fd, cancel_fd}) {
+      epoll_event event{EPOLLIN, {}};
+      (void)::epoll_ctl(either.get(), EPOLL_CTL_ADD, fd, &event);
+    }
+  }
+  options.cancel_fd = either ? either.get() : cancel_fd;
+  options.patience = patience;
+  auto made = std::move(*Open(std::move(options)));  // as this one was
+  made->either_ = std::move(either);
+  return made;
 }
 
 Result<std::vector<bool>> RemoteJobFiles::Has(Shelf shelf, const std::vector<BlobRef>& blobs) {

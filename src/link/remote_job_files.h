@@ -4,8 +4,8 @@
 // with growing pauses, until it does or the caller is told to stop: silence is not an error here
 // unless `patience` makes it one.
 //
-// A server that has another key than `pin` is kDenied and not asked again: the plan is of another
-// server, or the certificate was changed. Nothing was sent to it.
+// A server that has another key than `pin` is kDenied and not asked again, unless `stranger` wants
+// it: the plan is of another server, or the certificate was changed. Nothing was sent to it.
 //
 // Threads: safe from any; each call that is under way has a connection of its own.
 #pragma once
@@ -30,11 +30,14 @@ class RemoteJobFiles final : public JobFiles {
     int cancel_fd = -1;       // readable: give up with kCancelled
     // Waits between two tries; false: give up. Null: waits, and listens to cancel_fd.
     std::function<bool(Millis)> pause = {};
+    // Another server answered; true: ask again, as if none had. Null: kDenied. From any thread.
+    std::function<bool(const Error&)> stranger = {};
   };
   // kInvalid: an address that would carry the token in the open.
   static Result<std::unique_ptr<RemoteJobFiles>> Open(Options options);
   ~RemoteJobFiles() override;
 
+  std::unique_ptr<JobFiles> Until(int cancel_fd, Millis patience) const override;
   Result<std::vector<bool>> Has(Shelf shelf, const std::vector<BlobRef>& blobs) override;
   Result<UniqueFd> Get(Shelf shelf, const std::string& sha256) override;
   Result<BlobRef> Put(Shelf shelf, int fd, uint64_t offset, uint64_t bytes,
@@ -51,6 +54,7 @@ class RemoteJobFiles final : public JobFiles {
  private:
   class Work;
   explicit RemoteJobFiles(std::unique_ptr<Work> work);
+  UniqueFd either_;  // readable when one of two cancel_fd is
   std::unique_ptr<Work> work_;
 };
 

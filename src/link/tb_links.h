@@ -1,6 +1,7 @@
 // One parent folder for the event files of all jobs: <home>/tb/<experiment>/<run> is a link to the
 // folder in which a job's agent keeps its files, so that a TensorBoard pointed at <home>/tb shows
-// them all. Made by agents, removed by the server with the job.
+// them all. Made by agents on the server's machine, by the server for the others (when the first
+// event file comes in), and removed by the server with the job.
 #pragma once
 
 #include <string>

@@ -12,6 +12,8 @@ struct StoreLayout {
   std::string reserve() const { return root + "/server/reserve"; }
   std::string secret_key() const { return root + "/server/secret.key"; }
   std::string ingest_key() const { return root + "/server/ingest.key"; }
+  // By which agents of other machines know the server (net/certificate.h), if it has any.
+  std::string agents_key() const { return root + "/server/agents.key"; }
   std::string logs() const { return root + "/server/logs"; }
   std::string series() const { return root + "/server/series"; }
   std::string kept_metrics() const { return root + "/server/metrics.kept"; }

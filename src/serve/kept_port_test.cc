@@ -54,5 +54,25 @@ TEST(PortsInsteadOf, DifferBetweenHomes) {
   EXPECT_NE(PortsInsteadOf(7070, "/home/ann").front(), PortsInsteadOf(7070, "/home/bob").front());
 }
 
+// Planted bug: forget the port that was taken instead.
+TEST(ListenAtOwnPort, MovesOnceAndStaysThere) {
+  TestDir dir;
+  uint16_t taken = 7071;
+  const auto listen = [&](uint16_t port) -> Result<uint16_t> {
+    if (port == taken) return Fail(ErrorCode::kConflict, "taken");
+    return port == 0 ? uint16_t{40'000} : port;
+  };
+  const auto moved = ListenAtOwnPort(dir.path(), "a.port", 7071, listen).value();
+  EXPECT_EQ(moved.instead_of, 7071);
+  EXPECT_FALSE(moved.was_kept);
+  taken = 1;
+  const auto again = ListenAtOwnPort(dir.path(), "a.port", 7071, listen).value();
+  EXPECT_EQ(again.port, moved.port);
+  EXPECT_FALSE(again.instead_of);
+  EXPECT_EQ(ListenAtOwnPort(dir.path(), "b.port", 0, listen)->port, 40'000);
+  EXPECT_EQ(ListenAtOwnPort(dir.path(), "b.port", 0, listen)->port, 40'000);
+  EXPECT_EQ(KeptPort(dir.path(), "b.port"), 40'000);
+}
+
 }  // namespace
 }  // namespace athanor

@@ -53,6 +53,7 @@
 #include "run/isolate/job_peers.h"
 #include "run/isolate/start_lane.h"
 #include "run/supervisor/launch_supervisor.h"
+#include "serve/agents_listener.h"
 #include "serve/home_lock.h"
 #include "serve/kept_port.h"
 #include "serve/machine.h"
@@ -77,19 +78,18 @@ constexpr rlim_t kOwnFiles = 512;
 constexpr Millis kGiveBackEvery{2'000};
 constexpr Millis kGiveBackWork{100};
 constexpr Millis kShortLife{60'000};  // one that was killed within it died soon
-constexpr Millis kPortPatience{2'000};
-constexpr Millis kPortPause{50};
 constexpr char kOwnMachine[] = "local";
 // Before anything was measured. Machines that may be taken away last hours, others weeks.
 constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
 constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
 
 // As many as there are descriptors for: clients must never take those of the store's own files.
-HttpServerOptions PlacesHere() {
+// `shares`: of how many servers this is one.
+HttpServerOptions PlacesHere(size_t shares) {
   HttpServerOptions options;
   rlimit files{};
   if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return options;
-  const size_t free = files.rlim_cur - std::min<rlim_t>(files.rlim_cur / 2, kOwnFiles);
+  const size_t free = (files.rlim_cur - std::min<rlim_t>(files.rlim_cur / 2, kOwnFiles)) / shares;
   options.max_connections = std::min(options.max_connections, free);
   options.unix_places = options.max_connections / 16;
   options.max_per_peer = options.max_connections / 2;
@@ -167,6 +167,7 @@ class Server {
     searches_.Stop();
     engine_->Stop();
     http_->Stop();
+    if (agents_) agents_->Stop();
     peer_looks_.Stop();
     readers_.Stop();
     transfers_.Stop();
@@ -402,10 +403,11 @@ class Server {
     context_->studies = studies_.get();
   }
 
-  LaunchPlan PlanFor(const JobRecord& record) const {
+  Result<LaunchPlan> PlanFor(const JobRecord& record) const {
     LaunchPlan plan;
     for (uint32_t i = 0; i < record.current()->hosts.size(); ++i) {
       plan.hosts.push_back(PlanForHost(record, i));
+      ATHANOR_CHECK_OK(LeadToServer(home_.socket(), agents_.get(), plan.hosts.back()));
     }
     return plan;
   }
@@ -435,7 +437,6 @@ class Server {
     plan.host = host;
     for (const auto& peer : attempt.hosts) plan.peers.push_back({peer.name, peer.address});
     plan.master_port = MasterPortOf(attempt.id);
-    plan.server = "unix:" + home_.socket();
     plan.token = IngestToken(ingest_key_, attempt.id, host);
     plan.webhooks_private = settings_.webhooks_private;
     plan.instance_type = !attempt.type.empty()                ? attempt.type
@@ -522,7 +523,8 @@ class Server {
       if (aws_->Takes(request)) return aws_->Handle(std::move(request), responder);
       router_->Dispatch(std::move(request), responder);
     };
-    http_ = std::make_unique<HttpServer>(loop_, handle, PlacesHere());
+    http_ = std::make_unique<HttpServer>(loop_, handle,
+                                         PlacesHere(settings_.agents.host.empty() ? 1 : 2));
     http_->SetBodyPolicy([this](const Request& head) {
       return aws_->Takes(head) ? aws_->PolicyFor(head) : PolicyFor(*context_, *router_, head);
     });
@@ -544,6 +546,8 @@ class Server {
       return Fail(std::move(error));
     }
     ATHANOR_TRY(const uint16_t port, ListenTcp(tls));
+    ATHANOR_CHECK_OK(ListenForAgents());
+    context_->info.notices = notices_;
     auto host = options_.address.find(':') == std::string::npos ? options_.address
                                                                 : "[" + options_.address + "]";
     context_->info.url =
@@ -564,43 +568,41 @@ class Server {
   // A port that is asked for is that one or none. Else it is the one that this home had, so that
   // those who were given its address find it again.
   Result<uint16_t> ListenTcp(bool tls) {
-    const auto kept = KeptPort(home_.root);
-    const uint16_t wanted = options_.port.value_or(kept.value_or(kUsualPort));
-    auto port = ListenAt(wanted, tls);
-    // What was its own is soon free again when a server was killed: a child that it was just
-    // starting may hold it for a moment.
-    for (auto waited = Millis(0); !port && !options_.port && kept && waited < kPortPatience &&
-                                  port.error().code == ErrorCode::kConflict;
-         waited += kPortPause) {
-      std::this_thread::sleep_for(kPortPause);
-      port = ListenAt(wanted, tls);
+    if (options_.port) {
+      auto port = ListenAt(*options_.port, tls);
+      if (port && *options_.port != 0 && *port != KeptPort(home_.root))
+        ATHANOR_CHECK_OK(KeepPort(home_.root, *port));
+      if (port || port.error().code != ErrorCode::kConflict) return port;
+      Error error = port.error();
+      error.why = "another program uses port " + std::to_string(*options_.port);
+      error.hint =
+          "ath serve        uses the port of this home, or a free one\n"
+          "ath serve --port 0";
+      error.id = "ATH-V0003";
+      return Fail(std::move(error));
     }
-    if (!port && port.error().code == ErrorCode::kConflict) {
-      if (options_.port) {
-        Error error = port.error();
-        error.why = "another program uses port " + std::to_string(wanted);
-        error.hint =
-            "ath serve        uses the port of this home, or a free one\n"
-            "ath serve --port 0";
-        error.id = "ATH-V0003";
-        return Fail(std::move(error));
-      }
-      for (const uint16_t other : PortsInsteadOf(wanted, home_.root)) {
-        port = ListenAt(other, tls);
-        if (port || port.error().code != ErrorCode::kConflict) break;
-      }
-      if (port) {
-        const std::string moved = "another program uses port " + std::to_string(wanted) +
-                                  ": this server listens on port " + std::to_string(*port) +
-                                  " from now on";
-        Notice(moved);
-        context_->info.notices = notices_;
-        if (kept) record_.moved = moved;  // shells may still have the old one
-      }
+    ATHANOR_TRY(const auto own, ListenAtOwnPort(home_.root, "port", kUsualPort, [&](uint16_t port) {
+                  return ListenAt(port, tls);
+                }));
+    if (own.instead_of) {
+      const std::string moved = "another program uses port " + std::to_string(*own.instead_of) +
+                                ": this server listens on port " + std::to_string(own.port) +
+                                " from now on";
+      Notice(moved);
+      if (own.was_kept) record_.moved = moved;  // shells may still have the old one
     }
-    if (!port) return port;
-    if (options_.port != 0 && *port != kept) ATHANOR_CHECK_OK(KeepPort(home_.root, *port));
-    return port;
+    return own.port;
+  }
+
+  // For agents of other machines, if the settings ask for it.
+  Status ListenForAgents() {
+    if (settings_.agents.host.empty()) return Ok();
+    ATHANOR_TRY(agents_, AgentsListener::Open({loop_, *context_, *router_, *aws_, PlacesHere(2),
+                                               home_, settings_.agents}));
+    Notice(agents_->notice());
+    log_.Log(LogLevel::kInfo, "agents of other machines are heard",
+             {{"at", agents_->url()}, {"pin", agents_->pin()}});
+    return Ok();
   }
 
   void Announce() {
@@ -610,9 +612,13 @@ class Server {
                    {"pid", ::getpid()},
                    {"home", home_.root},
                    {"version", kVersion}};
+      if (agents_)
+        line["agents"] = {
+            {"url", agents_->url()}, {"pin", agents_->pin()}, {"listens", agents_->listens()}};
       std::printf("%s\n", DumpJson(line).c_str());
     } else {
       std::printf("athanor %s listens on %s\n", kVersion, context_->info.url.c_str());
+      if (agents_) std::printf("agents of other machines: %s\n", agents_->url().c_str());
     }
     std::fflush(stdout);
   }
@@ -727,6 +733,7 @@ class Server {
   std::unique_ptr<Router> router_;
   std::unique_ptr<AwsFront> aws_;
   std::unique_ptr<HttpServer> http_;
+  std::unique_ptr<AgentsListener> agents_;  // null: agents of other machines are not heard
   bool failed_ = false;
 };
 

@@ -11,11 +11,21 @@
 
 namespace athanor {
 
+// Where agents of other machines are heard.
+struct AgentsSettings {
+  std::string host;  // literal address to listen at; empty: nowhere
+  uint16_t port = 0;
+  // What agents are told: "HOST", then with the port that is listened at, or "HOST:PORT".
+  std::string address;
+  bool operator==(const AgentsSettings&) const = default;
+};
+
 struct Settings {
   bool simulate = false;
   bool webhooks_private = false;
   int64_t preflight_above_micros = -1;  // per hour; -1: never
   OwnRates rates;
+  AgentsSettings agents;
 };
 
 Result<Settings> ReadSettings(const std::string& path);  // defaults if there is no file

@@ -45,5 +45,38 @@ TEST(Settings, PageHasEveryKey) {
   }
 }
 
+TEST(Settings, SaysWhereAgentsOfOtherMachinesAreHeard) {
+  EXPECT_EQ(Read("instances: real\n")->agents, AgentsSettings());
+  const auto agents = [](const std::string& text) {
+    return Read("agents: " + text).value().agents;
+  };
+  EXPECT_EQ(agents("{listen: \"10.0.0.5:7071\"}"), (AgentsSettings{"10.0.0.5", 7071, "10.0.0.5"}));
+  EXPECT_EQ(agents("{listen: 127.0.0.1:0}"), (AgentsSettings{"127.0.0.1", 0, "127.0.0.1"}));
+  EXPECT_EQ(agents("{listen: \"[fd00::5]:7071\"}"), (AgentsSettings{"fd00::5", 7071, "[fd00::5]"}));
+  EXPECT_EQ(agents("{listen: 0.0.0.0:7071, address: train.example.org}"),
+            (AgentsSettings{"0.0.0.0", 7071, "train.example.org"}));
+  EXPECT_EQ(agents("{listen: \"[::]:0\", address: \"[fd00::5]:9000\"}"),
+            (AgentsSettings{"::", 0, "[fd00::5]:9000"}));
+}
+
+// Planted bug: tell agents to call 0.0.0.0.
+TEST(Settings, RefusesAnAddressAtWhichNoAgentCanCall) {
+  for (const char* text :
+       {"{listen: 0.0.0.0:7071}", "{listen: \"[::]:7071\"}", "{address: 10.0.0.5}",
+        "{listen: 0.0.0.0:7071, address: 0.0.0.0}", "{listen: 0.0.0.0:7071, address: \"[::]:1\"}",
+        "{listen: 7071}", "{listen: localhost:7071}", "{listen: 10.0.0.5}",
+        "{listen: \"10.0.0.5:\"}", "{listen: 10.0.0.5:70000}", "{listen: 10.0.0.5:7071x}",
+        "{listen: fd00::5:7071}", "{listen: [a, b]}", "{listen: \"\"}",
+        "{listen: 0.0.0.0:7071, address: \"a/b\"}",
+        "{listen: 0.0.0.0:7071, address: \"https://a\"}",
+        "{listen: 0.0.0.0:7071, address: \"a:0\"}", "{lisen: 0.0.0.0:7071}", "7071"}) {
+    const auto read = Read("agents: " + std::string(text) + "\n");
+    ASSERT_FALSE(read) << text;
+    EXPECT_EQ(read.error().id, "ATH-V0010") << text;
+    EXPECT_FALSE(read.error().hint.empty()) << text;
+    EXPECT_NE(read.error().where.find("settings.yaml"), std::string::npos) << text;
+  }
+}
+
 }  // namespace
 }  // namespace athanor

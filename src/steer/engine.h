@@ -50,7 +50,8 @@ class Engine {
     const Catalogue& catalogue;
     bool simulate;  // types larger than this machine run on what it has
     // What the agents need for the current attempt of a record.
-    std::function<LaunchPlan(const JobRecord&)> plan;
+    // An error: it cannot be launched as things are, and why.
+    std::function<Result<LaunchPlan>(const JobRecord&)> plan;
     // A change became durable. `events` may be empty.
     std::function<void(const JobRecord&, const std::vector<StoredEvent>&)> changed;
     std::function<void(const Error&)> fatal;

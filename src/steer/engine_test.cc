@@ -50,5 +50,22 @@ TEST_F(EngineTest, ALongLineMovesUpWhenRoomComes) {
   EXPECT_EQ(Holders(), Names{"waits"});
 }
 
+// Planted bug: launch with what there is of a plan.
+TEST_F(EngineTest, WhatCannotBePlannedFailsWithTheReasonAndIsNotTriedAgain) {
+  retries_ = 3;
+  no_plan_ = Error{ErrorCode::kInvalid, "agents there cannot reach this server", "ath server stop"};
+  const JobId job = Submit("far", 1);
+  EXPECT_EQ(engine_->Live(job), nullptr);
+  EXPECT_TRUE(starts_.empty());
+  const auto record = jobs_->Find(job).value();
+  EXPECT_EQ(record.state, JobState::kFailed);
+  ASSERT_EQ(record.attempts.size(), 1u);
+  EXPECT_EQ(record.cause.kind, "launch_failed");
+  EXPECT_EQ(record.cause.text, no_plan_->what);
+  EXPECT_EQ(record.cause.hint, no_plan_->hint);
+  no_plan_.reset();
+  EXPECT_NE(engine_->Live(Submit("near", 1)), nullptr);
+}
+
 }  // namespace
 }  // namespace athanor

@@ -5,6 +5,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,7 +72,11 @@ class EngineTest : public testing::Test {
     engine_ = std::make_unique<Engine>(
         Engine::Parts{executor_, executor_.clock(), *jobs_, pool_,
                       [this](const std::string& backend, size_t) { return PoolOf(backend); },
-                      backends_, log_, Catalogue::Builtin(), false, PlanOf,
+                      backends_, log_, Catalogue::Builtin(), false,
+                      [this](const JobRecord& record) -> Result<LaunchPlan> {
+                        if (no_plan_) return Fail(*no_plan_);
+                        return PlanOf(record);
+                      },
                       [](const JobRecord&, const std::vector<StoredEvent>&) {},
                       [](const Error& error) { ADD_FAILURE() << error.what; }});
     ASSERT_TRUE(engine_->Start().ok());
@@ -133,6 +138,7 @@ class EngineTest : public testing::Test {
   FakeBackend backend_{
       4, {[this](const AttemptPlan& plan, size_t) { starts_.push_back(plan.host); }, {}, {}}};
   Backends backends_;
+  std::optional<Error> no_plan_;        // why nothing can be launched
   uint32_t retries_ = 0;                // of the jobs that are submitted
   std::map<std::string, Millis> late_;  // back ends whose calls take so long
   Inventory inventory_;

@@ -151,10 +151,12 @@ void Outbox::Relaunch(const JobRecord& record, const std::vector<uint32_t>& host
 }
 
 void Outbox::Launch(const JobRecord& record, const Effect* effect) {
-  auto plan = std::make_shared<LaunchPlan>(parts_.plan(record));
+  const Launching launching{record.id, record.current()->id, effect ? effect->id : 0};
+  auto made = parts_.plan(record);
+  if (!made) return LaunchAnswered(launching, tl::unexpected(made.error()));
+  auto plan = std::make_shared<LaunchPlan>(std::move(*made));
   for (const auto& host : record.current()->hosts) plan->over.push_back(host.over.ms != 0);
   const std::string name = record.current()->placement.backend;
-  const uint64_t id = effect ? effect->id : 0;
   if (effect) {
     std::vector<uint32_t> all(plan->hosts.size());
     std::iota(all.begin(), all.end(), 0u);
@@ -166,32 +168,30 @@ void Outbox::Launch(const JobRecord& record, const Effect* effect) {
     error.code = ErrorCode::kInvalid;
     error.what = "the back end '" + name + "' is not set up";
     error.hint = "ath retry " + record.id.ToString();
-    return LaunchAnswered(*plan, id, tl::unexpected(error));
+    return LaunchAnswered(launching, tl::unexpected(error));
   }
-  Add(record.id, Kind::kStart, name, [this, plan, id, backend]() -> After {
+  Add(record.id, Kind::kStart, name, [this, plan, launching, backend]() -> After {
     auto handle = backend->Launch(*plan);
-    return [this, plan, id, handle] { LaunchAnswered(*plan, id, handle); };
+    return [this, launching, handle] { LaunchAnswered(launching, handle); };
   });
 }
 
-void Outbox::LaunchAnswered(const LaunchPlan& plan, uint64_t effect,
-                            const Result<std::string>& handle) {
-  const auto& first = plan.hosts.front();
+void Outbox::LaunchAnswered(const Launching& of, const Result<std::string>& handle) {
   // Without an answer it may still run, and an attempt that lost its agent does run: neither is
   // replaced, both are launched again.
-  if (!handle && (effect == 0 || handle.error().code == ErrorCode::kUnavailable)) {
+  if (!handle && (of.effect == 0 || handle.error().code == ErrorCode::kUnavailable)) {
     parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
-                   {{"attempt", first.attempt.ToString()}, {"why", handle.error().what}});
-    if (effect != 0) PerformLater({effect, EffectKind::kLaunch, first.job, first.attempt});
+                   {{"attempt", of.attempt.ToString()}, {"why", handle.error().what}});
+    if (of.effect != 0) PerformLater({of.effect, EffectKind::kLaunch, of.job, of.attempt});
     return;
   }
-  if (effect != 0) parts_.performed(effect);
+  if (of.effect != 0) parts_.performed(of.effect);
   if (handle) {
-    parts_.apply(first.job, Launched{first.attempt, *handle});
+    parts_.apply(of.job, Launched{of.attempt, *handle});
   } else {
     Cause cause{"launch_failed", handle.error().what, handle.error().hint, handle.error().why};
-    parts_.apply(first.job,
-                 LaunchFailed{first.attempt, cause, handle.error().code == ErrorCode::kInvalid});
+    parts_.apply(of.job,
+                 LaunchFailed{of.attempt, cause, handle.error().code == ErrorCode::kInvalid});
   }
   parts_.flush();
 }

@@ -34,7 +34,7 @@ class Outbox {
     const Backends& backends;
     MakePool make_pool;
     std::function<const JobRecord*(JobId)> live;  // null: over
-    std::function<LaunchPlan(const JobRecord&)> plan;
+    std::function<Result<LaunchPlan>(const JobRecord&)> plan;
     // Agents are about to be started for these hosts of its current attempt.
     std::function<void(const JobRecord&, const std::vector<uint32_t>& hosts)> starting;
     // Its agents must hear what the record says now.
@@ -69,7 +69,12 @@ class Outbox {
   void Add(JobId job, Kind kind, std::string backend, Call call);
   void RunFirst(JobId job);
   void Launch(const JobRecord& record, const Effect* effect);
-  void LaunchAnswered(const LaunchPlan& plan, uint64_t effect, const Result<std::string>& handle);
+  struct Launching {
+    JobId job;
+    AttemptId attempt;
+    uint64_t effect = 0;  // 0: another agent for a host that lost its own
+  };
+  void LaunchAnswered(const Launching& of, const Result<std::string>& handle);
   void Release(const Effect& effect);
   void PerformLater(const Effect& effect);
   void Performed(uint64_t effect);

@@ -5,21 +5,20 @@ tests/run_tiers.py also plays other suites of this folder there (ATHANOR_TEST_PL
 docstring names a planted bug that turns the test red where it is not plain.
 """
 
+import contextlib
 import glob
 import http.client
 import json
 import os
 import re
-import shutil
 import ssl
 import subprocess
 import sys
-import tempfile
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness
-from harness import Server, alive, kill, until
+from harness import Server, until
 
 WHOLE = """
     import athanor, os, sys
@@ -27,7 +26,7 @@ WHOLE = """
     print("home", os.path.exists(home) and os.listdir(home), flush=True)
     from helpers.more import WORD
     print("source", WORD)
-    print("param", os.environ["SM_HP_lr"])
+    print("param", os.environ["SM_HP_LR"])
     for step in range(1, 101):
         athanor.log(loss=1 / step, step=step)
     with open(os.path.join(athanor.model_dir(), "model.bin"), "wb") as file:
@@ -250,9 +249,10 @@ class Refused(Apart):
         connection = http.client.HTTPSConnection(*self.server.machine.where, context=context,
                                                  timeout=30)
         headers = {"Authorization": "Bearer " + token} if token else {}
-        connection.request(method, path, body, headers)
-        reply = connection.getresponse()
-        return reply.status, reply.read().decode("utf-8", "replace")
+        with contextlib.closing(connection):
+            connection.request(method, path, body, headers)
+            reply = connection.getresponse()
+            return reply.status, reply.read().decode("utf-8", "replace")
 
     def test_a_stranger_gets_nothing(self):
         """Red if a caller is trusted for the address that it calls from."""
@@ -281,6 +281,11 @@ class Refused(Apart):
 
 
 class AnotherKey(Apart):
+    @staticmethod
+    def read(path):
+        with open(path, "rb") as file:
+            return file.read()
+
     def test_a_server_with_another_key_is_not_spoken_to(self):
         """Red if an agent follows whoever answers at the address. The job goes on, and is heard
         when the right server is back."""
@@ -302,7 +307,7 @@ class AnotherKey(Apart):
             self.server.machine.line.break_open()
             self.server.go("go")
             log = os.path.join(self.server.attempt_dir(job), "agent.log")
-            until(lambda: "another" in open(log).read(), "the agent noticed the stranger")
+            until(lambda: b"another" in self.read(log), "the agent noticed the stranger")
             self.server.machine.where = right
             self.server.machine.line.break_open()
             self.ended(job)
@@ -333,9 +338,10 @@ class SmallDisk(Apart):
         self.assertEqual(re.findall(r"^line (\d+)$", log, re.M), [str(i) for i in range(1000)])
 
     def test_a_source_that_does_not_fit_is_said(self):
-        with open(os.path.join(self.server.work, "large.bin"), "wb") as file:
-            file.write(os.urandom(64 << 20))
-        self.addCleanup(os.remove, file.name)
+        for name in ("one.bin", "two.bin"):
+            with open(os.path.join(self.server.work, name), "wb") as file:
+                file.write(os.urandom(40 << 20))
+            self.addCleanup(os.remove, file.name)
         job = self.server.python("print('never')")
         record = self.ended(job, "Failed")
         self.assertEqual(record["cause"]["kind"], "disk_full", record["cause"])

@@ -169,6 +169,8 @@ class Partition(unittest.TestCase):
     def test_reply_to_an_interruption_is_lost(self):
         """Red if a request that may have been acted on is sent again blindly, so that the next
         attempt is interrupted too."""
+        if self.server.machine:
+            self.skipTest("on a machine apart only agents are cut off, not the verb")
         self.server.script("train.py", SAVES)
         job = self.server.submit("python3", "train.py", self.server.root)
         self.server.until_log(job, "from nothing")

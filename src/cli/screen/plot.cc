@@ -58,7 +58,8 @@ class Canvas {
 
 size_t DotOf(double value, double low, double high, size_t dots) {
   const double share = high > low ? (value - low) / (high - low) : 0.5;
-  return std::min(dots - 1, static_cast<size_t>(std::lround(share * static_cast<double>(dots - 1))));
+  return std::min(dots - 1,
+                  static_cast<size_t>(std::lround(share * static_cast<double>(dots - 1))));
 }
 
 }  // namespace

@@ -95,6 +95,9 @@ int ServerStatusVerb(const Common& common) {
               HumanDuration(Millis(body->value("uptime_ms", int64_t{0}))).c_str());
   std::printf("  url      %s\n  socket   %s\n  home     %s\n", body->value("url", "").c_str(),
               body->value("socket", "").c_str(), body->value("home", "").c_str());
+  if (body->contains("agents")) {
+    std::printf("  agents   %s, of other machines\n", body->value("agents", "").c_str());
+  }
   std::printf("  started  %s%s\n", Local(TimeOf(*body, "started")).c_str(),
               record ? (" by " + StartedText(*record)).c_str() : "");
   if (record) std::printf("  log      %s\n", LogOf(common.home, *record).c_str());

@@ -31,11 +31,11 @@ constexpr Millis kProcessesEnd{30'000};
 constexpr Millis kPause{50};
 
 // All that a server puts into its home. Somebody else's files there are left alone.
-constexpr const char* kOurs[] = {
-    "attempts",      "artifacts",   "aws",        "blobs",       "cache",
-    "jobs",          "lost+found",  "objects",    "port",        "server",
-    "service",       "server.lock", "server.log", "server.sock", "server.started",
-    "settings.yaml", "tb",          "types.csv"};
+constexpr const char* kOurs[] = {"agents.port",   "attempts",   "artifacts",   "aws",
+                                 "blobs",         "cache",      "jobs",        "lost+found",
+                                 "objects",       "port",       "server",      "service",
+                                 "server.lock",   "server.log", "server.sock", "server.started",
+                                 "settings.yaml", "tb",         "types.csv"};
 
 // On the disk; a file with several names counts once for each.
 uint64_t BytesIn(const std::string& path) {

@@ -1,7 +1,13 @@
 #include "door/agents/file_routes.h"
 
+#include <functional>
+#include <memory>
+#include <set>
+
 #include "base/io/files.h"
 #include "base/text/text.h"
+#include "link/job_dir.h"
+#include "link/tb_links.h"
 #include "record/layout.h"
 
 namespace athanor {
@@ -9,6 +15,40 @@ namespace {
 
 // 410 tells the agent that its attempt is over.
 Response Over() { return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}); }
+
+// The jobs whose event files are shown below tb/, as far as this server has made the links: one
+// that has started again makes them once more. Threads: the loop's.
+class ShownJobs {
+ public:
+  explicit ShownJobs(DoorContext& context) : context_(context) {}
+
+  // What is to be done before event files of `job` are stored; empty: nothing more.
+  std::function<void()> Show(JobId job) {
+    const auto* record = context_.engine.Live(job);
+    if (record == nullptr || jobs_.contains(job)) return {};
+    if (jobs_.size() >= kMostJobs) jobs_.clear();
+    jobs_.insert(job);
+    JobSpec names;
+    names.name = record->spec.name;
+    names.experiment = record->spec.experiment;
+    names.run = record->spec.run;
+    return [&context = context_, job, names = std::move(names)] {
+      const auto link = LinkEvents(context.info.home, job, names);
+      if (link) return;
+      context.log.Log(LogLevel::kWarning, "event files are not shown below tb/",
+                      {{"job", job.ToString()}, {"why", link.error().what}});
+    };
+  }
+
+ private:
+  static constexpr size_t kMostJobs = 10'000;
+  DoorContext& context_;
+  std::set<JobId> jobs_;
+};
+
+bool MayStoreEvents(std::string_view route) {
+  return route == "agent.files.append" || route == "agent.files.replace";
+}
 
 }  // namespace
 
@@ -22,10 +62,8 @@ std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attem
   JobFilesGrant grant;
   grant.job = job->ToString();
   grant.files.blob_dir = context.blobs.dir();
-  grant.files.job_dir = JoinPath(layout.jobs(), grant.job);
-  if (!record.resume_job.empty()) {
-    grant.files.earlier_dir = JoinPath(layout.jobs(), record.resume_job);
-  }
+  grant.files.job_dir = layout.job(grant.job);
+  if (!record.resume_job.empty()) grant.files.earlier_dir = layout.job(record.resume_job);
   grant.files.attempt = record.current()->number;
   const auto& source = record.spec.source;
   const auto name = [](std::vector<std::string>& names, const std::string& blob) {
@@ -51,15 +89,19 @@ BodyPolicy AgentFilePolicy(const DoorContext& context, const Router::Match& matc
 
 std::vector<DoorRoute> AgentFileRoutes(DoorContext& context) {
   context.job_files = std::make_shared<JobFilesService>(context.transfers);
+  auto shown = std::make_shared<ShownJobs>(context);  // lives as long as the routes
   std::vector<DoorRoute> routes;
   for (const auto& row : JobFilesService::Rows()) {
-    routes.push_back({row.method, row.pattern, row.name, [&context, name = row.name](Call call) {
-                        auto grant = GrantOf(context, *call.caller.attempt);
-                        if (!grant) return call.responder.Send(Over());
-                        context.job_files->Handle(name, std::move(call.request),
-                                                  std::move(call.captures), std::move(*grant),
-                                                  call.responder);
-                      }});
+    routes.push_back(
+        {row.method, row.pattern, row.name, [&context, shown, name = row.name](Call call) {
+           auto grant = GrantOf(context, *call.caller.attempt);
+           if (!grant) return call.responder.Send(Over());
+           if (MayStoreEvents(name) && job_dir::IsEvents(call.request.Query("name").value_or(""))) {
+             grant->on_events = shown->Show(*JobNowIn(context, *call.caller.attempt));
+           }
+           context.job_files->Handle(name, std::move(call.request), std::move(call.captures),
+                                     std::move(*grant), call.responder);
+         }});
   }
   return routes;
 }

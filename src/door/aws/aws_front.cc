@@ -216,6 +216,8 @@ AwsFront::Protocol AwsFront::ProtocolOf(const Request& head) {
   return service.empty() || service == "s3" ? Protocol::kS3 : Protocol::kRest;
 }
 
+bool AwsFront::IsSigned(const Request& head) { return athanor::IsSigned(head); }
+
 bool AwsFront::Takes(const Request& head) const {
   return IsSigned(head) || ProtocolOf(head) != Protocol::kS3;
 }
@@ -302,7 +304,11 @@ tl::expected<AwsIdentity, AwsError> AwsFront::Identify(Protocol protocol, const 
                   "Missing required header for this request: x-amz-content-sha256");
   }
   const WallTime now = context_.clock.Wall();
-  auto key = FindKey(identity.claim.key_id, now);
+  // From other machines only scripts of jobs are served.
+  Result<AccessKeys::Key> key = Fail(ErrorCode::kNotFound, "not the key of a job");
+  if (!head.peer.elsewhere || AttemptOfKey(identity.claim.key_id)) {
+    key = FindKey(identity.claim.key_id, now);
+  }
   if (!key && key.error().code == ErrorCode::kDenied) {
     return refuse({400, "ExpiredToken", ""}, {400, "ExpiredTokenException", ""},
                   {403, "ExpiredToken", ""}, key.error().what + "; " + key.error().hint);

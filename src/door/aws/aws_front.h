@@ -96,6 +96,7 @@ class AwsFront {
   void OnAction(std::string service, Handler handler);
 
   bool Takes(const Request& head) const;
+  static bool IsSigned(const Request& head);  // which says nothing about by whom
   BodyPolicy PolicyFor(const Request& head);
   void Handle(Request request, Responder responder);
 

@@ -81,6 +81,7 @@ void ShowServer(DoorContext& context, const Call& call) {
   out["pid"] = ::getpid();
   out["url"] = context.info.url;
   out["socket"] = context.info.socket;
+  if (!context.info.agents_url.empty()) out["agents"] = context.info.agents_url;
   out["home"] = context.info.home;
   out["user"] = context.info.user;
   out["started"] = Rfc3339(context.info.started);

@@ -14,6 +14,7 @@
 #include "base/text/text.h"
 #include "door/doors.h"
 #include "link/job_dir.h"
+#include "record/layout.h"
 
 namespace athanor {
 namespace {
@@ -21,7 +22,7 @@ namespace {
 constexpr size_t kMetaLimit = 1u << 20;
 
 std::string CaptureFolder(const DoorContext& context, JobId job) {
-  return JoinPath(JoinPath(JoinPath(context.info.home, "jobs"), job.ToString()), job_dir::kCapture);
+  return JoinPath(StoreLayout{context.info.home}.job(job.ToString()), job_dir::kCapture);
 }
 
 // It was the script's own: what it left in its place is not followed.

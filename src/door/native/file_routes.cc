@@ -15,6 +15,7 @@
 #include "job/manifest.h"
 #include "job/shown.h"
 #include "link/job_dir.h"
+#include "record/layout.h"
 #include "record/objects/member_list.h"
 
 namespace athanor {
@@ -116,8 +117,8 @@ Json MembersView(const DoorContext& context, const Output& output, const std::st
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto members_dir = JoinPath(
-      JoinPath(JoinPath(context.info.home, "jobs"), record->id.ToString()), job_dir::kMembers);
+  const auto members_dir =
+      JoinPath(StoreLayout{context.info.home}.job(record->id.ToString()), job_dir::kMembers);
   // An output of an older version has no list of what is in it yet.
   OnDisk(context, call, [&context, call, outputs = record->outputs, members_dir] {
     Json out = Json::object();

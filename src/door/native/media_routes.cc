@@ -11,6 +11,8 @@
 #include "eventfile/plugins.h"
 #include "eventfile/projector.h"
 #include "eventfile/tensor.h"
+#include "link/job_dir.h"
+#include "record/layout.h"
 
 namespace athanor {
 namespace {
@@ -24,7 +26,7 @@ constexpr size_t kMostNodes = 20'000;     // of a graph
 constexpr size_t kMostText = 256 << 10;
 
 std::string FolderOf(const DoorContext& context, JobId run) {
-  return JoinPath(context.info.home, "jobs/" + run.ToString() + "/events");
+  return JoinPath(StoreLayout{context.info.home}.job(run.ToString()), job_dir::kEvents);
 }
 
 void WriteNumbers(JsonWriter& json, std::string_view name, const std::vector<double>& numbers,

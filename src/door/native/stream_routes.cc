@@ -143,13 +143,12 @@ void WithStart(DoorContext& context, const Call& call,
   auto part = LogPartIn(call.request, *record);
   if (!part) return call.Refuse(part.error());
   LogReading reading{record->id, *part, HasSeveralRanks(*part, *record), {}};
-  OnReader(context, call,
-           [&context, call, reading, begin = std::move(begin)]() mutable {
-             auto start = StartOf(context, reading.job, reading.part, call.request);
-             if (!start) return call.Refuse(start.error());
-             reading.start = *start;
-             context.loop.Post([begin, reading] { begin(reading); });
-           });
+  OnReader(context, call, [&context, call, reading, begin = std::move(begin)]() mutable {
+    auto start = StartOf(context, reading.job, reading.part, call.request);
+    if (!start) return call.Refuse(start.error());
+    reading.start = *start;
+    context.loop.Post([begin, reading] { begin(reading); });
+  });
 }
 
 void Logs(DoorContext& context, const Call& call) {

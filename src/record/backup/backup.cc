@@ -102,6 +102,7 @@ class Copier {
     for (const auto& [from, to] :
          {std::pair(from_.secret_key(), to_.secret_key()),
           std::pair(from_.ingest_key(), to_.ingest_key()),
+          std::pair(from_.agents_key(), to_.agents_key()),
           std::pair(from_.settings(), to_.settings()), std::pair(from_.types(), to_.types())}) {
       ATHANOR_CHECK_OK(copy_.File(from, to));
     }
@@ -187,8 +188,8 @@ class Copier {
   // Manifests before the parts that they name. If one is gone afterwards, it was removed meanwhile,
   // perhaps with parts that were not copied yet: then its copy is removed, too.
   Status CopyCheckpoints(JobId job) {
-    const std::string from = JoinPath(from_.jobs(), job.ToString());
-    const std::string to = JoinPath(to_.jobs(), job.ToString());
+    const std::string from = from_.job(job.ToString());
+    const std::string to = to_.job(job.ToString());
     ATHANOR_TRY(const auto names, copy_.Names(from));
     std::vector<std::string> manifests;
     bool in_place = false;
@@ -355,7 +356,8 @@ Result<BackupInfo> UnpackBackup(const std::string& from, const std::string& fold
   ATHANOR_TRY(BackupInfo info, InfoFrom(from, text.value_or("")));
   const StoreLayout made{folder};
   ATHANOR_CHECK_OK(UnpackSeries(made));
-  for (const auto& path : {made.database(), made.secret_key(), made.ingest_key()}) {
+  for (const auto& path :
+       {made.database(), made.secret_key(), made.ingest_key(), made.agents_key()}) {
     if (Exists(path) && ::chmod(path.c_str(), 0600) != 0) return FailErrno("chmod " + path, errno);
   }
   return info;

@@ -29,6 +29,7 @@ TEST_P(BackupForms, HoldsEverythingAndIsCleanWhenLaidOut) {
   const TestDir dir;
   const StoreLayout home{dir / "home"};
   const JobRecord record = MakeHome(home);
+  ASSERT_TRUE(ReplaceFile(home.agents_key(), "the key of agents", 0600));
   const auto made = MakeBackup(home, dir / GetParam(), "1.2.3");
   ASSERT_TRUE(made) << made.error().what << ": " << made.error().why;
   EXPECT_EQ(made->jobs, 1u);
@@ -43,6 +44,9 @@ TEST_P(BackupForms, HoldsEverythingAndIsCleanWhenLaidOut) {
   EXPECT_EQ(laid->version, "1.2.3");
   struct stat key {};
   ASSERT_EQ(::stat(again.secret_key().c_str(), &key), 0);
+  EXPECT_EQ(key.st_mode & 0777, 0600u);
+  EXPECT_EQ(ReadFile(again.agents_key()), "the key of agents");
+  ASSERT_EQ(::stat(again.agents_key().c_str(), &key), 0);
   EXPECT_EQ(key.st_mode & 0777, 0600u);
   const auto report = Fsck(again, {false, true});
   ASSERT_TRUE(report) << report.error().what;

@@ -313,7 +313,9 @@ Result<std::vector<std::string>> CheckpointStore::ApplyKeep(const CheckpointSpec
   for (const auto& id : ids) {
     const auto manifest = Load(id.ToString());
     if (!manifest) continue;
-    const bool whole = CheckWhole(*manifest).ok();
+    // Files that stay in place on another machine cannot be asked for: they count as there.
+    const bool elsewhere = manifest->shared && shared_dir_.empty();
+    const bool whole = elsewhere || CheckWhole(*manifest).ok();
     // The first n complete ones, and incomplete ones among them: they may only be out of reach now.
     if (id == ids.front() || recent < spec.keep_last) kept.insert(id);
     if (!whole) {

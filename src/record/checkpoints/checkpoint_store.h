@@ -43,7 +43,7 @@ class CheckpointStore {
   };
 
   // Creates the folder if needed. `shared_dir`: where the files of manifests are that say `shared`;
-  // needed only to find out whether those are complete.
+  // needed only to find out whether those are complete. Empty: on another machine.
   static Result<CheckpointStore> Open(std::string manifest_dir, BlobStore parts,
                                       std::string shared_dir = {});
 
@@ -74,7 +74,8 @@ class CheckpointStore {
   // is none. No parts are removed while any manifest cannot be read.
   Status Remove(std::string_view id);
   // Keeps the newest, the last `keep_last` complete ones and the best `keep_best` by `value_of`;
-  // removes the others and returns their ids. Damaged ones stay.
+  // removes the others and returns their ids. Damaged ones stay. Those whose files are on another
+  // machine are taken for complete.
   Result<std::vector<std::string>> ApplyKeep(const CheckpointSpec& spec, const ValueOf& value_of);
 
   // Removes parts that no checkpoint names and that `needed` does not ask for: parts of saves that

@@ -227,5 +227,23 @@ TEST(CheckpointStore, SharedFilesAreLookedForWhereTheyLie) {
   EXPECT_NE(newest->passed_over[0].error.what.find("a.pt"), std::string::npos);
 }
 
+// Planted bug: what cannot be looked at counts as not whole, and all of it is kept for ever.
+TEST(CheckpointStore, OfSharedFilesOnAnotherMachineTheLastOnesAreKept) {
+  const TestDir dir;
+  auto store =
+      CheckpointStore::Open(dir / "manifests", BlobStore::Open(dir / "parts").value()).value();
+  for (int64_t step = 1; step <= 5; ++step) {
+    CheckpointManifest manifest;
+    manifest.info.attempt = 1;
+    manifest.info.step = step;
+    manifest.shared = true;
+    manifest.files = {{"a.pt", kBig.size(), 0644, step, {}, {Sha256Hex(kBig)}}};
+    ASSERT_TRUE(store.Commit(manifest));
+  }
+  CheckpointSpec spec;
+  spec.keep_last = 2;
+  EXPECT_EQ(store.ApplyKeep(spec, {}).value(), (std::vector<std::string>{"1-3", "1-2", "1-1"}));
+}
+
 }  // namespace
 }  // namespace athanor

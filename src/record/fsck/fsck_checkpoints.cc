@@ -84,7 +84,7 @@ Status Checker::CheckCheckpoints() {
   const auto jobs = ListDir(layout_.jobs());
   if (!jobs) return Ok();
   for (const auto& job : *jobs) {
-    const std::string folder = JoinPath(layout_.jobs(), job);
+    const std::string folder = layout_.job(job);
     std::vector<std::string> folders;
     for (const auto& name : ListDir(folder).value_or(std::vector<std::string>())) {
       // We do not judge what the script itself wrote.

@@ -269,7 +269,7 @@ Status Checker::CheckLeftovers() {
   for (const auto& name : folders) {
     const auto job = JobId::Parse(name);
     if (job && !jobs_.contains(*job)) {
-      Leftover(JoinPath(layout_.jobs(), name), "the folder of job " + name);
+      Leftover(layout_.job(name), "the folder of job " + name);
     }
   }
   ATHANOR_TRY(const auto attempts, NamesIn(layout_.attempts()));

@@ -63,7 +63,7 @@ void Checker::CheckEventFolder(const std::string& folder, int depth) {
 
 void Checker::CheckEventFiles() {
   for (const auto& job : ListDir(layout_.jobs()).value_or(std::vector<std::string>())) {
-    CheckEventFolder(JoinPath(layout_.jobs(), job) + "/events", 0);
+    CheckEventFolder(layout_.job(job) + "/events", 0);
   }
 }
 

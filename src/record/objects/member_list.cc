@@ -13,7 +13,7 @@ namespace {
 constexpr size_t kMostBytes = 1u << 30;
 
 std::string PathIn(const std::string& dir, const std::string& blob) {
-  return JoinPath(dir, blob + ".json");
+  return JoinPath(dir, MembersName(blob));
 }
 
 // nullopt: there is none, or it is not what was written.
@@ -35,13 +35,12 @@ std::optional<std::vector<PackedMember>> Kept(const std::string& dir, const std:
 
 }  // namespace
 
-Status KeepMembers(const std::string& dir, const std::string& blob,
-                   const std::vector<TarMember>& members) {
+std::string MembersName(const std::string& blob) { return blob + ".json"; }
+
+std::string MembersText(const std::vector<TarMember>& members) {
   Json rows = Json::array();
   for (const auto& member : members) rows.push_back(Json::array({member.name, member.size}));
-  ATHANOR_CHECK_OK(MakeDirs(dir));
-  // Not synced: after a power cut it is made again.
-  return ReplaceFile(PathIn(dir, blob), DumpJson(rows));
+  return DumpJson(rows);
 }
 
 Result<std::vector<PackedMember>> MembersOf(const std::string& dir, const BlobStore& blobs,
@@ -49,7 +48,8 @@ Result<std::vector<PackedMember>> MembersOf(const std::string& dir, const BlobSt
   if (auto kept = Kept(dir, blob)) return std::move(*kept);
   ATHANOR_TRY(const auto file, blobs.Read(blob));
   ATHANOR_TRY(const auto found, ListTar(file.get()));
-  (void)KeepMembers(dir, blob, found).ok();  // without room it is only slower
+  // Without room it is only slower; after a power cut it is made again.
+  if (MakeDirs(dir)) (void)ReplaceFile(PathIn(dir, blob), MembersText(found)).ok();
   std::vector<PackedMember> members;
   members.reserve(found.size());
   for (const auto& member : found) members.push_back({member.name, member.size});

@@ -20,9 +20,9 @@ struct PackedMember {
   bool operator==(const PackedMember&) const = default;
 };
 
-// Creates `dir` if it does not exist.
-Status KeepMembers(const std::string& dir, const std::string& blob,
-                   const std::vector<TarMember>& members);
+// The name and the text of a list in the job's folder of them.
+std::string MembersName(const std::string& blob);
+std::string MembersText(const std::vector<TarMember>& members);
 
 // From the stored list. If there is none that can be read, as for outputs of older versions, from
 // the archive, which may take as long as unpacking it; the list is then stored. kNotFound,

@@ -34,7 +34,9 @@ class MemberList : public ::testing::Test {
 };
 
 TEST_F(MemberList, IsToldWithoutTheArchive) {
-  ASSERT_TRUE(KeepMembers(dir_ / "members", blob_, packed_).ok());
+  ASSERT_TRUE(MakeDirs(dir_ / "members").ok());
+  ASSERT_TRUE(
+      ReplaceFile(JoinPath(dir_ / "members", MembersName(blob_)), MembersText(packed_)).ok());
   auto empty = BlobStore::Open(dir_ / "empty");
   ASSERT_TRUE(empty);
   const auto members = MembersOf(dir_ / "members", *empty, blob_);

@@ -26,22 +26,21 @@
 #include "base/text/text.h"
 #include "job/unread.h"
 #include "link/attempt_dir.h"
-#include "link/job_dir.h"
 #include "link/local_job_files.h"
 #include "link/plan.h"
 #include "link/remote_job_files.h"
-#include "net/http/http_client.h"
-#include "record/objects/blob_store.h"
+#include "link/server_line.h"
 #include "run/agent/ending.h"
 #include "run/agent/folder_watch.h"
+#include "run/agent/held_clock.h"
 #include "run/agent/host_network.h"
 #include "run/agent/outputs.h"
 #include "run/agent/param_reads.h"
 #include "run/agent/preparation.h"
-#include "run/agent/publish.h"
+#include "run/agent/script_line.h"
 #include "run/agent/server_guard.h"
 #include "run/agent/survival.h"
-#include "run/agent/working_files.h"
+#include "run/agent/upload.h"
 #include "run/contract/contract.h"
 #include "run/isolate/cgroup_policy.h"
 #include "run/isolate/job_peers.h"
@@ -65,31 +64,6 @@ constexpr int kEndWaitMs = 10'000;
 constexpr int kOtherHostMs = 3'000;
 // How often an agent that waits for an attempt checks whether there can still be one.
 constexpr int kSpareLookMs = 2'000;
-
-// Held seconds of an attempt: counted on the monotonic clock from the first agent's
-// start, so that a restart of the agent or a jump of the wall clock changes nothing.
-class HeldClock {
- public:
-  HeldClock(const std::string& dir, const Clock& clock) : clock_(clock) {
-    auto boot = ReadFile("/proc/sys/kernel/random/boot_id").value_or("");
-    auto path = JoinPath(dir, "held");
-    auto kept = ReadFile(path);
-    if (kept) {
-      auto parts = Split(*kept, ' ');
-      if (parts.size() == 2 && parts[0] == Trim(boot)) {
-        start_ = Millis(std::strtoll(parts[1].c_str(), nullptr, 10));
-        return;
-      }
-    }
-    start_ = clock.Monotonic();
-    (void)ReplaceFile(path, std::string(Trim(boot)) + " " + std::to_string(start_.count())).ok();
-  }
-  int64_t held_ms() const { return (clock_.Monotonic() - start_).count(); }
-
- private:
-  const Clock& clock_;
-  Millis start_{0};
-};
 
 // No write of the script was cut short: it had its notice, or ended by itself with 0 or a status
 // that it chose (save, then exit 75, is how scripts ask for another attempt). Status 1 comes from
@@ -115,8 +89,10 @@ Cause CauseOfCutLog(const ExitInfo& exit) {
 
 class Agent {
  public:
-  Agent(HostPlan plan, HeldFolder ml, std::unique_ptr<JobFiles> files)
-      : paths_(std::move(plan.paths)),
+  Agent(HostPlan plan, HeldFolder ml, std::unique_ptr<JobFiles> files,
+        Result<std::unique_ptr<ScriptLine>> script_line)
+      : script_line_(std::move(script_line)),
+        paths_(std::move(plan.paths)),
         dir_(paths_.dir),
         ml_(std::move(ml)),
         plan_(std::move(plan.attempt)),
@@ -136,6 +112,7 @@ class Agent {
   std::string Path(const char* name) const { return JoinPath(dir_, name); }
 
   void ForwardInto(int64_t pid);
+  void TellOfNoServer(const Error& error);
   void StartShipping();
   void StartTracking();
   void ListenForCommands();
@@ -154,12 +131,12 @@ class Agent {
   void CheckLimits();
   void TellOfFullDisk();
   std::string FailureWords();
-  void Upload(UploadedFrame& uploaded);
   void HearOtherHosts();
   int Finish();
   int Leave(const Cause& cause);
   std::optional<Cause> FailedBefore() const;
 
+  const Result<std::unique_ptr<ScriptLine>> script_line_;  // null: the server is on this machine
   const HostPaths paths_;
   const std::string& dir_;  // of paths_
   // The contract's tree, from a folder that the script does not see: what the script does to its
@@ -202,8 +179,10 @@ class Agent {
 void Agent::ForwardInto(int64_t pid) {
   const auto forwarded =
       network_.Forward({paths_.url, mlflow_ ? mlflow_->url() : std::string()}, pid);
-  if (forwarded) return;
-  const auto& error = forwarded.error();
+  if (!forwarded) TellOfNoServer(forwarded.error());
+}
+
+void Agent::TellOfNoServer(const Error& error) {
   log_.Log(LogLevel::kError, "network", {{"why", error.what}});
   shipper_->Send(NoteFrame{{"network_error", "the script cannot reach this server: " + error.what,
                             error.hint, error.why}});
@@ -220,6 +199,7 @@ void Agent::StartShipping() {
   shipper_ = std::make_unique<Shipper>(std::move(options));
   survival_.Use(*shipper_);
   StartTracking();
+  if (!script_line_) TellOfNoServer(script_line_.error());
   shipper_->Follow(FirstRank(plan_), LogStream::kSetup, JoinPath(dir_, "logs/setup"));
   shipper_->Start();
   commands_ = std::thread([this] { ListenForCommands(); });
@@ -236,7 +216,9 @@ void Agent::StartTracking() {
                                log_,
                                [this](Cause cause) { shipper_->Send(NoteFrame{std::move(cause)}); },
                                ExitGate(patterns_)};
-  options.page = paths_.url;
+  options.pin = plan_.pin;
+  if (paths_.is_server_here())
+    options.page = paths_.url;  // agents of other machines are shown none
   options.run = plan_.job;
   options.on_points = [this](PointBatch batch) {
     batch.host = plan_.host;
@@ -256,9 +238,10 @@ void Agent::StartTracking() {
 
 // A separate long poll, so that a stop arrives at once and not with the next report.
 void Agent::ListenForCommands() {
-  auto endpoint = Endpoint::Parse(plan_.server);
-  if (!endpoint) return;
-  HttpClient client(*endpoint);
+  const auto line = ServerLine::Of(plan_);
+  if (!line) return;
+  auto client = line->Client();
+  LinePauses pauses;
   ServerGuard guard(paths_.home, clock_);
   int failures = 0;
   while (!leaving_ && !fenced_) {
@@ -268,7 +251,7 @@ void Agent::ListenForCommands() {
     if (stopping && *stopping <= 0) return;
     call.target = "/agent/v1/commands" +
                   (stopping ? "?stopping_ms=" + std::to_string(*stopping) : std::string());
-    call.headers.Add("Authorization", "Bearer " + plan_.token);
+    line->Sign(call);
     call.cancel_fd = wake_.get();
     call.read_timeout = std::chrono::seconds(40);
     auto reply = client.Do(call);
@@ -281,14 +264,20 @@ void Agent::ListenForCommands() {
     if (reply && reply->status == 410) return OnCommand(FencedFrame{});
     if (reply && reply->ok()) {
       failures = 0;
+      pauses.Answered();
       auto frames = DecodeReply(reply->body);
       for (size_t i = 0; frames && i < frames->size(); ++i) OnCommand((*frames)[i]);
       // A server that repeats the same command would be asked without end.
       if (!stopping || StopGrace() != stopping) continue;
     }
     failures = std::min(failures + 1, 6);
+    Millis pause(100 << failures);
+    if (!reply && IsStranger(reply.error())) {
+      pauses.Tell(log_, reply.error());
+      pause = pauses.After(reply.error());
+    }
     ::pollfd wait{wake_.get(), POLLIN, 0};
-    ::poll(&wait, 1, 100 << failures);
+    ::poll(&wait, 1, static_cast<int>(pause.count()));
   }
 }
 
@@ -385,7 +374,7 @@ bool Agent::Adopt() {
   // Found or not: it was started once and never will be again. Reported again, in case the server
   // never heard about it.
   shipper_->Send(StartedFrame{0, {}, static_cast<uint64_t>(supervisor_pid_.load())});
-  FollowScript(*shipper_, paths_, ml_, plan_);
+  FollowScript(*shipper_, paths_, ml_, plan_, *files_);
   for (uint32_t local = 0; local < RanksHere(plan_); ++local) {
     const auto spool = ml_ / kOwnFolder / SpoolName(local);
     if (auto status = shipper_->FollowSpool(FirstRank(plan_) + local, spool); !status) {
@@ -396,7 +385,10 @@ bool Agent::Adopt() {
   packages_ = ReadFile(Path(attempt_dir::kPackages)).value_or("");
   const auto ml = Path(attempt_dir::kMl);
   auto checkpoints = HoldCheckpoints(
-      dir_, ml_, PlaceOfCheckpoints(plan_, {ml, mounts_ ? "/opt/ml" : ml}).outside, false);
+      dir_, ml_,
+      PlaceOfCheckpoints(plan_, {ml, mounts_ ? "/opt/ml" : ml, {}, {}, paths_.job_dir(plan_.job)})
+          .outside,
+      false);
   if (!checkpoints) {
     log_.Log(LogLevel::kWarning, "checkpoints", {{"why", checkpoints.error().what}});
   }
@@ -437,7 +429,7 @@ Status Agent::Launch() {
   std::vector<std::string> off = prepared.isolation.off;
   off.insert(off.end(), prepared.cgroup.off.begin(), prepared.cgroup.off.end());
   if (!network_.off().empty()) off.push_back(network_.off());
-  FollowScript(*shipper_, paths_, ml_, plan_);
+  FollowScript(*shipper_, paths_, ml_, plan_, *files_);
   shipper_->Send(StartedFrame{held_.held_ms(), off, static_cast<uint64_t>(launched->pid)});
   survival_.Start(prepared.checkpoint_dir, prepared.resumed_step, launched->pid);
   // The plan in memory can be released when the supervisor has started its ranks, or has ended.
@@ -555,37 +547,6 @@ std::string Agent::FailureWords() {
   return out;
 }
 
-// Each output is stored separately: a failure of one does not cost the others.
-void Agent::Upload(UploadedFrame& uploaded) {
-  const auto failed = [&](const Error& error) {
-    uploaded.failure = {"upload_failed", "outputs could not be kept: " + error.what, error.hint,
-                        error.why};
-  };
-  auto blobs = BlobStore::Open(paths_.layout().blobs());
-  if (!blobs) return failed(blobs.error());
-  WorkingFolder working{ml_ / "code", plan_.spec.source.bundle, plan_.kept_files, {}};
-  constexpr std::string_view kCode = "/opt/ml/code/";
-  if (StartsWith(plan_.spec.checkpoint_dir, kCode)) {
-    working.skip.push_back(plan_.spec.checkpoint_dir.substr(kCode.size()));
-  }
-  auto files = KeepWorkingFiles(working, plan_.spec.outputs, *blobs);
-  if (!files) failed(files.error());
-  auto outputs = KeepOutputs(ml_, *blobs, JoinPath(paths_.job_dir(plan_.job), job_dir::kMembers));
-  if (!outputs) failed(outputs.error());
-  if (outputs) {
-    if (auto published = PublishOutputs(plan_, ml_, *blobs, *outputs); !published) {
-      uploaded.failure = {
-          "upload_failed",
-          "outputs could not be put to " + plan_.spec.output_to + ": " + published.error().what,
-          "ath cp " + ShellQuote(plan_.spec.name + ":model/") + " .", published.error().why};
-    }
-    uploaded.outputs = std::move(*outputs);
-  }
-  if (files && *files) uploaded.outputs.push_back(std::move(**files));
-  if (plan_.host == 0) return;
-  for (auto& output : uploaded.outputs) output.name = JoinPath(HostName(plan_), output.name);
-}
-
 // Ranks here ended because another one was gone. The host of that one knows why it went, and may
 // still wait for its own other ranks: it is to be heard first.
 void Agent::HearOtherHosts() {
@@ -661,10 +622,9 @@ int Agent::Finish() {
   auto ends = ending.record ? EndsOf(*ending.record, FirstRank(plan_)) : std::vector<RankEnd>();
   shipper_->Send(EndedFrame{exit, cause, std::move(ends)});
   kept();
-  UploadedFrame uploaded;
+  auto uploaded = StoreOutputs(plan_, dir_, ml_, *files_);
   uploaded.packages = packages_;
-  Upload(uploaded);
-  shipper_->Send(uploaded);
+  shipper_->Send(std::move(uploaded));
   (void)RemoveAttemptCgroup(cgroup_).ok();
   shipper_->Drain();
   return Leave({});
@@ -704,7 +664,7 @@ int Agent::Run() {
   const FolderWatch folder(EndWithFolder());
   network_.Join(plan_, Exists(Path(attempt_dir::kHostCount)),
                 Exists(Path(attempt_dir::kSupervisorStatus)));
-  auto fetched = FetchSecrets(plan_);
+  auto fetched = FetchSecrets(plan_, log_);
   auto kept_out = OwnTokens(plan_, paths_);
   patterns_ = *SecretPatterns::Make(kept_out);
   if (fetched) kept_out.insert(kept_out.end(), fetched->begin(), fetched->end());
@@ -740,6 +700,8 @@ Result<std::unique_ptr<JobFiles>> FilesOf(const HostPlan& plan) {
     options.blob_dir = layout.blobs();
     options.job_dir = paths.job_dir(attempt.job);
     if (!attempt.resume_job.empty()) options.earlier_dir = layout.job(attempt.resume_job);
+    const auto place = PlaceOfCheckpoints(attempt, {"", "", {}, "", options.job_dir});
+    if (place.shared) options.shared_dir = place.outside;
     options.attempt = attempt.number;
     return LocalJobFiles::Open(std::move(options));
   }
@@ -748,6 +710,8 @@ Result<std::unique_ptr<JobFiles>> FilesOf(const HostPlan& plan) {
   options.pin = attempt.pin;
   options.token = attempt.token;
   options.scratch_dir = paths.dir;
+  // As long as the script runs, the shipper asks the same server, and says so.
+  options.stranger = [](const Error&) { return true; };
   return RemoteJobFiles::Open(std::move(options));
 }
 
@@ -769,9 +733,15 @@ int RunAgent(const std::string& attempt_dir) {
   ::signal(SIGPIPE, SIG_IGN);
   NameThisProcess(kAgentName);
   if (MayTakeLong(plan->attempt)) LeaveStartLane();
+  SystemClock clock;
+  Logger log(STDERR_FILENO, clock);
   auto files = FilesOf(*plan);
-  if (!files) return 1;
-  return Agent(std::move(*plan), std::move(*ml), std::move(*files)).Run();
+  auto script_line = LineForScript(*plan, log);
+  if (!files) {
+    log.Log(LogLevel::kError, "the agent does not start", {{"why", files.error().what}});
+    return 1;
+  }
+  return Agent(std::move(*plan), std::move(*ml), std::move(*files), std::move(script_line)).Run();
 }
 
 int RunAgentWhenAsked(char* placeholder) {

@@ -99,7 +99,7 @@ TEST(Ending, ARankThatLostAnotherIsToldFromOneThatFailed) {
   ending.record = SecondFell();
   ending.stderr_tail = kTraceback;
   EXPECT_FALSE(LostAnotherRank(Explain(ending).second));
-  for (const std::string& words :
+  for (const std::string words :
        {"RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by "
         "peer [10.213.0.2]:4711",
         "ConnectionResetError: [Errno 104] Connection reset by peer"}) {

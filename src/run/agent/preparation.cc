@@ -26,9 +26,8 @@
 #include "link/attempt_dir.h"
 #include "link/aws_environment.h"
 #include "link/job_dir.h"
+#include "link/server_line.h"
 #include "link/tb_links.h"
-#include "net/http/http_client.h"
-#include "record/checkpoints/checkpoint_store.h"
 #include "record/objects/blob_store.h"
 #include "run/agent/source.h"
 #include "run/checkpoint/restore.h"
@@ -192,17 +191,17 @@ class Preparer {
     const auto& source = p_.plan.spec.source;
     code_dir_ = paths_.outside + "/code";
     if (source.bundle.empty()) return Ok();
-    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.paths.layout().blobs()));
+    const SourceFrom from{p_.files, p_.paths.cache_dir, p_.paths.is_server_here()};
     // As root, the source is unpacked once and overlaid: a job with a thousand files starts as fast
     // as one with three.
     if (out_.isolation.mount && !out_.isolation.user && OverlayWorks(p_.paths.cache_dir)) {
-      ATHANOR_TRY(code_dir_, CachedSource(blobs, source.bundle, p_.paths.cache_dir));
+      ATHANOR_TRY(code_dir_, CachedSource(from, source.bundle));
       auto upper = paths_.outside + "/code";
       ATHANOR_CHECK_OK(MakeDirs(upper + ".work", 0755));
       mounts_.push_back({upper, paths_.inside + "/code", false, true, code_dir_});
       return Ok();
     }
-    return LayOutBundle(blobs, source.bundle, code_dir_);
+    return LayOutBundle(from, source.bundle, code_dir_);
   }
 
   Status ProvideData() {
@@ -229,20 +228,16 @@ class Preparer {
     return FetchChannel(objects, channel, to);
   }
 
-  Result<CheckpointStore> StoreIn(const std::string& job_dir, const std::string& shared) {
-    ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(job_dir, job_dir::kParts)));
-    return CheckpointStore::Open(JoinPath(job_dir, job_dir::kManifests), std::move(parts), shared);
-  }
-
   // The newest complete checkpoint of this job; while it has none, that of the job it continues
   // from.
   Status RestoreState() {
+    ATHANOR_CHECK_OK(CheckSharedPlace(p_.plan.spec, p_.paths.is_server_here()));
     place_ = PlaceOfCheckpoints(p_.plan, paths_);
     ATHANOR_CHECK_OK(MakeDirs(place_.outside, 0755));
     ATHANOR_CHECK_OK(CheckPlace());
     const bool first = p_.plan.number == 1 && p_.plan.resume_job.empty();
     if (first) return RestoreFromObjects();
-    ATHANOR_TRY(auto store, StoreIn(paths_.job_dir, place_.shared ? place_.outside : ""));
+    const std::string shared = place_.shared ? place_.outside : "";
     // An earlier agent of this attempt may have been killed while it restored.
     if (!place_.shared) ATHANOR_CHECK_OK(EmptyFolder(place_.outside));
     const auto began = p_.clock.Monotonic();
@@ -250,11 +245,11 @@ class Preparer {
     // earlier attempts.
     std::string before;
     if (HostCount(p_.plan) > 1) before = CheckpointId{p_.plan.number, 1}.ToString();
-    ATHANOR_TRY(auto restored, RestoreCheckpoint(store, "", place_.outside, before));
+    ATHANOR_TRY(auto restored, RestoreCheckpoint({p_.files, job_dir::kManifests, shared}, "",
+                                                 place_.outside, before));
     if (!restored.checkpoint && !p_.plan.resume_job.empty()) {
-      ATHANOR_TRY(auto earlier, StoreIn(p_.paths.layout().job(p_.plan.resume_job),
-                                        place_.shared ? place_.outside : ""));
-      ATHANOR_TRY(restored, RestoreCheckpoint(earlier, p_.plan.resume_from, place_.outside));
+      ATHANOR_TRY(restored, RestoreCheckpoint({p_.files, job_dir::kEarlierManifests, shared},
+                                              p_.plan.resume_from, place_.outside));
     }
     for (const auto& damage : restored.passed_over) {
       Say("checkpoint " + damage.id + " is not whole and was passed over: " + damage.error.what);
@@ -325,10 +320,9 @@ class Preparer {
     variables_ = std::move(built.variables);
     environment_dir_ = std::move(built.dir);
     if (built.packages.empty()) return Ok();
-    ATHANOR_TRY(auto blobs, BlobStore::Open(p_.paths.layout().blobs()));
     // A package may be named by an address with a password in it.
     (void)ExitGate(p_.patterns).ScrubText(built.packages);
-    ATHANOR_TRY(const auto kept, blobs.Put(built.packages));
+    ATHANOR_TRY(const auto kept, PutText(p_.files, Shelf::kBlobs, built.packages));
     out_.packages = kept.sha256;
     // For the agent that reports the end, if it is not this one.
     return ReplaceFile(JoinPath(p_.paths.dir, attempt_dir::kPackages), kept.sha256);
@@ -383,8 +377,13 @@ class Preparer {
   }
 
   // Directs AWS clients in the script to this server, unless the job brings its own account.
-  void GiveAws(std::map<std::string, std::string>& env, std::map<std::string, std::string>& plain) {
-    if (!HasOwnServer(p_.plan, p_.paths)) return;
+  Status GiveAws(std::map<std::string, std::string>& env,
+                 std::map<std::string, std::string>& plain) {
+    if (!HasOwnServer(p_.plan, p_.paths)) return Ok();
+    // On its own machine the server has written them.
+    if (!p_.paths.is_server_here()) {
+      ATHANOR_CHECK_OK(WriteAwsOverlay(p_.paths.aws_dir, p_.paths.url));
+    }
     for (const char* name : kAwsInTheWay) env.erase(name);
     const AwsKey key = KeyOfAttempt(p_.plan.attempt, p_.plan.token, p_.plan.host);
     for (const auto& [name, value] : AwsVariables(p_.paths.url, p_.paths.aws_dir, key)) {
@@ -396,6 +395,7 @@ class Preparer {
       const auto with = WithoutProxy(env, name);
       if (!with.empty()) env[name] = plain[name] = with;
     }
+    return Ok();
   }
 
   // The home is covered completely. From its content the script gets, below /opt/ml, its own tree
@@ -449,7 +449,7 @@ class Preparer {
     for (const auto& [name, value] : variables_) env[name] = value;
     OfferPython(env);
     auto plain = env;
-    GiveAws(env, plain);
+    ATHANOR_CHECK_OK(GiveAws(env, plain));
     ATHANOR_CHECK_OK(GiveSecrets(env));
     plain["ATHANOR_SECRETS_DIR"] = env["ATHANOR_SECRETS_DIR"];
     ATHANOR_TRY(auto command, SubstituteCommand(p_.plan.spec, [this](std::string_view name) {
@@ -530,14 +530,14 @@ Result<std::string> FetchOne(const SecretSpec& spec) {
   return std::string(Trim(result.output));
 }
 
-Result<Json> StoreSecrets(const AttemptPlan& plan) {
-  ATHANOR_TRY(auto endpoint, Endpoint::Parse(plan.server));
-  HttpClient client(endpoint);
+Result<Json> StoreSecrets(const AttemptPlan& plan, Logger& log) {
+  ATHANOR_TRY(const auto line, ServerLine::Of(plan));
+  auto client = line.Client();
   HttpCall call;
   call.target = "/agent/v1/secrets";
-  call.headers.Add("Authorization", "Bearer " + plan.token);
+  line.Sign(call);
   call.idempotent = true;
-  ATHANOR_TRY(auto reply, client.Do(call));
+  ATHANOR_TRY(auto reply, AskPatiently(line, client, call, &log));
   if (!reply.ok()) {
     return Fail(ErrorCode::kUnavailable, "the server refused: " + std::to_string(reply.status));
   }
@@ -560,7 +560,7 @@ bool MayTakeLong(const AttemptPlan& plan) {
 
 Result<Prepared> Prepare(const Preparation& preparation) { return Preparer(preparation).Run(); }
 
-Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
+Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan, Logger& log) {
   std::vector<SecretValue> values;
   auto specs = plan.spec.secrets;
   const auto& index = plan.spec.environment.index_secret;
@@ -573,7 +573,7 @@ Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan) {
     Result<std::string> value = Fail(ErrorCode::kNotFound, "not in the built-in store");
     if (spec.source == "store") {
       if (!store) {
-        ATHANOR_TRY(store, StoreSecrets(plan));
+        ATHANOR_TRY(store, StoreSecrets(plan, log));
       }
       if (store->contains(spec.name)) value = (*store)[spec.name].get<std::string>();
     } else {
@@ -635,7 +635,7 @@ Result<HeldFolder> HoldCheckpoints(const std::string& dir, const HeldFolder& ml,
 }
 
 void FollowScript(Shipper& shipper, const HostPaths& paths, const HeldFolder& ml,
-                  const AttemptPlan& plan) {
+                  const AttemptPlan& plan, JobFiles& files) {
   const auto& dir = paths.dir;
   for (uint32_t local = 0; local < RanksHere(plan); ++local) {
     for (const auto stream : {LogStream::kStdout, LogStream::kStderr}) {
@@ -646,17 +646,23 @@ void FollowScript(Shipper& shipper, const HostPaths& paths, const HeldFolder& ml
   events.root = ml;
   events.index = JoinPath(dir, attempt_dir::kEventIndex);
   events.marker = JoinPath(dir, attempt_dir::kLaunching);
-  events.keep_dir = JoinPath(paths.job_dir(plan.job), job_dir::kEvents);
+  events.files = &files;
+  events.folder = job_dir::kEvents;
   // Each host numbers and names its files by itself.
-  if (plan.host > 0) events.keep_dir = JoinPath(events.keep_dir, HostName(plan));
+  if (plan.host > 0) events.folder = JoinPath(events.folder, HostName(plan));
+  if (paths.is_server_here()) {
+    events.local_dir = JoinPath(paths.job_dir(plan.job), events.folder);
+    events.first_kept = [&shipper, &plan, home = paths.home] {
+      if (auto link = LinkEvents(home, plan.job, plan.spec); !link) {
+        shipper.Send(
+            NoteFrame{{"event_files", "not shown below tb/: " + link.error().what, "", ""}});
+      }
+    };
+  }
+  events.scratch_dir = dir;
   events.attempt = plan.number;
   events.problem = [&shipper](const std::string& text) {
     shipper.Send(NoteFrame{{"event_files", text, "", ""}});
-  };
-  events.first_kept = [&shipper, &plan, home = paths.home] {
-    if (auto link = LinkEvents(home, plan.job, plan.spec); !link) {
-      shipper.Send(NoteFrame{{"event_files", "not shown below tb/: " + link.error().what, "", ""}});
-    }
   };
   shipper.FollowEvents(std::move(events));
 }

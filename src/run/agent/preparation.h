@@ -56,15 +56,16 @@ Result<Prepared> Prepare(const Preparation& preparation);
 // Whether Prepare may have to install, copy data or restore a checkpoint.
 bool MayTakeLong(const AttemptPlan& plan);
 
-// Values of the job's secrets, from wherever each comes; kNotFound names the secret.
-Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan);
+// Values of the job's secrets, from wherever each comes; kNotFound names the secret. Waits for a
+// server on another machine.
+Result<std::vector<SecretValue>> FetchSecrets(const AttemptPlan& plan, Logger& log);
 // The attempt's own credentials for the server: its tokens and access key. These are secrets, too.
 std::vector<SecretValue> OwnTokens(const AttemptPlan& plan, const HostPaths& paths);
 
 Cause CauseOf(const std::string& kind, const Error& error);
-// Lets the shipper follow the script's streams and event files.
+// Lets the shipper follow the script's streams and event files, which are stored in `files`.
 void FollowScript(Shipper& shipper, const HostPaths& paths, const HeldFolder& ml,
-                  const AttemptPlan& plan);
+                  const AttemptPlan& plan, JobFiles& files);
 // Where checkpoints are, as PlaceOfCheckpoints says. `first`: no script has run yet, so the current
 // target of a folder of the user is what the user means; it is recorded in the attempt's folder for
 // later agents.

@@ -5,12 +5,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <utility>
+
 #include "base/io/archive.h"
 #include "base/io/files.h"
 #include "base/io/unnamed_file.h"
 #include "base/text/text.h"
 #include "link/job_dir.h"
-#include "record/checkpoints/checkpoint_store.h"
 #include "run/contract/contract.h"
 
 namespace athanor {
@@ -37,12 +38,11 @@ Status PutModelFiles(ObjectsClient& objects, const ObjectUri& to, const HeldFold
 }
 
 // A file of several parts as one.
-Result<UniqueFd> Joined(const BlobStore& parts, const CheckpointFile& file,
-                        const std::string& scratch) {
-  if (file.parts.size() == 1) return parts.Read(file.parts.front());
+Result<UniqueFd> Joined(JobFiles& files, const CheckpointFile& file, const std::string& scratch) {
+  if (file.parts.size() == 1) return files.Get(Shelf::kParts, file.parts.front());
   ATHANOR_TRY(auto whole, UnnamedFile(scratch));
   for (const auto& name : file.parts) {
-    ATHANOR_TRY(const auto part, parts.Read(name));
+    ATHANOR_TRY(const auto part, files.Get(Shelf::kParts, name));
     for (;;) {
       const ssize_t n = ::sendfile(whole.get(), part.get(), nullptr, 1u << 30);
       if (n < 0) return FailErrno("copy a part", errno);
@@ -54,39 +54,34 @@ Result<UniqueFd> Joined(const BlobStore& parts, const CheckpointFile& file,
 
 }  // namespace
 
-Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml, const BlobStore& blobs,
-                      const std::vector<Output>& outputs) {
+Status PublishOutputs(const AttemptPlan& plan, const HeldFolder& ml,
+                      const std::vector<KeptOutput>& outputs) {
   if (plan.spec.output_to.empty()) return Ok();
   ATHANOR_TRY(const auto root, ObjectUri::Parse(plan.spec.output_to));
   auto to = root / plan.spec.name / "output";
   if (plan.host > 0) to = to / HostName(plan);
   ObjectsClient objects(plan);
-  for (const auto& output : outputs) {
+  for (const auto& [output, archive] : outputs) {
     if (plan.spec.output_plain && output.name == "model.tar.gz") {
       ATHANOR_CHECK_OK(PutModelFiles(objects, to / "model", ml / "model"));
       continue;
     }
-    ATHANOR_TRY(const auto blob, blobs.Read(output.blob));
-    ATHANOR_CHECK_OK(objects.Put(to / output.name, blob.get(), output.bytes));
+    ATHANOR_CHECK_OK(objects.Put(to / output.name, archive.get(), output.bytes));
   }
   return Ok();
 }
 
-CheckpointPublisher::CheckpointPublisher(const AttemptPlan& plan, const HostPaths& paths)
-    : plan_(plan), paths_(paths), objects_(plan) {}
+CheckpointPublisher::CheckpointPublisher(const AttemptPlan& plan, std::string scratch_dir)
+    : plan_(plan), scratch_dir_(std::move(scratch_dir)), objects_(plan) {}
 
-Status CheckpointPublisher::Publish(const std::string& checkpoint) {
+Status CheckpointPublisher::Publish(JobFiles& files, const std::string& checkpoint) {
   ATHANOR_TRY(const auto root, ObjectUri::Parse(plan_.spec.checkpoints.uri));
-  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(paths_.job_dir(plan_.job), job_dir::kParts)));
-  ATHANOR_TRY(
-      const auto store,
-      CheckpointStore::Open(JoinPath(paths_.job_dir(plan_.job), job_dir::kManifests), parts));
-  ATHANOR_TRY(const auto manifest, store.Load(checkpoint));
+  ATHANOR_TRY(const auto manifest, LoadCheckpoint(files, job_dir::kManifests, checkpoint));
   for (const auto& file : manifest.files) {
     if (file.is_link()) continue;
     auto sent = sent_.find(file.name);
     if (sent != sent_.end() && sent->second == file.parts) continue;
-    ATHANOR_TRY(const auto bytes, Joined(parts, file, paths_.dir));
+    ATHANOR_TRY(const auto bytes, Joined(files, file, scratch_dir_));
     ATHANOR_CHECK_OK(objects_.Put(root / file.name, bytes.get(), file.size));
     sent_[file.name] = file.parts;
   }

@@ -15,6 +15,8 @@
 #include "base/io/files.h"
 #include "base/text/text.h"
 #include "job/manifest.h"
+#include "run/agent/blob_cache.h"
+#include "run/agent/blob_fetch.h"
 
 namespace athanor {
 namespace {
@@ -58,22 +60,35 @@ bool UseSource(const std::string& sources, const std::string& home) {
 
 }  // namespace
 
-Status LayOutBundle(const BlobStore& blobs, const std::string& bundle, const std::string& dir) {
-  ATHANOR_TRY(auto fd, blobs.Read(bundle));
-  ATHANOR_TRY(auto text, ReadAll(fd.get(), kManifestTextLimit));
-  ATHANOR_TRY(auto manifest, ReadManifest(text));
-  ATHANOR_TRY(auto folder, OpenDir(dir));
-  return LayOut(manifest, folder.get(), [&](const std::string& sha) { return blobs.Read(sha); });
+Status LayOutBundle(const SourceFrom& from, const std::string& bundle, const std::string& dir) {
+  const auto cache = BlobCache::Of(from.cache_dir);
+  UniqueFd fd;
+  if (!from.is_here) fd = cache.Take(bundle);
+  if (!fd) {
+    ATHANOR_TRY(fd, from.files.Get(Shelf::kBlobs, bundle));
+    if (!from.is_here) cache.Keep(bundle, fd.get());
+  }
+  ATHANOR_TRY(const auto text, ReadAll(fd.get(), kManifestTextLimit));
+  ATHANOR_TRY(const auto manifest, ReadManifest(text));
+  ATHANOR_TRY(const auto folder, OpenDir(dir));
+  if (from.is_here) {
+    return LayOut(manifest, folder.get(),
+                  [&](const std::string& sha) { return from.files.Get(Shelf::kBlobs, sha); });
+  }
+  BlobFetch fetch(from.files, cache, manifest);
+  auto done =
+      LayOut(manifest, folder.get(), [&](const std::string& sha) { return fetch.Open(sha); });
+  if (fetch.fetched()) cache.Trim({});
+  return done;
 }
 
-Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bundle,
-                                 const std::string& cache_dir) {
-  auto sources = JoinPath(cache_dir, "sources");
+Result<std::string> CachedSource(const SourceFrom& from, const std::string& bundle) {
+  auto sources = JoinPath(from.cache_dir, "sources");
   auto home = JoinPath(sources, bundle);
   if (UseSource(sources, home)) return home;
   auto making = JoinPath(sources, "." + NewUlid().ToString());
   ATHANOR_CHECK_OK(MakeDirs(making, 0755));
-  auto status = LayOutBundle(blobs, bundle, making);
+  auto status = LayOutBundle(from, bundle, making);
   if (status && ::rename(making.c_str(), home.c_str()) == 0) {
     (void)UseSource(sources, home);
     return home;
@@ -88,6 +103,7 @@ Result<std::string> CachedSource(const BlobStore& blobs, const std::string& bund
 
 Result<CacheSwept> SweepSources(const std::string& cache_dir, WallTime unused_since, bool dry_run) {
   CacheSwept swept;
+  swept.bytes = BlobCache::Of(cache_dir).Sweep(unused_since, dry_run);
   const auto sources = JoinPath(cache_dir, "sources");
   if (!Exists(sources)) return swept;
   ATHANOR_TRY(const auto names, ListDir(sources));

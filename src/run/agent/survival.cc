@@ -5,7 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +15,7 @@
 #include "base/text/text.h"
 #include "link/attempt_dir.h"
 #include "link/job_dir.h"
+#include "run/agent/captures.h"
 #include "run/checkpoint/interval.h"
 #include "run/contract/contract.h"
 #include "run/hang/stacks.h"
@@ -97,8 +98,6 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   CheckpointSyncOptions sync;
   sync.dir = checkpoint_dir;
   sync.start_step = resumed_step;
-  sync.manifest_dir = JoinPath(options_.paths.job_dir(plan.job), job_dir::kManifests);
-  sync.parts_dir = JoinPath(options_.paths.job_dir(plan.job), job_dir::kParts);
   sync.spec = plan.spec.checkpoints;
   sync.attempt = plan.number;
   sync.pids = [pid = static_cast<int>(supervisor_pid)] {
@@ -110,8 +109,7 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
   sync.last_step = [this] { return watcher_.last_step(); };
   sync.held_ms = options_.held_ms;
   if (sync.spec.keep_best > 0) {
-    LoadValues();
-    sync.value_of = [this](int64_t step) { return ValueOf(step); };
+    sync.value_of = [this](int64_t step) { return watcher_.ValueAt(step); };
   }
   sync.committed = [this](const CheckpointInfo& checkpoint) { Kept(checkpoint); };
   sync.log = [this](const std::string& text) {
@@ -126,14 +124,16 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
          "less often, or write to a name that ends in .tmp and rename it",
          ""}});
   };
-  auto opened = CheckpointSync::Open(std::move(sync), options_.clock);
+  // The script runs already: nobody waits for a server that is away.
+  sync.begin_at_once = options_.paths.is_server_here();
+  auto opened = CheckpointSync::Open(std::move(sync), options_.files, options_.clock);
   if (!opened) {
     shipper.Send(NoteFrame{{"checkpoint", "checkpoints are not kept: " + opened.error().what,
                             opened.error().hint, opened.error().why}});
     return;
   }
   if (!plan.spec.checkpoints.uri.empty())
-    publisher_ = std::make_unique<CheckpointPublisher>(plan, options_.paths);
+    publisher_ = std::make_unique<CheckpointPublisher>(plan, options_.paths.dir);
   sync_ = std::move(*opened);
   open_sync_ = sync_.get();
   sync_->Start();
@@ -151,43 +151,21 @@ void Survival::Kept(const CheckpointInfo& checkpoint) {
   }
   shipper_->AdviseCheckpoints(Millis(advice.every_ms));
   shipper_->Send(CheckpointFrame{checkpoint, advice});
-  if (!publisher_) return;
-  if (auto status = publisher_->Publish(checkpoint.id); !status) {
-    shipper_->Send(NoteFrame{{"checkpoint",
-                              "checkpoint " + checkpoint.id + " was not put to " +
-                                  plan.spec.checkpoints.uri + ": " + status.error().what,
-                              status.error().hint, status.error().why}});
-  }
+  if (publisher_) Publish(checkpoint.id);
 }
 
-// A later attempt did not see the metric's value when an earlier one saved.
-void Survival::LoadValues() {
-  const auto text = ReadFile(JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kValues));
-  if (!text) return;
-  for (const auto& line : Split(*text, '\n')) {
-    char* rest = nullptr;
-    const auto step = std::strtoll(line.c_str(), &rest, 10);
-    if (rest == line.c_str() || *rest != ' ') continue;
-    char* end = nullptr;
-    const double value = std::strtod(rest + 1, &end);
-    if (end != rest + 1 && *end == 0) values_[step] = value;
+void Survival::Publish(const std::string& checkpoint) {
+  unpublished_.clear();
+  auto status = publisher_->Publish(sync_->files(), checkpoint);
+  if (status) return;
+  if (status.error().code == ErrorCode::kCancelled) {
+    unpublished_ = checkpoint;  // for KeepLast, which stopped it
+    return;
   }
-}
-
-std::optional<double> Survival::ValueOf(int64_t step) {
-  const auto known = values_.find(step);
-  const auto now = watcher_.ValueAt(step);
-  if (!now) return known == values_.end() ? std::nullopt : std::optional(known->second);
-  if (known != values_.end() && known->second == *now) return now;
-  values_[step] = *now;
-  const auto path = JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kValues);
-  UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  // After a line that was cut short, this one would be lost, too.
-  const auto line = fmt::format("\n{} {}\n", step, *now);
-  if (!file || !WriteAll(file.get(), line)) {
-    options_.log.Log(LogLevel::kWarning, "value of a checkpoint not kept", {{"path", path}});
-  }
-  return now;
+  shipper_->Send(NoteFrame{{"checkpoint",
+                            "checkpoint " + checkpoint + " was not put to " +
+                                options_.plan.spec.checkpoints.uri + ": " + status.error().what,
+                            status.error().hint, status.error().why}});
 }
 
 void Survival::Noticed(const StopFrame& stop) {
@@ -261,6 +239,7 @@ void Survival::KeepLast(bool clean) {
         NoteFrame{{"checkpoint", "the last checkpoint was not kept: " + kept.error().what,
                    kept.error().hint, kept.error().why}});
   }
+  if (!unpublished_.empty()) Publish(std::exchange(unpublished_, {}));
 }
 
 int64_t Survival::saved_ms() const {
@@ -274,19 +253,19 @@ bool Survival::KeepCapture() {
   const auto own = (options_.ml / kOwnFolder).Open();
   struct stat info {};
   if (!own || ::fstatat(own->get(), kCaptureName, &info, AT_SYMLINK_NOFOLLOW) != 0) return false;
-  auto to = JoinPath(options_.paths.job_dir(options_.plan.job), job_dir::kCapture);
-  if (options_.plan.host > 0) to += "." + HostName(options_.plan);
-  (void)RemoveTree(to).ok();
-  // If someone reads a link later, they get what it leads to.
-  if (!S_ISDIR(info.st_mode) || ::renameat(own->get(), kCaptureName, AT_FDCWD, to.c_str()) != 0) {
-    options_.log.Log(LogLevel::kWarning, "capture not kept", {{"to", to}});
-    return false;
+  std::string name = job_dir::kCapture;
+  if (options_.plan.host > 0) name += "." + HostName(options_.plan);
+  Result<bool> kept = Fail(ErrorCode::kInvalid, "the script put something else in its place");
+  if (S_ISDIR(info.st_mode) && options_.paths.is_server_here()) {
+    kept = MoveCapture(own->get(), kCaptureName,
+                       JoinPath(options_.paths.job_dir(options_.plan.job), name));
+  } else if (S_ISDIR(info.st_mode)) {
+    kept = SendCapture(options_.files, own->get(), kCaptureName, name);
   }
-  // A step exists when its meta.json does, which is written last.
-  const auto names = ListDir(to);
-  return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
-           return !StartsWith(name, ".") && Exists(JoinPath(JoinPath(to, name), "meta.json"));
-         });
+  if (kept) return *kept;
+  options_.log.Log(LogLevel::kWarning, "capture not kept",
+                   {{"to", name}, {"why", kept.error().what}});
+  return false;
 }
 
 }  // namespace athanor

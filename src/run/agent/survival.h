@@ -70,8 +70,7 @@ class Survival {
 
  private:
   void Kept(const CheckpointInfo& checkpoint);
-  void LoadValues();
-  std::optional<double> ValueOf(int64_t step);
+  void Publish(const std::string& checkpoint);
   void Hung(const Hang& hang);
   void Tell(const Firing& firing);
   std::string Stacks() const;
@@ -85,10 +84,11 @@ class Survival {
   std::unique_ptr<Webhooks> webhooks_;
   int64_t supervisor_pid_ = 0;
   std::optional<WallTime> noticed_;
-  std::unique_ptr<CheckpointPublisher> publisher_;  // the sync's thread alone
+  // Of the sync's thread while it runs.
+  std::unique_ptr<CheckpointPublisher> publisher_;
+  std::string unpublished_;  // a checkpoint that publisher_ had begun with when it was stopped
   std::unique_ptr<CheckpointSync> sync_;
   std::atomic<CheckpointSync*> open_sync_{nullptr};  // sync_, for the shipper's thread
-  std::map<int64_t, double> values_;  // of keep.metric at kept steps; the sync's thread alone
 };
 
 }  // namespace athanor

@@ -77,22 +77,22 @@ std::string Unreadable(const Error& error) {
          (colon == std::string::npos ? error.what : error.what.substr(colon + 2));
 }
 
-Result<BundleManifest> ReadListing(const BlobStore& blobs, const std::string& sha256) {
+Result<BundleManifest> ReadListing(JobFiles& files, const std::string& sha256) {
   if (sha256.empty()) return BundleManifest{};
-  ATHANOR_TRY(const auto fd, blobs.Read(sha256));
+  ATHANOR_TRY(const auto fd, files.Get(Shelf::kBlobs, sha256));
   ATHANOR_TRY(const auto text, ReadAll(fd.get(), kManifestTextLimit));
   return ReadManifest(text);
 }
 
 class Keeper {
  public:
-  Keeper(const WorkingFolder& folder, const OutputSpec& spec, const BlobStore& blobs)
-      : folder_(folder), spec_(spec), blobs_(blobs), wanted_(spec.files) {
+  Keeper(const WorkingFolder& folder, const OutputSpec& spec, JobFiles& files)
+      : folder_(folder), spec_(spec), files_(files), wanted_(spec.files) {
     for (const auto text : kNoise) noise_.emplace_back(text);
   }
 
   Result<std::optional<Output>> Run() {
-    ATHANOR_TRY(source_, ReadListing(blobs_, folder_.source));
+    ATHANOR_TRY(source_, ReadListing(files_, folder_.source));
     auto root = folder_.dir.Open();
     if (root) {
       root_ = std::move(*root);
@@ -240,9 +240,16 @@ class Keeper {
           Leave(entry.path, entry.size, Unreadable(file.error()));
           continue;
         }
-        ATHANOR_TRY(const auto blob, blobs_.PutFd(file->get()));
-        entry.sha256 = blob.sha256;
-        entry.size = blob.bytes;
+        struct stat info {};
+        if (::fstat(file->get(), &info) != 0) return FailErrno("stat", errno);
+        entry.size = static_cast<uint64_t>(info.st_size);
+        auto blob = files_.Put(Shelf::kBlobs, file->get(), 0, entry.size, {});
+        if (!blob && blob.error().code == ErrorCode::kCorrupt) {
+          Leave(entry.path, entry.size, "it changed while it was stored");
+          continue;
+        }
+        if (!blob) return Fail(blob.error());
+        entry.sha256 = blob->sha256;
       }
       Add(std::move(entry));
     }
@@ -270,13 +277,19 @@ class Keeper {
   }
 
   Status AddEarlier() {
-    auto earlier = ReadListing(blobs_, folder_.kept);
+    auto earlier = ReadListing(files_, folder_.kept);
     if (!earlier && earlier.error().code == ErrorCode::kNotFound) return Ok();
     if (!earlier) return Fail(earlier.error());
+    std::vector<BlobRef> blobs;
+    for (const auto& entry : earlier->entries) {
+      if (entry.kind == BundleEntry::Kind::kFile) blobs.push_back({entry.sha256, entry.size});
+    }
+    ATHANOR_TRY(const auto there, files_.Has(Shelf::kBlobs, blobs));
+    size_t next = 0;
     for (auto& entry : earlier->entries) {
-      if (!Fits(entry.path)) continue;
       // Gone only if someone removed it by hand.
-      if (entry.kind == BundleEntry::Kind::kFile && !blobs_.Use(entry.sha256)) continue;
+      if (entry.kind == BundleEntry::Kind::kFile && !there[next++]) continue;
+      if (!Fits(entry.path)) continue;
       if (!HasRoomFor(entry.size)) {
         Leave(entry.path, entry.size, WhyNot(entry.size));
         continue;
@@ -290,7 +303,7 @@ class Keeper {
     auto& entries = kept_.entries;
     std::sort(entries.begin(), entries.end(),
               [](const auto& a, const auto& b) { return a.path < b.path; });
-    ATHANOR_TRY(const auto listing, blobs_.Put(WriteManifest(kept_)));
+    ATHANOR_TRY(const auto listing, PutText(files_, Shelf::kBlobs, WriteManifest(kept_)));
     Output output;
     output.name = Output::kFiles;
     output.blob = listing.sha256;
@@ -310,7 +323,7 @@ class Keeper {
 
   const WorkingFolder& folder_;
   const OutputSpec& spec_;
-  const BlobStore& blobs_;
+  JobFiles& files_;
   const Patterns wanted_;
   std::vector<IgnorePattern> noise_;
   BundleManifest source_;
@@ -325,9 +338,9 @@ class Keeper {
 }  // namespace
 
 Result<std::optional<Output>> KeepWorkingFiles(const WorkingFolder& folder, const OutputSpec& spec,
-                                               const BlobStore& blobs) {
+                                               JobFiles& files) {
   if (!spec.keep) return std::optional<Output>();
-  return Keeper(folder, spec, blobs).Run();
+  return Keeper(folder, spec, files).Run();
 }
 
 }  // namespace athanor

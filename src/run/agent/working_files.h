@@ -13,7 +13,7 @@
 #include "base/result.h"
 #include "job/record.h"
 #include "job/spec.h"
-#include "record/objects/blob_store.h"
+#include "link/job_files.h"
 
 namespace athanor {
 
@@ -30,8 +30,9 @@ inline constexpr size_t kWorkingFilesLimit = 10'000;
 // None: the script left nothing. A file replaces one of the same name of an earlier attempt; the
 // others of that attempt stay. If not all fit, files near the top of the folder come first, and of
 // these the smaller ones. Links are stored as links, unless they lead out of the folder. Files that
-// cannot be read are reported as left out. kExhausted: the store has no room.
+// cannot be read, or change while they are stored, are reported as left out. kExhausted: the store
+// has no room.
 Result<std::optional<Output>> KeepWorkingFiles(const WorkingFolder& folder, const OutputSpec& spec,
-                                               const BlobStore& blobs);
+                                               JobFiles& files);
 
 }  // namespace athanor

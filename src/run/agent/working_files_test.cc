@@ -10,15 +10,17 @@
 #include <map>
 
 #include "base/io/files.h"
+#include "base/io/hash.h"
 #include "base/io/test_dir.h"
 #include "job/manifest.h"
+#include "run/job_files_at.h"
 
 namespace athanor {
 namespace {
 
-class WorkingFilesTest : public ::testing::Test {
+class WorkingFilesTest : public ::testing::TestWithParam<Where> {
  protected:
-  WorkingFilesTest() : blobs_(BlobStore::Open(dir_ / "blobs").value()) {
+  WorkingFilesTest() {
     EXPECT_TRUE(MakeDirs(dir_ / "code").ok());
     folder_.dir = HeldFolder::At(dir_ / "code").value();
   }
@@ -39,9 +41,10 @@ class WorkingFilesTest : public ::testing::Test {
       source.entries.push_back(entry);
     }
     folder_.source = blobs_.Put(WriteManifest(source)).value().sha256;
+    job_.NameListing(folder_.source);
   }
   std::optional<Output> Keep(const OutputSpec& spec = {}) {
-    auto kept = KeepWorkingFiles(folder_, spec, blobs_);
+    auto kept = KeepWorkingFiles(folder_, spec, job_.files());
     EXPECT_TRUE(kept) << kept.error().what;
     return kept ? *kept : std::nullopt;
   }
@@ -61,13 +64,14 @@ class WorkingFilesTest : public ::testing::Test {
   std::map<std::string, std::string> Kept(const OutputSpec& spec = {}) { return Files(Keep(spec)); }
 
   TestDir dir_;
-  BlobStore blobs_;
+  JobFilesAt job_{GetParam()};
+  BlobStore blobs_ = job_.blobs();
   WorkingFolder folder_;
 };
 
 using Texts = std::map<std::string, std::string>;
 
-TEST_F(WorkingFilesTest, KeepsWhatIsNewOrChangedAndNothingOfTheSource) {
+TEST_P(WorkingFilesTest, KeepsWhatIsNewOrChangedAndNothingOfTheSource) {
   TakeAsSource({{"lib/util.py", "u"}, {"notes.txt", "old"}, {"train.py", "print()"}});
   EXPECT_FALSE(Keep()) << "the script left nothing";
   Write("model.pt", "weights");
@@ -84,7 +88,7 @@ TEST_F(WorkingFilesTest, KeepsWhatIsNewOrChangedAndNothingOfTheSource) {
 }
 
 // Times say nothing: a file may be written with the time of the old one.
-TEST_F(WorkingFilesTest, AChangeOfTheSameSizeAndTimeIsSeen) {
+TEST_P(WorkingFilesTest, AChangeOfTheSameSizeAndTimeIsSeen) {
   TakeAsSource({{"state.bin", "aaaa"}});
   struct stat before {};
   ASSERT_EQ(::stat(Path("state.bin").c_str(), &before), 0);
@@ -94,7 +98,7 @@ TEST_F(WorkingFilesTest, AChangeOfTheSameSizeAndTimeIsSeen) {
   EXPECT_EQ(Kept(), (Texts{{"state.bin", "bbbb"}}));
 }
 
-TEST_F(WorkingFilesTest, PassesOverCachesEnvironmentsAndWhatHoldsNothing) {
+TEST_P(WorkingFilesTest, PassesOverCachesEnvironmentsAndWhatHoldsNothing) {
   for (const char* name : {"__pycache__/a.pyc", "lib/__pycache__/b.pyc", ".git/HEAD", "venv/bin/x",
                            "my-env/pyvenv.cfg", "my-env/lib/big.py", ".pytest_cache/v"}) {
     Write(name, "x");
@@ -116,7 +120,7 @@ TEST_F(WorkingFilesTest, PassesOverCachesEnvironmentsAndWhatHoldsNothing) {
   EXPECT_EQ(Kept().size(), 2u);
 }
 
-TEST_F(WorkingFilesTest, LinksStayLinksAndThoseThatLeadOutAreTold) {
+TEST_P(WorkingFilesTest, LinksStayLinksAndThoseThatLeadOutAreTold) {
   Write("epoch-3.ckpt", "w");
   Write("secret", "s");
   ASSERT_EQ(::rename(Path("secret").c_str(), (dir_ / "secret").c_str()), 0);
@@ -129,7 +133,7 @@ TEST_F(WorkingFilesTest, LinksStayLinksAndThoseThatLeadOutAreTold) {
   EXPECT_NE(output->left_out.largest[0].why.find("leads out"), std::string::npos);
 }
 
-TEST_F(WorkingFilesTest, ALinkInPlaceOfTheFolderIsToldAndNotFollowed) {
+TEST_P(WorkingFilesTest, ALinkInPlaceOfTheFolderIsToldAndNotFollowed) {
   ASSERT_EQ(::rmdir(Path("").c_str()), 0);
   ASSERT_TRUE(MakeDirs(dir_ / "elsewhere").ok());
   ASSERT_TRUE(ReplaceFile(dir_ / "elsewhere/x", "x").ok());
@@ -141,7 +145,7 @@ TEST_F(WorkingFilesTest, ALinkInPlaceOfTheFolderIsToldAndNotFollowed) {
 }
 
 // Planted bug: taking the largest first, or whatever the folder lists first.
-TEST_F(WorkingFilesTest, OverTheLimitTheTopOfTheFolderComesFirstAndTheRestIsTold) {
+TEST_P(WorkingFilesTest, OverTheLimitTheTopOfTheFolderComesFirstAndTheRestIsTold) {
   Write("model.pt", std::string(600, 'm'));
   Write("huge.bin", std::string(5'000, 'h'));
   for (int i = 0; i < 8; ++i) Write("data/" + std::to_string(i), std::string(100, 'd'));
@@ -159,7 +163,7 @@ TEST_F(WorkingFilesTest, OverTheLimitTheTopOfTheFolderComesFirstAndTheRestIsTold
   EXPECT_NE(output->left_out.largest[0].why.find("limit"), std::string::npos);
 }
 
-TEST_F(WorkingFilesTest, AHugeSparseFileIsNotRead) {
+TEST_P(WorkingFilesTest, AHugeSparseFileIsNotRead) {
   Write("small", "s");
   Write("huge", "");
   ASSERT_EQ(::truncate(Path("huge").c_str(), off_t{1} << 42), 0);
@@ -169,7 +173,7 @@ TEST_F(WorkingFilesTest, AHugeSparseFileIsNotRead) {
   EXPECT_EQ(output->left_out.bytes, uint64_t{1} << 42);
 }
 
-TEST_F(WorkingFilesTest, PatternsChooseAndTheLastThatMatchesDecides) {
+TEST_P(WorkingFilesTest, PatternsChooseAndTheLastThatMatchesDecides) {
   for (const char* name : {"a.pt", "b.log", "runs/x.pt", "runs/cache/y.pt", "runs/z", "other/w"}) {
     Write(name, name);
   }
@@ -193,7 +197,7 @@ TEST_F(WorkingFilesTest, PatternsChooseAndTheLastThatMatchesDecides) {
   EXPECT_FALSE(Keep(off));
 }
 
-TEST_F(WorkingFilesTest, NamesOfAnyBytesComeBack) {
+TEST_P(WorkingFilesTest, NamesOfAnyBytesComeBack) {
   const std::string odd = "m\xff\xfe\n\t%41 \x01.pt";
   Write(odd, "w");
   Write(
@@ -215,7 +219,7 @@ TEST_F(WorkingFilesTest, NamesOfAnyBytesComeBack) {
   EXPECT_EQ(told->left_out.bytes, 1u);
 }
 
-TEST_F(WorkingFilesTest, AFileThatCannotBeReadIsToldAndTheOthersAreKept) {
+TEST_P(WorkingFilesTest, AFileThatCannotBeReadIsToldAndTheOthersAreKept) {
   if (::geteuid() == 0) GTEST_SKIP() << "root reads everything";
   Write("model.pt", "w");
   Write("locked", "no");
@@ -229,7 +233,7 @@ TEST_F(WorkingFilesTest, AFileThatCannotBeReadIsToldAndTheOthersAreKept) {
   EXPECT_EQ(output->left_out.largest[0].why, "it cannot be read: Permission denied");
 }
 
-TEST_F(WorkingFilesTest, ALaterAttemptReplacesFilesOfTheSameNameAndKeepsTheOthers) {
+TEST_P(WorkingFilesTest, ALaterAttemptReplacesFilesOfTheSameNameAndKeepsTheOthers) {
   Write("model.pt", "first");
   Write("epoch-1.txt", "1");
   Write("runs", "a file");
@@ -247,7 +251,7 @@ TEST_F(WorkingFilesTest, ALaterAttemptReplacesFilesOfTheSameNameAndKeepsTheOther
   EXPECT_EQ(Keep()->blob, output->blob);
 }
 
-TEST_F(WorkingFilesTest, WhatIsKeptElsewhereIsNotKeptTwice) {
+TEST_P(WorkingFilesTest, WhatIsKeptElsewhereIsNotKeptTwice) {
   Write("ckpt/step-1", "s");
   Write("model.pt", "w");
   folder_.skip = {"ckpt"};
@@ -255,12 +259,26 @@ TEST_F(WorkingFilesTest, WhatIsKeptElsewhereIsNotKeptTwice) {
 }
 
 // The agent may be killed at any moment: its successor keeps the same.
-TEST_F(WorkingFilesTest, KeepingTwiceGivesTheSameListing) {
+TEST_P(WorkingFilesTest, KeepingTwiceGivesTheSameListing) {
   Write("model.pt", "w");
   Write("a/b", "x");
   const auto first = Keep();
   EXPECT_EQ(Keep(), first);
 }
+
+// Planted bug: naming a file of an earlier attempt whose bytes are gone.
+TEST_P(WorkingFilesTest, AFileOfAnEarlierAttemptThatIsGoneIsNotNamed) {
+  Write("a", "first");
+  Write("b", "second");
+  folder_.kept = Keep()->blob;
+  ASSERT_TRUE(RemoveTree(dir_ / "code").ok());
+  ASSERT_TRUE(blobs_.Remove(Sha256Hex("first")).ok());
+  Write("c", "third");
+  EXPECT_EQ(Kept(), (Texts{{"b", "second"}, {"c", "third"}}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, WorkingFilesTest,
+                         ::testing::Values(Where::kHere, Where::kElsewhere), NameOfPlace);
 
 }  // namespace
 }  // namespace athanor

@@ -9,11 +9,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 
 #include "base/exec/clock.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
+#include "link/job_dir.h"
+#include "link/local_job_files.h"
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/checkpoint/restore.h"
 #include "run/supervisor/process_tree.h"
@@ -30,20 +33,27 @@ double Seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-CheckpointSyncOptions OptionsOf(const std::string& files, const std::string& home) {
+std::unique_ptr<JobFiles> FilesIn(const std::string& home) {
+  LocalJobFiles::Options options;
+  options.blob_dir = home + "/blobs";
+  options.job_dir = home;
+  auto files = LocalJobFiles::Open(std::move(options));
+  if (!files) Die(files.error());
+  return std::move(*files);
+}
+
+CheckpointSyncOptions OptionsOf(const std::string& files) {
   CheckpointSyncOptions options;
   auto held = HeldFolder::At(files);
   if (!held) Die(held.error());
   options.dir = std::move(*held);
-  options.manifest_dir = home + "/manifests";
-  options.parts_dir = home + "/parts";
   options.log = [](const std::string& text) { fmt::print(stderr, "{}\n", text); };
   return options;
 }
 
 int Keep(const std::string& files, const std::string& home) {
   const SystemClock clock;
-  auto sync = CheckpointSync::Open(OptionsOf(files, home), clock);
+  auto sync = CheckpointSync::Open(OptionsOf(files), *FilesIn(home), clock);
   if (!sync) Die(sync.error());
   const double begin = Seconds();
   const auto kept = (*sync)->FinalSync(true);
@@ -54,12 +64,9 @@ int Keep(const std::string& files, const std::string& home) {
 }
 
 int Restore(const std::string& home, const std::string& files) {
-  auto parts = BlobStore::Open(home + "/parts");
-  if (!parts) Die(parts.error());
-  auto store = CheckpointStore::Open(home + "/manifests", *parts);
-  if (!store) Die(store.error());
+  const auto from = FilesIn(home);
   const double begin = Seconds();
-  const auto restored = RestoreCheckpoint(*store, "", files);
+  const auto restored = RestoreCheckpoint({*from, job_dir::kManifests}, "", files);
   if (!restored) Die(restored.error());
   fmt::print("{{\"seconds\":{:.6f},\"bytes\":{}}}\n", Seconds() - begin,
              restored->checkpoint ? restored->checkpoint->bytes : 0);
@@ -68,7 +75,7 @@ int Restore(const std::string& home, const std::string& files) {
 
 int Sync(const std::string& files, const std::string& home, int pid) {
   const SystemClock clock;
-  auto options = OptionsOf(files, home);
+  auto options = OptionsOf(files);
   options.pids = [pid] {
     std::vector<int> pids{pid};
     for (const auto& process : DescendantsOf(ListProcesses(), pid)) pids.push_back(process.pid);
@@ -82,7 +89,7 @@ int Sync(const std::string& files, const std::string& home, int pid) {
     bytes += info.new_bytes;
     slowest_ms = std::max(slowest_ms, info.sync_ms);
   };
-  auto sync = CheckpointSync::Open(options, clock);
+  auto sync = CheckpointSync::Open(options, *FilesIn(home), clock);
   if (!sync) Die(sync.error());
   (*sync)->Start();
   (void)ReadAll(STDIN_FILENO);

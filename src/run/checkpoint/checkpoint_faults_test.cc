@@ -5,6 +5,7 @@
 
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
+#include "link/job_dir.h"
 #include "record/fault_testing.h"
 #include "run/checkpoint/checkpoint_sync.h"
 #include "run/checkpoint/checkpoint_testing.h"
@@ -89,16 +90,15 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
   // longer ones and longer rests between two saves, until one has kept something.
   for (uint32_t attempt = 1; attempt <= 8 || (restored_runs == 0 && attempt <= 40); ++attempt) {
     const std::string files = dir / ("files-" + std::to_string(attempt));
-    auto store = CheckpointStore::Open(dir / "manifests", BlobStore::Open(dir / "parts").value());
-    ASSERT_TRUE(store);
-    const auto restored = RestoreCheckpoint(*store, "", files);
+    const auto job = TestJobFiles(Reach::kHere, dir.path(), "").Open(attempt);
+    const auto restored = RestoreCheckpoint({*job, job_dir::kManifests}, "", files);
     ASSERT_TRUE(restored) << restored.error().what;
     ASSERT_TRUE(restored->passed_over.empty()) << restored->passed_over[0].error.what;
     ASSERT_TRUE(MakeDirs(files).ok());
     if (restored->checkpoint) {
       ++restored_runs;
       const int64_t found = ExpectWhole(TreeOf(files));
-      ASSERT_FALSE(testing::Test::HasFailure()) << "attempt " << attempt;
+      ASSERT_FALSE(HasFailure()) << "attempt " << attempt;
       ASSERT_GE(found, step) << "a later checkpoint was lost";
       step = found;
     }
@@ -108,8 +108,6 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
     if (script == 0) SaveForEver(files, script_seed, step + 1, slowness);
     CheckpointSyncOptions options;
     options.dir = HeldFolder::At(files).value();
-    options.manifest_dir = dir / "manifests";
-    options.parts_dir = dir / "parts";
     options.attempt = attempt;
     options.part_bytes = 30'000;
     options.look_every = Millis(5);
@@ -119,7 +117,7 @@ TEST(CheckpointFaults, AScriptKilledAtAnyMomentLeavesOnlyWholeCheckpoints) {
       ProcessInfo info;
       return ReadProcess("/proc", script, &info) && info.state != 'Z' && !info.exiting;
     };
-    auto sync = CheckpointSync::Open(options, clock);
+    auto sync = CheckpointSync::Open(options, *job, clock);
     ASSERT_TRUE(sync) << sync.error().what;
     (*sync)->Start();
     Doze((300'000 + dice.Below(600'000)) * slowness);

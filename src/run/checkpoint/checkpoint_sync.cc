@@ -1,6 +1,9 @@
 #include "run/checkpoint/checkpoint_sync.h"
 
+#include <sys/eventfd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <limits>
@@ -12,9 +15,11 @@
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
+#include "link/job_dir.h"
 #include "run/checkpoint/complete_states.h"
 #include "run/checkpoint/file_keeper.h"
 #include "run/checkpoint/folder_scan.h"
+#include "run/checkpoint/kept_values.h"
 #include "run/checkpoint/save_signs.h"
 #include "run/checkpoint/yielder.h"
 
@@ -41,17 +46,20 @@ struct Pending {
 
 class CheckpointSync::Work {
  public:
-  Work(CheckpointSyncOptions options, const Clock& clock, CheckpointStore store)
+  Work(CheckpointSyncOptions options, const JobFiles& files, const Clock& clock, UniqueFd cancel)
       : options_(std::move(options)),
         clock_(clock),
-        store_(std::move(store)),
+        cancel_(std::move(cancel)),
+        hasty_(files.Until(cancel_.get(), options_.server_patience)),
+        patient_(files.Until(cancel_.get(), Millis(0))),
         shared_(options_.spec.store == "shared"),
         watch_(options_.settle, options_.patience) {}
 
-  Status Begin();
+  Status Open();
   Result<std::optional<CheckpointInfo>> Look(How how);
+  Result<std::optional<CheckpointInfo>> Final(How how);
+  JobFiles& files() { return *files_; }
   void Loop();
-  void EndStoring();
   void Start();
   void Stop();
   void NoteSave(const SaveNote& note);
@@ -63,6 +71,7 @@ class CheckpointSync::Work {
  private:
   using Kept = Result<std::optional<CheckpointInfo>>;
 
+  Status Begin();
   void SeeWrites(const FolderScan& scan);
   void TellLeftOut(const FolderScan& scan);
   void TellRestless();
@@ -70,9 +79,9 @@ class CheckpointSync::Work {
   void SetPending(Snapshot files);
   CompleteStates::Writers Writers() const;
   void ForgetGone(const FolderScan& scan);
-  void DropLeftovers();
+  void Tend();
   Kept KeepPending();
-  Status KeepFiles();
+  Result<bool> KeepFiles();
   CheckpointManifest ManifestOfPending() const;
   void Committed(CheckpointManifest manifest, CheckpointInfo info);
   Kept Trouble(Error error);
@@ -84,15 +93,22 @@ class CheckpointSync::Work {
 
   const CheckpointSyncOptions options_;
   const Clock& clock_;
-  CheckpointStore store_;
+  const UniqueFd cancel_;  // readable while Stop waits for the thread
+  const std::unique_ptr<JobFiles> hasty_;
+  const std::unique_ptr<JobFiles> patient_;
+  JobFiles* files_ = hasty_.get();  // the one that is used now
   const bool shared_;
 
   // Of the thread that scans: its own, or the owner's while there is none.
   CompleteStates watch_;
   std::optional<Pending> pending_;
-  Snapshot committed_;
+  Snapshot committed_;  // until `begun_`: what was there at first, which may not be committed
   std::vector<CheckpointFile> committed_files_;
-  std::map<std::string, KeptFile> kept_;  // by name
+  std::map<std::string, KeptFile> kept_;          // by name
+  bool begun_ = false;                            // it is known what is stored
+  std::optional<CheckpointManifest> unanswered_;  // perhaps it is committed
+  bool thin_out_ = false;  // there may be more checkpoints than are to be kept
+  KeptValues values_;
   bool leftovers_ = true;  // parts may be stored that neither a checkpoint nor kept_ names
   // As the script was given them; kept_ also has what was stored for a commit that never happened.
   std::map<std::string, FileStamp> restored_;
@@ -118,15 +134,22 @@ class CheckpointSync::Work {
   std::thread thread_;
 };
 
+Status CheckpointSync::Work::Open() {
+  ATHANOR_TRY(auto scan, ScanFolder(options_.dir));
+  committed_ = std::move(scan.files);
+  for (const auto& [name, file] : committed_) {
+    first_mtime_ns_ = std::max(first_mtime_ns_, file.stamp.mtime_ns);
+  }
+  return options_.begin_at_once ? Begin() : Ok();
+}
+
 // Files that equal the newest checkpoint were just restored, or were stored before the agent died:
 // they are not read again.
 Status CheckpointSync::Work::Begin() {
-  ATHANOR_CHECK_OK(store_.Fence(options_.attempt));
-  ATHANOR_TRY(auto found, store_.Newest());
-  ATHANOR_TRY(const auto scan, ScanFolder(options_.dir));
-  for (const auto& [name, file] : scan.files) {
-    first_mtime_ns_ = std::max(first_mtime_ns_, file.stamp.mtime_ns);
-  }
+  ATHANOR_CHECK_OK(files_->Tend({}));
+  ATHANOR_TRY(auto found, NewestCheckpoint(*files_, job_dir::kManifests, "", options_.dir.path()));
+  begun_ = true;
+  const Snapshot at_open = std::exchange(committed_, {});
   if (!found.manifest) return Ok();
   const CheckpointManifest& manifest = *found.manifest;
   before_ = manifest.info;
@@ -137,8 +160,8 @@ Status CheckpointSync::Work::Begin() {
   if (manifest.part_bytes != options_.part_bytes || manifest.shared != shared_) return Ok();
   size_t same = 0;
   for (const auto& file : manifest.files) {
-    const auto there = scan.files.find(file.name);
-    if (there == scan.files.end()) continue;
+    const auto there = at_open.find(file.name);
+    if (there == at_open.end()) continue;
     const ScannedFile& now = there->second;
     if (now.link != file.link || now.stamp.size != file.size ||
         now.stamp.mtime_ns != file.mtime_ns || now.mode != file.mode) {
@@ -150,7 +173,7 @@ Status CheckpointSync::Work::Begin() {
     restored_[file.name] = now.stamp;
   }
   committed_files_ = manifest.files;
-  if (same == manifest.files.size() && same == scan.files.size()) committed_ = scan.files;
+  if (same == manifest.files.size() && same == at_open.size()) committed_ = at_open;
   return Ok();
 }
 
@@ -278,6 +301,13 @@ void CheckpointSync::Work::SetPending(Snapshot files) {
 
 CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   if (fenced_) return std::nullopt;
+  const bool may_store = how != How::kRunning || clock_.Monotonic() >= retry_at_;
+  Kept begun = std::nullopt;
+  if (!begun_ && may_store) {
+    if (auto done = Begin(); !done) begun = Trouble(std::move(done).error());
+    // What was chosen before is described with what is known now.
+    if (begun_ && pending_) SetPending(std::move(pending_->files));
+  }
   const auto begin = std::chrono::steady_clock::now() - Yielder::WaitedForProcessor();
   const auto scan = ScanFolder(options_.dir);
   if (!scan) return Trouble(scan.error());
@@ -287,9 +317,9 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Look(How how) {
   TellLeftOut(*scan);
   ForgetGone(*scan);
   if (how == How::kRunning) TellRestless();
+  if (!begun_) return begun;
   // An empty folder means a script that cleans up or starts over; there is nothing to go back to.
-  if (!pending_ || pending_->files.empty()) return std::nullopt;
-  if (how == How::kRunning && clock_.Monotonic() < retry_at_) return std::nullopt;
+  if (!pending_ || pending_->files.empty() || !may_store) return std::nullopt;
   return KeepPending();
 }
 
@@ -308,43 +338,69 @@ void CheckpointSync::Work::ForgetGone(const FolderScan& scan) {
   }
 }
 
-void CheckpointSync::Work::DropLeftovers() {
-  if (!leftovers_ || shared_) return;
-  leftovers_ = false;
-  std::set<std::string_view> needed;
-  for (const auto& [name, file] : kept_) needed.insert(file.parts.begin(), file.parts.end());
-  const auto dropped = store_.DropUnnamedParts(
-      options_.attempt, [&](const std::string& sha256) { return needed.count(sha256) > 0; });
-  if (!dropped) (void)Trouble(dropped.error());
+// Removes checkpoints that are not to be kept, and parts of saves that were gone before they could
+// be committed.
+void CheckpointSync::Work::Tend() {
+  if (!thin_out_ && (!leftovers_ || shared_)) return;
+  CheckpointCare care;
+  if (thin_out_) {
+    care.keep = &options_.spec;
+    if (options_.spec.keep_best > 0 && options_.value_of) {
+      // Without what earlier attempts saw, the best would not be known.
+      if (auto loaded = values_.Load(*files_); !loaded) {
+        (void)Trouble(std::move(loaded).error());
+        return;
+      }
+      care.value_of = [this](int64_t step) {
+        return values_.At(*files_, step, options_.value_of(step));
+      };
+    }
+  }
+  if (leftovers_ && !shared_) {
+    care.needed.emplace();
+    for (const auto& [name, file] : kept_) {
+      care.needed->insert(file.parts.begin(), file.parts.end());
+    }
+  }
+  if (auto done = files_->Tend(care); !done) {
+    (void)Trouble(std::move(done).error());
+    return;
+  }
+  thin_out_ = leftovers_ = false;
 }
 
-// Nothing more will be committed; then nothing is left of a killed agent either.
-void CheckpointSync::Work::EndStoring() {
-  if (fenced_) return;
+// Nothing more is committed after it; then nothing is left of a killed agent either.
+CheckpointSync::Work::Kept CheckpointSync::Work::Final(How how) {
+  Stop();
+  files_ = patient_.get();
+  auto last = Look(how);
+  if (fenced_) return last;
   kept_.clear();
   leftovers_ = true;
-  DropLeftovers();
+  Tend();
+  return last;
 }
 
-Status CheckpointSync::Work::KeepFiles() {
+// False: the files have changed.
+Result<bool> CheckpointSync::Work::KeepFiles() {
   const auto dir = options_.dir.Open();
-  if (!dir) {
-    return Fail(dir.error().code == ErrorCode::kNotFound ? ErrorCode::kConflict : dir.error().code,
-                dir.error().what);
-  }
+  if (!dir && dir.error().code == ErrorCode::kNotFound) return false;
+  if (!dir) return tl::unexpected(dir.error());
   for (const auto& [name, file] : pending_->files) {
     if (!file.link.empty()) continue;
     KeptFile& kept = kept_[name];
     if (kept.stamp != file.stamp) {
       leftovers_ = leftovers_ || !kept.parts.empty();
-      kept = {file.stamp, {}, false};
+      kept = {file.stamp, {}};
     }
     if (kept.complete) continue;
-    auto done = KeepFile(dir->get(), name, options_.part_bytes, shared_ ? nullptr : &store_.parts(),
+    auto done = KeepFile(dir->get(), name, options_.part_bytes, shared_ ? nullptr : files_,
                          yielder_.get(), kept);
-    if (!done.ok()) return done;
+    if (done.ok()) continue;
+    if (kept.changed) return false;
+    return tl::unexpected(std::move(done).error());
   }
-  return Ok();
+  return true;
 }
 
 CheckpointManifest CheckpointSync::Work::ManifestOfPending() const {
@@ -373,16 +429,13 @@ CheckpointManifest CheckpointSync::Work::ManifestOfPending() const {
 CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
   const Millis begin = clock_.Monotonic();
   if (yielder_) yielder_->Begin();
-  if (auto kept = KeepFiles(); !kept.ok()) {
-    if (kept.error().code == ErrorCode::kCancelled) return std::nullopt;
-    // Changed or removed while we read it: that state is gone.
-    if (kept.error().code == ErrorCode::kConflict) {
-      pending_.reset();
-      leftovers_ = true;  // of the file that changed
-      DropLeftovers();
-      return std::nullopt;
-    }
-    return Trouble(std::move(kept).error());
+  const auto kept = KeepFiles();
+  if (!kept) return Trouble(kept.error());
+  if (!*kept) {  // while we read them: that state is gone
+    pending_.reset();
+    leftovers_ = true;  // of the file that changed
+    Tend();
+    return std::nullopt;
   }
   CheckpointManifest manifest = ManifestOfPending();
   if (manifest.files == committed_files_) {  // touched, or written again with the same bytes
@@ -392,10 +445,16 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
   }
   manifest.info.at = clock_.Wall();
   manifest.info.sync_ms = (clock_.Monotonic() - begin).count();
-  auto info = store_.Commit(manifest);
+  // So that it is known as the same checkpoint.
+  if (unanswered_ && unanswered_->files == manifest.files) manifest.info.at = unanswered_->info.at;
+  unanswered_.reset();
+  auto info = files_->Commit(manifest);
   if (!info) {
-    if (info.error().code == ErrorCode::kNotFound) kept_.clear();  // parts are gone: store again
-    if (info.error().code == ErrorCode::kConflict) fenced_ = true;
+    if (info.error().code == ErrorCode::kNotFound) {
+      kept_.clear();  // parts are gone: store again
+    } else if (info.error().code != ErrorCode::kConflict) {
+      unanswered_ = std::move(manifest);
+    }
     return Trouble(std::move(info).error());
   }
   Committed(std::move(manifest), *info);
@@ -423,14 +482,14 @@ void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo
     leftovers_ = true;
     kept = kept_.erase(kept);
   }
+  thin_out_ = true;
   if (options_.committed) options_.committed(info);
-  if (const auto thinned = store_.ApplyKeep(options_.spec, options_.value_of); !thinned) {
-    (void)Trouble(thinned.error());
-  }
-  DropLeftovers();
+  Tend();
 }
 
 CheckpointSync::Work::Kept CheckpointSync::Work::Trouble(Error error) {
+  if (error.code == ErrorCode::kCancelled) return std::nullopt;
+  if (error.code == ErrorCode::kConflict) fenced_ = true;
   std::string text = "checkpoints: " + error.what;
   if (!error.why.empty()) text += ": " + error.why;
   if (told_.insert(text).second) Log(text);
@@ -468,6 +527,7 @@ void CheckpointSync::Work::Start() {
     const std::lock_guard lock(mutex_);
     stopping_ = false;
   }
+  files_ = hasty_.get();
   thread_ = std::thread([this] { Loop(); });
 }
 
@@ -477,7 +537,11 @@ void CheckpointSync::Work::Stop() {
     stopping_ = true;
   }
   wake_.notify_all();
-  if (thread_.joinable()) thread_.join();
+  if (!thread_.joinable()) return;
+  (void)::eventfd_write(cancel_.get(), 1);
+  thread_.join();
+  eventfd_t waited = 0;
+  (void)::eventfd_read(cancel_.get(), &waited);
 }
 
 void CheckpointSync::Work::NoteSave(const SaveNote& note) {
@@ -516,13 +580,13 @@ CheckpointSync::~CheckpointSync() {
 }
 
 Result<std::unique_ptr<CheckpointSync>> CheckpointSync::Open(CheckpointSyncOptions options,
+                                                             const JobFiles& files,
                                                              const Clock& clock) {
-  ATHANOR_TRY(auto parts, BlobStore::Open(options.parts_dir));
-  ATHANOR_TRY(auto store,
-              CheckpointStore::Open(options.manifest_dir, std::move(parts), options.dir.path()));
+  UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!cancel) return FailErrno("eventfd", errno);
   std::unique_ptr<CheckpointSync> sync(new CheckpointSync);
-  sync->work_ = std::make_unique<Work>(std::move(options), clock, std::move(store));
-  ATHANOR_CHECK_OK(sync->work_->Begin());
+  sync->work_ = std::make_unique<Work>(std::move(options), files, clock, std::move(cancel));
+  ATHANOR_CHECK_OK(sync->work_->Open());
   return sync;
 }
 
@@ -530,10 +594,7 @@ void CheckpointSync::Start() { work_->Start(); }
 void CheckpointSync::Stop() { work_->Stop(); }
 void CheckpointSync::NoteSave(const SaveNote& note) { work_->NoteSave(note); }
 Result<std::optional<CheckpointInfo>> CheckpointSync::FinalSync(bool clean) {
-  work_->Stop();
-  auto last = work_->Look(clean ? How::kClean : How::kKilled);
-  work_->EndStoring();
-  return last;
+  return work_->Final(clean ? How::kClean : How::kKilled);
 }
 Result<std::optional<CheckpointInfo>> CheckpointSync::Look() { return work_->Look(How::kRunning); }
 std::optional<CheckpointSync::LastWrite> CheckpointSync::last_write() const {
@@ -541,5 +602,6 @@ std::optional<CheckpointSync::LastWrite> CheckpointSync::last_write() const {
 }
 int64_t CheckpointSync::save_cost_ms() const { return work_->save_cost_ms(); }
 std::optional<CheckpointInfo> CheckpointSync::newest() const { return work_->newest(); }
+JobFiles& CheckpointSync::files() { return work_->files(); }
 
 }  // namespace athanor

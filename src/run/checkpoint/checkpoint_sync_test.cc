@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "base/io/test_dir.h"
+#include "link/job_dir.h"
 #include "run/checkpoint/checkpoint_testing.h"
 #include "run/checkpoint/restore.h"
 
@@ -24,14 +25,15 @@ struct Syncing {
   std::vector<std::string> log;
   std::vector<CheckpointInfo> committed;
   CheckpointSyncOptions options;
+  TestJobFiles job;
+  std::unique_ptr<JobFiles> files;
   std::unique_ptr<CheckpointSync> sync;
 
-  Syncing() {
+  explicit Syncing(Reach reach) : job(reach, dir.path(), dir / "files") {
     EXPECT_TRUE(MakeDirs(dir / "files").ok());
     options.dir = HeldFolder::At(dir / "files").value();
-    options.manifest_dir = dir / "manifests";
-    options.parts_dir = dir / "parts";
     options.part_bytes = kPart;
+    options.server_patience = Millis(1);
     options.pids = [this] { return pids; };
     options.running = [this] { return running; };
     options.last_step = [this] { return last_step; };
@@ -41,7 +43,8 @@ struct Syncing {
   }
   void Open() {
     sync.reset();
-    auto opened = CheckpointSync::Open(options, clock);
+    files = job.Open(options.attempt);
+    auto opened = CheckpointSync::Open(options, *files, clock);
     ASSERT_TRUE(opened) << opened.error().what;
     sync = std::move(*opened);
   }
@@ -63,10 +66,11 @@ struct Syncing {
                                  dir / "files")
         .value();
   }
+  RestoreSource Source() const { return {*files, job_dir::kManifests, dir / "files"}; }
   std::map<std::string, std::string> Newest() const {
     const std::string place = dir / "restored";
     EXPECT_TRUE(RemoveTree(place).ok());
-    const auto restored = RestoreCheckpoint(Store(), "", place);
+    const auto restored = RestoreCheckpoint(Source(), "", place);
     EXPECT_TRUE(restored && restored->passed_over.empty());
     return TreeOf(place);
   }
@@ -74,8 +78,12 @@ struct Syncing {
 
 WallTime Now() { return SystemClock().Wall(); }
 
-TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
-  Syncing on;
+class CheckpointSyncs : public ::testing::TestWithParam<Reach> {};
+INSTANTIATE_TEST_SUITE_P(Files, CheckpointSyncs, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
+
+TEST_P(CheckpointSyncs, KeepsWhatCameToRestAndOnlyWhatChanged) {
+  Syncing on(GetParam());
   on.Open();
   EXPECT_EQ(on.Look(), "");
   Put(on.File("step_10.pt"), std::string(3'500, 'a'));
@@ -97,8 +105,8 @@ TEST(CheckpointSync, KeepsWhatCameToRestAndOnlyWhatChanged) {
 
 // A script that writes model.pt again twice per second never leaves it alone. Planted bug: without
 // TellRestless, no one learns that there are no checkpoints.
-TEST(CheckpointSync, SaysThatAFileNeverComesToRest) {
-  Syncing on;
+TEST_P(CheckpointSyncs, SaysThatAFileNeverComesToRest) {
+  Syncing on(GetParam());
   std::vector<std::string> told;
   on.options.restless = [&](const std::string& name, Millis lasted) {
     told.push_back(name);
@@ -121,8 +129,8 @@ TEST(CheckpointSync, SaysThatAFileNeverComesToRest) {
 }
 
 // One long save is nothing to complain about. Planted bug: telling without asking who writes.
-TEST(CheckpointSync, ALongSaveIsNotCalledRestless) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ALongSaveIsNotCalledRestless) {
+  Syncing on(GetParam());
   int told = 0;
   on.options.restless = [&](const std::string&, Millis) { ++told; };
   on.Open();
@@ -137,8 +145,8 @@ TEST(CheckpointSync, ALongSaveIsNotCalledRestless) {
   script.Kill();
 }
 
-TEST(CheckpointSync, ARemovedFileIsAChangeOfTheSameStep) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ARemovedFileIsAChangeOfTheSameStep) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("step_10.pt"), "a");
   Put(on.File("step_20.pt"), "b");
@@ -150,8 +158,8 @@ TEST(CheckpointSync, ARemovedFileIsAChangeOfTheSameStep) {
   EXPECT_EQ(on.Newest(), (std::map<std::string, std::string>{{"step_20.pt", "b"}}));
 }
 
-TEST(CheckpointSync, AnEmptiedFolderIsNoCheckpoint) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AnEmptiedFolderIsNoCheckpoint) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("step_10.pt"), "a");
   on.Look();
@@ -163,8 +171,8 @@ TEST(CheckpointSync, AnEmptiedFolderIsNoCheckpoint) {
   EXPECT_EQ(on.Newest().size(), 1u);
 }
 
-TEST(CheckpointSync, TheSameBytesWrittenAnewAreNoNewCheckpoint) {
-  Syncing on;
+TEST_P(CheckpointSyncs, TheSameBytesWrittenAnewAreNoNewCheckpoint) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("a.pt"), "same");
   on.Look();
@@ -175,8 +183,8 @@ TEST(CheckpointSync, TheSameBytesWrittenAnewAreNoNewCheckpoint) {
 }
 
 // Planted bug: open files are not checked.
-TEST(CheckpointSync, AFileThatAProcessHasOpenForWritingIsNotTaken) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AFileThatAProcessHasOpenForWritingIsNotTaken) {
+  Syncing on(GetParam());
   on.Open();
   Puppet script([&](const Puppet::Step& step) {
     const int fd = OpenAndWrite(on.File("step_1.pt"), "first half, ");
@@ -194,8 +202,8 @@ TEST(CheckpointSync, AFileThatAProcessHasOpenForWritingIsNotTaken) {
 }
 
 // Planted bug: a look between the script's death and FinalSync takes its files for closed.
-TEST(CheckpointSync, WhatIsSeenAfterTheScriptsDeathIsNothingSure) {
-  Syncing on;
+TEST_P(CheckpointSyncs, WhatIsSeenAfterTheScriptsDeathIsNothingSure) {
+  Syncing on(GetParam());
   on.Open();
   Puppet script([&](const Puppet::Step& step) {
     OpenAndWrite(on.File("step_1.pt"), "half");
@@ -212,8 +220,8 @@ TEST(CheckpointSync, WhatIsSeenAfterTheScriptsDeathIsNothingSure) {
 }
 
 // Planted bug: FinalSync(false) takes the files as they are.
-TEST(CheckpointSync, AfterAKillAHalfWrittenFileNeverEnters) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AfterAKillAHalfWrittenFileNeverEnters) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("step_1.pt"), "whole");
   on.Look();
@@ -230,8 +238,8 @@ TEST(CheckpointSync, AfterAKillAHalfWrittenFileNeverEnters) {
   EXPECT_EQ(on.Final(true), "1-1");
 }
 
-TEST(CheckpointSync, AfterAKillTheLastStateSeenWholeIsKept) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AfterAKillTheLastStateSeenWholeIsKept) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("a.pt"), "one");
   on.Look();
@@ -239,18 +247,18 @@ TEST(CheckpointSync, AfterAKillTheLastStateSeenWholeIsKept) {
   // Seen complete, but there is no room for it at that moment.
   Put(on.File("b.pt"), "two");
   on.Look();
-  ASSERT_EQ(::rename((on.dir / "parts/tmp").c_str(), (on.dir / "parts/gone").c_str()), 0);
+  on.job.Break();
   on.clock.Advance(Millis(300));
   EXPECT_FALSE(on.sync->Look());
   EXPECT_EQ(on.log.size(), 1u);
-  ASSERT_EQ(::rename((on.dir / "parts/gone").c_str(), (on.dir / "parts/tmp").c_str()), 0);
+  on.job.Mend();
   Put(on.File("c.pt"), "begun when it was killed");
   EXPECT_EQ(on.Final(false), "1-2");
   EXPECT_EQ(on.Newest(), (std::map<std::string, std::string>{{"a.pt", "one"}, {"b.pt", "two"}}));
 }
 
-TEST(CheckpointSync, AfterAKillNothingIsMadeOfFilesOfTwoMoments) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AfterAKillNothingIsMadeOfFilesOfTwoMoments) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("model.pt"), "model 1");
   Put(on.File("optimizer.pt"), "optimizer 1");
@@ -264,8 +272,8 @@ TEST(CheckpointSync, AfterAKillNothingIsMadeOfFilesOfTwoMoments) {
   EXPECT_EQ(on.Newest().at("model.pt"), "model 1");
 }
 
-TEST(CheckpointSync, ANotedSaveIsTakenAtOnceAlsoAfterAKill) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ANotedSaveIsTakenAtOnceAlsoAfterAKill) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("a.pt"), "one");
   on.sync->NoteSave({7, 1'500, Now()});
@@ -280,8 +288,8 @@ TEST(CheckpointSync, ANotedSaveIsTakenAtOnceAlsoAfterAKill) {
   EXPECT_EQ(on.Newest().size(), 2u);
 }
 
-TEST(CheckpointSync, TheStepIsToldElseNamedElseTheMetrics) {
-  Syncing on;
+TEST_P(CheckpointSyncs, TheStepIsToldElseNamedElseTheMetrics) {
+  Syncing on(GetParam());
   on.Open();
   on.last_step = 99;
   const auto keep = [&](const std::string& name) {
@@ -300,8 +308,8 @@ TEST(CheckpointSync, TheStepIsToldElseNamedElseTheMetrics) {
   EXPECT_EQ(keep("other.pt"), std::nullopt);
 }
 
-TEST(CheckpointSync, WhatAnotherJobLeftHasTheStepItWasLeftAt) {
-  Syncing on;
+TEST_P(CheckpointSyncs, WhatAnotherJobLeftHasTheStepItWasLeftAt) {
+  Syncing on(GetParam());
   Put(on.File("last.pt"), "from another job");
   on.options.start_step = 40;
   on.last_step = 99;
@@ -312,13 +320,13 @@ TEST(CheckpointSync, WhatAnotherJobLeftHasTheStepItWasLeftAt) {
   EXPECT_EQ(on.committed[0].step, 40);
 }
 
-TEST(CheckpointSync, WhatWasRestoredIsNotKeptAgain) {
-  Syncing on;
+TEST_P(CheckpointSyncs, WhatWasRestoredIsNotKeptAgain) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("step_5.pt"), std::string(2'500, 'a'));
   EXPECT_EQ(on.Final(true), "1-1");
   ASSERT_TRUE(RemoveTree(on.dir / "files").ok());
-  ASSERT_TRUE(RestoreCheckpoint(on.Store(), "", on.dir / "files"));
+  ASSERT_TRUE(RestoreCheckpoint(on.Source(), "", on.dir / "files"));
   on.options.attempt = 2;
   on.Open();
   EXPECT_EQ(on.Look(), "");
@@ -334,8 +342,8 @@ TEST(CheckpointSync, WhatWasRestoredIsNotKeptAgain) {
   EXPECT_LE(Now().ms - on.sync->last_write()->wall.ms, 60'000);
 }
 
-TEST(CheckpointSync, AnAttemptThatWasReplacedKeepsNothingMore) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AnAttemptThatWasReplacedKeepsNothingMore) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("a.pt"), "x");
   ASSERT_TRUE(on.Store().Fence(2).ok());
@@ -345,11 +353,11 @@ TEST(CheckpointSync, AnAttemptThatWasReplacedKeepsNothingMore) {
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kConflict);
   EXPECT_EQ(on.Final(true), "");
-  EXPECT_FALSE(CheckpointSync::Open(on.options, on.clock));
+  EXPECT_FALSE(CheckpointSync::Open(on.options, *on.files, on.clock));
 }
 
-TEST(CheckpointSync, ThinsOutAsTheSpecSays) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ThinsOutAsTheSpecSays) {
+  Syncing on(GetParam());
   on.options.spec.keep_last = 1;
   on.options.spec.keep_best = 1;
   on.options.value_of = [](int64_t step) { return step == 2 ? 0.5 : 1.5; };
@@ -375,8 +383,8 @@ uint64_t BytesOfParts(const Syncing& on) {
 // are gone before they are stored, and now and then the agent is killed and another one goes on,
 // of this attempt or the next. Planted bugs: without DropLeftovers parts of saves that were gone
 // stay; without ApplyKeep all do.
-TEST(CheckpointSync, AThousandSavesStayBounded) {
-  Syncing on;
+TEST_P(CheckpointSyncs, AThousandSavesStayBounded) {
+  Syncing on(GetParam());
   on.options.spec.keep_last = 2;
   on.Open();
   constexpr uint64_t kBytes = 2'500;  // of a save, in three parts
@@ -414,8 +422,8 @@ TEST(CheckpointSync, AThousandSavesStayBounded) {
 
 // Planted bug: what was stored of a save that was gone before it could be committed stays until
 // the next attempt.
-TEST(CheckpointSync, PartsOfASaveThatWasGoneAreRemovedWithTheNextCommit) {
-  Syncing on;
+TEST_P(CheckpointSyncs, PartsOfASaveThatWasGoneAreRemovedWithTheNextCommit) {
+  Syncing on(GetParam());
   bool remove = false;
   // Asked between the look at the folder and the reading of its files.
   on.options.pids = [&] {
@@ -436,8 +444,8 @@ TEST(CheckpointSync, PartsOfASaveThatWasGoneAreRemovedWithTheNextCommit) {
   EXPECT_EQ(BytesOfParts(on), 2u);
 }
 
-TEST(CheckpointSync, PartsThatVanishedAreStoredAgain) {
-  Syncing on;
+TEST_P(CheckpointSyncs, PartsThatVanishedAreStoredAgain) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("a.pt"), "one");
   on.Look();
@@ -453,8 +461,8 @@ TEST(CheckpointSync, PartsThatVanishedAreStoredAgain) {
 }
 
 // Planted bug: taking what was stored for a commit that never came for what was restored.
-TEST(CheckpointSync, ASecondTryKnowsTheStepToo) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ASecondTryKnowsTheStepToo) {
+  Syncing on(GetParam());
   on.Open();
   Put(on.File("step-7"), "x");
   on.Look();
@@ -469,8 +477,8 @@ TEST(CheckpointSync, ASecondTryKnowsTheStepToo) {
   EXPECT_EQ(on.committed.at(0).step, 7);
 }
 
-TEST(CheckpointSync, ItsThreadKeepsASaveByItselfAndStopsAtOnce) {
-  Syncing on;
+TEST_P(CheckpointSyncs, ItsThreadKeepsASaveByItselfAndStopsAtOnce) {
+  Syncing on(GetParam());
   SystemClock clock;
   std::mutex mutex;
   std::condition_variable wake;
@@ -482,7 +490,8 @@ TEST(CheckpointSync, ItsThreadKeepsASaveByItselfAndStopsAtOnce) {
     seen = info;
     wake.notify_all();
   };
-  on.sync = CheckpointSync::Open(on.options, clock).value();
+  on.files = on.job.Open();
+  on.sync = CheckpointSync::Open(on.options, *on.files, clock).value();
   on.sync->Start();
   Put(on.File("step_3.pt"), std::string(5'000, 'x'));
   {

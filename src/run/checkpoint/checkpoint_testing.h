@@ -1,5 +1,5 @@
 // For tests only: a real process that writes to a checkpoint directory on command, one step at a
-// time; and files as a script would leave them.
+// time; files as a script would leave them; and a job's files, here or at a server.
 #pragma once
 
 #include <fcntl.h>
@@ -13,12 +13,60 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/io/files.h"
+#include "link/job_files_testing.h"
 
 namespace athanor {
+
+// Whether the job's folder is used in place, or reached through a real server over TLS.
+enum class Reach { kHere, kServer };
+
+inline std::string NameOfReach(const ::testing::TestParamInfo<Reach>& info) {
+  return info.param == Reach::kHere ? "Here" : "AtAServer";
+}
+
+// The files of one job, whose folder is `dir`, and of one that is in `dir`/earlier.
+class TestJobFiles {
+ public:
+  TestJobFiles(Reach reach, const std::string& dir, const std::string& shared_dir)
+      : dir_(dir), shared_dir_(shared_dir) {
+    if (reach == Reach::kServer) server_ = std::make_unique<FilesServer>(Options(1, ""));
+  }
+  // Of a server, the attempt whose files were opened last is the one that may.
+  std::unique_ptr<JobFiles> Open(uint32_t attempt = 1) {
+    if (!server_) return LocalJobFiles::Open(Options(attempt, shared_dir_)).value();
+    server_->ChangeGrant([&](JobFilesGrant& grant) { grant.files = Options(attempt, ""); });
+    return RemoteJobFiles::Open(server_->Tls()).value();
+  }
+  FilesServer* server() { return server_.get(); }  // null: used in place
+
+  // Until Mend, no part can be stored.
+  void Break() {
+    if (server_) {
+      port_ = server_->tls_port();
+      return server_->Stop();
+    }
+    ASSERT_EQ(::rename((dir_ + "/parts/tmp").c_str(), (dir_ + "/parts/gone").c_str()), 0);
+  }
+  void Mend() {
+    if (server_) return server_->Start(port_);
+    ASSERT_EQ(::rename((dir_ + "/parts/gone").c_str(), (dir_ + "/parts/tmp").c_str()), 0);
+  }
+
+ private:
+  LocalJobFiles::Options Options(uint32_t attempt, const std::string& shared_dir) const {
+    return {dir_ + "/blobs", dir_, dir_ + "/earlier", shared_dir, attempt};
+  }
+
+  const std::string dir_;
+  const std::string shared_dir_;
+  std::unique_ptr<FilesServer> server_;
+  uint16_t port_ = 0;
+};
 
 // Runs `body` in a child. `Step()` in the child waits for Go() in the parent; Go() returns
 // when the child has come to its next Step(), or has ended.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 #include "base/io/fd.h"
 #include "base/io/files.h"
@@ -29,45 +28,41 @@ Result<FileStamp> StampOf(int fd) {
 
 tl::unexpected<Error> Changed(const std::string& name, KeptFile& kept) {
   kept.parts.clear();
+  kept.changed = true;
   return Fail(ErrorCode::kConflict, "'" + Printable(name) + "' changed while it was read");
 }
 
-// One part; its name, or nothing when the file is too short.
-Result<std::optional<std::string>> KeepPart(int fd, uint64_t at, uint64_t bytes,
-                                            const BlobStore* store, Yielder* yielder,
-                                            std::string& buffer) {
-  std::optional<BlobStore::Writer> writer;
-  if (store != nullptr) {
-    ATHANOR_TRY(auto made, store->NewBlob());
-    writer.emplace(std::move(made));
-  }
+// The name of one part; kCorrupt if the file is too short.
+Result<std::string> NamePart(int fd, uint64_t at, uint64_t bytes, const JobFiles::Pace& pace) {
   Sha256 hash;
+  std::string buffer(std::clamp<uint64_t>(bytes, 1, kChunk), '\0');
   for (uint64_t done = 0; done < bytes;) {
     const size_t want = std::min<uint64_t>(buffer.size(), bytes - done);
     const ssize_t got = ::pread(fd, buffer.data(), want, static_cast<off_t>(at + done));
     if (got < 0 && errno == EINTR) continue;
     if (got < 0) return FailErrno("read", errno);
-    if (got == 0) return std::optional<std::string>();
-    const std::string_view chunk(buffer.data(), static_cast<size_t>(got));
-    if (writer) {
-      ATHANOR_CHECK_OK(writer->Write(chunk));
-    } else {
-      hash.Update(chunk);
-    }
-    done += chunk.size();
-    if (yielder != nullptr && !yielder->Spend(chunk.size())) {
+    if (got == 0) return Fail(ErrorCode::kCorrupt, "the file became shorter while it was read");
+    hash.Update({buffer.data(), static_cast<size_t>(got)});
+    done += static_cast<uint64_t>(got);
+    if (pace && !pace(static_cast<uint64_t>(got))) {
       return Fail(ErrorCode::kCancelled, "interrupted");
     }
   }
-  if (!writer) return std::optional<std::string>(hash.HexDigest());
-  ATHANOR_TRY(const BlobRef part, writer->Commit());
-  return std::optional<std::string>(part.sha256);
+  return hash.HexDigest();
+}
+
+Result<std::string> KeepPart(int fd, uint64_t at, uint64_t bytes, JobFiles* files,
+                             const JobFiles::Pace& pace) {
+  if (files == nullptr) return NamePart(fd, at, bytes, pace);
+  ATHANOR_TRY(BlobRef part, files->Put(Shelf::kParts, fd, at, bytes, pace));
+  return std::move(part.sha256);
 }
 
 }  // namespace
 
-Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const BlobStore* store,
+Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, JobFiles* files,
                 Yielder* yielder, KeptFile& kept) {
+  kept.changed = false;
   const auto fd = OpenBeneath(dir_fd, name, O_RDONLY | O_NONBLOCK);
   if (!fd) {
     if (fd.error().code == ErrorCode::kNotFound || fd.error().code == ErrorCode::kDenied) {
@@ -81,17 +76,18 @@ Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const 
     return tl::unexpected(fd.error());
   }
   const uint64_t count = PartCount(kept.stamp.size, part_bytes);
-  std::string buffer(std::min<uint64_t>(kChunk, std::max<uint64_t>(kept.stamp.size, 1)), '\0');
+  JobFiles::Pace pace;
+  if (yielder != nullptr) pace = [yielder](uint64_t bytes) { return yielder->Spend(bytes); };
   for (;;) {
     // Before the first part, between parts and after the last one.
     ATHANOR_TRY(const FileStamp now, StampOf(fd->get()));
     if (now != kept.stamp) return Changed(name, kept);
     if (kept.parts.size() == count) break;
     const size_t part = kept.parts.size();
-    ATHANOR_TRY(auto sha256,
-                KeepPart(fd->get(), part * part_bytes, PartSize(kept.stamp.size, part_bytes, part),
-                         store, yielder, buffer));
-    if (!sha256) return Changed(name, kept);
+    auto sha256 = KeepPart(fd->get(), part * part_bytes,
+                           PartSize(kept.stamp.size, part_bytes, part), files, pace);
+    if (!sha256 && sha256.error().code == ErrorCode::kCorrupt) return Changed(name, kept);
+    if (!sha256) return tl::unexpected(std::move(sha256).error());
     kept.parts.push_back(std::move(*sha256));
   }
   kept.complete = true;

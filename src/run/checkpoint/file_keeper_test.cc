@@ -16,9 +16,11 @@ namespace {
 
 struct Keeping {
   TestDir dir;
+  TestJobFiles job;
+  std::unique_ptr<JobFiles> parts = job.Open();
   BlobStore store = BlobStore::Open(dir / "parts").value();
   UniqueFd files;
-  Keeping(const std::string& bytes) {
+  Keeping(Reach reach, const std::string& bytes) : job(reach, dir.path(), "") {
     Put(dir / "files/f", bytes);
     files = OpenDir(dir / "files").value();
   }
@@ -27,11 +29,15 @@ struct Keeping {
   }
 };
 
-TEST(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
+class FileKeeper : public ::testing::TestWithParam<Reach> {};
+INSTANTIATE_TEST_SUITE_P(Files, FileKeeper, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
+
+TEST_P(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
   const std::string bytes = std::string(1'000, 'a') + std::string(1'000, 'b') + "c";
-  Keeping keeping(bytes);
+  Keeping keeping(GetParam(), bytes);
   KeptFile kept{keeping.Stamp(), {}, false};
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, nullptr, kept).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), nullptr, kept).ok());
   EXPECT_TRUE(kept.complete);
   ASSERT_EQ(kept.parts.size(), 3u);
   EXPECT_EQ(kept.parts[1], Sha256Hex(std::string(1'000, 'b')));
@@ -43,14 +49,14 @@ TEST(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
 
   Put(keeping.dir / "files/f", "");
   KeptFile empty{keeping.Stamp(), {}, false};
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, nullptr, empty).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), nullptr, empty).ok());
   EXPECT_TRUE(empty.complete && empty.parts.empty());
 }
 
 // Planted bug: the stamp is compared only before the first part.
-TEST(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
+TEST_P(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
   for (const bool grows : {false, true}) {
-    Keeping keeping(std::string(5'000, 'a'));
+    Keeping keeping(GetParam(), std::string(5'000, 'a'));
     KeptFile kept{keeping.Stamp(), {}, false};
     size_t chunks = 0;
     Yielder yielder([&](auto) {
@@ -61,7 +67,8 @@ TEST(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
       }
       return true;
     });
-    const auto done = KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &yielder, kept);
+    const auto done =
+        KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &yielder, kept);
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, ErrorCode::kConflict);
     EXPECT_FALSE(kept.complete);
@@ -69,32 +76,33 @@ TEST(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
   }
 }
 
-TEST(FileKeeper, AFileThatWasReplacedOrRemovedIsNotTaken) {
-  Keeping keeping("first");
+TEST_P(FileKeeper, AFileThatWasReplacedOrRemovedIsNotTaken) {
+  Keeping keeping(GetParam(), "first");
   KeptFile kept{keeping.Stamp(), {}, false};
   Put(keeping.dir / "files/f", "other");
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
             ErrorCode::kConflict);
   ASSERT_EQ(::unlink((keeping.dir / "files/f").c_str()), 0);
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
             ErrorCode::kConflict);
   ASSERT_EQ(::symlink("/etc/passwd", (keeping.dir / "files/f").c_str()), 0);
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, &keeping.store, nullptr, kept).error().code,
+  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
             ErrorCode::kConflict);
 }
 
-TEST(FileKeeper, GoesOnAtThePartWhereItWasInterrupted) {
-  Keeping keeping(std::string(1'000, 'a') + std::string(1'000, 'b') + std::string(1'000, 'c'));
+TEST_P(FileKeeper, GoesOnAtThePartWhereItWasInterrupted) {
+  Keeping keeping(GetParam(),
+                  std::string(1'000, 'a') + std::string(1'000, 'b') + std::string(1'000, 'c'));
   KeptFile kept{keeping.Stamp(), {}, false};
   size_t chunks = 0;
   Yielder until_second([&](auto) { return ++chunks < 2; });
   const auto stopped =
-      KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &until_second, kept);
+      KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &until_second, kept);
   EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(kept.parts.size(), 1u);
   size_t more = 0;
   Yielder count([&](auto) { return ++more > 0; });
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, &keeping.store, &count, kept).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &count, kept).ok());
   EXPECT_EQ(more, 2u);
   EXPECT_EQ(kept.parts.size(), 3u);
 }

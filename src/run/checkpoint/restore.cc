@@ -23,6 +23,10 @@ namespace {
 constexpr size_t kChunk = 256 * 1024;
 constexpr size_t kThreads = 2;
 
+bool IsDamage(ErrorCode code) {
+  return code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound;
+}
+
 tl::unexpected<Error> Damaged(const CheckpointManifest& manifest, const std::string& file,
                               std::string why, ErrorCode code = ErrorCode::kCorrupt) {
   Error error;
@@ -68,8 +72,8 @@ Result<std::string> PassPart(int from, uint64_t from_at, uint64_t bytes, int to,
 // Copies, or with a shared manifest only checks, all parts by a few threads.
 class PartCopier {
  public:
-  PartCopier(const CheckpointStore& store, const CheckpointManifest& manifest, int dir_fd)
-      : store_(store), manifest_(manifest), dir_fd_(dir_fd) {
+  PartCopier(const RestoreSource& source, const CheckpointManifest& manifest, int dir_fd)
+      : source_(source), manifest_(manifest), dir_fd_(dir_fd) {
     for (size_t file = 0; file < manifest.files.size(); ++file) {
       for (size_t part = 0; part < manifest.files[file].parts.size(); ++part) {
         pieces_.emplace_back(file, part);
@@ -104,6 +108,16 @@ class PartCopier {
     }
   }
 
+  // The bytes of a part, which are as many as they should be.
+  Result<UniqueFd> Part(const std::string& sha256, uint64_t bytes) {
+    ATHANOR_TRY(auto fd, source_.files.Get(PartsOf(source_.folder), sha256));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return FailErrno("stat", errno);
+    if (static_cast<uint64_t>(info.st_size) == bytes) return fd;
+    return Fail(ErrorCode::kCorrupt,
+                fmt::format("part {} has {} bytes instead of {}", sha256, info.st_size, bytes));
+  }
+
   Status Copy(const CheckpointFile& file, size_t part, std::string& buffer) {
     const uint64_t at = part * manifest_.part_bytes;
     const uint64_t bytes = PartSize(file.size, manifest_.part_bytes, part);
@@ -113,7 +127,8 @@ class PartCopier {
       if (!from) return Damaged(manifest_, file.name, from.error().what, from.error().code);
       found = PassPart(from->get(), at, bytes, -1, 0, buffer);
     } else {
-      auto from = store_.parts().Read(BlobRef{file.parts[part], bytes});
+      auto from = Part(file.parts[part], bytes);
+      if (!from && !IsDamage(from.error().code)) return tl::unexpected(std::move(from).error());
       if (!from) return Damaged(manifest_, file.name, from.error().what, from.error().code);
       ATHANOR_TRY(const UniqueFd to, OpenBeneath(dir_fd_, file.name, O_WRONLY));
       found = PassPart(from->get(), 0, bytes, to.get(), at, buffer);
@@ -131,7 +146,7 @@ class PartCopier {
     return Ok();
   }
 
-  const CheckpointStore& store_;
+  const RestoreSource& source_;
   const CheckpointManifest& manifest_;
   const int dir_fd_;
   std::vector<std::pair<size_t, size_t>> pieces_;  // file, part
@@ -191,12 +206,12 @@ Status Empty(const std::string& dir, int dir_fd) {
   return Ok();
 }
 
-Status PutBack(const CheckpointStore& store, const CheckpointManifest& manifest,
+Status PutBack(const RestoreSource& from, const CheckpointManifest& manifest,
                const std::string& dir) {
   if (manifest.shared) {
-    ATHANOR_CHECK_OK(store.CheckWhole(manifest));
-    ATHANOR_TRY(const UniqueFd fd, OpenDir(store.shared_dir()));
-    return PartCopier(store, manifest, fd.get()).Run();
+    ATHANOR_CHECK_OK(CheckWhole(from.files, from.folder, manifest, from.shared_dir));
+    ATHANOR_TRY(const UniqueFd fd, OpenDir(from.shared_dir));
+    return PartCopier(from, manifest, fd.get()).Run();
   }
   ATHANOR_CHECK_OK(MakeDirs(dir, 0755));
   ATHANOR_TRY(const auto held, HeldFolder::At(dir));
@@ -209,7 +224,7 @@ Status PutBack(const CheckpointStore& store, const CheckpointManifest& manifest,
   }
   const auto all = [&]() -> Status {
     ATHANOR_CHECK_OK(MakeFiles(manifest, fd.get()));
-    ATHANOR_CHECK_OK(PartCopier(store, manifest, fd.get()).Run());
+    ATHANOR_CHECK_OK(PartCopier(from, manifest, fd.get()).Run());
     return FinishFiles(manifest, fd.get());
   };
   auto done = all();
@@ -217,26 +232,22 @@ Status PutBack(const CheckpointStore& store, const CheckpointManifest& manifest,
   return done;
 }
 
-bool IsDamage(ErrorCode code) {
-  return code == ErrorCode::kCorrupt || code == ErrorCode::kNotFound;
-}
-
 }  // namespace
 
-Result<Restored> RestoreCheckpoint(const CheckpointStore& store, const std::string& id,
+Result<Restored> RestoreCheckpoint(const RestoreSource& from, const std::string& id,
                                    const std::string& dir, std::string before) {
   Restored restored;
   if (!id.empty()) {
-    ATHANOR_TRY(const CheckpointManifest manifest, store.Load(id));
-    ATHANOR_CHECK_OK(PutBack(store, manifest, dir));
+    ATHANOR_TRY(const CheckpointManifest manifest, LoadCheckpoint(from.files, from.folder, id));
+    ATHANOR_CHECK_OK(PutBack(from, manifest, dir));
     restored.checkpoint = manifest.info;
     return restored;
   }
   for (;;) {
-    ATHANOR_TRY(auto found, store.Newest(before));
+    ATHANOR_TRY(auto found, NewestCheckpoint(from.files, from.folder, before, from.shared_dir));
     for (auto& damage : found.passed_over) restored.passed_over.push_back(std::move(damage));
     if (!found.manifest) return restored;
-    auto done = PutBack(store, *found.manifest, dir);
+    auto done = PutBack(from, *found.manifest, dir);
     if (done.ok()) {
       restored.checkpoint = found.manifest->info;
       return restored;

@@ -295,6 +295,25 @@ CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths&
   return place;
 }
 
+Status CheckSharedPlace(const JobSpec& spec, bool is_server_here) {
+  if (spec.checkpoints.store != "shared" || is_server_here) return Ok();
+  if (!job_dir::IsCheckpointDirTheirs(spec)) {
+    return Fail(Error{ErrorCode::kInvalid,
+                      "checkpoints.store is `shared`, but no folder is named that outlives this "
+                      "machine",
+                      "name one that all machines of the job share: checkpoints.dir: /FOLDER\n"
+                      "or let the server keep them: checkpoints.store: objects"}
+                    .Why("the job runs on another machine than its server"));
+  }
+  if (Exists(spec.checkpoint_dir)) return Ok();
+  return Fail(Error{ErrorCode::kInvalid,
+                    "the shared folder for checkpoints, " + spec.checkpoint_dir +
+                        ", is not there on this machine",
+                    "mount it there, or name another one in checkpoints.dir"}
+                  .Why("nothing is made in its place: what is saved there would be lost with the "
+                       "machine"));
+}
+
 std::string StacksName(uint32_t local) { return "stacks-" + std::to_string(local); }
 
 std::string SpoolName(uint32_t local) { return "spool/rank-" + std::to_string(local); }

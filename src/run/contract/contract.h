@@ -52,6 +52,9 @@ struct CheckpointPlace {
 // In the attempt's own tree, so that what a killed attempt half wrote is removed with it; except
 // with `store: shared` and, where no mount is possible, with a folder that belongs to the user.
 CheckpointPlace PlaceOfCheckpoints(const AttemptPlan& plan, const ContractPaths& paths);
+// Whether checkpoints with `store: shared` stay where a later attempt finds them. On another
+// machine than the server's that is a folder of the user, which must be there: kInvalid otherwise.
+Status CheckSharedPlace(const JobSpec& spec, bool is_server_here);
 
 // Below the contract's tree: files between the agent and the script.
 inline constexpr char kOwnFolder[] = ".athanor";

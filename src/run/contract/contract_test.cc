@@ -55,6 +55,30 @@ TEST(RankVariables, ALoneRankHasThemToo) {
   EXPECT_EQ(env["SM_NETWORK_INTERFACE_NAME"], "lo");
 }
 
+// Planted bug: the folder is made where it is missing, and is lost with the machine.
+TEST(SharedCheckpoints, OnAnotherMachineNeedAFolderOfTheUserThatIsThere) {
+  const TestDir dir;
+  JobSpec spec;
+  const auto code = [&](bool is_server_here) {
+    const auto status = CheckSharedPlace(spec, is_server_here);
+    if (status) return std::string();
+    EXPECT_FALSE(status.error().hint.empty());
+    return std::string(RowOf(status.error().code).name);
+  };
+  EXPECT_EQ(code(false), "") << "they travel";
+  spec.checkpoints.store = "shared";
+  EXPECT_EQ(code(true), "");
+  EXPECT_EQ(code(false), "invalid") << "nothing is named";
+  spec.checkpoint_dir = "/opt/ml/checkpoints/mine";
+  EXPECT_EQ(code(false), "invalid") << "that is on the machine";
+  spec.checkpoint_dir = dir / "mounted";
+  EXPECT_EQ(code(false), "invalid") << "it is not mounted";
+  EXPECT_FALSE(Exists(dir / "mounted"));
+  EXPECT_EQ(code(true), "") << "made when it is missing, as always";
+  ASSERT_TRUE(MakeDirs(dir / "mounted"));
+  EXPECT_EQ(code(false), "");
+}
+
 TEST(RankVariables, WhatTheJobSetsItselfStays) {
   auto plan = PlanOf(0, 1, 1);
   plan.spec.env = {{"MASTER_PORT", "1234"}, {"RANK", "7"}};

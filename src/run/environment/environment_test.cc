@@ -88,7 +88,7 @@ print(server.server_port, flush=True)
 server.serve_forever()
 )";
 
-class Environment : public testing::Test {
+class Environment : public ::testing::Test {
  protected:
   void SetUp() override {
     for (const std::string name : {"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS",

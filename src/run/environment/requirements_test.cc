@@ -9,7 +9,7 @@
 namespace athanor {
 namespace {
 
-class RequirementsFile : public testing::Test {
+class RequirementsFile : public ::testing::Test {
  protected:
   void Write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(MakeDirs(DirName(dir_ / name)).ok());

@@ -27,6 +27,8 @@ namespace {
 constexpr Millis kLookEvery{1'000};
 constexpr int kLookShare = 50;  // a look may take one part in so many of the time
 constexpr Millis kSettleEvery{5'000};
+constexpr Millis kTryAgain{1'000};
+constexpr int kTriesAtTheEnd = 3;
 constexpr size_t kMostEventFiles = 2'000;
 constexpr size_t kMaxEntries = 100'000;  // of one look
 constexpr int kMaxDepth = 16;
@@ -118,15 +120,21 @@ struct EventFiles::File {
   EventReader reader;
   TagKinds kinds;
   size_t damage = 0;
-  std::optional<EventCopy> copy;
+  std::unique_ptr<EventCopy> copy;
+  bool is_new = false;  // numbered by this agent
+  uint64_t told = 0;    // the last number of a value
   bool broken = false;
+  Millis try_again{0};  // not before, on a server that refused
+  int failed = 0;       // since the script's end
 };
 
 EventFiles::EventFiles(Options options)
     : options_(std::move(options)),
       gate_(options_.secrets),
-      keeper_(options_.keep_dir, options_.attempt),
-      projector_(options_.keep_dir, gate_) {
+      keeper_(*options_.files, options_.folder, options_.attempt, options_.scratch_dir),
+      projector_({*options_.files, options_.folder, options_.local_dir, options_.scratch_dir},
+                 gate_),
+      queue_(options_.local_dir.empty()) {
   LoadIndex();
 }
 
@@ -174,12 +182,27 @@ void EventFiles::Problem(const std::string& key, const std::string& text) {
   if (told_.emplace(key, true).second && options_.problem) options_.problem(text);
 }
 
-void EventFiles::Look() {
+void EventFiles::Report(std::string key, std::string text) {
+  const std::lock_guard lock(mutex_);
+  reports_.emplace_back(std::move(key), std::move(text));
+}
+
+void EventFiles::TellReports() {
+  decltype(reports_) reports;
+  {
+    const std::lock_guard lock(mutex_);
+    reports.swap(reports_);
+    first_steps_.PutBack(std::exchange(unsettled_, {}));
+  }
+  for (const auto& [key, text] : reports) Problem(key, text);
+}
+
+bool EventFiles::Look() {
   struct stat marker {};
-  if (::stat(options_.marker.c_str(), &marker) != 0) return;
+  if (::stat(options_.marker.c_str(), &marker) != 0) return true;
   const auto root = options_.root.Open();
   auto walked = options_.root.Open();  // the walk closes it
-  if (!root || !walked) return;
+  if (!root || !walked) return true;
   Finder finder(marker.st_mtim);
   finder.Walk(std::move(*walked), "", 0);
   // Numbered in the order in which they were made, as far as names tell.
@@ -193,14 +216,33 @@ void EventFiles::Look() {
                                       [&](const auto& file) { return file->path == path; });
     if (!followed) Follow(path);
   }
-  for (const auto& path : finder.configs) {
+  return KeepEmbeddings(root->get(), finder.configs);
+}
+
+bool EventFiles::KeepEmbeddings(int root, const std::vector<std::string>& configs) {
+  std::vector<std::pair<std::string, std::string>> found;
+  for (const auto& path : configs) {
     // Its run is the one whose event files are next to it; until there is one, it waits.
     const auto sub_run = sub_runs_.find(FolderOf(path));
-    if (sub_run == sub_runs_.end()) continue;
-    if (auto kept = projector_.Keep(root->get(), path, sub_run->second); !kept) {
-      Problem("projector", "embeddings are not kept: " + kept.error().what);
-    }
+    if (sub_run != sub_runs_.end()) found.emplace_back(path, sub_run->second);
   }
+  if (found.empty()) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(keeps_embeddings_, true)) return false;
+  }
+  // The queue's task may come when the tree has another folder.
+  const auto held = std::make_shared<UniqueFd>(::fcntl(root, F_DUPFD_CLOEXEC, 0));
+  queue_.Add([this, held, found = std::move(found)] {
+    for (const auto& [path, sub_run] : found) {
+      if (auto kept = projector_.Keep(held->get(), path, sub_run); !kept) {
+        Report("projector", "embeddings are not kept: " + kept.error().what);
+      }
+    }
+    const std::lock_guard lock(mutex_);
+    keeps_embeddings_ = false;
+  });
+  return true;
 }
 
 void EventFiles::Follow(const std::string& path) {
@@ -220,7 +262,8 @@ void EventFiles::Follow(const std::string& path) {
     sub_run = sub_runs_.emplace(folder, CleanName(SubRunOf(folder, sub_runs_))).first;
   }
   auto number = numbers_.find(path);
-  if (number == numbers_.end()) {
+  const bool is_new = number == numbers_.end();
+  if (is_new) {
     // On disk before anything is sent under this number.
     UniqueFd index(::open(options_.index.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     // After a line that was cut short, this one would be lost, too.
@@ -233,8 +276,12 @@ void EventFiles::Follow(const std::string& path) {
                                           EventReader(std::move(*fd), kLongest),
                                           {},
                                           0,
-                                          std::nullopt,
-                                          false});
+                                          nullptr,
+                                          is_new,
+                                          0,
+                                          false,
+                                          Millis(0),
+                                          0});
   files_.push_back(std::move(file));
 }
 
@@ -243,22 +290,49 @@ std::string EventFiles::CleanName(std::string name) const {
   return name;
 }
 
-bool EventFiles::Keep(File& file) {
-  const auto failed = [this](const Error& error) {
-    Problem("keep", "event files are not kept: " + error.what);
-    return false;
-  };
-  if (file.copy) {
-    const auto flushed = file.copy->Flush();
-    return flushed.ok() || failed(flushed.error());
+EventFiles::Kept EventFiles::Keep(File& file) {
+  if (file.copy && file.copy->lost()) Again(file);
+  if (!file.copy) {
+    EventCopy::Options options{*options_.files, queue_, waiting_, {}, {}, file.is_new};
+    options.place = [this, number = file.number, sub_run = file.sub_run,
+                     name = CleanName(BaseName(file.path))] {
+      return keeper_.PlaceFor(number, sub_run, name);
+    };
+    options.opened = [this] {
+      if (auto first = std::exchange(options_.first_kept, nullptr)) first();
+    };
+    file.copy = std::make_unique<EventCopy>(std::move(options));
   }
-  const auto place = keeper_.PlaceFor(file.number, file.sub_run, CleanName(BaseName(file.path)));
-  if (!place) return failed(place.error());
-  auto copy = EventCopy::Open(*place);
-  if (!copy) return failed(copy.error());
-  file.copy.emplace(std::move(*copy));
-  if (auto first = std::exchange(options_.first_kept, nullptr)) first();
-  return true;
+  if (now_ < file.try_again) return Kept::kFailed;
+  const auto ready = file.copy->Flush();
+  if (ready) return *ready ? Kept::kReady : Kept::kLater;
+  Problem("keep", "event files are not kept: " + ready.error().what);
+  if (!is_elsewhere()) return Kept::kFailed;
+  if (last_ && ++file.failed == kTriesAtTheEnd) file.broken = true;
+  if (!last_) file.try_again = now_ + kTryAgain;
+  return Kept::kFailed;
+}
+
+// From the beginning, as a new agent does it.
+void EventFiles::Again(File& file) {
+  UniqueFd same(::fcntl(file.reader.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!same) return;
+  file.reader = EventReader(std::move(same), kLongest);
+  file.kinds = {};
+  file.damage = 0;
+  file.is_new = false;
+  file.copy.reset();
+}
+
+void EventFiles::Settle() {
+  auto steps = first_steps_.Take();
+  queue_.Add([this, steps = std::move(steps)] {
+    auto settled = keeper_.Settle(steps);
+    if (settled) return;
+    Report("settle", "event files of earlier attempts are not parted: " + settled.error().what);
+    const std::lock_guard lock(mutex_);
+    for (const auto& [sub_run, cuts] : steps) unsettled_.insert(sub_run);
+  });
 }
 
 void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
@@ -274,8 +348,11 @@ void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
   while (TakeValue(event.body, value)) {
     ++seq;
     const auto kind = file.kinds.KindOf(value);
-    if (kind != "hparams") keeper_.Saw(file.sub_run, value.tag, event.step);
-    if (kind != "scalars" || value.tag.empty()) continue;
+    if (kind != "hparams" && options_.attempt > 1) {
+      first_steps_.Saw(file.sub_run, value.tag, event.step);
+    }
+    if (kind != "scalars" || value.tag.empty() || seq <= file.told) continue;
+    file.told = seq;
     const auto number = ScalarOf(value);
     if (!number) continue;
     Found one{file.number, seq, {}};
@@ -296,8 +373,14 @@ void EventFiles::Take(File& file, uint64_t offset, std::string_view payload,
 bool EventFiles::Read(size_t most, std::vector<Found>& found) {
   bool more = false;
   for (auto& file : files_) {
+    if (file->broken) continue;
     // What cannot be stored is not read further: it stays in the script's file until there is room.
-    if (file->broken || !Keep(*file)) continue;
+    const auto kept = Keep(*file);
+    more = more || kept == Kept::kLater;
+    if (kept != Kept::kReady) {
+      more = more || (last_ && is_elsewhere() && !file->broken);
+      continue;
+    }
     if (found.size() >= most) return true;
     auto read = file->reader.Poll(
         [&](uint64_t offset, std::string_view payload) { Take(*file, offset, payload, found); },
@@ -321,22 +404,26 @@ bool EventFiles::Read(size_t most, std::vector<Found>& found) {
 
 void EventFiles::Poll(Millis now, bool last, size_t most, std::vector<Found>& found) {
   if (finished_) return;
+  now_ = now;
+  last_ = last;
+  TellReports();
   if (now >= next_look_ || (last && !looked_last_)) {
     const auto begun = NowNs();
-    Look();
+    const bool all = Look();
     const Millis took((NowNs() - begun) / 1'000'000);
     next_look_ = now + std::max(kLookEvery, kLookShare * took);
-    looked_last_ = last;
+    looked_last_ = last && all;
   }
   const bool more = Read(most, found);
   const bool end = last && !more;
-  if (keeper_.unsettled() && (end || now >= next_settle_)) {
+  if (first_steps_.changed() && (end ? !settled_last_ : now >= next_settle_)) {
     next_settle_ = now + kSettleEvery;
-    if (auto settled = keeper_.Settle(); !settled) {
-      Problem("settle", "event files of earlier attempts are not parted: " + settled.error().what);
-    }
+    settled_last_ = end;
+    Settle();
   }
-  finished_ = end;
+  TellReports();
+  // Asked after everything was read and given to it.
+  finished_ = end && looked_last_ && queue_.idle();
 }
 
 }  // namespace athanor

@@ -9,6 +9,7 @@
 
 #include "base/io/fd.h"
 #include "base/io/files.h"
+#include "base/io/unnamed_file.h"
 #include "eventfile/projector.h"
 
 namespace athanor {
@@ -30,22 +31,25 @@ Status LinkAs(int fd, const std::string& path) {
   return Ok();
 }
 
-// A copy of the text in `fd`, in place of what has the name now; what is not text is left out.
-Status CopyAs(const ExitGate& gate, int fd, const std::string& path) {
-  ATHANOR_CHECK_OK(MakeDirs(DirName(path), 0755));
-  const auto part = path + ".part";
-  UniqueFd to(::open(part.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!to) return FailErrno("write " + path, errno);
-  const auto copied = gate.CopyText(fd, to.get());
-  if (copied && *copied && std::rename(part.c_str(), path.c_str()) == 0) return Ok();
-  ::unlink(part.c_str());
-  return copied ? Ok() : Fail(copied.error());
-}
-
 }  // namespace
 
-ProjectorKeeper::ProjectorKeeper(std::string keep_dir, const ExitGate& gate)
-    : keep_dir_(std::move(keep_dir)), gate_(gate) {}
+ProjectorKeeper::ProjectorKeeper(Options options, const ExitGate& gate)
+    : options_(std::move(options)), gate_(gate) {}
+
+Status ProjectorKeeper::KeepNumbers(int fd, const std::string& name) {
+  if (!options_.local_dir.empty()) {
+    const auto below = name.substr(options_.folder.size() + 1);
+    if (LinkAs(fd, JoinPath(options_.local_dir, below))) return Ok();
+  }
+  return options_.files.Replace(name, fd);
+}
+
+// What is not text is left out.
+Status ProjectorKeeper::KeepText(int fd, const std::string& name) {
+  ATHANOR_TRY(const auto clean, UnnamedFile(options_.scratch_dir));
+  ATHANOR_TRY(const bool is_text, gate_.CopyText(fd, clean.get()));
+  return is_text ? options_.files.Replace(name, clean.get()) : Ok();
+}
 
 Status ProjectorKeeper::Keep(int root, const std::string& config, const std::string& sub_run) {
   const auto fd = OpenBeneath(root, config, O_RDONLY | O_NONBLOCK);
@@ -54,14 +58,19 @@ Status ProjectorKeeper::Keep(int root, const std::string& config, const std::str
       info.st_size > kMostConfig) {
     return Ok();
   }
-  const Stamp stamp{info.st_mtim.tv_sec * 1'000'000'000 + info.st_mtim.tv_nsec, info.st_size};
-  if (const auto known = kept_.find(config); known != kept_.end() && known->second == stamp)
+  const auto stamp_of = [](const struct stat& of) {
+    return Stamp{of.st_mtim.tv_sec * 1'000'000'000 + of.st_mtim.tv_nsec, of.st_size, of.st_ino};
+  };
+  if (const auto known = kept_.find(config);
+      known != kept_.end() && known->second == stamp_of(info))
     return Ok();
   ATHANOR_TRY(auto text, ReadAll(fd->get()));
   (void)gate_.ScrubText(text);
   const auto from = DirName(config);
-  const auto to = sub_run.empty() ? keep_dir_ : JoinPath(keep_dir_, sub_run);
+  const auto to = sub_run.empty() ? options_.folder : JoinPath(options_.folder, sub_run);
+  const auto config_place = JoinPath(to, kProjectorConfig);
   bool all = true;
+  bool news = tables_[config_place] != stamp_of(info);
   for (const auto& one : ReadProjectorConfig(text)) {
     for (const auto& path : {one.tensor_path, one.metadata_path}) {
       if (path.empty()) continue;
@@ -73,14 +82,20 @@ Status ProjectorKeeper::Keep(int root, const std::string& config, const std::str
         continue;
       }
       const auto place = JoinPath(to, path);
-      ATHANOR_CHECK_OK(path == one.metadata_path ? CopyAs(gate_, table->get(), place)
-                                                 : LinkAs(table->get(), place));
+      if (const auto known = tables_.find(place);
+          known != tables_.end() && known->second == stamp_of(there)) {
+        continue;
+      }
+      ATHANOR_CHECK_OK(path == one.metadata_path ? KeepText(table->get(), place)
+                                                 : KeepNumbers(table->get(), place));
+      tables_[place] = stamp_of(there);
+      news = true;
     }
   }
   // Last, so that what it names is there; a copy, since writers change it in place.
-  ATHANOR_CHECK_OK(MakeDirs(to, 0755));
-  ATHANOR_CHECK_OK(ReplaceFile(JoinPath(to, kProjectorConfig), text, 0644));
-  if (all) kept_[config] = stamp;
+  if (news) ATHANOR_CHECK_OK(ReplaceWith(options_.files, config_place, text));
+  tables_[config_place] = stamp_of(info);
+  if (all) kept_[config] = stamp_of(info);
   return Ok();
 }
 

@@ -88,7 +88,7 @@ std::string Echoed(int fd, const std::string& text) {
 
 bool Here(const AttemptId& attempt) { return AddressesOfHosts(attempt, 1).has_value(); }
 
-class Links : public testing::Test {
+class Links : public ::testing::Test {
  protected:
   void SetUp() override {
     const auto tried = JoinHosts(AttemptId::New(), 0, 1);

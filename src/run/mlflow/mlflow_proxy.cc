@@ -18,6 +18,7 @@
 #include "base/text/format.h"
 #include "base/text/text.h"
 #include "link/kept_call.h"
+#include "link/server_line.h"
 #include "net/aws/sigv4.h"
 #include "net/http/http_client.h"
 #include "net/http/http_server.h"
@@ -93,9 +94,9 @@ struct MlflowProxy::Impl {
     std::string answer;  // when the server's does not come
   };
 
-  Impl(Options o, Endpoint e, std::unique_ptr<CallSpool> s)
+  Impl(Options o, ServerLine l, std::unique_ptr<CallSpool> s)
       : options(std::move(o)),
-        endpoint(std::move(e)),
+        line(std::move(l)),
         spool(std::move(s)),
         http(loop, [this](Request request, Responder responder) {
           Handle(std::move(request), responder);
@@ -121,7 +122,7 @@ struct MlflowProxy::Impl {
   Result<HttpReply> DeliverOne(HttpClient& client, const KeptCall& call, const KeptPlace& place);
   void Settle(const KeptCall& call, uint64_t last, const HttpReply& reply);
   void WaitForWork();
-  void Pause(int failures);
+  void Pause(Millis pause);
 
   void Ask(Request request, const Responder& responder, uint64_t after, SteadyTime until);
   bool WaitFor(uint64_t seq, SteadyTime until);
@@ -134,7 +135,7 @@ struct MlflowProxy::Impl {
   void Stop();
 
   Options options;
-  Endpoint endpoint;
+  ServerLine line;
   std::unique_ptr<CallSpool> spool;
   uint16_t port = 0;
   UniqueFd cancel{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
@@ -320,15 +321,14 @@ void MlflowProxy::Impl::WaitForWork() {
   wake.wait(lock, [this] { return stopping || given_up || spool->last() > spool->done(); });
 }
 
-void MlflowProxy::Impl::Pause(int failures) {
+void MlflowProxy::Impl::Pause(Millis pause) {
   std::unique_lock lock(mutex);
   away = true;
   AnswerWaiters();
   lock.unlock();
   spool->Sync();
   lock.lock();
-  wake.wait_for(lock, Millis(std::min(2'000, 50 << std::min(failures, 6))),
-                [this] { return stopping || given_up; });
+  wake.wait_for(lock, pause, [this] { return stopping || given_up; });
 }
 
 // The calls from `first` on that can be delivered as one.
@@ -344,7 +344,7 @@ Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCa
   HttpCall http_call;
   http_call.method = call.method;
   http_call.target = call.target;
-  http_call.headers.Add("Authorization", "Bearer " + options.token);
+  line.Sign(http_call);
   http_call.headers.Add("Content-Type", "application/json");
   http_call.headers.Add(kPlaceHeader, FormatPlace(place));
   http_call.body = call.body;
@@ -354,7 +354,8 @@ Result<HttpReply> MlflowProxy::Impl::DeliverOne(HttpClient& client, const KeptCa
 }
 
 void MlflowProxy::Impl::Deliver() {
-  HttpClient client(endpoint);
+  HttpClient client = line.Client();
+  LinePauses pauses(options.stranger_pause);
   int failures = 0;
   int tries = 0;       // of this call, at a server that answers
   uint64_t alone = 0;  // up to this one, each call is delivered separately
@@ -375,15 +376,21 @@ void MlflowProxy::Impl::Deliver() {
     KeptPlace place{spool->channel(), call->seq, {}};
     if (joined) place.ends = join.ends();
     const auto reply = DeliverOne(client, joined ? join.Joined() : *call, place);
+    if (!reply && IsStranger(reply.error())) {
+      pauses.Tell(options.log, reply.error());
+      Pause(pauses.After(reply.error()));
+      continue;
+    }
     if (IsAway(reply) || (reply->status >= 500 && ++tries < kMostTries)) {
       if (failures++ == 0) {
         options.log.Log(LogLevel::kWarning, "MLflow call not taken",
                         {{"why", reply ? std::to_string(reply->status) : reply.error().what}});
       }
-      Pause(failures);
+      Pause(Millis(std::min(2'000, 50 << std::min(failures, 6))));
       continue;
     }
     failures = tries = 0;
+    pauses.Answered();
     if (joined && !reply->ok()) {
       // One of them is at fault: the others must not fail with it.
       alone = join.last();
@@ -435,7 +442,7 @@ HttpCall MlflowProxy::Impl::CallFor(const Request& request) const {
   HttpCall call;
   call.method = request.method;
   call.target = request.target;
-  call.headers.Add("Authorization", "Bearer " + options.token);
+  line.Sign(call);
   for (const char* name : kSent) {
     if (request.headers.Has(name)) call.headers.Add(name, std::string(request.headers.Get(name)));
   }
@@ -451,7 +458,7 @@ HttpCall MlflowProxy::Impl::CallFor(const Request& request) const {
 
 std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
   const std::lock_guard lock(mutex);
-  if (clients.empty()) return std::make_unique<HttpClient>(endpoint);
+  if (clients.empty()) return std::make_unique<HttpClient>(line.Client());
   auto client = std::move(clients.back());
   clients.pop_back();
   return client;
@@ -509,6 +516,8 @@ void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_
       clients.push_back(std::move(client));
       return;
     }
+    // Deliver() asks again; this client is answered from what is known, or tries later.
+    if (!reply && IsStranger(reply.error())) break;
     if (file) ready = ::ftruncate(file.get(), 0) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0;
     std::unique_lock lock(mutex);
     const auto pause = std::chrono::steady_clock::now() + Millis(20 << std::min(failures, 5));
@@ -546,11 +555,11 @@ MlflowProxy::MlflowProxy(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 MlflowProxy::~MlflowProxy() { impl_->Stop(); }
 
 Result<std::unique_ptr<MlflowProxy>> MlflowProxy::Start(Options options) {
-  ATHANOR_TRY(auto endpoint, Endpoint::Parse(options.server));
+  ATHANOR_TRY(auto line, ServerLine::To(options.server, options.pin, options.token));
   CallSpool::Limits limits;
   limits.all_bytes = options.most_kept;
   ATHANOR_TRY(auto spool, CallSpool::Open(options.dir, limits));
-  auto impl = std::make_unique<Impl>(std::move(options), std::move(endpoint), std::move(spool));
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(line), std::move(spool));
   impl->spool->Show(kMostShownAgain, [&](const KeptCall& call) { impl->ShowPoints(call); });
   ATHANOR_CHECK_OK(impl->Listen());
   Impl* raw = impl.get();

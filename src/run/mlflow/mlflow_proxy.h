@@ -39,6 +39,7 @@
 #include "job/ids.h"
 #include "job/point.h"
 #include "job/record.h"
+#include "link/server_line.h"
 #include "run/ship/exit_gate.h"
 
 namespace athanor {
@@ -47,7 +48,7 @@ class MlflowProxy {
  public:
   struct Options {
     std::string dir;     // of the attempt; created if needed
-    std::string server;  // unix:/… or http://…
+    std::string server;  // as in AttemptPlan
     std::string token;   // the script's
     Logger& log;
     std::function<void(Cause)> note;
@@ -58,6 +59,8 @@ class MlflowProxy {
     std::string page = {};         // the server's, "http://127.0.0.1:7070"; empty: it has none
     JobId run = {};                // the job's own
     std::function<void(const PointBatch&)> on_points = {};  // may be empty
+    std::string pin = {};                                   // of https, as in AttemptPlan
+    Millis stranger_pause = LinePauses::kOfStranger;        // while another server answers
   };
   static Result<std::unique_ptr<MlflowProxy>> Start(Options options);
   ~MlflowProxy();  // ends what is in progress; what is kept stays on disk

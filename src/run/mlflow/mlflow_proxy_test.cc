@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <mutex>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "base/text/text.h"
 #include "job/causes.h"
 #include "link/kept_call.h"
+#include "link/strangers_testing.h"
 #include "net/http/http_client.h"
 #include "net/test_server.h"
 #include "run/mlflow/call_kinds.h"
@@ -401,6 +403,40 @@ TEST(MlflowCallKinds, WhatIsNotPlainlyWholeIsAsked) {
   EXPECT_EQ(KindOf("GET", "/", ""), CallKind::kPage);
   EXPECT_EQ(KindOf("POST", "/", ""), CallKind::kRefused);
   EXPECT_TRUE(AnswersFile("GET", "/ajax-api/2.0/mlflow/logged-models/m-1/artifacts/files"));
+}
+
+// Planted bugs: drop the call, or tell the stranger.
+TEST(MlflowProxyOfAnotherMachine, KeepsCallsWhileAStrangerAnswersInItsServersPlace) {
+  KeyedServer server(
+      [](Request, const Responder& responder) { responder.Send(Response::Json(200, "{}")); });
+  server.UpAsStranger();
+  const TestDir dir;
+  const SystemClock clock;
+  const LogFile file;
+  Logger log(file.fd(), clock);
+  MlflowProxy::Options options{dir / "mlflow", server.url(), "athrun_secret", log, [](Cause) {}};
+  options.pin = server.pin();
+  options.stranger_pause = Millis(1);
+  options.ask_patience = Millis(300);
+  const auto proxy = MlflowProxy::Start(std::move(options)).value();
+  HttpClient client(*Endpoint::Parse(proxy->url()));
+  const auto call = [&client](const char* method, const char* target, std::string body) {
+    HttpCall made;
+    made.method = method;
+    made.target = target;
+    made.body = std::move(body);
+    made.headers.Add("Authorization", "Bearer athrun_secret");
+    return client.Do(made).value().status;
+  };
+  EXPECT_EQ(call("POST", "/api/2.0/mlflow/runs/log-metric", MetricBody(1)), 200);
+  // What needs an answer can be asked again later, as always.
+  EXPECT_EQ(call("GET", "/api/2.0/mlflow/experiments/get?experiment_id=0", ""), 503);
+  while (file.Count(server.other_pin().substr(0, 12)) == 0) std::this_thread::yield();
+  EXPECT_EQ(server.heard(), 0);
+  server.Down();
+  server.Up();
+  EXPECT_TRUE(proxy->Drain());
+  EXPECT_EQ(server.heard(), 1);
 }
 
 }  // namespace

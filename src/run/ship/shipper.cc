@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "base/text/text.h"
-#include "net/http/http_client.h"
+#include "link/server_line.h"
 #include "run/ship/exit_gate.h"
 #include "run/ship/log_follower.h"
 #include "run/ship/point_quota.h"
@@ -69,7 +69,10 @@ PointBatch PointsOf(const SpoolBatch& batch, uint32_t rank) {
 
 struct Shipper::Parts {
   explicit Parts(Options o)
-      : options(std::move(o)), gate(options.secrets), jitter(std::random_device{}()) {
+      : options(std::move(o)),
+        gate(options.secrets),
+        pauses(options.stranger_pause),
+        jitter(std::random_device{}()) {
     // The expressions were checked at submit; if one fails here, only that one is lost.
     if (auto made = RegexMetrics::Make(options.plan.spec.metrics))
       metrics.emplace(std::move(*made));
@@ -138,6 +141,8 @@ struct Shipper::Parts {
   bool sdk_used = false;  // athanor.log() was called
   bool finished = false;  // no stream will grow any more
   std::optional<HttpClient> client;
+  LinePauses pauses;
+  std::optional<Error> stranger;  // answered in the server's place when last asked
   Millis next_usage{0};
   std::mt19937 jitter;
   int failures = 0;
@@ -298,6 +303,7 @@ void Shipper::Parts::Loop() {
     if (failures > 0) {
       int64_t pause = std::min<int64_t>(5'000, int64_t{100} << std::min(failures - 1, 6));
       pause = pause / 2 + static_cast<int64_t>(jitter() % static_cast<uint64_t>(pause));
+      if (stranger) pause = pauses.After(*stranger).count();
       WaitWhileAway(lock, Millis(pause));
     } else if (draining && !drained) {
       wake.wait_for(lock, Millis(1), [this] { return stopping; });  // the end is near
@@ -677,18 +683,16 @@ bool Shipper::Parts::AllSent() {
 }
 
 bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
-  if (!client) {
-    auto endpoint = Endpoint::Parse(options.plan.server);
-    if (!endpoint) {
-      ++failures;
-      return false;
-    }
-    client.emplace(*endpoint);
+  const auto line = ServerLine::Of(options.plan);
+  if (!line) {
+    ++failures;
+    return false;
   }
+  if (!client) client.emplace(line->Client());
   HttpCall call;
   call.method = "POST";
   call.target = "/agent/v1/report";
-  call.headers.Add("Authorization", "Bearer " + options.plan.token);
+  line->Sign(call);
   call.headers.Add("Content-Type", "application/octet-stream");
   gate.ScrubFrames(frames);
   call.body = EncodeReport(frames);
@@ -699,8 +703,10 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
     options.on_command(FencedFrame{});
     return true;
   }
+  stranger = !reply && IsStranger(reply.error()) ? std::optional(reply.error()) : std::nullopt;
+  if (stranger) pauses.Tell(options.log, *stranger);
   if (!reply || !reply->ok()) {
-    if (failures++ == 0) {
+    if (failures++ == 0 && !stranger) {
       options.log.Log(LogLevel::kWarning, "report not taken",
                       {{"why", reply ? std::to_string(reply->status) + " " + reply->body
                                      : reply.error().what}});
@@ -709,6 +715,7 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
     return false;
   }
   failures = 0;
+  pauses.Answered();
   greeted = true;
   last_taken_ms = options.clock.Monotonic().count();
   for (const auto& frame : points) {

@@ -1,8 +1,8 @@
 // The Shipper sends what a job emits to the server: log bytes, points, usage and the agent's own
 // reports, on its own thread. It reads the raw files on a timer, removes secrets, and sends one
-// batch at a time; what is not acknowledged is sent again. When the server is away it waits with
-// back-off and jitter, and the files on disk are the buffer: nothing grows in memory and nothing is
-// lost.
+// batch at a time; what is not acknowledged is sent again. When the server is away, or a stranger
+// answers in its place, it waits with back-off and jitter, and the files on disk are the buffer:
+// nothing grows in memory and nothing is lost.
 //
 // Exactly once: log offsets count scrubbed bytes, and scrubbing does not depend on how the stream
 // was cut, so a restarted agent that reads from the start produces the same bytes, of which the
@@ -18,6 +18,7 @@
 #include "base/exec/clock.h"
 #include "base/log.h"
 #include "link/plan.h"
+#include "link/server_line.h"
 #include "link/spool.h"
 #include "link/wire.h"
 #include "run/events/event_files.h"
@@ -39,6 +40,7 @@ class Shipper {
     std::function<void(const PointBatch&)> on_points;
     std::function<void(uint64_t bytes)> on_output;
     std::function<void(const SpoolCheckpoint&)> on_checkpoint;
+    Millis stranger_pause = LinePauses::kOfStranger;  // while another server answers
   };
   explicit Shipper(Options options);
   ~Shipper();

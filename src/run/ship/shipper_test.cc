@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "link/spool_writer.h"
+#include "link/strangers_testing.h"
 #include "run/ship/log_follower.h"
 
 namespace athanor {
@@ -160,6 +162,44 @@ TEST(LogFollower, WhatCameAfterTheLastLookIsReadBeforeTheStreamIsFinished) {
   follower.Finish();
   EXPECT_TRUE(follower.finished());
   EXPECT_EQ(got, "last words\n");
+}
+
+// Planted bugs: end at the first stranger, or send it the token.
+TEST(Shipper, WaitsForItsOwnServerWhileAStrangerAnswers) {
+  std::atomic<int> notes = 0;
+  KeyedServer server([&](Request request, const Responder& responder) {
+    const auto frames = DecodeReport(request.body);
+    for (const auto& frame : frames.value()) notes += std::holds_alternative<NoteFrame>(frame);
+    Response response;
+    response.body = EncodeReply({});
+    responder.Send(std::move(response));
+  });
+  server.UpAsStranger();
+  AttemptPlan plan;
+  plan.server = server.url();
+  plan.pin = server.pin();
+  plan.token = "athjob_x";
+  const SystemClock clock;
+  const LogFile file;
+  Logger log(file.fd(), clock);
+  Shipper::Options options{plan,
+                           clock,
+                           log,
+                           *SecretPatterns::Make({}),
+                           [] { return UsageFrame{}; },
+                           [](const ReplyFrame&) {}};
+  options.stranger_pause = Millis(1);
+  Shipper shipper(std::move(options));
+  shipper.Send(NoteFrame{{"event_files", "kept while nobody could hear it", "", ""}});
+  shipper.Start();
+  while (file.Count(server.other_pin().substr(0, 12)) == 0) std::this_thread::yield();
+  EXPECT_EQ(server.heard(), 0);
+  server.Down();
+  server.Up();
+  EXPECT_TRUE(shipper.Drain());
+  EXPECT_EQ(notes, 1);
+  EXPECT_EQ(file.Count("another server answers"), 1u) << file.text();
+  EXPECT_EQ(file.Count(server.pin().substr(0, 12)), 1u) << file.text();
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ ProcessInfo Process(int pid, int ppid, std::string comm, uint64_t start = 1) {
   return info;
 }
 
-class StopRoundTest : public testing::Test {
+class StopRoundTest : public ::testing::Test {
  protected:
   std::vector<int> Look(const std::vector<ProcessInfo>& all, int64_t now) {
     return round_.Next(

@@ -1,0 +1,39 @@
+// StoreQueue runs tasks one after the other: at once where what they store is on this machine, and
+// on a thread of its own where each may take as long as the server is away. Whoever reads what a
+// script writes must not wait for that: rules and the hang detection depend on it.
+//
+// Threads: Add belongs to one; tasks may ask idle(). The destructor waits for the task that runs;
+// those behind it never run.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+namespace athanor {
+
+class StoreQueue {
+ public:
+  using Task = std::function<void()>;
+
+  explicit StoreQueue(bool own_thread) : own_thread_(own_thread) {}
+  ~StoreQueue();
+
+  void Add(Task task);
+  // Nothing runs or waits.
+  bool idle() const;
+
+ private:
+  void Work();
+
+  const bool own_thread_;
+  mutable std::mutex mutex_;
+  std::condition_variable wake_;
+  std::deque<Task> tasks_;  // GUARDED_BY(mutex_); the first one runs
+  bool over_ = false;       // GUARDED_BY(mutex_)
+  std::thread thread_;      // once it was needed
+};
+
+}  // namespace athanor
