@@ -40,11 +40,7 @@ Error Error::Where(std::string text) && {
 }
 
 tl::unexpected<Error> Fail(ErrorCode code, std::string what, std::string hint) {
-  Error error;
-  error.code = code;
-  error.what = std::move(what);
-  error.hint = std::move(hint);
-  return tl::unexpected(std::move(error));
+  return tl::unexpected(Error{code, std::move(what), std::move(hint)});
 }
 
 tl::unexpected<Error> Fail(Error error) { return tl::unexpected(std::move(error)); }

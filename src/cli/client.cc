@@ -54,35 +54,28 @@ Status StartServer(const Home& home, const Endpoint& endpoint) {
     if (ReapIfEnded(pid) && waited > 2'000) break;
     ::usleep(2'000);
   }
-  Error error;
-  error.code = ErrorCode::kUnavailable;
-  error.what = "no server answers and none could be started";
   auto text = ReadFile(home.server_log()).value_or("");
   auto lines = Split(Trim(text), '\n');
-  error.why = lines.empty() ? "see " + home.server_log() : lines.back();
-  error.hint = "ath serve        (shows what is wrong)\nath check";
-  error.id = "ATH-C0001";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kUnavailable, "no server answers and none could be started",
+                    "ath serve        (shows what is wrong)\nath check"}
+                  .Why(lines.empty() ? "see " + home.server_log() : lines.back())
+                  .Id("ATH-C0001"));
 }
 
 Error ErrorFrom(const HttpReply& reply) {
-  Error error;
-  error.code = ErrorCode::kBug;
-  error.what = "the server answered " + std::to_string(reply.status);
   auto body = ParseJson(reply.body);
-  if (!body || !body->is_object() || !body->contains("error")) return error;
+  if (!body || !body->is_object() || !body->contains("error")) {
+    return Error{ErrorCode::kBug, "the server answered " + std::to_string(reply.status)};
+  }
   const auto& fields = (*body)["error"];
   auto text = [&](const char* key) {
     return fields.contains(key) && fields[key].is_string() ? fields[key].get<std::string>()
                                                            : std::string();
   };
-  error.code = ErrorCodeNamed(text("code"));
-  error.what = text("what");
-  error.why = text("why");
-  error.hint = text("hint");
-  error.id = text("id");
-  error.where = text("where");
-  return error;
+  return Error{ErrorCodeNamed(text("code")), text("what"), text("hint")}
+      .Why(text("why"))
+      .Id(text("id"))
+      .Where(text("where"));
 }
 
 }  // namespace
@@ -113,14 +106,11 @@ Result<Client> Client::ConnectHere(const Home& home, bool start) {
   // The home of the user's server is out of sight in a job; one of the job's own may be made.
   if (!up && std::getenv("ATHANOR_JOB_ID") && ::access(home.root.c_str(), W_OK) != 0 &&
       errno != ENOENT) {
-    Error error;
-    error.code = ErrorCode::kDenied;
-    error.what = "what runs inside a job may not act for the user it runs as";
-    error.hint =
-        "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
-        "ath token create --scope submit";
-    error.id = "ATH-A0010";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kDenied,
+                      "what runs inside a job may not act for the user it runs as",
+                      "give the job ATHANOR_URL and, as a secret, ATHANOR_TOKEN: "
+                      "ath token create --scope submit"}
+                    .Id("ATH-A0010"));
   }
   if (!up) ATHANOR_CHECK_OK(client.StartHere());
   return client;

@@ -114,12 +114,9 @@ Result<bool> KeptFiles::FetchLeft(const std::string& path, const std::string& tr
 }
 
 Error KeptFiles::Missing(const std::string& path) const {
-  Error error{ErrorCode::kNotFound,
-              name_ + " has no \"" + Printable(path) + "\"",
-              "ath cp " + ShellQuote(name_ + ":"),
-              "",
-              "ATH-C0022",
-              ""};
+  auto error = Error{ErrorCode::kNotFound, name_ + " has no \"" + Printable(path) + "\"",
+                     "ath cp " + ShellQuote(name_ + ":")}
+                   .Id("ATH-C0022");
   std::vector<std::string> tops;
   for (const auto& archive : archives_) tops.push_back(archive + "/");
   for (const auto& entry : left_.entries) {

@@ -39,7 +39,7 @@ Error Misunderstood(const CLI::App& app, const CLI::ParseError& e,
     if (named.empty()) break;
     verb = named.front();
   }
-  Error error{ErrorCode::kInvalid, "", NameOfVerb(*verb) + " --help", "", "ATH-C0010", ""};
+  auto error = Error{ErrorCode::kInvalid, "", NameOfVerb(*verb) + " --help"}.Id("ATH-C0010");
   const auto suggest = [&](const std::string& given, const std::vector<std::string>& known) {
     if (const auto near = Nearest(given, known)) {
       error.hint = "did you mean " + *near + "?\n" + error.hint;

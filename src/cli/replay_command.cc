@@ -32,13 +32,11 @@ Result<std::vector<std::string>> ReplayCommand(const JobSpec& spec, const Replay
   const auto words = SimpleWords(spec);
   const auto script = FindPythonScript(words);
   if (!script) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "which script to replay cannot be told from the job's command";
-    error.why = Printable(Join(spec.command, " ").substr(0, 200));
-    error.hint = "python3 -m athanor.replay " + ShellQuote(request.capture) + " SCRIPT ARGUMENTS";
-    error.id = "ATH-C0040";
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kInvalid, "which script to replay cannot be told from the job's command",
+              "python3 -m athanor.replay " + ShellQuote(request.capture) + " SCRIPT ARGUMENTS"}
+            .Why(Printable(Join(spec.command, " ").substr(0, 200)))
+            .Id("ATH-C0040"));
   }
   const auto tail = words.begin() + static_cast<std::ptrdiff_t>(script->index);
   if (!spec.shell) {

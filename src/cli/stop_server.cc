@@ -49,17 +49,16 @@ struct ServerProcess {
 }  // namespace
 
 Error ServerStillThere(const std::string& why, Millis limit, pid_t pid) {
-  Error error;
-  error.code = ErrorCode::kTimeout;
-  error.what = "the server was asked to stop but is still running after " + HumanDuration(limit);
-  error.why = why;
-  error.hint = "ath server stop            waits again";
+  std::string hint = "ath server stop            waits again";
   if (pid > 0) {
-    error.hint += "\nkill -9 " + std::to_string(pid) +
-                  "    ends it at once; nothing that it confirmed is lost, and jobs continue";
+    hint += "\nkill -9 " + std::to_string(pid) +
+            "    ends it at once; nothing that it confirmed is lost, and jobs continue";
   }
-  error.id = "ATH-V0004";
-  return error;
+  return Error{ErrorCode::kTimeout,
+               "the server was asked to stop but is still running after " + HumanDuration(limit),
+               std::move(hint)}
+      .Why(why)
+      .Id("ATH-V0004");
 }
 
 Status StopServerHere(const Home& home, Millis limit, bool* was_running) {

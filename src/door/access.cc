@@ -41,12 +41,7 @@ Access AccessOf(std::string_view route) {
 }
 
 tl::unexpected<Error> Refuse(std::string what, std::string hint, std::string id) {
-  Error error;
-  error.code = ErrorCode::kDenied;
-  error.what = std::move(what);
-  error.hint = std::move(hint);
-  error.id = std::move(id);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kDenied, std::move(what), std::move(hint)}.Id(std::move(id)));
 }
 
 bool Enough(Scope held, Access need) {

@@ -30,13 +30,10 @@ void SpoolTo(BodyPolicy& policy, const std::string& dir) {
     policy.spool = std::move(*file);
     return;
   }
-  Error error;
-  error.code = ErrorCode::kExhausted;
-  error.what = "there is no place for what is sent";
-  error.why = file.error().what;
-  error.hint = "ath check";
-  error.id = "ATH-S0206";
-  policy.refuse = ErrorResponse(error);
+  policy.refuse =
+      ErrorResponse(Error{ErrorCode::kExhausted, "there is no place for what is sent", "ath check"}
+                        .Why(file.error().what)
+                        .Id("ATH-S0206"));
 }
 
 // Compresses what is sent where the client asks for it, and sends nothing that it has. What takes

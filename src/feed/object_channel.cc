@@ -29,23 +29,17 @@ Status FetchOne(ObjectsClient& objects, const RemoteObject& object, const std::s
 }
 
 Error Nothing(const std::string& where) {
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = "no object lies below " + Printable(where);
-  error.hint = "aws s3 ls " + ShellQuote(where);
-  return error;
+  return Error{ErrorCode::kNotFound, "no object lies below " + Printable(where),
+               "aws s3 ls " + ShellQuote(where)};
 }
 
 }  // namespace
 
 Result<ObjectManifest> ParseObjectManifest(std::string_view text) {
   auto refuse = [](std::string why) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "the channel's manifest cannot be read";
-    error.why = std::move(why);
-    error.hint = R"(write it like  [{"prefix": "s3://bucket/folder/"}, "a.bin", "b.bin"])";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, "the channel's manifest cannot be read",
+                      R"(write it like  [{"prefix": "s3://bucket/folder/"}, "a.bin", "b.bin"])"}
+                    .Why(std::move(why)));
   };
   auto list = ParseJson(text);
   if (!list) return refuse(list.error().what);

@@ -251,42 +251,33 @@ class Substitution {
     std::vector<std::string> known;
     for (const auto& param : spec_.params) known.push_back(param.name);
     for (const auto& channel : spec_.data) known.push_back(std::string(kChannel) + channel.name);
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.id = "ATH-S0111";
-    error.what = fmt::format("the command names ${{{}}}, which is not given", Printable(name));
-    error.why = known.empty() ? "the job has no parameters and no data channels"
-                              : "known are: " + Printable(Join(known, ", ").substr(0, 300));
-    if (const auto near = Nearest(name, known)) {
-      error.hint = fmt::format("did you mean ${{{}}}?", Printable(*near));
-    } else {
-      error.hint = fmt::format("-p {}=VALUE, or $${{{}}} to leave it to the shell", Printable(name),
-                               Printable(name));
-    }
-    return error;
+    const auto near = Nearest(name, known);
+    return Error{ErrorCode::kInvalid,
+                 fmt::format("the command names ${{{}}}, which is not given", Printable(name)),
+                 near ? fmt::format("did you mean ${{{}}}?", Printable(*near))
+                      : fmt::format("-p {}=VALUE, or $${{{}}} to leave it to the shell",
+                                    Printable(name), Printable(name))}
+        .Why(known.empty() ? "the job has no parameters and no data channels"
+                           : "known are: " + Printable(Join(known, ", ").substr(0, 300)))
+        .Id("ATH-S0111");
   }
 
   static Result<std::string> Quote(const QuoteTracker& quotes, std::string_view name,
                                    const std::string& value) {
     // A value that needs no quotes bare needs none anywhere.
     if (ShellQuote(value) == value || quotes.quotable()) return QuoteFor(quotes.context(), value);
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.id = "ATH-S0111";
-    error.what = fmt::format("${{{}}} cannot be quoted there", Printable(name));
-    error.why = "the command has a here-document or `...` before it";
-    error.hint = "use $(...) instead of `...`, or put the command in a script";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid,
+                      fmt::format("${{{}}} cannot be quoted there", Printable(name)),
+                      "use $(...) instead of `...`, or put the command in a script"}
+                    .Why("the command has a here-document or `...` before it")
+                    .Id("ATH-S0111"));
   }
 
   static Error Misplaced() {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.id = "ATH-S0111";
-    error.what = "${args} must be a word of its own";
-    error.why = "it becomes several words: the parameters as flags";
-    error.hint = "run: python train.py ${args}";
-    return error;
+    return Error{ErrorCode::kInvalid, "${args} must be a word of its own",
+                 "run: python train.py ${args}"}
+        .Why("it becomes several words: the parameters as flags")
+        .Id("ATH-S0111");
   }
 
   const JobSpec& spec_;
@@ -314,13 +305,10 @@ Status PassFlags(JobSpec& spec) {
     spec.command.front() = std::string(text) + " " + kFlagsPlace;
     return Ok();
   }
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = "ATH-S0111";
-  error.what = "it is not clear which program gets the parameters";
-  error.why = "the command runs more than one program, or redirects its output";
-  error.hint = "put ${args} where they belong: run: python train.py ${args} | tee log.txt";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, "it is not clear which program gets the parameters",
+                    "put ${args} where they belong: run: python train.py ${args} | tee log.txt"}
+                  .Why("the command runs more than one program, or redirects its output")
+                  .Id("ATH-S0111"));
 }
 
 bool CommandPasses(const JobSpec& spec, const Param& param) {

@@ -19,13 +19,10 @@ namespace {
 constexpr std::string_view kHeader = "athanor-bundle 1\n";
 
 tl::unexpected<Error> Damaged(size_t line, std::string why) {
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.id = "ATH-S0124";
-  error.what = "the bundle's listing cannot be used";
-  error.why = fmt::format("line {}: {}", line, why);
-  error.hint = "submit the job again";
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kCorrupt, "the bundle's listing cannot be used", "submit the job again"}
+          .Why(fmt::format("line {}: {}", line, why))
+          .Id("ATH-S0124"));
 }
 
 bool NeedsEscape(unsigned char c) { return c < 0x20 || c == 0x7f || c == '%'; }
@@ -142,12 +139,10 @@ Status LayOutFile(const BundleEntry& entry, int dir_fd, const OpenBlob& open_blo
     ATHANOR_CHECK_OK(WriteAll(file.get(), bytes));
   }
   if (copied == entry.size && hash.HexDigest() == entry.sha256) return Ok();
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = fmt::format("the stored copy of {} is damaged", Printable(entry.path));
-  error.why = fmt::format("it is not the {} bytes of {}", entry.size, entry.sha256);
-  error.hint = "submit the job again";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kCorrupt,
+                    fmt::format("the stored copy of {} is damaged", Printable(entry.path)),
+                    "submit the job again"}
+                  .Why(fmt::format("it is not the {} bytes of {}", entry.size, entry.sha256)));
 }
 
 Status LayOutLink(const BundleEntry& entry, int dir_fd) {

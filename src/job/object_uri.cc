@@ -20,11 +20,8 @@ Result<ObjectUri> ObjectUri::Parse(std::string_view text) {
                   std::string(rest.substr(std::min(slash + 1, rest.size())))};
     if (!uri.bucket.empty()) return uri;
   }
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = Printable(text) + " names no object";
-  error.hint = "write it like  s3://bucket/folder";
-  return Fail(std::move(error));
+  return Fail(ErrorCode::kInvalid, Printable(text) + " names no object",
+              "write it like  s3://bucket/folder");
 }
 
 std::string ObjectUri::ToString() const { return std::string(kScheme) + bucket + "/" + key; }
@@ -50,12 +47,10 @@ Result<std::string> NameInChannel(std::string_view prefix, std::string_view key)
     name.remove_prefix(slash == std::string_view::npos ? 0 : slash + 1);
   }
   if (auto checked = CheckRelativeName(name); !checked) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "object " + Printable(key) + " cannot be a file of a channel";
-    error.why = checked.error().what;
-    error.hint = "rename the object, or give a prefix that leaves it out";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid,
+                      "object " + Printable(key) + " cannot be a file of a channel",
+                      "rename the object, or give a prefix that leaves it out"}
+                    .Why(checked.error().what));
   }
   return std::string(name);
 }

@@ -39,12 +39,9 @@ Result<std::vector<CheckpointId>> IdsIn(JobFiles& files, const std::string& fold
 }
 
 tl::unexpected<Error> NotWhole(ErrorCode code, const std::string& file, std::string why) {
-  Error error;
-  error.code = code;
-  error.what = "the checkpoint is not whole: file '" + Printable(file) + "'";
-  error.why = std::move(why);
-  error.hint = "ath checkpoints JOB";
-  return Fail(std::move(error));
+  return Fail(Error{code, "the checkpoint is not whole: file '" + Printable(file) + "'",
+                    "ath checkpoints JOB"}
+                  .Why(std::move(why)));
 }
 
 Status CheckSharedFiles(const CheckpointManifest& manifest, const std::string& shared_dir) {

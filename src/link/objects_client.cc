@@ -17,13 +17,12 @@ std::string Target(const char* route, const ObjectUri& uri) {
 }
 
 tl::unexpected<Error> Refused(const HttpReply& reply) {
-  Error error;
-  error.code = reply.status == 404                          ? ErrorCode::kNotFound
-               : reply.status == 409 || reply.status == 412 ? ErrorCode::kConflict
-               : reply.status == 507                        ? ErrorCode::kExhausted
-               : reply.status >= 500                        ? ErrorCode::kUnavailable
-                                                            : ErrorCode::kInvalid;
-  error.what = "the server refused: " + std::to_string(reply.status);
+  Error error{reply.status == 404                          ? ErrorCode::kNotFound
+              : reply.status == 409 || reply.status == 412 ? ErrorCode::kConflict
+              : reply.status == 507                        ? ErrorCode::kExhausted
+              : reply.status >= 500                        ? ErrorCode::kUnavailable
+                                                           : ErrorCode::kInvalid,
+              "the server refused: " + std::to_string(reply.status)};
   if (auto body = ParseJson(reply.body); body && body->is_object() && body->contains("error")) {
     const auto& said = (*body)["error"];
     error.what = said.value("what", error.what);

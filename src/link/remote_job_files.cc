@@ -40,8 +40,7 @@ constexpr int kTriesOfChanged = 3;
 
 // What the server says for good, as an error; none: it may say something else later.
 std::optional<Error> Refusal(const HttpReply& reply) {
-  Error error;
-  error.what = "the server refused: " + std::to_string(reply.status);
+  Error error{ErrorCode::kBug, "the server refused: " + std::to_string(reply.status)};
   const auto body = ParseJson(reply.body);
   const auto said = body && body->is_object() ? body->find("error") : Json::const_iterator();
   const bool understood = body && body->is_object() && said != body->end() && said->is_object();
@@ -190,10 +189,8 @@ class RemoteJobFiles::Work {
   const Options& options() const { return options_; }
   Result<UniqueFd> Scratch() const { return UnnamedFile(options_.scratch_dir); }
   Error Busy(int status) const {
-    Error error;
-    error.code = ErrorCode::kUnavailable;
-    error.what = line_.endpoint.ToString() + " is busy (" + std::to_string(status) + ")";
-    return error;
+    return Error{ErrorCode::kUnavailable,
+                 line_.endpoint.ToString() + " is busy (" + std::to_string(status) + ")"};
   }
 
  private:
@@ -312,11 +309,10 @@ Result<UniqueFd> RemoteJobFiles::Get(Shelf shelf, const std::string& sha256) {
       if (::lseek(file.get(), 0, SEEK_SET) < 0) return FailErrno("seek", errno);
       return file;
     }
-    Error error;
-    error.code = ErrorCode::kCorrupt;
-    error.what = "blob " + sha256 + " is damaged";
-    error.why = "the server sent bytes with the sha256 " + found;
-    if (std::exchange(again, true)) return Fail(std::move(error));
+    if (std::exchange(again, true)) {
+      return Fail(Error{ErrorCode::kCorrupt, "blob " + sha256 + " is damaged"}.Why(
+          "the server sent bytes with the sha256 " + found));
+    }
     // Once from the beginning: what was put together may be of two files.
     if (::ftruncate(file.get(), 0) != 0 || ::lseek(file.get(), 0, SEEK_SET) < 0) {
       return FailErrno("empty a file", errno);

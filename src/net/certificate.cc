@@ -125,15 +125,12 @@ Result<OwnCertificate> OpenOwnCertificate(const std::string& folder) {
   ATHANOR_TRY(const std::string pem, std::move(text));
   const Key key = ReadKey(pem);
   if (!key) {
-    Error error;
-    error.code = ErrorCode::kCorrupt;
-    error.what = own.key_file + " is damaged";
-    error.why = "agents of other machines know this server by that key";
-    error.hint =
-        "put back the one of a backup (server/agents.key), or have a new one made, after "
-        "which agents of other machines that run now are not heard any more: mv " +
-        ShellQuote(own.key_file) + " " + ShellQuote(own.key_file + ".damaged");
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kCorrupt, own.key_file + " is damaged",
+              "put back the one of a backup (server/agents.key), or have a new one made, after "
+              "which agents of other machines that run now are not heard any more: mv " +
+                  ShellQuote(own.key_file) + " " + ShellQuote(own.key_file + ".damaged")}
+            .Why("agents of other machines know this server by that key"));
   }
   const auto kept = ReadFile(own.cert_file, kMostPem);
   auto certificate = kept ? ReadCertificate(*kept) : nullptr;

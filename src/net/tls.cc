@@ -230,12 +230,9 @@ tl::unexpected<Error> FailTls(const std::string& what) {
   char text[256] = "unknown error";
   if (const unsigned long code = ERR_get_error()) ERR_error_string_n(code, text, sizeof text);
   ERR_clear_error();
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = what;
-  error.why = text;
-  error.hint = "give a PEM certificate chain and the PEM private key that belongs to it";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, what,
+                    "give a PEM certificate chain and the PEM private key that belongs to it"}
+                  .Why(text));
 }
 
 Result<std::unique_ptr<SSL_CTX, FreeContext>> NewClientContext() {

@@ -19,13 +19,9 @@ std::string Decimal(double value, int places) {
 }
 
 tl::unexpected<Error> TooLarge(std::string what, const Inventory& inventory, std::string hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = std::move(what);
-  error.why = fmt::format("this machine can give {}", InventoryText(inventory));
-  error.hint = std::move(hint);
-  error.id = "ATH-S0211";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(fmt::format("this machine can give {}", InventoryText(inventory)))
+                  .Id("ATH-S0211"));
 }
 
 // What each of `nodes` may have of an amount.

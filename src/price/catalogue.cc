@@ -80,14 +80,13 @@ Result<InstanceType> Catalogue::Find(std::string_view name) const {
     for (const InstanceType& type : types_) names.push_back(type.name);
     nearest = NearestNames(ToLower(name), std::move(names));
   }
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = fmt::format("no instance type is called '{}'", shown);
-  error.why = fmt::format("the catalogue has {} types", types_.size());
-  error.id = "ATH-S0210";
-  if (!nearest.empty()) error.hint = fmt::format("did you mean {}?\n", Join(nearest, ", "));
-  error.hint += "ath types";
-  return Fail(std::move(error));
+  std::string hint;
+  if (!nearest.empty()) hint = fmt::format("did you mean {}?\n", Join(nearest, ", "));
+  hint += "ath types";
+  return Fail(Error{ErrorCode::kNotFound, fmt::format("no instance type is called '{}'", shown),
+                    std::move(hint)}
+                  .Why(fmt::format("the catalogue has {} types", types_.size()))
+                  .Id("ATH-S0210"));
 }
 
 std::optional<InstanceType> Catalogue::LargestFitting(const Inventory& inventory) const {

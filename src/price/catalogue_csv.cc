@@ -95,14 +95,12 @@ class Reader {
 
  private:
   tl::unexpected<Error> Refuse(std::string what, std::string_view seen) const {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = std::move(what);
-    if (!seen.empty()) error.why = fmt::format("got '{}'", Printable(seen.substr(0, 120)));
-    error.hint = fmt::format("the first line must be: {}\nath types --json shows good rows",
-                             kCatalogueHeader);
-    error.where = fmt::format("{}:{}", file_, line_);
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kInvalid, std::move(what),
+              fmt::format("the first line must be: {}\nath types --json shows good rows",
+                          kCatalogueHeader)}
+            .Why(seen.empty() ? "" : fmt::format("got '{}'", Printable(seen.substr(0, 120))))
+            .Where(fmt::format("{}:{}", file_, line_)));
   }
 
   void ReadComment(std::string_view text) {

@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <utility>
 
 #include "base/io/files.h"
 #include "base/text/format.h"
@@ -53,11 +52,8 @@ Status AppendAt(UniqueFd& fd, const std::string& path, uint64_t at, std::string_
   const auto size = static_cast<uint64_t>(info.st_size);
   const auto end = static_cast<off_t>(at);
   if (size < at) {
-    Error error;
-    error.code = ErrorCode::kCorrupt;
-    error.what = path + " has become shorter";
-    error.why = fmt::format("{} bytes were stored, {} are there", at, size);
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kCorrupt, path + " has become shorter"}.Why(
+        fmt::format("{} bytes were stored, {} are there", at, size)));
   }
   if (size > at && ::ftruncate(fd.get(), end) != 0) return FailWrite(path, errno);
   uint64_t done = 0;

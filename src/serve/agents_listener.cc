@@ -84,17 +84,14 @@ Status LeadToServer(const std::string& socket, const AgentsListener* listener, A
     return Ok();
   }
   if (listener == nullptr) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "agents on other machines cannot reach this server";
-    error.why = "the back end '" + plan.placement.backend +
-                "' starts them there, and settings.yaml has no agents.listen";
-    error.hint =
-        "add to settings.yaml: agents: {listen: \"0.0.0.0:7071\", address: \"10.0.0.5\"}\n"
-        "ath server stop\n"
-        "ath retry " +
-        ShellQuote(plan.spec.name);
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kInvalid, "agents on other machines cannot reach this server",
+              "add to settings.yaml: agents: {listen: \"0.0.0.0:7071\", address: \"10.0.0.5\"}\n"
+              "ath server stop\n"
+              "ath retry " +
+                  ShellQuote(plan.spec.name)}
+            .Why("the back end '" + plan.placement.backend +
+                 "' starts them there, and settings.yaml has no agents.listen"));
   }
   plan.server = listener->url();
   plan.pin = listener->pin();

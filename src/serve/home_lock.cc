@@ -35,13 +35,9 @@ Result<UniqueFd> LockHome(const Home& home, std::string hint) {
     if (Answers(home) || std::chrono::steady_clock::now() >= until) break;
     std::this_thread::sleep_for(kPause);
   }
-  Error error;
-  error.code = ErrorCode::kConflict;
-  error.what = "a server runs for " + home.root;
-  error.why = "it holds " + home.lock();
-  error.hint = std::move(hint);
-  error.id = "ATH-V0001";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kConflict, "a server runs for " + home.root, std::move(hint)}
+                  .Why("it holds " + home.lock())
+                  .Id("ATH-V0001"));
 }
 
 bool HomeIsFree(const Home& home) {

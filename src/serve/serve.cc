@@ -537,13 +537,11 @@ class Server {
     bool loopback = options_.address == "127.0.0.1" || options_.address == "::1";
     bool tls = !options_.tls_cert.empty();
     if (!loopback && !tls) {
-      Error error;
-      error.code = ErrorCode::kInvalid;
-      error.what = "an address other than loopback needs TLS";
-      error.why = "--address " + options_.address + " without --tls-cert and --tls-key";
-      error.hint = "ath serve --address " + options_.address + " --tls-cert FILE --tls-key FILE";
-      error.id = "ATH-V0002";
-      return Fail(std::move(error));
+      return Fail(
+          Error{ErrorCode::kInvalid, "an address other than loopback needs TLS",
+                "ath serve --address " + options_.address + " --tls-cert FILE --tls-key FILE"}
+              .Why("--address " + options_.address + " without --tls-cert and --tls-key")
+              .Id("ATH-V0002"));
     }
     ATHANOR_TRY(const uint16_t port, ListenTcp(tls));
     ATHANOR_CHECK_OK(ListenForAgents());

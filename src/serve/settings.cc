@@ -15,13 +15,9 @@ namespace athanor {
 namespace {
 
 Error Bad(const std::string& path, const YamlMark& mark, std::string what, std::string hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = std::move(what);
-  error.hint = std::move(hint);
-  error.where = WhereOf(path, mark);
-  error.id = "ATH-V0010";
-  return error;
+  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+      .Id("ATH-V0010")
+      .Where(WhereOf(path, mark));
 }
 
 // How a value is read into its member; `path` is for the error.

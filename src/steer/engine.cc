@@ -137,11 +137,10 @@ void Engine::Submit(JobRecord draft, std::function<void(Result<Accepted>)> done)
     hit = *stored;
   }
   if (hit && hit->spec_hash != draft.spec_hash) {
-    Error error{ErrorCode::kConflict, "this key was used for another job"};
-    error.why = "key " + draft.key + " belongs to job " + hit->id.ToString();
-    error.hint = "submit again without --key, or with a new one";
-    error.id = "ATH-S0201";
-    return done(Fail(std::move(error)));
+    return done(Fail(Error{ErrorCode::kConflict, "this key was used for another job",
+                           "submit again without --key, or with a new one"}
+                         .Why("key " + draft.key + " belongs to job " + hit->id.ToString())
+                         .Id("ATH-S0201")));
   }
   if (hit) {
     // Known, but perhaps not durable yet: answer with the batch that makes it durable.

@@ -164,11 +164,9 @@ void Outbox::Launch(const JobRecord& record, const Effect* effect) {
   }
   auto* backend = parts_.backends.Find(name);
   if (backend == nullptr) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "the back end '" + name + "' is not set up";
-    error.hint = "ath retry " + record.id.ToString();
-    return LaunchAnswered(launching, tl::unexpected(error));
+    return LaunchAnswered(launching,
+                          Fail(ErrorCode::kInvalid, "the back end '" + name + "' is not set up",
+                               "ath retry " + record.id.ToString()));
   }
   Add(record.id, Kind::kStart, name, [this, plan, launching, backend]() -> After {
     auto handle = backend->Launch(*plan);

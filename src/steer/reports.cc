@@ -21,7 +21,7 @@ struct OwnRanks {
 };
 
 Error Denied(std::string what, std::string why) {
-  return {ErrorCode::kDenied, std::move(what), "", std::move(why), "ATH-A0012", ""};
+  return Error{ErrorCode::kDenied, std::move(what)}.Why(std::move(why)).Id("ATH-A0012");
 }
 
 Status CheckHost(const OwnRanks& own, uint32_t host) {

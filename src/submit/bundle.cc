@@ -91,20 +91,18 @@ Status CheckSize(const std::vector<Found>& found, const ScanOptions& options) {
   for (const auto& share : offenders) {
     shown.push_back(fmt::format("{} {}", Printable(share.path), HumanBytes(share.bytes)));
   }
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = "ATH-S0121";
-  error.what = by_total ? "the source is too large" : "a file of the source is too large";
-  error.why = by_total
-                  ? fmt::format("{} in {} files; the limit is {}. Largest: {}", HumanBytes(total),
-                                found.size(), HumanBytes(total_limit), Join(shown, ", "))
-                  : fmt::format("the limit is {} a file. Largest: {}", HumanBytes(file_limit),
-                                Join(shown, ", "));
-  error.hint = fmt::format(
-      "echo {} >> .athanorignore\nor give it as data: -i NAME=PATH\n"
-      "or raise  source: {{max_size: {}}}  in the job file",
-      ShellQuote("/" + offenders.front().path), HumanBytes(total + total / 10));
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kInvalid,
+            by_total ? "the source is too large" : "a file of the source is too large",
+            fmt::format("echo {} >> .athanorignore\nor give it as data: -i NAME=PATH\n"
+                        "or raise  source: {{max_size: {}}}  in the job file",
+                        ShellQuote("/" + offenders.front().path), HumanBytes(total + total / 10))}
+          .Why(by_total
+                   ? fmt::format("{} in {} files; the limit is {}. Largest: {}", HumanBytes(total),
+                                 found.size(), HumanBytes(total_limit), Join(shown, ", "))
+                   : fmt::format("the limit is {} a file. Largest: {}", HumanBytes(file_limit),
+                                 Join(shown, ", ")))
+          .Id("ATH-S0121"));
 }
 
 // Until a file is the same before and after reading it. nullopt: it is gone.
@@ -125,14 +123,13 @@ Result<std::optional<std::string>> HashFile(int root, Found& found) {
     found.entry.size = found.stamp.size;
     return sha256;
   }
-  Error error;
-  error.code = ErrorCode::kConflict;
-  error.id = "ATH-S0123";
-  error.what = fmt::format("{} changed while it was read", Printable(found.entry.path));
-  error.why = "three reads gave three different files";
-  error.hint = fmt::format("submit again when nothing writes to it, or: echo {} >> .athanorignore",
-                           ShellQuote("/" + found.entry.path));
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kConflict,
+            fmt::format("{} changed while it was read", Printable(found.entry.path)),
+            fmt::format("submit again when nothing writes to it, or: echo {} >> .athanorignore",
+                        ShellQuote("/" + found.entry.path))}
+          .Why("three reads gave three different files")
+          .Id("ATH-S0123"));
 }
 
 Status HashAll(int root, const ScanOptions& options, std::vector<Found>& found, SourceTree& tree) {

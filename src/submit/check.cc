@@ -126,10 +126,9 @@ bool ThroughLink(const SourceTree& tree, const std::string& name) {
 // Why `name` is not part of the bundle.
 Error NotInBundle(const SourceTree& tree, const std::string& name, std::string_view id,
                   std::string_view what) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = id;
-  error.what = fmt::format("{} {} is not in the source", what, Quoted(name));
+  auto error =
+      Error{ErrorCode::kInvalid, fmt::format("{} {} is not in the source", what, Quoted(name))}.Id(
+          std::string(id));
   if (IsFolder(tree, name)) {
     error.why = "it is a folder";
     error.hint = "name a file in it";

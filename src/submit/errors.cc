@@ -106,13 +106,9 @@ const SubmitErrorRow* FindSubmitError(std::string_view id) {
 
 tl::unexpected<Error> Refuse(std::string_view id, std::string what, std::string why,
                              std::string hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = id;
-  error.what = std::move(what);
-  error.why = std::move(why);
-  error.hint = std::move(hint);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why(std::move(why))
+                  .Id(std::string(id)));
 }
 
 std::string Quoted(std::string_view text) {

@@ -331,12 +331,10 @@ class Walk {
     }
     const auto most = std::max_element(tops.begin(), tops.end(),
                                        [](auto& a, auto& b) { return a.second < b.second; });
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.id = "ATH-S0122";
-    error.what = "the source has too many files";
-    error.why = fmt::format("more than {}", options_.max_files);
-    error.hint = "run in the folder of the script alone";
+    auto error = Error{ErrorCode::kInvalid, "the source has too many files",
+                       "run in the folder of the script alone"}
+                     .Why(fmt::format("more than {}", options_.max_files))
+                     .Id("ATH-S0122");
     if (most != tops.end()) {
       error.why += fmt::format("; {} so far in {}", most->second, Printable(most->first));
       error.hint = fmt::format("echo {} >> .athanorignore", ShellQuote("/" + most->first));

@@ -23,14 +23,10 @@ struct Refusal {
 
 Error MakeError(const std::string& file, YamlMark mark, std::string id, std::string what,
                 std::string why, std::string hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = std::move(id);
-  error.what = std::move(what);
-  error.why = std::move(why);
-  error.hint = std::move(hint);
-  error.where = WhereOf(file, mark);
-  return error;
+  return Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+      .Why(std::move(why))
+      .Id(std::move(id))
+      .Where(WhereOf(file, mark));
 }
 
 bool IsOneOf(std::string_view text, std::initializer_list<std::string_view> words) {

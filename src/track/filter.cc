@@ -26,11 +26,7 @@ struct Token {
 };
 
 tl::unexpected<Error> Invalid(std::string what) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = std::move(what);
-  error.hint = "metrics.loss < 0.5 AND params.name = 'value'";
-  return Fail(std::move(error));
+  return Fail(ErrorCode::kInvalid, std::move(what), "metrics.loss < 0.5 AND params.name = 'value'");
 }
 
 bool IsWordByte(char c) {

@@ -9,7 +9,7 @@ namespace athanor::tune {
 namespace {
 
 tl::unexpected<Error> BadTrial(ErrorCode code, std::string what, std::string hint) {
-  return Fail(Error{code, std::move(what), std::move(hint), "", "ATH-T0002", ""});
+  return Fail(Error{code, std::move(what), std::move(hint)}.Id("ATH-T0002"));
 }
 
 }  // namespace

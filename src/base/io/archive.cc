@@ -18,11 +18,9 @@ namespace athanor {
 namespace {
 
 tl::unexpected<Error> RefuseMember(std::string_view name, std::string why) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "archive member '" + Printable(name.substr(0, 256)) + "' is refused";
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid,
+                    "archive member '" + Printable(name.substr(0, 256)) + "' is refused"}
+                  .Why(std::move(why)));
 }
 
 tl::unexpected<Error> InMember(std::string_view name, Error error) {

@@ -42,11 +42,9 @@ std::string ErrorTextOf(archive* handle) {
 }
 
 tl::unexpected<Error> OverLimit(std::string_view name, std::string why) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "archive refused at member '" + Printable(name.substr(0, 256)) + "'";
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid,
+                    "archive refused at member '" + Printable(name.substr(0, 256)) + "'"}
+                  .Why(std::move(why)));
 }
 
 // "./a/b/" is "a/b"; the caller judges the rest.
@@ -143,14 +141,12 @@ struct TarReader::State {
   }
 
   tl::unexpected<Error> Damaged() const {
-    Error error;
-    error.code = ErrorCode::kCorrupt;
-    error.what = member.name.empty()
-                     ? "the archive cannot be read"
-                     : "archive damaged at or after member '" +
-                           Printable(std::string_view(member.name).substr(0, 256)) + "'";
-    error.why = ErrorTextOf(handle.get());
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kCorrupt,
+                      member.name.empty()
+                          ? "the archive cannot be read"
+                          : "archive damaged at or after member '" +
+                                Printable(std::string_view(member.name).substr(0, 256)) + "'"}
+                    .Why(ErrorTextOf(handle.get())));
   }
 
   // Calls `put(bytes, offset)` for each piece of the current file.

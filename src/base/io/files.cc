@@ -270,11 +270,7 @@ Result<uint64_t> FreeBytes(const std::string& path) {
 namespace {
 
 tl::unexpected<Error> Unusable(std::string_view name, const char* why) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "unusable name '" + Shown(name) + "'";
-  error.why = why;
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, "unusable name '" + Shown(name) + "'"}.Why(why));
 }
 
 }  // namespace
@@ -321,11 +317,8 @@ Result<UniqueFd> OpenBeneath(int dir_fd, const std::string& name, int flags, mod
     if (errno == EINTR || (errno == EAGAIN && tries < 100)) continue;
     const int why = errno;
     if (why == ELOOP || why == EXDEV) {
-      Error error;
-      error.code = ErrorCode::kDenied;
-      error.what = "open " + Shown(name) + ": refused";
-      error.why = "the path goes through a link or leaves its folder";
-      return Fail(std::move(error));
+      return Fail(Error{ErrorCode::kDenied, "open " + Shown(name) + ": refused"}.Why(
+          "the path goes through a link or leaves its folder"));
     }
     return FailErrno("open " + Shown(name), why);
   }

@@ -217,12 +217,10 @@ Result<Json> ParseJson(std::string_view text) {
     }
   }
   column = std::max<size_t>(column, 1);
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = fmt::format("not valid JSON at line {}, column {}", line, column);
-  error.why = builder.error();
-  error.where = fmt::format("{}:{}", line, column);
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kInvalid, fmt::format("not valid JSON at line {}, column {}", line, column)}
+          .Why(builder.error())
+          .Where(fmt::format("{}:{}", line, column)));
 }
 
 std::string DumpJson(const Json& value) { return Dump(value, -1); }

@@ -74,13 +74,9 @@ std::optional<double> BytesOfUnit(std::string_view given) {
 
 tl::unexpected<Error> Refuse(const char* id, std::string what, std::string_view text,
                              std::string hint) {
-  Error error;
-  error.id = id;
-  error.code = ErrorCode::kInvalid;
-  error.what = std::move(what);
-  error.why = "got '" + Printable(text.substr(0, 80)) + "'";
-  error.hint = std::move(hint);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                  .Why("got '" + Printable(text.substr(0, 80)) + "'")
+                  .Id(id));
 }
 
 int HexValue(char c) {

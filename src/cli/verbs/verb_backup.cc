@@ -93,14 +93,11 @@ Status MakeRoom(const Home& home) {
   bool unfinished = Exists(JoinPath(home.root, kUnfinished)) && !Exists(home.database()) &&
                     std::all_of(names.begin(), names.end(), ours);
   if (!names.empty() && !unfinished) {
-    Error error;
-    error.code = ErrorCode::kConflict;
-    error.what = home.root + " is not empty";
-    error.why = "it contains " + Printable(names.front());
-    error.hint = "ATHANOR_HOME=/a/new/folder ath server restore BACKUP\nmv " +
-                 ShellQuote(home.root) + " " + ShellQuote(home.root + ".old");
-    error.id = "ATH-V0020";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kConflict, home.root + " is not empty",
+                      "ATHANOR_HOME=/a/new/folder ath server restore BACKUP\nmv " +
+                          ShellQuote(home.root) + " " + ShellQuote(home.root + ".old")}
+                    .Why("it contains " + Printable(names.front()))
+                    .Id("ATH-V0020"));
   }
   for (const auto& name : names) ATHANOR_CHECK_OK(RemoveTree(JoinPath(home.root, name)));
   return MakeDirs(JoinPath(home.root, kUnfinished));

@@ -115,10 +115,10 @@ int ListFiles(const Common& common, const KeptFiles& job, const std::string& pat
 int CpVerb(const Common& common, const std::string& from, const std::string& to) {
   auto colon = from.find(':');
   if (colon == std::string::npos || colon == 0) {
-    Error error{ErrorCode::kInvalid,   "no job to copy from",
-                "ath cp JOB:model/ .", "\"" + Printable(from) + "\" has no JOB: before the path",
-                "ATH-C0020",           ""};
-    return Refuse(error, common.json);
+    return Refuse(Error{ErrorCode::kInvalid, "no job to copy from", "ath cp JOB:model/ ."}
+                      .Why("\"" + Printable(from) + "\" has no JOB: before the path")
+                      .Id("ATH-C0020"),
+                  common.json);
   }
   auto path = from.substr(colon + 1);
   while (StartsWith(path, "./")) path.erase(0, 2);

@@ -153,13 +153,11 @@ Status EnterNamespaces(int64_t pid) {
 int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
              const std::vector<std::string>& command) {
   if (command.empty()) {
-    Error error{ErrorCode::kInvalid,
-                "no command to run",
-                "ath exec " + ShellQuote(job) + " -- bash",
-                "there is nothing after --",
-                "ATH-C0023",
-                ""};
-    return Refuse(error, common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid, "no command to run", "ath exec " + ShellQuote(job) + " -- bash"}
+            .Why("there is nothing after --")
+            .Id("ATH-C0023"),
+        common.json);
   }
   auto client = Client::Connect(common.home);
   if (!client) return Refuse(client.error(), common.json);

@@ -107,13 +107,11 @@ int ByLines(const Common& common, const LogOptions& options, Client& client,
 int LogsVerb(const Common& common, const LogOptions& options) {
   LineFilter filter(options.grep);
   if (!filter.ok()) {
-    Error error{ErrorCode::kInvalid,
-                "--grep is not a regular expression",
-                "quote it: --grep 'loss=.*'",
-                filter.problem(),
-                "ATH-C0012",
-                ""};
-    return Refuse(error, common.json);
+    return Refuse(Error{ErrorCode::kInvalid, "--grep is not a regular expression",
+                        "quote it: --grep 'loss=.*'"}
+                      .Why(filter.problem())
+                      .Id("ATH-C0012"),
+                  common.json);
   }
   auto query = LogQuery(options);
   if (!query) return Refuse(query.error(), common.json);

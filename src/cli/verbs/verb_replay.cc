@@ -59,7 +59,7 @@ Result<Picked> Pick(const Json& all, const std::string& job, const std::string& 
   for (const auto& one : all) {
     if (rank < 0 || Number(one, "rank") == rank) captures.push_back(one);
   }
-  Error error{ErrorCode::kNotFound, job + " kept no captured step", "", "", "ATH-R0015", ""};
+  auto error = Error{ErrorCode::kNotFound, job + " kept no captured step"}.Id("ATH-R0015");
   if (captures.empty() && !all.empty()) {
     error.what = job + " kept no captured step of rank " + std::to_string(rank);
     error.why = "ranks that captured: " + RanksOf(all);

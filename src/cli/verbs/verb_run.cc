@@ -56,11 +56,10 @@ std::optional<int> PreflightFirst(const Common& common, const RunOptions& option
   if (!outcome) return Refuse(outcome.error(), common.json);
   if (outcome->cancelled) return 130;
   if (!outcome->passed) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "the preflight found problems, so the job was not submitted";
-    error.hint = "ath run --no-preflight ...    submits it anyway";
-    error.id = "ATH-C0042";
+    const auto error =
+        Error{ErrorCode::kInvalid, "the preflight found problems, so the job was not submitted",
+              "ath run --no-preflight ...    submits it anyway"}
+            .Id("ATH-C0042");
     if (!talk.json) PrintError(error, common.json);
     return RowOf(error.code).exit_status;
   }
@@ -115,13 +114,11 @@ int RunRequest(const Common& common, const RunOptions& options) {
 int RunVerb(const Common& common, const RunOptions& options) {
   if (!options.sagemaker.empty()) return RunRequest(common, options);
   if (options.file.empty() && options.command.empty()) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "nothing to run";
-    error.why = "there is no job file, and no command after --";
-    error.hint = "ath run -- python train.py\nath run job.yaml";
-    error.id = "ATH-C0011";
-    return Refuse(error, common.json);
+    return Refuse(
+        Error{ErrorCode::kInvalid, "nothing to run", "ath run -- python train.py\nath run job.yaml"}
+            .Why("there is no job file, and no command after --")
+            .Id("ATH-C0011"),
+        common.json);
   }
   if (options.preflight && options.no_preflight) {
     return Refuse(Error{ErrorCode::kInvalid,

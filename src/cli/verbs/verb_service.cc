@@ -71,20 +71,20 @@ bool SystemdRuns(bool system) {
 }
 
 Error NoSystemd(const Home& home, bool system) {
-  Error error;
-  error.code = ErrorCode::kUnavailable;
-  error.what = system ? "systemd does not run on this machine"
-                      : "systemd does not run services for " + UserName();
-  error.why =
-      std::string("systemctl ") + (system ? "" : "--user ") + "is-system-running did not answer";
   // cron gives a job hardly any environment.
   const std::string line = "@reboot ATHANOR_HOME=" + ShellQuote(home.root) + " " +
                            ShellQuote(ProgramPath()) + " server start";
-  error.hint = "(crontab -l; echo " + ShellQuote(line) + ") | crontab -    starts it with cron\n" +
-               "ath serve    in a container, as its main program";
-  if (!system && ::geteuid() == 0) error.hint = "ath service install --system\n" + error.hint;
-  error.id = "ATH-V0040";
-  return error;
+  std::string hint = "(crontab -l; echo " + ShellQuote(line) +
+                     ") | crontab -    starts it with cron\n" +
+                     "ath serve    in a container, as its main program";
+  if (!system && ::geteuid() == 0) hint = "ath service install --system\n" + hint;
+  return Error{ErrorCode::kUnavailable,
+               system ? "systemd does not run on this machine"
+                      : "systemd does not run services for " + UserName(),
+               std::move(hint)}
+      .Why(std::string("systemctl ") + (system ? "" : "--user ") +
+           "is-system-running did not answer")
+      .Id("ATH-V0040");
 }
 
 // The running server makes room for the service; jobs continue.

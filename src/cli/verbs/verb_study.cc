@@ -29,13 +29,11 @@ namespace {
 constexpr int kWaitMs = 5'000;
 
 Error NoStudy(std::string what, std::string why) {
-  return {
-      ErrorCode::kInvalid,
-      std::move(what),
-      "tune:\n  metric: val_loss\n  space:\n    lr: {type: float, low: 1e-5, high: 1, scale: log}",
-      std::move(why),
-      "ATH-T0014",
-      ""};
+  return Error{
+      ErrorCode::kInvalid, std::move(what),
+      "tune:\n  metric: val_loss\n  space:\n    lr: {type: float, low: 1e-5, high: 1, scale: log}"}
+      .Why(std::move(why))
+      .Id("ATH-T0014");
 }
 
 // A flag's text as the JSON a file would have given.

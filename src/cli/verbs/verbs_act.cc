@@ -56,13 +56,10 @@ int WaitVerb(const Common& common, const std::vector<std::string>& jobs,
                        : Result<HttpReply>(Fail(ErrorCode::kTimeout, "the time is up"));
       if (end) break;
       if (clock.Monotonic() >= deadline) {
-        Error error{ErrorCode::kTimeout,
-                    job + " has not ended yet",
-                    "ath logs -f " + ShellQuote(job),
-                    "",
-                    "ATH-C0013",
-                    ""};
-        return Refuse(error, common.json);
+        return Refuse(
+            Error{ErrorCode::kTimeout, job + " has not ended yet", "ath logs -f " + ShellQuote(job)}
+                .Id("ATH-C0013"),
+            common.json);
       }
       // A restarting server is no reason to give up; a refusal is.
       const Error why =

@@ -144,13 +144,10 @@ int InitVerb(const Common& common, const std::string& file, bool force) {
   auto names = ListDir(dir);
   if (!names) return Refuse(names.error(), common.json);
   if (Exists(file) && !force) {
-    Error error{ErrorCode::kConflict,
-                file + " already exists",
-                "ath init --force\nath run " + ShellQuote(file),
-                "",
-                "ATH-C0030",
-                ""};
-    return Refuse(error, common.json);
+    return Refuse(Error{ErrorCode::kConflict, file + " already exists",
+                        "ath init --force\nath run " + ShellQuote(file)}
+                      .Id("ATH-C0030"),
+                  common.json);
   }
   auto text = JobFileFor(dir, *names);
   if (auto status = ReplaceFile(file, text, 0644); !status)
@@ -195,14 +192,11 @@ int ExplainVerb(const Common& common, const std::string& code) {
     std::vector<std::string> known;
     for (const auto& each : AllCodes()) known.push_back(each.code);
     auto near = Nearest(ToUpper(code), known);
-    Error error{
-        ErrorCode::kNotFound,
-        "no such code: " + Printable(code),
-        near ? "ath explain " + *near : "codes look like ATH-J0137; `ath why JOB` prints one",
-        "",
-        "ATH-C0031",
-        ""};
-    return Refuse(error, common.json);
+    return Refuse(
+        Error{ErrorCode::kNotFound, "no such code: " + Printable(code),
+              near ? "ath explain " + *near : "codes look like ATH-J0137; `ath why JOB` prints one"}
+            .Id("ATH-C0031"),
+        common.json);
   }
   auto title = row->code + ": " + row->title;
   const auto& text = row->text;

@@ -10,12 +10,9 @@ namespace athanor {
 std::optional<Response> AgentsDoor::Refusal(const Request& head) const {
   if (const auto origin = CheckOrigin(context_, head); !origin) return Denied(origin.error());
   if (head.headers.Has("Authorization") || AwsFront::IsSigned(head)) return std::nullopt;
-  Error error;
-  error.code = ErrorCode::kDenied;
-  error.what = "this server does not know you";
-  error.why = "this address is for agents of other machines, which have a token";
-  error.id = "ATH-A0002";
-  return Denied(error);
+  return Denied(Error{ErrorCode::kDenied, "this server does not know you"}
+                    .Why("this address is for agents of other machines, which have a token")
+                    .Id("ATH-A0002"));
 }
 
 void AgentsDoor::Handle(Request request, Responder responder) {

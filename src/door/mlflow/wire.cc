@@ -105,11 +105,7 @@ Json FromQuery(const Request& request) {
 }  // namespace
 
 tl::unexpected<Error> MlflowFail(std::string_view error_code, std::string message) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.id = error_code;
-  error.what = std::move(message);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid, std::move(message)}.Id(std::string(error_code)));
 }
 
 tl::unexpected<Error> InvalidParameter(std::string message) {

@@ -126,7 +126,8 @@ void CapturedFile(DoorContext& context, const Call& call) {
     return call.Refuse(
         Error{outside ? ErrorCode::kNotFound : ErrorCode::kInvalid,
               record->spec.name + " captured no file \"" + Printable(call.captures["file"]) + "\"",
-              "ath replay " + ShellQuote(record->spec.name), "", "ATH-R0015", ""});
+              "ath replay " + ShellQuote(record->spec.name)}
+            .Id("ATH-R0015"));
   }
   Response head;
   head.headers.Add("Content-Type", "application/octet-stream");

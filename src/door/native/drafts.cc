@@ -23,13 +23,10 @@ constexpr uint64_t kReserveBytes = 64ull << 20;
 Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
   auto check = [&](const std::string& name) -> Status {
     if (context.secrets.Has(name)) return Ok();
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "secret \"" + name + "\" is not set";
-    error.why = "the job names it and the built-in store does not have it";
-    error.hint = "ath secret set " + ShellQuote(name);
-    error.id = "ATH-S0204";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, "secret \"" + name + "\" is not set",
+                      "ath secret set " + ShellQuote(name)}
+                    .Why("the job names it and the built-in store does not have it")
+                    .Id("ATH-S0204"));
   };
   for (const auto& secret : spec.secrets) {
     if (secret.source == "store" && !secret.optional) ATHANOR_CHECK_OK(check(secret.name));
@@ -43,25 +40,18 @@ Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
 Status CheckSpace(const DoorContext& context) {
   auto free = FreeBytes(context.info.home);
   if (!free || *free >= kReserveBytes) return Ok();
-  Error error;
-  error.code = ErrorCode::kExhausted;
-  error.what = "the disk is too full to accept a job";
-  error.why = HumanBytes(*free) + " free where " + context.info.home + " lies, " +
-              HumanBytes(kReserveBytes) + " needed";
-  error.hint = "free some space, or remove old jobs: ath rm JOB";
-  error.id = "ATH-S0202";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kExhausted, "the disk is too full to accept a job",
+                    "free some space, or remove old jobs: ath rm JOB"}
+                  .Why(HumanBytes(*free) + " free where " + context.info.home + " lies, " +
+                       HumanBytes(kReserveBytes) + " needed")
+                  .Id("ATH-S0202"));
 }
 
 Error OnlyInAShell(const std::string& file, const std::string& what, const std::string& hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = what + " has no meaning in a page";
-  error.why = "the text comes from a browser, which is in no folder of this machine";
-  error.hint = hint;
-  error.id = "ATH-S0205";
-  error.where = file;
-  return error;
+  return Error{ErrorCode::kInvalid, what + " has no meaning in a page", hint}
+      .Why("the text comes from a browser, which is in no folder of this machine")
+      .Id("ATH-S0205")
+      .Where(file);
 }
 
 }  // namespace
@@ -77,13 +67,10 @@ Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::str
   if (!resolved) resolved.error().code = ErrorCode::kInvalid;
   ATHANOR_TRY(auto need, std::move(resolved));
   if (!spec.source.bundle.empty() && !context.blobs.Use(spec.source.bundle)) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "the source bundle was not uploaded";
-    error.why = "no blob " + Printable(spec.source.bundle);
-    error.hint = "PUT /api/v1/blobs/{sha256} for what POST /api/v1/blobs/missing names";
-    error.id = "ATH-S0203";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, "the source bundle was not uploaded",
+                      "PUT /api/v1/blobs/{sha256} for what POST /api/v1/blobs/missing names"}
+                    .Why("no blob " + Printable(spec.source.bundle))
+                    .Id("ATH-S0203"));
   }
   JobRecord draft;
   draft.id = JobId::New();

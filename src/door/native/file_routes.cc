@@ -145,13 +145,12 @@ void OutputFile(DoorContext& context, const Call& call) {
     if (output.name == call.captures["name"]) return SendBlob(context, call, output.blob);
     names += (names.empty() ? "" : ", ") + output.name;
   }
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = record->spec.name + " kept no output \"" + Printable(call.captures["name"]) + "\"";
-  error.why = names.empty() ? "it kept none" : "it kept: " + names;
-  error.hint = "ath show " + ShellQuote(record->spec.name);
-  error.id = "ATH-R0008";
-  call.Refuse(error);
+  call.Refuse(
+      Error{ErrorCode::kNotFound,
+            record->spec.name + " kept no output \"" + Printable(call.captures["name"]) + "\"",
+            "ath show " + ShellQuote(record->spec.name)}
+          .Why(names.empty() ? "it kept none" : "it kept: " + names)
+          .Id("ATH-R0008"));
 }
 
 // A file that the script left in its working folder.

@@ -44,14 +44,12 @@ void Interrupt(DoorContext& context, const Call& call) {
     grace = Millis(std::strtoll(asked->c_str(), nullptr, 10));
   }
   if (!HoldsRoom(record->state)) {
-    Error error{ErrorCode::kConflict,
-                record->spec.name + " holds no machine that could be taken away",
-                IsTerminal(record->state) ? "ath resume " + ShellQuote(record->spec.name)
-                                          : "ath why " + ShellQuote(record->spec.name),
-                "it is " + std::string(ShownState(*record, context.clock.Wall())),
-                "ATH-R0009",
-                ""};
-    return call.Refuse(error);
+    const auto& name = record->spec.name;
+    return call.Refuse(
+        Error{ErrorCode::kConflict, name + " holds no machine that could be taken away",
+              (IsTerminal(record->state) ? "ath resume " : "ath why ") + ShellQuote(name)}
+            .Why("it is " + std::string(ShownState(*record, context.clock.Wall())))
+            .Id("ATH-R0009"));
   }
   InterruptAsked event{{"preempted", "its machine was taken away (by " + call.caller.user + ")",
                         "ath show " + ShellQuote(record->spec.name), ""},
@@ -87,13 +85,12 @@ void Checkpoints(DoorContext& context, const Call& call) {
 // The checkpoint that `step` names: an id, a step, or (empty) the newest.
 Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
                                      const std::string& name, const std::string& wanted) {
-  Error error{ErrorCode::kNotFound,
-              name + " has no whole checkpoint",
-              "ath retry " + ShellQuote(name),
-              "none was kept",
-              "ATH-R0010",
-              ""};
-  if (listing.checkpoints.empty()) return Fail(std::move(error));
+  if (listing.checkpoints.empty()) {
+    return Fail(Error{ErrorCode::kNotFound, name + " has no whole checkpoint",
+                      "ath retry " + ShellQuote(name)}
+                    .Why("none was kept")
+                    .Id("ATH-R0010"));
+  }
   if (wanted.empty()) return std::string();
   std::vector<std::string> steps;
   for (const auto& checkpoint : listing.checkpoints) {
@@ -101,10 +98,10 @@ Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
     if (checkpoint.step && std::to_string(*checkpoint.step) == wanted) return checkpoint.id;
     steps.push_back(checkpoint.step ? std::to_string(*checkpoint.step) : checkpoint.id);
   }
-  error.what = name + " has no checkpoint of step " + Printable(wanted);
-  error.why = "kept: " + Join(steps, ", ");
-  error.hint = "ath checkpoints " + ShellQuote(name);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kNotFound, name + " has no checkpoint of step " + Printable(wanted),
+                    "ath checkpoints " + ShellQuote(name)}
+                  .Why("kept: " + Join(steps, ", "))
+                  .Id("ATH-R0010"));
 }
 
 void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
@@ -125,14 +122,12 @@ void Resume(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   if (!IsTerminal(record->state)) {
-    Error error{
-        ErrorCode::kConflict,
-        record->spec.name + " is not over",
-        "ath interrupt " + ShellQuote(record->spec.name) + "    goes on from its newest checkpoint",
-        "it is " + std::string(ShownState(*record, context.clock.Wall())),
-        "ATH-R0005",
-        ""};
-    return call.Refuse(error);
+    const auto& name = record->spec.name;
+    return call.Refuse(
+        Error{ErrorCode::kConflict, name + " is not over",
+              "ath interrupt " + ShellQuote(name) + "    goes on from its newest checkpoint"}
+            .Why("it is " + std::string(ShownState(*record, context.clock.Wall())))
+            .Id("ATH-R0005"));
   }
   OnReader(context, call, [&context, call, record = std::move(*record)] {
     auto listing = Listed(context, record);

@@ -30,13 +30,11 @@ Result<ImageMap> ImageMap::Read(const std::string& path) {
     for (const auto& entry : root.entries) {
       const auto& base = entry.value.text;
       if (base != "system" && base != "isolated" && base != "host") {
-        Error error;
-        error.code = ErrorCode::kInvalid;
-        error.what = "image \"" + Printable(entry.key) + "\" has no environment";
-        error.why = "got \"" + Printable(base) + "\"";
-        error.hint = "system, isolated or host";
-        error.where = WhereOf(path, entry.mark);
-        return Fail(std::move(error));
+        return Fail(Error{ErrorCode::kInvalid,
+                          "image \"" + Printable(entry.key) + "\" has no environment",
+                          "system, isolated or host"}
+                        .Why("got \"" + Printable(base) + "\"")
+                        .Where(WhereOf(path, entry.mark)));
       }
       map.rules_.push_back({entry.key, base});
     }
@@ -52,12 +50,9 @@ Result<std::string> ImageMap::BaseFor(std::string_view image) const {
   for (const auto& rule : rules_) {
     if (::fnmatch(rule.pattern.c_str(), name.c_str(), 0) == 0) return rule.base;
   }
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = "image " + Printable(image) + " is not known here";
-  error.why = "images are run as environments of this machine, and none is named for it";
-  error.hint = "add the line  \"" + Printable(image) + "\": system  to " + path_;
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kNotFound, "image " + Printable(image) + " is not known here",
+                    "add the line  \"" + Printable(image) + "\": system  to " + path_}
+                  .Why("images are run as environments of this machine, and none is named for it"));
 }
 
 std::optional<ImageTag> ReadImageTag(std::string_view image) {

@@ -15,13 +15,11 @@ namespace {
 
 void Reply(const Call& call, const sagemaker::Answer& answer, int status) {
   if (answer) return call.Json(status, DumpJson(*answer));
-  Error error;
-  error.code = answer.error().code == "ResourceInUse" ? ErrorCode::kConflict : ErrorCode::kInvalid;
-  error.what = answer.error().message;
-  error.why = answer.error().code;
-  error.hint = "see docs/sagemaker.md";
-  error.id = "ATH-R0020";
-  call.Refuse(error);
+  call.Refuse(
+      Error{answer.error().code == "ResourceInUse" ? ErrorCode::kConflict : ErrorCode::kInvalid,
+            answer.error().message, "see docs/sagemaker.md"}
+          .Why(answer.error().code)
+          .Id("ATH-R0020"));
 }
 
 sagemaker::Asked AskedBy(const Call& call, Json body) {

@@ -33,14 +33,11 @@ Json ErrorToJson(const Error& error) {
 }
 
 Error ErrorFromJson(const Json& json) {
-  Error error;
-  error.code = ErrorCodeNamed(json.at("code").get<std::string>());
-  error.what = json.at("what").get<std::string>();
-  error.why = json.value("why", "");
-  error.hint = json.value("hint", "");
-  error.id = json.value("id", "");
-  error.where = json.value("where", "");
-  return error;
+  return Error{ErrorCodeNamed(json.at("code").get<std::string>()),
+               json.at("what").get<std::string>(), json.value("hint", "")}
+      .Why(json.value("why", ""))
+      .Id(json.value("id", ""))
+      .Where(json.value("where", ""));
 }
 
 Json StatusToJson(const HostStatus& status) {

@@ -73,12 +73,9 @@ Status CheckCall(const HttpCall& call) {
 
 Result<Endpoint> Endpoint::Parse(std::string_view text) {
   const auto bad = [&](std::string why) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = "\"" + Printable(text) + "\" is not a server address";
-    error.why = std::move(why);
-    error.hint = "use http://HOST:PORT, https://HOST:PORT or unix:/path/to/socket";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, "\"" + Printable(text) + "\" is not a server address",
+                      "use http://HOST:PORT, https://HOST:PORT or unix:/path/to/socket"}
+                    .Why(std::move(why)));
   };
   Endpoint endpoint;
   if (StartsWith(text, "unix:")) {
@@ -174,11 +171,8 @@ struct HttpClient::Impl {
     return Fail(std::move(error));
   }
   tl::unexpected<Error> Broken(const char* what, int error) const {
-    Error made;
-    made.code = ErrorCode::kUnavailable;
-    made.what = std::string(what) + " " + endpoint.ToString();
-    made.why = std::strerror(error);
-    return Fail(std::move(made));
+    return Fail(Error{ErrorCode::kUnavailable, std::string(what) + " " + endpoint.ToString()}.Why(
+        std::strerror(error)));
   }
 };
 
@@ -277,15 +271,14 @@ Status HttpClient::Impl::Secure(SteadyTime until, int cancel_fd) {
         break;
       case Transport::Io::kEof:
       case Transport::Io::kError: {
-        Error error;
-        error.code = made->is_stranger() ? ErrorCode::kDenied : ErrorCode::kUnavailable;
-        error.what = made->is_stranger() ? "another server answers at " + endpoint.ToString()
-                                         : "cannot connect safely to " + endpoint.ToString();
-        error.why = made->why().empty() ? "it hung up: does it speak TLS?" : made->why();
-        if (options.pin.empty()) {
-          error.hint = "SSL_CERT_FILE names the authorities (PEM) that are trusted";
-        }
-        return Fail(std::move(error));
+        const bool stranger = made->is_stranger();
+        const char* hint =
+            options.pin.empty() ? "SSL_CERT_FILE names the authorities (PEM) that are trusted" : "";
+        return Fail(Error{stranger ? ErrorCode::kDenied : ErrorCode::kUnavailable,
+                          stranger ? "another server answers at " + endpoint.ToString()
+                                   : "cannot connect safely to " + endpoint.ToString(),
+                          hint}
+                        .Why(made->why().empty() ? "it hung up: does it speak TLS?" : made->why()));
       }
     }
   }
@@ -306,11 +299,8 @@ Status HttpClient::Impl::Connect(int cancel_fd) {
   const int failed =
       ::getaddrinfo(endpoint.host.c_str(), std::to_string(endpoint.port).c_str(), &hints, &found);
   if (failed != 0) {
-    Error error;
-    error.code = ErrorCode::kUnavailable;
-    error.what = "cannot connect to " + endpoint.ToString();
-    error.why = ::gai_strerror(failed);
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kUnavailable, "cannot connect to " + endpoint.ToString()}.Why(
+        ::gai_strerror(failed)));
   }
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
   Status last = Fail(ErrorCode::kDenied, endpoint.ToString() + " is at no address that is allowed");

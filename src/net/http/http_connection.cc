@@ -392,13 +392,10 @@ void HttpConnection::CallHandler() {
 }
 
 void HttpConnection::Refuse(int status, ErrorCode code, std::string what) {
-  Error error;
-  error.code = code;
-  error.what = std::move(what);
   close_after_ = true;
   state_ = State::kAnswer;
   exchange_ = std::make_shared<Exchange>(host_->loop);
-  Answer(exchange_.get(), ErrorResponse(status, error));
+  Answer(exchange_.get(), ErrorResponse(status, Error{code, std::move(what)}));
 }
 
 void HttpConnection::BeginAnswer(Response& head, std::optional<uint64_t> length) {

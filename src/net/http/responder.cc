@@ -28,9 +28,8 @@ struct Responder::Handle {
   ~Handle() {
     if (answered.exchange(true)) return;
     OnLoop(exchange, [exchange = exchange.get()](HttpConnection& connection) {
-      Error error;
-      error.what = "the request was not answered";
-      connection.Answer(exchange, ErrorResponse(500, error));
+      connection.Answer(exchange,
+                        ErrorResponse(500, Error{ErrorCode::kBug, "the request was not answered"}));
     });
   }
 };

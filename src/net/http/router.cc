@@ -236,22 +236,14 @@ Router::Match Router::Find(std::string_view method, std::string_view raw_path) c
 }
 
 Response Router::Refusal(const Match& match) {
-  Error error;
-  if (match.status == 400) {
-    error.code = ErrorCode::kInvalid;
-    error.what = match.what;
-    error.id = "ATH-R0018";
-  } else if (match.status == 405) {
-    error.code = ErrorCode::kInvalid;
-    error.what = "this method is not allowed here";
-    error.hint = "use one of: " + match.allow;
-    error.id = "ATH-R0017";
-  } else {
-    error.code = ErrorCode::kNotFound;
-    error.what = "there is nothing at this path";
-    error.hint = "GET /api/v1/openapi.json lists what there is";
-    error.id = "ATH-R0016";
-  }
+  const auto error = match.status == 400 ? Error{ErrorCode::kInvalid, match.what}.Id("ATH-R0018")
+                     : match.status == 405
+                         ? Error{ErrorCode::kInvalid, "this method is not allowed here",
+                                 "use one of: " + match.allow}
+                               .Id("ATH-R0017")
+                         : Error{ErrorCode::kNotFound, "there is nothing at this path",
+                                 "GET /api/v1/openapi.json lists what there is"}
+                               .Id("ATH-R0016");
   Response response = ErrorResponse(match.status, error);
   if (match.status == 405) response.headers.Set("Allow", match.allow);
   return response;

@@ -53,12 +53,9 @@ Json ToJson(const BackupInfo& info) {
 
 Result<BackupInfo> InfoFrom(const std::string& path, const std::string& text) {
   const auto no_backup = [&](std::string why) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = path + " is no backup of athanor";
-    error.why = std::move(why);
-    error.hint = "ath server backup DIR    makes one";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, path + " is no backup of athanor",
+                      "ath server backup DIR    makes one"}
+                    .Why(std::move(why)));
   };
   const auto json = ParseJson(text);
   if (!json || !json->is_object()) return no_backup(std::string(kInfoName) + " cannot be read");

@@ -23,19 +23,14 @@ constexpr std::string_view kVersion = "1";
 constexpr size_t kDigestSize = 64;
 
 tl::unexpected<Error> Damaged(std::string why) {
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = "the manifest of a checkpoint is damaged";
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kCorrupt, "the manifest of a checkpoint is damaged"}.Why(std::move(why)));
 }
 
 tl::unexpected<Error> Unusable(const std::string& name, std::string why) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "a checkpoint cannot hold '" + Printable(name.substr(0, 200)) + "'";
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid,
+                    "a checkpoint cannot hold '" + Printable(name.substr(0, 200)) + "'"}
+                  .Why(std::move(why)));
 }
 
 bool IsDigest(std::string_view text) {
@@ -252,12 +247,10 @@ Result<CheckpointId> CheckpointId::Parse(std::string_view text) {
       ParseNumber(text.substr(dash + 1), id.sequence)) {
     return id;
   }
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "not the name of a checkpoint: '" + Printable(text.substr(0, 80)) + "'";
-  error.why = "a checkpoint is named by attempt and number, as 2-5";
-  error.hint = "ath checkpoints JOB";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid,
+                    "not the name of a checkpoint: '" + Printable(text.substr(0, 80)) + "'",
+                    "ath checkpoints JOB"}
+                  .Why("a checkpoint is named by attempt and number, as 2-5"));
 }
 
 }  // namespace athanor

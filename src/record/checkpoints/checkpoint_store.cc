@@ -23,20 +23,15 @@ constexpr std::string_view kSuffix = ".manifest";
 constexpr size_t kMaxManifest = size_t{512} << 20;
 
 tl::unexpected<Error> FencedOff(uint32_t attempt, uint32_t by) {
-  Error error;
-  error.code = ErrorCode::kConflict;
-  error.what = fmt::format("attempt {} may not keep checkpoints any more", attempt);
-  error.why = fmt::format("attempt {} of this job has taken over", by);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kConflict,
+                    fmt::format("attempt {} may not keep checkpoints any more", attempt)}
+                  .Why(fmt::format("attempt {} of this job has taken over", by)));
 }
 
 tl::unexpected<Error> NotWhole(ErrorCode code, const std::string& file, std::string why) {
-  Error error;
-  error.code = code;
-  error.what = fmt::format("the checkpoint is not whole: file '{}'", Printable(file));
-  error.why = std::move(why);
-  error.hint = "ath checkpoints JOB";
-  return Fail(std::move(error));
+  return Fail(Error{code, fmt::format("the checkpoint is not whole: file '{}'", Printable(file)),
+                    "ath checkpoints JOB"}
+                  .Why(std::move(why)));
 }
 
 // What follows the numbers of a fence.

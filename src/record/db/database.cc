@@ -199,22 +199,17 @@ Result<int64_t> Number(Connection& connection, std::string_view sql) {
 
 Status CheckOurs(Connection& connection, const std::string& path, int64_t version, int newest) {
   if (version > newest) {
-    Error error;
-    error.code = ErrorCode::kConflict;
-    error.what = "this store was written by a newer athanor";
-    error.why = fmt::format("{} has version {}, this program knows {}", path, version, newest);
-    error.hint = "install that version or set ATHANOR_HOME to another folder";
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kConflict, "this store was written by a newer athanor",
+              "install that version or set ATHANOR_HOME to another folder"}
+            .Why(fmt::format("{} has version {}, this program knows {}", path, version, newest)));
   }
   ATHANOR_TRY(const int64_t owner, Number(connection, "PRAGMA application_id"));
   ATHANOR_TRY(const int64_t tables, Number(connection, "SELECT count(*) FROM sqlite_master"));
   if (owner == kPlainApplication || owner == kCheckedApplication || tables == 0) return Ok();
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = "this is another program's database";
-  error.why = path;
-  error.hint = "set ATHANOR_HOME to another folder";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kCorrupt, "this is another program's database",
+                    "set ATHANOR_HOME to another folder"}
+                  .Why(path));
 }
 
 // The file as it was before it is migrated, for the program that wrote it: without page checksums

@@ -104,14 +104,9 @@ void CountNoMemory() {
 tl::unexpected<Error> FromSqlite(sqlite3* handle, int result, const std::string& path) {
   const int system_error = handle != nullptr ? sqlite3_system_errno(handle) : 0;
   Words words = Explain(result, system_error, path);
-  Error error;
-  error.code = words.code;
-  error.what = std::move(words.what);
-  error.hint = std::move(words.hint);
-  error.why =
+  return Fail(Error{words.code, std::move(words.what), std::move(words.hint)}.Why(
       fmt::format("{}: {} (SQLite {})", path,
-                  handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result), result);
-  return Fail(std::move(error));
+                  handle != nullptr ? sqlite3_errmsg(handle) : sqlite3_errstr(result), result)));
 }
 
 }  // namespace

@@ -51,12 +51,9 @@ Result<JobRecord> ParseRecord(std::string_view id, std::string_view text) {
   if (ReadRecordText(text, *record)) return record;
   record = ParseJson(text).and_then([](const Json& json) { return RecordFromJson(json); });
   if (record) return record;
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = fmt::format("the record of job {} cannot be read", id);
-  error.why = record.error().what;
-  error.hint = fmt::format("ath rm {}    forgets this job; the others are not touched", id);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kCorrupt, fmt::format("the record of job {} cannot be read", id),
+                    fmt::format("ath rm {}    forgets this job; the others are not touched", id)}
+                  .Why(record.error().what));
 }
 
 Result<Cause> ParseCause(std::string_view text) {

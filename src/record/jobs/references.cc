@@ -38,27 +38,24 @@ Result<JobId> Parsed(const std::string& id) {
 }
 
 tl::unexpected<Error> Missing(std::string_view reference, std::string hint, std::string why = {}) {
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.why = std::move(why);
-  error.what = fmt::format("no job '{}'", Printable(reference.substr(0, 80)));
-  error.id = "ATH-R0001";
-  error.hint = std::move(hint);
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kNotFound,
+                    fmt::format("no job '{}'", Printable(reference.substr(0, 80))), std::move(hint)}
+                  .Why(std::move(why))
+                  .Id("ATH-R0001"));
 }
 
 tl::unexpected<Error> Several(std::string_view reference, const std::vector<Candidate>& found) {
-  Error error;
-  error.code = ErrorCode::kConflict;
-  error.what = fmt::format("'{}' could be several jobs", Printable(reference));
-  error.id = "ATH-R0002";
+  std::string why;
   for (size_t i = 0; i < found.size() && i < kMostShown; ++i) {
-    if (i > 0) error.why += ", ";
-    error.why += fmt::format("{} ({})", found[i].id, Printable(found[i].name));
+    if (i > 0) why += ", ";
+    why += fmt::format("{} ({})", found[i].id, Printable(found[i].name));
   }
-  if (found.size() > kMostShown) error.why += ", and more";
-  error.hint = "give more digits of the id, or its last ones\nath ps -a";
-  return Fail(std::move(error));
+  if (found.size() > kMostShown) why += ", and more";
+  return Fail(Error{ErrorCode::kConflict,
+                    fmt::format("'{}' could be several jobs", Printable(reference)),
+                    "give more digits of the id, or its last ones\nath ps -a"}
+                  .Why(std::move(why))
+                  .Id("ATH-R0002"));
 }
 
 // @last, @last~2, @last-failed, @last-failed~1.

@@ -118,13 +118,9 @@ LogKey KeyOf(const LogChunk& chunk) {
 }
 
 tl::unexpected<Error> NoLog(JobId job) {
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = "no log of this job";
-  error.why = "nothing was printed so far";
-  error.id = "ATH-R0013";
-  error.hint = "ath why " + job.ToString();
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kNotFound, "no log of this job", "ath why " + job.ToString()}
+                  .Why("nothing was printed so far")
+                  .Id("ATH-R0013"));
 }
 
 }  // namespace
@@ -158,12 +154,10 @@ struct LogStore::Parts {
 
   void Report(JobId job, std::string what, std::string why) const {
     if (!on_damage) return;
-    Error error;
-    error.code = ErrorCode::kCorrupt;
-    error.what = fmt::format("log of job {}: {}", job.ToString(), what);
-    error.why = std::move(why);
-    error.where = IndexOf(job);
-    on_damage(job, error);
+    on_damage(job,
+              Error{ErrorCode::kCorrupt, fmt::format("log of job {}: {}", job.ToString(), what)}
+                  .Why(std::move(why))
+                  .Where(IndexOf(job)));
   }
 
   Status Open(JobId job, JobLog& state);
@@ -334,11 +328,9 @@ Result<LogStore::Appended> LogStore::Append(JobId job, const LogChunk& chunk) {
   const auto at = state.length.find(KeyOf(chunk));
   const uint64_t length = at == state.length.end() ? 0 : at->second;
   if (chunk.offset > length) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = fmt::format("a gap in {} of the log", KeyOf(chunk).FileName());
-    error.why = fmt::format("{} bytes are stored, and these begin at {}", length, chunk.offset);
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kInvalid, fmt::format("a gap in {} of the log", KeyOf(chunk).FileName())}
+            .Why(fmt::format("{} bytes are stored, and these begin at {}", length, chunk.offset)));
   }
   const uint64_t stored = length - chunk.offset;
   if (stored >= chunk.bytes.size()) return Appended{length, 0};

@@ -39,11 +39,9 @@ bool IsLowerHex(std::string_view text) {
 
 Status CheckName(std::string_view sha256) {
   if (sha256.size() == 64 && IsLowerHex(sha256)) return Ok();
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = "not the name of a blob: '" + Printable(sha256.substr(0, 80)) + "'";
-  error.why = "a blob is named by the 64 hex digits of its sha256";
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kInvalid,
+                    "not the name of a blob: '" + Printable(sha256.substr(0, 80)) + "'"}
+                  .Why("a blob is named by the 64 hex digits of its sha256"));
 }
 
 int64_t MillisOf(const timespec& time) { return time.tv_sec * 1000LL + time.tv_nsec / 1'000'000; }
@@ -62,11 +60,8 @@ void RemoveStale(const std::string& folder) {
 }
 
 tl::unexpected<Error> NotAsNamed(std::string_view sha256, std::string why) {
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = fmt::format("blob {} is damaged", sha256);
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kCorrupt, fmt::format("blob {} is damaged", sha256)}.Why(std::move(why)));
 }
 
 }  // namespace

@@ -121,7 +121,7 @@ std::string ObjectFilePath(std::string_view dir, std::string_view file) {
 
 tl::unexpected<Error> ObjectFail(ErrorCode code, const char* id, std::string what,
                                  std::string hint) {
-  return Fail(Error{code, std::move(what), std::move(hint), "", id, ""});
+  return Fail(Error{code, std::move(what), std::move(hint)}.Id(id));
 }
 
 std::string MetaText(const StoredMeta& stored) {

@@ -267,12 +267,9 @@ class Scanner {
   }
 
   static tl::unexpected<Error> UnknownFormat(uint64_t format) {
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = fmt::format("metrics are stored in format {}", format);
-    error.why = fmt::format("this program knows format {}", kFormat);
-    error.hint = "run the athanor that wrote them, or a newer one";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid, fmt::format("metrics are stored in format {}", format),
+                      "run the athanor that wrote them, or a newer one"}
+                    .Why(fmt::format("this program knows format {}", kFormat)));
   }
 
   Window window_;

@@ -68,12 +68,10 @@ SeriesStore::Parts::Parts(std::string folder, OnDamage report, size_t most)
 void SeriesStore::Parts::Report(JobId job, const std::string& path, std::string what,
                                 std::string why) const {
   if (!on_damage) return;
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = fmt::format("metrics of run {}: {}", job.ToString(), what);
-  error.why = std::move(why);
-  error.where = path;
-  on_damage(job, error);
+  on_damage(job,
+            Error{ErrorCode::kCorrupt, fmt::format("metrics of run {}: {}", job.ToString(), what)}
+                .Why(std::move(why))
+                .Where(path));
 }
 
 void SeriesStore::Parts::ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const {

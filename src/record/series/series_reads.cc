@@ -65,18 +65,16 @@ tl::unexpected<Error> NoSuchName(JobId job, const JobSeries& state, std::string_
   if (!state.by_name.contains(name)) {
     for (const auto& series : state.series) names.push_back(series.name);
   }
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = fmt::format("no metric '{}' in this run", Printable(name.substr(0, 200)));
-  error.id = "ATH-R0007";
-  error.why = state.length == 0 ? "it has no metrics at all"
-              : names.empty()   ? "its records were damaged"
-                                : fmt::format("it has {} others", names.size());
-  error.hint = "ath metrics " + job.ToString();
-  if (const auto near = Nearest(name, names)) {
-    error.hint = fmt::format("did you mean: ath metrics {} {}", job.ToString(), ShellQuote(*near));
-  }
-  return Fail(std::move(error));
+  const auto near = Nearest(name, names);
+  return Fail(
+      Error{ErrorCode::kNotFound,
+            fmt::format("no metric '{}' in this run", Printable(name.substr(0, 200))),
+            near ? fmt::format("did you mean: ath metrics {} {}", job.ToString(), ShellQuote(*near))
+                 : "ath metrics " + job.ToString()}
+          .Why(state.length == 0 ? "it has no metrics at all"
+               : names.empty()   ? "its records were damaged"
+                                 : fmt::format("it has {} others", names.size()))
+          .Id("ATH-R0007"));
 }
 
 }  // namespace

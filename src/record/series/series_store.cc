@@ -22,13 +22,12 @@ Status CheckNames(const PointBatch& batch) {
   for (const auto& item : batch.items) {
     const auto& name = item.point.name;
     if (!name.empty() && name.size() <= kMaxSeriesName) continue;
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.what = name.empty() ? "a metric has an empty name"
-                              : "a metric's name is too long: " + Printable(name.substr(0, 60));
-    error.why = fmt::format("it has {} bytes; 1 to {} can be kept", name.size(), kMaxSeriesName);
-    error.hint = "shorten the name in the script, or in the `metrics` of the job file";
-    return Fail(std::move(error));
+    return Fail(
+        Error{ErrorCode::kInvalid,
+              name.empty() ? "a metric has an empty name"
+                           : "a metric's name is too long: " + Printable(name.substr(0, 60)),
+              "shorten the name in the script, or in the `metrics` of the job file"}
+            .Why(fmt::format("it has {} bytes; 1 to {} can be kept", name.size(), kMaxSeriesName)));
   }
   return Ok();
 }
@@ -74,18 +73,17 @@ class Naming {
   Status Refused() const {
     if (refused_.empty()) return Ok();
     const std::string first = Printable(refused_.begin()->substr(0, 200));
-    Error error;
-    error.code = ErrorCode::kInvalid;
-    error.id = std::string(kTooManyNames);
-    error.what = refused_.size() == 1 ? fmt::format("the metric '{}' was not stored", first)
-                                      : fmt::format("the metrics '{}' and {} more were not stored",
-                                                    first, refused_.size() - 1);
-    error.why = fmt::format(
-        "the run has {} metric names already, as many as a run can have; points "
-        "of those names were stored",
-        kMaxSeriesNames);
-    error.hint = "use one name and count by step, instead of numbers in names";
-    return Fail(std::move(error));
+    return Fail(Error{ErrorCode::kInvalid,
+                      refused_.size() == 1
+                          ? fmt::format("the metric '{}' was not stored", first)
+                          : fmt::format("the metrics '{}' and {} more were not stored", first,
+                                        refused_.size() - 1),
+                      "use one name and count by step, instead of numbers in names"}
+                    .Why(fmt::format(
+                        "the run has {} metric names already, as many as a run can have; points "
+                        "of those names were stored",
+                        kMaxSeriesNames))
+                    .Id(std::string(kTooManyNames)));
   }
 
  private:

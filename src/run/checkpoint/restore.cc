@@ -29,13 +29,11 @@ bool IsDamage(ErrorCode code) {
 
 tl::unexpected<Error> Damaged(const CheckpointManifest& manifest, const std::string& file,
                               std::string why, ErrorCode code = ErrorCode::kCorrupt) {
-  Error error;
-  error.code = code;
-  error.what = fmt::format("checkpoint {} cannot be restored: file '{}' is damaged",
-                           manifest.info.id, Printable(file));
-  error.why = std::move(why);
-  error.hint = "ath checkpoints JOB";
-  return Fail(std::move(error));
+  return Fail(Error{code,
+                    fmt::format("checkpoint {} cannot be restored: file '{}' is damaged",
+                                manifest.info.id, Printable(file)),
+                    "ath checkpoints JOB"}
+                  .Why(std::move(why)));
 }
 
 timespec TimeOf(int64_t ns) {

@@ -22,11 +22,11 @@ Result<Tool> FindTool(const EnvironmentOptions& options) {
     auto path = FindProgram(name, PathOf(options.base));
     if (!path.empty()) return Tool{name, std::move(path)};
   }
-  return NotBuilt({ErrorCode::kNotFound, "",
-                   "install micromamba, or list the packages in a requirements file:\n"
-                   "environment: {requirements: requirements.txt}",
-                   "a conda file needs micromamba, mamba or conda, and none is on the PATH", "",
-                   ""});
+  return NotBuilt(
+      Error{ErrorCode::kNotFound, "",
+            "install micromamba, or list the packages in a requirements file:\n"
+            "environment: {requirements: requirements.txt}"}
+          .Why("a conda file needs micromamba, mamba or conda, and none is on the PATH"));
 }
 
 // Records are <name>-<version>-<build>.json; pip's own packages are found as usual.

@@ -24,7 +24,7 @@ bool IsHost(const EnvironmentSpec& asked) { return asked.base.empty() || asked.b
 // Most of this is refused at submit; a job may come in another way.
 Status RefuseWhatCannotBe(const JobSpec& spec) {
   const auto refuse = [](std::string why, std::string hint) {
-    return NotBuilt({ErrorCode::kInvalid, "", std::move(hint), std::move(why), "", ""});
+    return NotBuilt(Error{ErrorCode::kInvalid, "", std::move(hint)}.Why(std::move(why)));
   };
   const auto& asked = spec.environment;
   if (spec.env.contains("CA_REPOSITORY_ARN")) {

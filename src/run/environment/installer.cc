@@ -80,12 +80,10 @@ Status Explain(const CommandResult& result, const std::string& said) {
   if (result.cancelled) {
     return Fail(ErrorCode::kCancelled, "stopped while the environment was built");
   }
-  Error error;
-  error.code = ErrorCode::kInvalid;
   const auto problem = ReadInstallLog(said);
-  if (problem.disk_full) error.code = ErrorCode::kExhausted;
-  error.why = problem.why;
-  error.hint = problem.hint;
+  auto error =
+      Error{problem.disk_full ? ErrorCode::kExhausted : ErrorCode::kInvalid, "", problem.hint}.Why(
+          problem.why);
   if (result.signal != 0 && !problem.disk_full) {
     error.why = fmt::format("the installer was killed by signal {}", result.signal);
     error.hint = result.signal == 9 ? "free -h   # most often memory ran out" : problem.hint;

@@ -93,14 +93,12 @@ tl::unexpected<Error> NoInterpreter(const std::string& asked, const std::string&
   }
   std::vector<std::string> known;
   for (const auto& [order, version] : versions) known.push_back(version);
-  Error error;
-  error.code = ErrorCode::kNotFound;
-  error.what = asked.empty() ? "there is no Python" : "there is no Python " + Printable(asked);
-  error.why =
-      known.empty() ? "no python3 is on the PATH" : "on the PATH there is " + Join(known, ", ");
-  error.hint = known.empty() ? "sudo apt install python3 python3-venv"
-                             : fmt::format("environment: {{python: \"{}\"}}", known.back());
-  return Fail(std::move(error));
+  return Fail(Error{ErrorCode::kNotFound,
+                    asked.empty() ? "there is no Python" : "there is no Python " + Printable(asked),
+                    known.empty() ? "sudo apt install python3 python3-venv"
+                                  : fmt::format("environment: {{python: \"{}\"}}", known.back())}
+                  .Why(known.empty() ? "no python3 is on the PATH"
+                                     : "on the PATH there is " + Join(known, ", ")));
 }
 
 std::string NormalName(std::string_view name) {
@@ -141,11 +139,11 @@ Result<Interpreter> FindInterpreter(const std::string& asked, bool system_first,
     const auto parts = Split(asked, '.');
     const bool version = std::all_of(parts.begin(), parts.end(), AllDigits);
     if (version && parts.size() > 2) {
-      return Fail({ErrorCode::kInvalid, "environment.python is too exact",
-                   fmt::format("environment: {{python: \"{}.{}\"}}, or the interpreter's path",
-                               parts[0], parts[1]),
-                   "got " + asked + "; interpreters are told apart by their first two numbers", "",
-                   ""});
+      return Fail(
+          Error{ErrorCode::kInvalid, "environment.python is too exact",
+                fmt::format("environment: {{python: \"{}.{}\"}}, or the interpreter's path",
+                            parts[0], parts[1])}
+              .Why("got " + asked + "; interpreters are told apart by their first two numbers"));
     }
     names = {version ? "python" + asked : asked};
   }

@@ -145,8 +145,9 @@ class Reader {
  private:
   static tl::unexpected<Error> Wrong(std::string where, std::string what, std::string why,
                                      std::string hint) {
-    return Fail({ErrorCode::kInvalid, std::move(what), std::move(hint), std::move(why), "",
-                 std::move(where)});
+    return Fail(Error{ErrorCode::kInvalid, std::move(what), std::move(hint)}
+                    .Why(std::move(why))
+                    .Where(std::move(where)));
   }
 
   Result<std::string> Read(const std::string& file, const std::string& named_at) {

@@ -72,8 +72,8 @@ Status Deliver(const WebhookTarget& target, const std::string& body,
   if (reply->ok()) return Ok();
   // A mistake of the caller stays one; a redirect could lead anywhere and is not followed.
   const bool again = reply->status >= 500 || reply->status == 429;
-  return Fail(Error{again ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
-                    endpoint.ToString() + " answered " + std::to_string(reply->status), "", ""});
+  return Fail(again ? ErrorCode::kUnavailable : ErrorCode::kInvalid,
+              endpoint.ToString() + " answered " + std::to_string(reply->status));
 }
 
 }  // namespace

@@ -25,11 +25,8 @@ bool TakeField(std::string_view& rest, std::string_view& field) {
 }
 
 tl::unexpected<Error> Corrupt(std::string_view kind, std::string why) {
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = std::string(kind) + ": not a whole record";
-  error.why = std::move(why);
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kCorrupt, std::string(kind) + ": not a whole record"}.Why(std::move(why)));
 }
 
 }  // namespace
@@ -105,11 +102,9 @@ Result<bool> KvFlag(const KvEntry& entry) {
 }
 
 tl::unexpected<Error> KvFail(const KvEntry& entry, std::string_view why) {
-  Error error;
-  error.code = ErrorCode::kCorrupt;
-  error.what = "key '" + std::string(entry.key) + "': " + std::string(why);
-  error.why = std::string(entry.value.substr(0, 200));
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kCorrupt, "key '" + std::string(entry.key) + "': " + std::string(why)}.Why(
+          std::string(entry.value.substr(0, 200))));
 }
 
 }  // namespace athanor

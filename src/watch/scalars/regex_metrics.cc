@@ -27,12 +27,11 @@ std::unique_ptr<RE2> Compile(const std::string& pattern) {
 
 tl::unexpected<Error> BadRegex(const MetricSpec& spec, const std::string& pattern, std::string why,
                                std::string hint) {
-  Error error;
-  error.code = ErrorCode::kInvalid;
-  error.what = fmt::format("the expression of metric '{}' cannot be used", Printable(spec.name));
-  error.why = fmt::format("{}: {}", Printable(pattern.substr(0, 120)), Printable(why));
-  error.hint = std::move(hint);
-  return Fail(std::move(error));
+  return Fail(
+      Error{ErrorCode::kInvalid,
+            fmt::format("the expression of metric '{}' cannot be used", Printable(spec.name)),
+            std::move(hint)}
+          .Why(fmt::format("{}: {}", Printable(pattern.substr(0, 120)), Printable(why))));
 }
 
 Result<std::unique_ptr<RE2>> CompileFor(const MetricSpec& spec, const std::string& pattern) {
