@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/exec/mutex.h"
+
 namespace athanor {
 namespace {
 
@@ -42,7 +44,7 @@ Result<std::string> FakeBackend::Launch(const LaunchPlan& plan) {
   std::vector<std::pair<const AttemptPlan*, size_t>> starts;
   bool silent = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     auto known = attempts_.find(handle);
     if (known == attempts_.end()) {
       const bool refused = fate == Fate::kRefused ||
@@ -80,7 +82,7 @@ std::vector<Result<std::vector<HostStatus>>> FakeBackend::Poll(
 
 Result<std::vector<HostStatus>> FakeBackend::PollOne(const std::string& handle) {
   if (Ask(Call::kPoll) != Fate::kDone) return Unanswered();
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto known = attempts_.find(handle);
   if (known == attempts_.end()) return Fail(ErrorCode::kNotFound, "no attempt " + handle);
   std::vector<HostStatus> all;
@@ -105,7 +107,7 @@ Status FakeBackend::Release(const std::string& handle) {
   std::vector<uint32_t> ended;
   bool silent = false;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto known = attempts_.find(handle);
     if (known == attempts_.end()) return Ok();
     for (uint32_t i = 0; i < known->second.size(); ++i) {
@@ -127,19 +129,19 @@ Status FakeBackend::Release(const std::string& handle) {
 }
 
 void FakeBackend::SetStatus(AttemptId attempt, uint32_t host, HostStatus status) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   attempts_.at(attempt.ToString()).at(host).says = std::move(status);
 }
 
 void FakeBackend::AgentEnded(AttemptId attempt, uint32_t host) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (const auto at = attempts_.find(attempt.ToString()); at != attempts_.end()) {
     at->second.at(host).agent = false;
   }
 }
 
 void FakeBackend::CrashMachine(size_t machine) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   machines_[machine].up = false;
   machines_[machine].hosts = 0;
   for (auto& [handle, known] : attempts_) {
@@ -148,24 +150,24 @@ void FakeBackend::CrashMachine(size_t machine) {
 }
 
 void FakeBackend::RestoreMachine(size_t machine) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   machines_[machine].up = true;
 }
 
 void FakeBackend::Reach(size_t machine, bool reachable) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   machines_[machine].reachable = reachable;
 }
 
 std::optional<size_t> FakeBackend::MachineOf(AttemptId attempt, uint32_t host) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto at = attempts_.find(attempt.ToString());
   if (at == attempts_.end() || host >= at->second.size()) return std::nullopt;
   return at->second[host].machine;
 }
 
 bool FakeBackend::up(size_t machine) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return machines_[machine].up;
 }
 

@@ -9,11 +9,11 @@
 #include <cstddef>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "launch/backend.h"
 
 namespace athanor {
@@ -69,17 +69,17 @@ class FakeBackend final : public Backend {
   Result<std::vector<HostStatus>> PollOne(const std::string& handle);
   Fate Ask(Call call) const;
   // The machines with the fewest hosts, one for each of `hosts`; less if none is up.
-  Known Emptiest(size_t hosts);
-  bool Answers(const KnownHost& host) const {
+  Known Emptiest(size_t hosts) REQUIRES(mutex_);
+  bool Answers(const KnownHost& host) const REQUIRES(mutex_) {
     return host.gone || machines_[host.machine].reachable;
   }
 
   const std::string name_;
   World world_;
   std::function<Fate(Call)> fates_;  // set before the first call
-  mutable std::mutex mutex_;
-  std::vector<Machine> machines_;          // GUARDED_BY(mutex_)
-  std::map<std::string, Known> attempts_;  // by handle; GUARDED_BY(mutex_)
+  mutable Mutex mutex_;
+  std::vector<Machine> machines_ GUARDED_BY(mutex_);
+  std::map<std::string, Known> attempts_ GUARDED_BY(mutex_);  // by handle
 };
 
 }  // namespace athanor

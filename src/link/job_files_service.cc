@@ -9,6 +9,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/exec/mutex.h"
 #include "base/ids.h"
 #include "base/io/files.h"
 #include "base/io/unnamed_file.h"
@@ -370,7 +371,7 @@ bool JobFilesService::MayRead(const JobFilesGrant& grant, const std::string& sha
 Result<std::shared_ptr<const std::unordered_set<std::string>>> JobFilesService::NamedBy(
     const JobFilesGrant& grant, const std::string& listing) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto known = listings_.find(listing); known != listings_.end()) return known->second;
   }
   ATHANOR_TRY(const auto blobs, BlobStore::Open(grant.files.blob_dir));
@@ -381,7 +382,7 @@ Result<std::shared_ptr<const std::unordered_set<std::string>>> JobFilesService::
   for (const auto& entry : manifest.entries) {
     if (entry.kind == BundleEntry::Kind::kFile) named->insert(entry.sha256);
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (listings_.size() >= kListings) listings_.erase(listings_.begin());
   listings_[listing] = named;
   return std::shared_ptr<const std::unordered_set<std::string>>(named);

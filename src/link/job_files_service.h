@@ -14,7 +14,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -22,6 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/exec/pool.h"
 #include "link/local_job_files.h"
 #include "net/http/http_server.h"
@@ -69,9 +69,10 @@ class JobFilesService {
       const JobFilesGrant& grant, const std::string& listing);
 
   Pool& workers_;
-  std::mutex mutex_;
-  // GUARDED_BY(mutex_): what listings name; a bounded number of them.
-  std::map<std::string, std::shared_ptr<const std::unordered_set<std::string>>> listings_;
+  Mutex mutex_;
+  // What listings name; a bounded number of them.
+  std::map<std::string, std::shared_ptr<const std::unordered_set<std::string>>> listings_
+      GUARDED_BY(mutex_);
 };
 
 }  // namespace athanor

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "base/exec/mutex.h"
 #include "base/ids.h"
 #include "base/io/archive.h"
 #include "base/io/files.h"
@@ -146,7 +147,7 @@ Result<BlobStore> LocalJobFiles::StoreOf(Shelf shelf, bool to_write) const {
     case Shelf::kBlobs:
       return blobs_;
     case Shelf::kParts: {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (!parts_) {
         ATHANOR_TRY(parts_, BlobStore::Open(JoinPath(options_.job_dir, job_dir::kParts)));
       }

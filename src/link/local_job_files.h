@@ -4,10 +4,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 
+#include "base/exec/mutex.h"
 #include "link/job_files.h"
 
 namespace athanor {
@@ -47,8 +47,8 @@ class LocalJobFiles final : public JobFiles {
 
   const Options options_;
   const BlobStore blobs_;
-  mutable std::mutex mutex_;
-  mutable std::optional<BlobStore> parts_;  // GUARDED_BY(mutex_); once it was needed
+  mutable Mutex mutex_;
+  mutable std::optional<BlobStore> parts_ GUARDED_BY(mutex_);  // once it was needed
 };
 
 // Whether an entry of that name may be read or written; kDenied says why not.

@@ -8,11 +8,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <mutex>
 #include <random>
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
 #include "base/io/unnamed_file.h"
@@ -195,7 +195,7 @@ class RemoteJobFiles::Work {
 
  private:
   std::unique_ptr<HttpClient> Borrow() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (idle_.empty()) {
       return std::make_unique<HttpClient>(line_.Client());
     }
@@ -204,7 +204,7 @@ class RemoteJobFiles::Work {
     return client;
   }
   void Return(std::unique_ptr<HttpClient> client) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     idle_.push_back(std::move(client));
   }
 
@@ -218,7 +218,7 @@ class RemoteJobFiles::Work {
 
   // Half of it to all of it, so that many agents do not come back at once.
   Millis Jittered(Millis pause) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return Millis(
         std::uniform_int_distribution<int64_t>(pause.count() / 2, pause.count())(random_));
   }
@@ -233,9 +233,9 @@ class RemoteJobFiles::Work {
 
   const Options options_;
   const ServerLine line_;
-  std::mutex mutex_;
-  std::vector<std::unique_ptr<HttpClient>> idle_;    // GUARDED_BY(mutex_)
-  std::minstd_rand random_{std::random_device()()};  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  std::vector<std::unique_ptr<HttpClient>> idle_ GUARDED_BY(mutex_);
+  std::minstd_rand random_ GUARDED_BY(mutex_){std::random_device()()};
 };
 
 RemoteJobFiles::RemoteJobFiles(std::unique_ptr<Work> work) : work_(std::move(work)) {}

@@ -5,6 +5,7 @@
 
 #include <chrono>
 
+#include "base/exec/mutex.h"
 #include "base/exec/process.h"
 #include "base/io/files.h"
 #include "job/ids.h"
@@ -24,7 +25,7 @@ SpareAgent::SpareAgent(std::string program, std::string attempts_dir)
 
 SpareAgent::~SpareAgent() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   changed_.notify_one();
@@ -34,7 +35,7 @@ SpareAgent::~SpareAgent() {
 bool SpareAgent::Give(const std::string& attempt_dir) {
   UniqueFd orders;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     orders = std::move(orders_);
     wanted_ = true;
   }
@@ -44,14 +45,14 @@ bool SpareAgent::Give(const std::string& attempt_dir) {
 }
 
 void SpareAgent::KeepOne() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   bool first = true;
   for (;;) {
-    changed_.wait(lock, [&] { return ended_ || wanted_; });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return ended_ || wanted_; });
     // The first at once: it also notices when its server is killed.
     const auto pause = first ? std::chrono::milliseconds(0) : kPause;
     first = false;
-    if (changed_.wait_for(lock, pause, [&] { return ended_; })) return;
+    if (changed_.wait_for(lock, pause, [this]() REQUIRES(mutex_) { return ended_; })) return;
     // If none can be started, the next attempt tries again.
     wanted_ = false;
     lock.unlock();

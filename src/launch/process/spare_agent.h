@@ -5,11 +5,10 @@
 // that attempt runs. It ends with this object, even if this process is killed.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
 #include <string>
 #include <thread>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 
 namespace athanor {
@@ -29,11 +28,11 @@ class SpareAgent {
 
   const std::string program_;
   const std::string attempts_dir_;
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  UniqueFd orders_;  // to the one that waits
-  bool wanted_ = true;
-  bool ended_ = false;
+  Mutex mutex_;
+  CondVar changed_;
+  UniqueFd orders_ GUARDED_BY(mutex_);  // to the one that waits
+  bool wanted_ GUARDED_BY(mutex_) = true;
+  bool ended_ GUARDED_BY(mutex_) = false;
   std::thread keeper_;
 };
 

@@ -15,11 +15,11 @@
 #include <cstring>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/io/held_folder.h"
 #include "base/log.h"
@@ -120,6 +120,7 @@ class Agent {
   UsageFrame Usage();
   FolderWatch::Options EndWithFolder();
   void KillScript();
+  int Pidfd();      // of the supervisor; -1: none yet
   bool Adopt();     // a supervisor of an earlier agent, or its exit record
   Status Launch();  // prepares and starts; a failure was not reported yet
   void Watch();     // until the supervisor ended
@@ -155,7 +156,6 @@ class Agent {
   std::thread commands_;
   AttemptCgroup cgroup_;
   bool mounts_ = false;  // the script has /opt/ml
-  UniqueFd pidfd_;       // set under mutex_
   std::atomic<int64_t> supervisor_pid_{0};
   UniqueFd wake_;
   std::atomic<uint64_t> last_cpu_ns_{0};
@@ -165,12 +165,13 @@ class Agent {
   ParamReads params_;
   Survival survival_;
 
-  std::mutex mutex_;
-  std::optional<StopFrame> stop_;  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  UniqueFd pidfd_ GUARDED_BY(mutex_);  // of the supervisor; once set, it stays
+  std::optional<StopFrame> stop_ GUARDED_BY(mutex_);
   bool stop_done_ = false;
-  bool hastened_ = false;               // its grace was cut; GUARDED_BY(mutex_)
-  std::optional<bool> waits_for_room_;  // unknown after an earlier agent: sent again
-  std::optional<Millis> kill_at_;       // then the grace of the stop is over
+  bool hastened_ GUARDED_BY(mutex_) = false;  // its grace was cut
+  std::optional<bool> waits_for_room_;        // unknown after an earlier agent: sent again
+  std::optional<Millis> kill_at_;             // then the grace of the stop is over
   std::atomic<bool> fenced_{false};
   std::atomic<bool> leaving_{false};
 };
@@ -286,7 +287,7 @@ void Agent::OnCommand(const ReplyFrame& frame) {
     fenced_ = true;
     if (mlflow_) mlflow_->GiveUp();
   } else if (const auto* stop = std::get_if<StopFrame>(&frame)) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     if (stop_ && stop->grace_ms >= stop_->grace_ms) return;
     if (stop_) {
       stop_->grace_ms = stop->grace_ms;
@@ -301,7 +302,7 @@ void Agent::OnCommand(const ReplyFrame& frame) {
 }
 
 std::optional<int64_t> Agent::StopGrace() {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return stop_ ? std::optional(stop_->grace_ms) : std::nullopt;
 }
 
@@ -329,8 +330,13 @@ UsageFrame Agent::Usage() {
 }
 
 void Agent::KillScript() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (pidfd_) (void)KillAllNow(pidfd_.get()).ok();
+}
+
+int Agent::Pidfd() {
+  const MutexLock lock(mutex_);
+  return pidfd_.get();
 }
 
 // No one would ever read the results of an attempt without a folder. It ends as if another attempt
@@ -345,7 +351,7 @@ FolderWatch::Options Agent::EndWithFolder() {
           },
           [this] {
             KillScript();
-            ::pollfd over{pidfd_.get(), POLLIN, 0};
+            ::pollfd over{Pidfd(), POLLIN, 0};
             if (over.fd >= 0) ::poll(&over, 1, kEndWaitMs);
             ::_exit(1);
           }};
@@ -367,7 +373,7 @@ bool Agent::Adopt() {
     }
   }
   if (auto found = FindSupervisor(Path(attempt_dir::kSupervisorStatus))) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pidfd_ = std::move(found->pidfd);
     supervisor_pid_ = found->status.pid;
   }
@@ -403,7 +409,7 @@ Status Agent::Launch() {
   Preparation preparation{paths_,    ml_,      plan_,     *files_, clock_,        log_,
                           *shipper_, secrets_, patterns_, {},      network_.own()};
   preparation.cancelled = [this] {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return stop_.has_value() || fenced_.load();
   };
   ATHANOR_TRY(auto prepared, Prepare(preparation));
@@ -419,7 +425,7 @@ Status Agent::Launch() {
       LaunchSupervisor(paths_.supervisor, prepared.plan_path, prepared.isolation, network_.fd());
   if (!launched) return Fail(launched.error());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     pidfd_ = std::move(launched->pidfd);
     supervisor_pid_ = launched->pid;
   }
@@ -469,7 +475,7 @@ void Agent::CheckLimits() {
   // The supervisor has the job's own grace; the grace of this stop may be shorter.
   if (kill_at_ && clock_.Monotonic() >= *kill_at_) {
     kill_at_.reset();
-    (void)KillAllNow(pidfd_.get()).ok();
+    (void)KillAllNow(Pidfd()).ok();
   }
 }
 
@@ -490,8 +496,9 @@ void Agent::TellOfFullDisk() {
 
 void Agent::Watch() {
   auto next_tick = clock_.Monotonic() + Millis(1'000);
-  while (pidfd_) {
-    ::pollfd fds[2] = {{pidfd_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}};
+  const int supervisor = Pidfd();
+  while (supervisor >= 0) {
+    ::pollfd fds[2] = {{supervisor, POLLIN, 0}, {wake_.get(), POLLIN, 0}};
     ::poll(fds, 2, WatchTimeout());
     if (fds[0].revents != 0) break;
     if (fds[1].revents != 0) {
@@ -512,16 +519,16 @@ void Agent::Watch() {
 
 // A stop that the agent itself decides on.
 void Agent::StopItself(Cause cause) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!stop_) stop_ = StopFrame{std::move(cause), plan_.spec.limits.stop_grace.count()};
 }
 
 void Agent::CarryOutStop() {
   if (fenced_) {
-    (void)KillAllNow(pidfd_.get()).ok();
+    (void)KillAllNow(Pidfd()).ok();
     return;
   }
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   if (!stop_) return;
   if (std::exchange(hastened_, false) && stop_done_) {
     const auto sooner = clock_.Monotonic() + Millis(stop_->grace_ms);
@@ -604,7 +611,7 @@ int Agent::Finish() {
   ending.done_called = shipper_->done_called();
   if (!fell) ending.saved_ms = survival_.saved_ms();
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     ending.stop = stop_;
   }
   survival_.FinishWebhooks();
@@ -680,7 +687,7 @@ int Agent::Run() {
   if (auto cause = FailedBefore()) return Leave(*cause);
   if (!Adopt()) {
     if (auto status = Launch(); !status) {
-      std::unique_lock lock(mutex_);
+      MutexLock lock(mutex_);
       auto stop = stop_;
       lock.unlock();
       return Leave(stop ? stop->cause : CauseOf(status.error().id, status.error()));

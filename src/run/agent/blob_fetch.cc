@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/exec/mutex.h"
+
 namespace athanor {
 namespace {
 
@@ -26,7 +28,7 @@ BlobFetch::BlobFetch(JobFiles& files, const BlobCache& cache, const BundleManife
 
 BlobFetch::~BlobFetch() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
     changed_.notify_all();
   }
@@ -34,10 +36,11 @@ BlobFetch::~BlobFetch() {
 }
 
 void BlobFetch::Fetch() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    changed_.wait(
-        lock, [this] { return over_ || next_ == wanted_.size() || next_ < asked_ + kAhead; });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) {
+      return over_ || next_ == wanted_.size() || next_ < asked_ + kAhead;
+    });
     if (over_ || next_ == wanted_.size()) return;
     const size_t mine = next_++;
     lock.unlock();
@@ -53,10 +56,10 @@ Result<UniqueFd> BlobFetch::Open(const std::string& sha256) {
   if (const auto number = numbers_.find(sha256); number != numbers_.end()) {
     const size_t mine = number->second;
     numbers_.erase(number);  // the next file with these bytes takes them from the cache
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     asked_ = std::max(asked_, mine);
     changed_.notify_all();
-    changed_.wait(lock, [&] { return come_[mine].has_value(); });
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return come_[mine].has_value(); });
     auto fd = std::move(*come_[mine]);
     come_[mine].reset();
     return fd;

@@ -6,14 +6,13 @@
 // under way.
 #pragma once
 
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "job/manifest.h"
 #include "link/job_files.h"
 #include "run/agent/blob_cache.h"
@@ -37,12 +36,12 @@ class BlobFetch {
   std::vector<std::string> wanted_;        // each once, in the manifest's order
   std::map<std::string, size_t> numbers_;  // in wanted_
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::optional<Result<UniqueFd>>> come_;  // GUARDED_BY(mutex_); by number
-  size_t next_ = 0;                                    // GUARDED_BY(mutex_): to be fetched
-  size_t asked_ = 0;                                   // GUARDED_BY(mutex_): the farthest
-  bool over_ = false;                                  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  CondVar changed_;
+  std::vector<std::optional<Result<UniqueFd>>> come_ GUARDED_BY(mutex_);  // by number
+  size_t next_ GUARDED_BY(mutex_) = 0;                                    // to be fetched
+  size_t asked_ GUARDED_BY(mutex_) = 0;                                   // the farthest
+  bool over_ GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };
 

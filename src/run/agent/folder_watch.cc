@@ -4,6 +4,8 @@
 
 #include <cerrno>
 
+#include "base/exec/mutex.h"
+
 namespace athanor {
 namespace {
 
@@ -29,7 +31,7 @@ FolderWatch::FolderWatch(Options options) : options_(std::move(options)) {
 
 FolderWatch::~FolderWatch() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ended_ = true;
   }
   wake_.notify_all();
@@ -37,8 +39,8 @@ FolderWatch::~FolderWatch() {
 }
 
 bool FolderWatch::Ended(Millis wait) {
-  std::unique_lock lock(mutex_);
-  return wake_.wait_for(lock, wait, [this] { return ended_; });
+  MutexLock lock(mutex_);
+  return wake_.wait_for(lock, wait, [this]() REQUIRES(mutex_) { return ended_; });
 }
 
 void FolderWatch::Loop() {

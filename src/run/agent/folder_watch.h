@@ -6,15 +6,14 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 
 namespace athanor {
 
@@ -39,9 +38,9 @@ class FolderWatch {
 
   const Options options_;
   std::optional<Identity> first_;  // of the folder when it began
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  bool ended_ = false;  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  CondVar wake_;
+  bool ended_ GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };
 

@@ -1,8 +1,8 @@
 #include "run/agent/script_line.h"
+#include "base/exec/mutex.h"
 
 #include <gtest/gtest.h>
 
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -26,12 +26,12 @@ class ScriptLineTest : public ::testing::Test {
   }
   HttpClient Client() const { return HttpClient(Endpoint::Parse(line_of_script_->url()).value()); }
 
-  std::mutex mutex_;
-  std::vector<Headers> heads_;  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  std::vector<Headers> heads_ GUARDED_BY(mutex_);
   // Sends back what it gets.
   KeyedServer server_{[this](Request request, const Responder& responder) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       heads_.push_back(request.headers);
     }
     responder.Send(Response::Text(200, std::move(request.body)));
@@ -51,7 +51,7 @@ TEST_F(ScriptLineTest, PassesBytesOnUnchanged) {
   call.target = "/";
   call.headers.Add("Authorization", "what the script says");
   ASSERT_TRUE(client.Do(call));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ASSERT_EQ(heads_.size(), 1u);
   EXPECT_EQ(heads_[0].Get("Host"), line_of_script_->url().substr(7));
   EXPECT_EQ(heads_[0].Get("Authorization"), "what the script says");

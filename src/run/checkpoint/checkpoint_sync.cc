@@ -5,13 +5,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <condition_variable>
 #include <limits>
-#include <mutex>
 #include <set>
 #include <thread>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
@@ -123,14 +122,14 @@ class CheckpointSync::Work {
   Millis retry_after_ = kFirstRetry;
   int64_t first_mtime_ns_ = std::numeric_limits<int64_t>::min();  // newest when opened
 
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  bool stopping_ = false;                 // GUARDED_BY(mutex_)
-  bool look_now_ = false;                 // GUARDED_BY(mutex_)
-  std::optional<SaveNote> note_;          // GUARDED_BY(mutex_): the last one
-  SaveCost cost_;                         // GUARDED_BY(mutex_)
-  std::optional<LastWrite> last_write_;   // GUARDED_BY(mutex_)
-  std::optional<CheckpointInfo> newest_;  // GUARDED_BY(mutex_)
+  mutable Mutex mutex_;
+  CondVar wake_;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  bool look_now_ GUARDED_BY(mutex_) = false;
+  std::optional<SaveNote> note_ GUARDED_BY(mutex_);  // the last one
+  SaveCost cost_ GUARDED_BY(mutex_);
+  std::optional<LastWrite> last_write_ GUARDED_BY(mutex_);
+  std::optional<CheckpointInfo> newest_ GUARDED_BY(mutex_);
   std::thread thread_;
 };
 
@@ -154,7 +153,7 @@ Status CheckpointSync::Work::Begin() {
   const CheckpointManifest& manifest = *found.manifest;
   before_ = manifest.info;
   if (manifest.info.attempt == options_.attempt) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     newest_ = manifest.info;
   }
   if (manifest.part_bytes != options_.part_bytes || manifest.shared != shared_) return Ok();
@@ -181,7 +180,7 @@ void CheckpointSync::Work::SeeWrites(const FolderScan& scan) {
   int64_t newest = first_mtime_ns_;
   for (const auto& [name, file] : scan.files) newest = std::max(newest, file.stamp.mtime_ns);
   if (newest <= first_mtime_ns_) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const WallTime wall{newest / 1'000'000};
   if (!last_write_ || last_write_->wall < wall) last_write_ = {wall, clock_.Monotonic()};
 }
@@ -463,7 +462,7 @@ CheckpointSync::Work::Kept CheckpointSync::Work::KeepPending() {
 
 void CheckpointSync::Work::Committed(CheckpointManifest manifest, CheckpointInfo info) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     newest_ = info;
     if (!pending_->noted) cost_.Add(info.save_ms);
   }
@@ -499,8 +498,9 @@ CheckpointSync::Work::Kept CheckpointSync::Work::Trouble(Error error) {
 }
 
 bool CheckpointSync::Work::Pause(std::chrono::nanoseconds duration) {
-  std::unique_lock lock(mutex_);
-  if (duration.count() > 0) wake_.wait_for(lock, duration, [&] { return stopping_; });
+  MutexLock lock(mutex_);
+  if (duration.count() > 0)
+    wake_.wait_for(lock, duration, [this]() REQUIRES(mutex_) { return stopping_; });
   return !stopping_;
 }
 
@@ -510,11 +510,11 @@ void CheckpointSync::Work::Loop() {
   for (;;) {
     yielder_->Sample();
     (void)Look(How::kRunning);  // troubles were logged
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     const auto wait = std::max<std::chrono::nanoseconds>(
         options_.look_every,
         std::min<std::chrono::nanoseconds>(look_took_ * kLookShare, kLongestWait));
-    wake_.wait_for(lock, wait, [&] { return stopping_ || look_now_; });
+    wake_.wait_for(lock, wait, [this]() REQUIRES(mutex_) { return stopping_ || look_now_; });
     look_now_ = false;
     if (stopping_) break;
   }
@@ -524,7 +524,7 @@ void CheckpointSync::Work::Loop() {
 void CheckpointSync::Work::Start() {
   if (thread_.joinable()) return;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = false;
   }
   files_ = hasty_.get();
@@ -533,7 +533,7 @@ void CheckpointSync::Work::Start() {
 
 void CheckpointSync::Work::Stop() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_all();
@@ -546,7 +546,7 @@ void CheckpointSync::Work::Stop() {
 
 void CheckpointSync::Work::NoteSave(const SaveNote& note) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     cost_.Add(note.save_ms);
     if (!note_ || note_->at <= note.at) note_ = note;
     look_now_ = true;
@@ -555,22 +555,22 @@ void CheckpointSync::Work::NoteSave(const SaveNote& note) {
 }
 
 std::optional<SaveNote> CheckpointSync::Work::note() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return note_;
 }
 
 std::optional<CheckpointSync::LastWrite> CheckpointSync::Work::last_write() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_write_;
 }
 
 int64_t CheckpointSync::Work::save_cost_ms() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return cost_.ms();
 }
 
 std::optional<CheckpointInfo> CheckpointSync::Work::newest() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return newest_;
 }
 

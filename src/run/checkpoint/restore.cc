@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <mutex>
 #include <thread>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 #include "base/io/files.h"
 #include "base/io/hash.h"
@@ -86,6 +86,7 @@ class PartCopier {
     }
     Work();
     for (auto& helper : helpers) helper.join();
+    const MutexLock lock(mutex_);
     if (failed_) return Fail(*failed_);
     return Ok();
   }
@@ -99,7 +100,7 @@ class PartCopier {
       const auto [file, part] = pieces_[index];
       if (auto copied = Copy(manifest_.files[file], part, buffer); !copied.ok()) {
         stop_ = true;
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         if (!failed_) failed_ = std::move(copied).error();
         return;
       }
@@ -150,8 +151,8 @@ class PartCopier {
   std::vector<std::pair<size_t, size_t>> pieces_;  // file, part
   std::atomic<size_t> next_{0};
   std::atomic<bool> stop_{false};
-  std::mutex mutex_;
-  std::optional<Error> failed_;  // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  std::optional<Error> failed_ GUARDED_BY(mutex_);
 };
 
 Status MakeFiles(const CheckpointManifest& manifest, int dir_fd) {

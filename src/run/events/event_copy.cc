@@ -5,13 +5,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "eventfile/event_reader.h"
 #include "eventfile/tfrecord.h"
 
 namespace athanor {
 
 Result<bool> EventCopy::Flush() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!error_ && !busy_ && !lost_ && (!placed_ || !opened_ || !buffer_.empty())) {
     busy_ = true;
     lock.unlock();
@@ -23,7 +24,7 @@ Result<bool> EventCopy::Flush() {
 }
 
 void EventCopy::Add(std::string_view payload) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (passed_ > 0) {
     --passed_;
     return;
@@ -34,13 +35,13 @@ void EventCopy::Add(std::string_view payload) {
 }
 
 bool EventCopy::lost() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_ && !busy_;
 }
 
 void EventCopy::Store() {
   if (auto open = Open(); !open) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return Failed(open.error());
   }
   while (StorePiece()) {
@@ -53,7 +54,7 @@ Status EventCopy::Open() {
     if (options_.opened) options_.opened();
   }
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     placed_ = true;
     if (opened_) return Ok();
   }
@@ -76,7 +77,7 @@ Status EventCopy::Continue() {
       ATHANOR_TRY([[maybe_unused]] const auto cut, options_.files.Append(name_, size_, ""));
     }
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   passed_ = passed;
   opened_ = true;
   return Ok();
@@ -86,7 +87,7 @@ Status EventCopy::Continue() {
 bool EventCopy::StorePiece() {
   std::string piece;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (buffer_.empty()) {
       busy_ = failing_ = false;
       return false;
@@ -99,7 +100,7 @@ bool EventCopy::StorePiece() {
     options_.waiting -= piece.size();
     return true;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (stored.error().code == ErrorCode::kConflict) {
     options_.waiting -= piece.size() + buffer_.size();
     buffer_.clear();
@@ -112,7 +113,6 @@ bool EventCopy::StorePiece() {
   return false;
 }
 
-// With the mutex held.
 void EventCopy::Failed(const Error& error) {
   error_ = error;
   failing_ = true;

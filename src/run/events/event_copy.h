@@ -9,11 +9,11 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/exec/mutex.h"
 #include "link/job_files.h"
 #include "run/events/store_queue.h"
 
@@ -49,21 +49,21 @@ class EventCopy {
   Status Open();
   Status Continue();
   bool StorePiece();
-  void Failed(const Error& error);
+  void Failed(const Error& error) REQUIRES(mutex_);
 
   const Options options_;
   std::string name_;   // the queue's; empty: not known yet
   uint64_t size_ = 0;  // of what is stored; the queue's
 
-  mutable std::mutex mutex_;
-  bool opened_ = false;         // GUARDED_BY(mutex_): how much there is, is known
-  bool placed_ = false;         // GUARDED_BY(mutex_)
-  bool busy_ = false;           // GUARDED_BY(mutex_): the queue has its task
-  bool lost_ = false;           // GUARDED_BY(mutex_)
-  uint64_t passed_ = 0;         // GUARDED_BY(mutex_): records that exist and will come again
-  std::string buffer_;          // GUARDED_BY(mutex_)
-  bool failing_ = false;        // GUARDED_BY(mutex_): the last try failed
-  std::optional<Error> error_;  // GUARDED_BY(mutex_): of it, until it was told
+  mutable Mutex mutex_;
+  bool opened_ GUARDED_BY(mutex_) = false;  // how much there is, is known
+  bool placed_ GUARDED_BY(mutex_) = false;
+  bool busy_ GUARDED_BY(mutex_) = false;  // the queue has its task
+  bool lost_ GUARDED_BY(mutex_) = false;
+  uint64_t passed_ GUARDED_BY(mutex_) = 0;  // records that exist and will come again
+  std::string buffer_ GUARDED_BY(mutex_);
+  bool failing_ GUARDED_BY(mutex_) = false;        // the last try failed
+  std::optional<Error> error_ GUARDED_BY(mutex_);  // of it, until it was told
 };
 
 }  // namespace athanor

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
@@ -183,14 +184,14 @@ void EventFiles::Problem(const std::string& key, const std::string& text) {
 }
 
 void EventFiles::Report(std::string key, std::string text) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   reports_.emplace_back(std::move(key), std::move(text));
 }
 
 void EventFiles::TellReports() {
   decltype(reports_) reports;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     reports.swap(reports_);
     first_steps_.PutBack(std::exchange(unsettled_, {}));
   }
@@ -228,7 +229,7 @@ bool EventFiles::KeepEmbeddings(int root, const std::vector<std::string>& config
   }
   if (found.empty()) return true;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (std::exchange(keeps_embeddings_, true)) return false;
   }
   // The queue's task may come when the tree has another folder.
@@ -239,7 +240,7 @@ bool EventFiles::KeepEmbeddings(int root, const std::vector<std::string>& config
         Report("projector", "embeddings are not kept: " + kept.error().what);
       }
     }
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     keeps_embeddings_ = false;
   });
   return true;
@@ -330,7 +331,7 @@ void EventFiles::Settle() {
     auto settled = keeper_.Settle(steps);
     if (settled) return;
     Report("settle", "event files of earlier attempts are not parted: " + settled.error().what);
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const auto& [sub_run, cuts] : steps) unsettled_.insert(sub_run);
   });
 }

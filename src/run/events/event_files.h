@@ -23,13 +23,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 #include "base/io/held_folder.h"
 #include "link/job_files.h"
 #include "record/series/series_store.h"
@@ -113,10 +113,10 @@ class EventFiles {
   bool settled_last_ = false;
   bool finished_ = false;
 
-  std::mutex mutex_;
-  std::vector<std::pair<std::string, std::string>> reports_;  // GUARDED_BY(mutex_)
-  std::set<std::string> unsettled_;  // GUARDED_BY(mutex_): sub-runs whose turn failed
-  bool keeps_embeddings_ = false;    // GUARDED_BY(mutex_)
+  Mutex mutex_;
+  std::vector<std::pair<std::string, std::string>> reports_ GUARDED_BY(mutex_);
+  std::set<std::string> unsettled_ GUARDED_BY(mutex_);  // sub-runs whose turn failed
+  bool keeps_embeddings_ GUARDED_BY(mutex_) = false;
   // Last, since its tasks use everything above.
   StoreQueue queue_;
 };

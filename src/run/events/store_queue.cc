@@ -2,11 +2,13 @@
 
 #include <utility>
 
+#include "base/exec/mutex.h"
+
 namespace athanor {
 
 StoreQueue::~StoreQueue() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     over_ = true;
     wake_.notify_all();
   }
@@ -16,7 +18,7 @@ StoreQueue::~StoreQueue() {
 void StoreQueue::Add(Task task) {
   if (!own_thread_) return task();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     tasks_.push_back(std::move(task));
     wake_.notify_all();
   }
@@ -24,14 +26,14 @@ void StoreQueue::Add(Task task) {
 }
 
 bool StoreQueue::idle() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return tasks_.empty();
 }
 
 void StoreQueue::Work() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return over_ || !tasks_.empty(); });
+    wake_.wait(lock, [this]() REQUIRES(mutex_) { return over_ || !tasks_.empty(); });
     if (over_) return;
     const Task task = std::move(tasks_.front());
     lock.unlock();

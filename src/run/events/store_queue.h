@@ -6,11 +6,11 @@
 // those behind it never run.
 #pragma once
 
-#include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <thread>
+
+#include "base/exec/mutex.h"
 
 namespace athanor {
 
@@ -29,11 +29,11 @@ class StoreQueue {
   void Work();
 
   const bool own_thread_;
-  mutable std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<Task> tasks_;  // GUARDED_BY(mutex_); the first one runs
-  bool over_ = false;       // GUARDED_BY(mutex_)
-  std::thread thread_;      // once it was needed
+  mutable Mutex mutex_;
+  CondVar wake_;
+  std::deque<Task> tasks_ GUARDED_BY(mutex_);  // the first one runs
+  bool over_ GUARDED_BY(mutex_) = false;
+  std::thread thread_;  // once it was needed
 };
 
 }  // namespace athanor

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/exec/mutex.h"
 #include "base/ids.h"
 #include "base/io/crc32c.h"
 #include "base/io/exact_io.h"
@@ -51,6 +52,7 @@ Result<std::unique_ptr<CallSpool>> CallSpool::Open(std::string dir, Limits limit
 }
 
 Status CallSpool::Load() {
+  const MutexLock lock(mutex_);
   ATHANOR_CHECK_OK(LoadState());
   last_ = done_;
   ATHANOR_TRY(auto names, ListDir(dir_));
@@ -141,7 +143,7 @@ Result<uint64_t> CallSpool::Append(std::string_view method, std::string_view tar
   std::string bytes(sizeof(RecordHead), '\0');
   bytes.reserve(bytes.size() + method.size() + target.size() + body.size() + 2);
   bytes.append(method).append("\n").append(target).append("\n").append(body);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (bytes.size() > kMostRecord || waiting_ + bytes.size() > limits_.all_bytes) {
     return Fail(ErrorCode::kExhausted,
                 "more MLflow calls wait for the server than are kept: " + HumanBytes(waiting_));
@@ -164,7 +166,7 @@ Result<uint64_t> CallSpool::Append(std::string_view method, std::string_view tar
 }
 
 std::optional<KeptCall> CallSpool::First() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   while (!files_.empty()) {
     File& file = files_.front();
     uint64_t next = 0;
@@ -191,14 +193,14 @@ std::optional<KeptCall> CallSpool::First() {
 }
 
 std::optional<KeptCall> CallSpool::Next() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (files_.empty() || behind_ >= files_.front().size) return std::nullopt;
   // First skips the damage.
   return ReadAt(files_.front(), behind_, &behind_);
 }
 
 void CallSpool::Show(uint64_t most_bytes, const std::function<void(const KeptCall&)>& show) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   size_t from = files_.size();
   for (uint64_t sum = 0; from > 0 && sum <= most_bytes; --from) {
     sum += files_[from - 1].size - files_[from - 1].read;
@@ -214,7 +216,7 @@ void CallSpool::Show(uint64_t most_bytes, const std::function<void(const KeptCal
 }
 
 void CallSpool::Done(uint64_t seq) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   behind_ = UINT64_MAX;
   done_ = std::max(done_, seq);
   State state{done_, channel_, 0};
@@ -237,7 +239,7 @@ void CallSpool::Done(uint64_t seq) {
 }
 
 void CallSpool::Sync() {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   if (!dirty_ || files_.empty()) return;
   dirty_ = false;
   UniqueFd fd(::fcntl(files_.back().fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -246,17 +248,17 @@ void CallSpool::Sync() {
 }
 
 uint64_t CallSpool::last() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return last_;
 }
 
 uint64_t CallSpool::done() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return done_;
 }
 
 uint64_t CallSpool::lost() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return lost_;
 }
 

@@ -13,11 +13,11 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 #include "base/result.h"
 
@@ -69,9 +69,9 @@ class CallSpool {
 
   CallSpool(std::string dir, Limits limits) : dir_(std::move(dir)), limits_(limits) {}
   Status Load();
-  Status LoadState();
-  Status LoadFile(const std::string& name, bool newest);
-  Status AddFile();
+  Status LoadState() REQUIRES(mutex_);
+  Status LoadFile(const std::string& name, bool newest) REQUIRES(mutex_);
+  Status AddFile() REQUIRES(mutex_);
   std::optional<KeptCall> ReadAt(const File& file, uint64_t offset, uint64_t* next) const;
 
   const std::string dir_;
@@ -79,14 +79,15 @@ class CallSpool {
   uint32_t channel_ = 0;
   UniqueFd state_;
 
-  mutable std::mutex mutex_;
-  std::deque<File> files_;        // GUARDED_BY(mutex_), as all below; the last one is written
-  uint64_t behind_ = UINT64_MAX;  // what was given last, in the first file; UINT64_MAX: nothing
-  uint64_t last_ = 0;
-  uint64_t done_ = 0;
-  uint64_t lost_ = 0;
-  uint64_t waiting_ = 0;  // bytes of calls that are not done
-  bool dirty_ = false;
+  mutable Mutex mutex_;
+  std::deque<File> files_ GUARDED_BY(mutex_);  // the last one is written
+  // What was given last, in the first file; UINT64_MAX: nothing.
+  uint64_t behind_ GUARDED_BY(mutex_) = UINT64_MAX;
+  uint64_t last_ GUARDED_BY(mutex_) = 0;
+  uint64_t done_ GUARDED_BY(mutex_) = 0;
+  uint64_t lost_ GUARDED_BY(mutex_) = 0;
+  uint64_t waiting_ GUARDED_BY(mutex_) = 0;  // bytes of calls that are not done
+  bool dirty_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace athanor

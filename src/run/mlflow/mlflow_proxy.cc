@@ -6,12 +6,11 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <map>
-#include <mutex>
 #include <thread>
 #include <vector>
 
+#include "base/exec/mutex.h"
 #include "base/exec/thread_pool.h"
 #include "base/io/files.h"
 #include "base/io/unnamed_file.h"
@@ -114,8 +113,8 @@ struct MlflowProxy::Impl {
   void Keep(const Request& request, const Responder& responder, bool tell);
   void ShowPoints(const KeptCall& call) const;
   void Expire(uint64_t seq);
-  void AnswerWaiters();                            // with the mutex held
-  std::vector<Waiter> TakeWaiters(uint64_t last);  // with the mutex held
+  void AnswerWaiters() REQUIRES(mutex);
+  std::vector<Waiter> TakeWaiters(uint64_t last) REQUIRES(mutex);
 
   void Deliver();
   MetricJoin JoinFrom(const KeptCall& first);
@@ -131,7 +130,7 @@ struct MlflowProxy::Impl {
   void Remember(const Request& request, const Response& response);
   std::unique_ptr<HttpClient> TakeClient();
 
-  void Count(uint64_t& counter, CauseKind kind, const std::string& what, const std::string& hint);
+  void Count(CauseKind kind, const std::string& what, const std::string& hint);
   void Stop();
 
   Options options;
@@ -144,16 +143,16 @@ struct MlflowProxy::Impl {
   HttpServer http;
   std::unique_ptr<ThreadPool> askers;  // made by the first request; belongs to the loop
 
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::map<uint64_t, Waiter> waiters;                // GUARDED_BY(mutex), as all below
-  std::vector<std::unique_ptr<HttpClient>> clients;  // idle
-  std::map<std::string, Response> old_answers;       // by target
-  bool away = false;
-  bool stopping = false;
-  bool given_up = false;
-  uint64_t dropped = 0;
-  uint64_t refused = 0;
+  Mutex mutex;
+  CondVar wake;
+  std::map<uint64_t, Waiter> waiters GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<HttpClient>> clients GUARDED_BY(mutex);  // idle
+  std::map<std::string, Response> old_answers GUARDED_BY(mutex);       // by target
+  bool away GUARDED_BY(mutex) = false;
+  bool stopping GUARDED_BY(mutex) = false;
+  bool given_up GUARDED_BY(mutex) = false;
+  uint64_t dropped GUARDED_BY(mutex) = 0;
+  uint64_t refused GUARDED_BY(mutex) = 0;
 
   std::thread loop_thread;
   std::thread deliverer;
@@ -271,7 +270,7 @@ void MlflowProxy::Impl::ShowPoints(const KeptCall& call) const {
 void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder, bool tell) {
   std::string answer = AnswerForKept(request.raw_path, request.body);
   // With the lock, so that no answer can come before its waiter.
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   const auto kept = spool->Append(request.method, request.target, request.body);
   if (kept && tell && !away) {
     waiters.emplace(*kept, Waiter{responder, std::move(answer)});
@@ -286,15 +285,14 @@ void MlflowProxy::Impl::Keep(const Request& request, const Responder& responder,
   if (kept) ShowPoints({*kept, request.method, request.target, request.body});
   responder.Send(Response::Json(200, std::move(answer)));
   if (!kept) {
-    Count(dropped, CauseKind::kMlflowDropped,
-          "could not be kept and are lost: " + kept.error().what,
+    Count(CauseKind::kMlflowDropped, "could not be kept and are lost: " + kept.error().what,
           "df -h " + ShellQuote(options.dir));
   }
 }
 
 // The server is slow or gone: nothing waits for it until it has answered again.
 void MlflowProxy::Impl::Expire(uint64_t seq) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (!waiters.contains(seq)) return;
   away = true;
   AnswerWaiters();
@@ -317,18 +315,20 @@ std::vector<MlflowProxy::Impl::Waiter> MlflowProxy::Impl::TakeWaiters(uint64_t l
 }
 
 void MlflowProxy::Impl::WaitForWork() {
-  std::unique_lock lock(mutex);
-  wake.wait(lock, [this] { return stopping || given_up || spool->last() > spool->done(); });
+  MutexLock lock(mutex);
+  wake.wait(lock, [this]() REQUIRES(mutex) {
+    return stopping || given_up || spool->last() > spool->done();
+  });
 }
 
 void MlflowProxy::Impl::Pause(Millis pause) {
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   away = true;
   AnswerWaiters();
   lock.unlock();
   spool->Sync();
   lock.lock();
-  wake.wait_for(lock, pause, [this] { return stopping || given_up; });
+  wake.wait_for(lock, pause, [this]() REQUIRES(mutex) { return stopping || given_up; });
 }
 
 // The calls from `first` on that can be delivered as one.
@@ -362,7 +362,7 @@ void MlflowProxy::Impl::Deliver() {
   for (;;) {
     WaitForWork();
     {
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       if (stopping || given_up) return;
     }
     const auto call = spool->First();
@@ -402,7 +402,7 @@ void MlflowProxy::Impl::Deliver() {
 
 void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpReply& reply) {
   spool->Done(last);
-  std::unique_lock lock(mutex);
+  MutexLock lock(mutex);
   away = false;
   const auto told = TakeWaiters(last);
   wake.notify_all();
@@ -413,19 +413,18 @@ void MlflowProxy::Impl::Settle(const KeptCall& call, uint64_t last, const HttpRe
     waiter.responder.Send(std::move(response));
   }
   if (reply.ok() || !told.empty()) return;
-  Count(refused, CauseKind::kMlflowRefused,
+  Count(CauseKind::kMlflowRefused,
         "were refused by the server, the last one, " + BaseName(call.target) + ", with " +
             Printable(reply.body.substr(0, 300)),
         "see what the script logs with MLflow");
 }
 
 // The number is reported when it has doubled: a storm must not become a storm of notes.
-void MlflowProxy::Impl::Count(uint64_t& counter, CauseKind kind, const std::string& what,
-                              const std::string& hint) {
+void MlflowProxy::Impl::Count(CauseKind kind, const std::string& what, const std::string& hint) {
   uint64_t now = 0;
   {
-    const std::lock_guard lock(mutex);
-    now = ++counter;
+    const MutexLock lock(mutex);
+    now = kind == CauseKind::kMlflowDropped ? ++dropped : ++refused;
   }
   if ((now & (now - 1)) != 0) return;
   options.note(
@@ -433,8 +432,9 @@ void MlflowProxy::Impl::Count(uint64_t& counter, CauseKind kind, const std::stri
 }
 
 bool MlflowProxy::Impl::WaitFor(uint64_t seq, SteadyTime until) {
-  std::unique_lock lock(mutex);
-  wake.wait_until(lock, until, [&] { return stopping || given_up || spool->done() >= seq; });
+  MutexLock lock(mutex);
+  wake.wait_until(lock, until,
+                  [&]() REQUIRES(mutex) { return stopping || given_up || spool->done() >= seq; });
   return spool->done() >= seq;
 }
 
@@ -457,7 +457,7 @@ HttpCall MlflowProxy::Impl::CallFor(const Request& request) const {
 }
 
 std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (clients.empty()) return std::make_unique<HttpClient>(line.Client());
   auto client = std::move(clients.back());
   clients.pop_back();
@@ -466,7 +466,7 @@ std::unique_ptr<HttpClient> MlflowProxy::Impl::TakeClient() {
 
 // What the server answered to the same request before; none if that is not good enough.
 std::optional<Response> MlflowProxy::Impl::OldAnswer(const Request& request) {
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   const auto at = old_answers.find(request.target);
   return at == old_answers.end() ? std::nullopt : std::optional(at->second);
 }
@@ -474,7 +474,7 @@ std::optional<Response> MlflowProxy::Impl::OldAnswer(const Request& request) {
 void MlflowProxy::Impl::Remember(const Request& request, const Response& response) {
   if (!MayBeOld(request.method, request.raw_path) || response.status != 200) return;
   if (response.body.size() > kMostOldBytes) return;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   if (old_answers.size() >= kMostOld && !old_answers.contains(request.target)) {
     old_answers.erase(old_answers.begin());
   }
@@ -512,16 +512,17 @@ void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_
         Remember(request, response);
         responder.Send(std::move(response));
       }
-      const std::lock_guard lock(mutex);
+      const MutexLock lock(mutex);
       clients.push_back(std::move(client));
       return;
     }
     // Deliver() asks again; this client is answered from what is known, or tries later.
     if (!reply && IsStranger(reply.error())) break;
     if (file) ready = ::ftruncate(file.get(), 0) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0;
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     const auto pause = std::chrono::steady_clock::now() + Millis(20 << std::min(failures, 5));
-    wake.wait_until(lock, std::min(pause, until), [this] { return stopping || given_up; });
+    wake.wait_until(lock, std::min(pause, until),
+                    [this]() REQUIRES(mutex) { return stopping || given_up; });
     ready = ready && !stopping && !given_up && std::chrono::steady_clock::now() < until;
   }
   if (old) return responder.Send(std::move(*old));
@@ -531,7 +532,7 @@ void MlflowProxy::Impl::Ask(Request request, const Responder& responder, uint64_
 
 void MlflowProxy::Impl::Stop() {
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     stopping = true;
     AnswerWaiters();
     wake.notify_all();
@@ -571,15 +572,15 @@ Result<std::unique_ptr<MlflowProxy>> MlflowProxy::Start(Options options) {
 std::string MlflowProxy::url() const { return fmt::format("http://127.0.0.1:{}", impl_->port); }
 
 bool MlflowProxy::Drain() {
-  std::unique_lock lock(impl_->mutex);
-  impl_->wake.wait(lock, [this] {
+  MutexLock lock(impl_->mutex);
+  impl_->wake.wait(lock, [this]() REQUIRES(impl_->mutex) {
     return impl_->given_up || impl_->stopping || impl_->spool->done() >= impl_->spool->last();
   });
   return !impl_->given_up && !impl_->stopping;
 }
 
 void MlflowProxy::GiveUp() {
-  const std::lock_guard lock(impl_->mutex);
+  const MutexLock lock(impl_->mutex);
   impl_->given_up = true;
   impl_->AnswerWaiters();
   impl_->wake.notify_all();

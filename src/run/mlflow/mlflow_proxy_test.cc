@@ -1,12 +1,11 @@
 #include "run/mlflow/mlflow_proxy.h"
+#include "base/exec/mutex.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -60,7 +59,7 @@ class FakeServer {
   void Up() {
     server_ = std::make_unique<testing::TestServer>(
         [this](Request request, Responder responder) {
-          std::unique_lock lock(mutex_);
+          MutexLock lock(mutex_);
           taken_.push_back(std::move(request));
           changed_.notify_all();
           if (lose_answers > 0 && lose_answers-- > 0) return responder.BeginStream({}).Abort();
@@ -82,26 +81,26 @@ class FakeServer {
   void Down() { server_.reset(); }
   std::string url() const { return "http://127.0.0.1:" + std::to_string(port_); }
   std::vector<Request> taken() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return taken_;
   }
   void Until(size_t count) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return taken_.size() >= count; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, [&]() REQUIRES(mutex_) { return taken_.size() >= count; });
   }
 
   std::atomic<int> status{200};
   std::atomic<int> lose_answers{0};
   void Say(std::string text) {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     answer_ = std::move(text);
   }
 
  private:
-  std::string answer_ = "{}";  // GUARDED_BY(mutex_)
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<Request> taken_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::string answer_ GUARDED_BY(mutex_) = "{}";
+  std::vector<Request> taken_ GUARDED_BY(mutex_);
   uint16_t port_ = 0;
   std::unique_ptr<testing::TestServer> server_;
 };
@@ -118,7 +117,7 @@ class MlflowProxyTest : public ::testing::Test {
     proxy_.reset();
     MlflowProxy::Options options{dir_ / "mlflow", server_.url(), "athrun_secret", log_,
                                  [this](Cause cause) {
-                                   std::lock_guard lock(mutex_);
+                                   MutexLock lock(mutex_);
                                    notes_.push_back(std::move(cause));
                                  }};
     options.ask_patience = Millis(300);
@@ -126,7 +125,7 @@ class MlflowProxyTest : public ::testing::Test {
     options.page = "http://127.0.0.1:7070";
     options.run = *JobId::Parse(kRun);
     options.on_points = [this](const PointBatch& batch) {
-      std::lock_guard lock(mutex_);
+      MutexLock lock(mutex_);
       for (const auto& item : batch.items) seen_.push_back(static_cast<int>(*item.point.step));
     };
     auto started = MlflowProxy::Start(std::move(options));
@@ -151,11 +150,11 @@ class MlflowProxyTest : public ::testing::Test {
     return Call("POST", "/api/2.0/mlflow/runs/log-metric", MetricBody(step));
   }
   std::vector<int> TakeSeen() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return std::exchange(seen_, {});
   }
   std::vector<Cause> notes() {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     return notes_;
   }
 
@@ -164,9 +163,9 @@ class MlflowProxyTest : public ::testing::Test {
   Logger log_{STDERR_FILENO, clock_, LogLevel::kOff};
   uint64_t most_kept_ = 1 << 20;
   FakeServer server_;
-  std::mutex mutex_;
-  std::vector<Cause> notes_;
-  std::vector<int> seen_;  // steps that on_points had
+  Mutex mutex_;
+  std::vector<Cause> notes_ GUARDED_BY(mutex_);
+  std::vector<int> seen_ GUARDED_BY(mutex_);  // steps that on_points had
   std::unique_ptr<MlflowProxy> proxy_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/exec/mutex.h"
 #include "base/text/text.h"
 #include "link/kept_call.h"
 #include "run/ship/shipper.h"
@@ -56,7 +57,7 @@ Watcher::Watcher(const AttemptPlan& plan, const Clock& clock, Actions actions)
 void Watcher::OnPoints(const PointBatch& batch) {
   std::vector<Firing> firings;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     for (const auto& item : batch.items) See(batch, item.point, firings);
   }
   Act(firings);
@@ -94,7 +95,7 @@ void Watcher::See(const PointBatch& batch, const Point& point, std::vector<Firin
 }
 
 void Watcher::OnOutput(uint64_t bytes) {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   bytes_ += bytes;
 }
 
@@ -102,7 +103,7 @@ void Watcher::Tick(uint64_t cpu_ns, bool held_up) {
   std::vector<Firing> firings;
   std::optional<Hang> hang;
   {
-    std::lock_guard lock(mutex_);
+    MutexLock lock(mutex_);
     const auto now = clock_.Monotonic();
     if (held_up_since_) held_up_ += now - *held_up_since_;
     held_up_since_ = held_up ? std::optional(now) : std::nullopt;
@@ -114,12 +115,12 @@ void Watcher::Tick(uint64_t cpu_ns, bool held_up) {
 }
 
 std::optional<int64_t> Watcher::last_step() const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   return step_;
 }
 
 std::optional<double> Watcher::ValueAt(int64_t step) const {
-  std::lock_guard lock(mutex_);
+  MutexLock lock(mutex_);
   const auto after = values_.upper_bound(step);
   if (after == values_.begin()) return std::nullopt;
   return std::prev(after)->second;

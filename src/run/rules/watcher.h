@@ -13,12 +13,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "base/exec/clock.h"
+#include "base/exec/mutex.h"
 #include "link/plan.h"
 #include "link/wire.h"
 #include "watch/hang/hang_watch.h"
@@ -46,27 +46,28 @@ class Watcher {
   std::optional<double> ValueAt(int64_t step) const;
 
  private:
-  void See(const PointBatch& batch, const Point& point, std::vector<Firing>& firings);
+  void See(const PointBatch& batch, const Point& point, std::vector<Firing>& firings)
+      REQUIRES(mutex_);
   void Act(const std::vector<Firing>& firings);
-  Millis Watched() const { return clock_.Monotonic() - held_up_; }  // with the mutex held
+  Millis Watched() const REQUIRES(mutex_) { return clock_.Monotonic() - held_up_; }
 
   const AttemptPlan& plan_;
   const Clock& clock_;
   Actions actions_;
-  mutable std::mutex mutex_;
-  std::optional<RuleSet> rules_;         // GUARDED_BY(mutex_)
-  HangWatch hang_;                       // GUARDED_BY(mutex_)
-  Millis held_up_{0};                    // GUARDED_BY(mutex_): time that does not count
-  std::optional<Millis> held_up_since_;  // GUARDED_BY(mutex_): not added to it yet
-  uint64_t bytes_ = 0;                   // GUARDED_BY(mutex_)
-  uint64_t points_ = 0;                  // GUARDED_BY(mutex_)
-  std::optional<int64_t> step_;          // GUARDED_BY(mutex_)
-  std::map<int64_t, double> values_;     // GUARDED_BY(mutex_): of keep.metric by step
+  mutable Mutex mutex_;
+  std::optional<RuleSet> rules_ GUARDED_BY(mutex_);
+  HangWatch hang_ GUARDED_BY(mutex_);
+  Millis held_up_ GUARDED_BY(mutex_){0};                    // time that does not count
+  std::optional<Millis> held_up_since_ GUARDED_BY(mutex_);  // not added to it yet
+  uint64_t bytes_ GUARDED_BY(mutex_) = 0;
+  uint64_t points_ GUARDED_BY(mutex_) = 0;
+  std::optional<int64_t> step_ GUARDED_BY(mutex_);
+  std::map<int64_t, double> values_ GUARDED_BY(mutex_);  // of keep.metric by step
   struct Name {
     int source = 0;      // the best that logged it; a lower one is better
     bool began = false;  // MLflow logged it at step 0
   };
-  std::map<std::string, Name, std::less<>> names_;  // GUARDED_BY(mutex_)
+  std::map<std::string, Name, std::less<>> names_ GUARDED_BY(mutex_);
 };
 
 }  // namespace athanor

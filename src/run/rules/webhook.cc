@@ -2,14 +2,13 @@
 
 #include <sys/timerfd.h>
 
-#include <condition_variable>
 #include <deque>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
+#include "base/exec/mutex.h"
 #include "base/io/fd.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
@@ -122,21 +121,21 @@ struct Webhooks::State {
   explicit State(Options the_options) : options(std::move(the_options)) {}
   const Options options;
 
-  std::mutex mutex;
-  std::condition_variable changed;
-  std::deque<std::pair<std::string, std::string>> waiting;  // GUARDED_BY(mutex)
-  bool busy = false;                                        // GUARDED_BY(mutex)
-  bool over = false;                                        // GUARDED_BY(mutex)
-  bool started = false;                                     // GUARDED_BY(mutex)
+  Mutex mutex;
+  CondVar changed;
+  std::deque<std::pair<std::string, std::string>> waiting GUARDED_BY(mutex);
+  bool busy GUARDED_BY(mutex) = false;
+  bool over GUARDED_BY(mutex) = false;
+  bool started GUARDED_BY(mutex) = false;
 
   // False: everything is over.
   bool Pause(Millis span) {
-    std::unique_lock lock(mutex);
-    return !changed.wait_for(lock, span, [this] { return over; });
+    MutexLock lock(mutex);
+    return !changed.wait_for(lock, span, [this]() REQUIRES(mutex) { return over; });
   }
 
   void Fail(const std::string& host, const Error& error) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (!over && options.failed) options.failed(host, error);
   }
 
@@ -156,9 +155,9 @@ struct Webhooks::State {
   }
 
   void Run() {
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     for (;;) {
-      changed.wait(lock, [this] { return over || !waiting.empty(); });
+      changed.wait(lock, [this]() REQUIRES(mutex) { return over || !waiting.empty(); });
       if (over) return;
       auto [url, body] = std::move(waiting.front());
       waiting.pop_front();
@@ -175,13 +174,13 @@ struct Webhooks::State {
 Webhooks::Webhooks(Options options) : state_(std::make_shared<State>(std::move(options))) {}
 
 Webhooks::~Webhooks() {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   state_->over = true;
   state_->changed.notify_all();
 }
 
 void Webhooks::Post(std::string url, std::string body) {
-  std::lock_guard lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   // A rule that fires without end must not fill the memory.
   if (state_->waiting.size() >= kMostWaiting) return;
   state_->waiting.emplace_back(std::move(url), std::move(body));
@@ -192,9 +191,10 @@ void Webhooks::Post(std::string url, std::string body) {
 }
 
 bool Webhooks::Finish(Millis patience) {
-  std::unique_lock lock(state_->mutex);
-  return state_->changed.wait_for(lock, patience,
-                                  [this] { return !state_->busy && state_->waiting.empty(); });
+  MutexLock lock(state_->mutex);
+  return state_->changed.wait_for(lock, patience, [this]() REQUIRES(state_->mutex) {
+    return !state_->busy && state_->waiting.empty();
+  });
 }
 
 }  // namespace athanor

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
 #include <cstdlib>
 #include <ctime>
 #include <deque>
-#include <mutex>
 #include <random>
 #include <set>
 #include <thread>
 
+#include "base/exec/mutex.h"
 #include "base/text/text.h"
 #include "link/server_line.h"
 #include "run/ship/exit_gate.h"
@@ -96,11 +95,11 @@ struct Shipper::Parts {
   bool Turn();                               // true: something was there
   Millis RestAfter(Millis took, bool busy);  // until the next turn
   bool Post(std::vector<ReportFrame> frames, size_t controls);
-  void SetControlPages();  // with the mutex held
+  void SetControlPages() REQUIRES(mutex);
   void Gather(bool all);
   void ReadSpools();
   void LookAheadInSpools();
-  bool behind() const { return looks_done < looks_wanted; }  // with the mutex held
+  bool behind() const REQUIRES(mutex) { return looks_done < looks_wanted; }
   void TellAboutTooManyPoints(bool held_back);
   void LookAhead();
   void LookAheadIn(Stream& stream);
@@ -114,7 +113,7 @@ struct Shipper::Parts {
   bool IsIdle(const MetricPoint& point) const {
     return point.guessed && (sdk_used || event_names.contains(point.name));
   }
-  void WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause);
+  void WaitWhileAway(Millis pause);
   void WarnUnmatched();
   HelloFrame Hello() const;
   bool AllSent();
@@ -148,20 +147,20 @@ struct Shipper::Parts {
   int failures = 0;
   bool greeted = false;
 
-  std::mutex mutex;
-  std::condition_variable wake;
-  std::deque<ReportFrame> controls;                             // GUARDED_BY(mutex)
-  std::vector<std::unique_ptr<Stream>> new_streams;             // GUARDED_BY(mutex)
-  std::vector<std::unique_ptr<Spool>> new_spools;               // GUARDED_BY(mutex)
-  std::unique_ptr<EventFiles> new_events;                       // GUARDED_BY(mutex)
-  std::map<std::pair<uint32_t, LogStream>, std::string> tails;  // by rank; GUARDED_BY(mutex)
-  ControlState control;                                         // GUARDED_BY(mutex)
-  bool control_changed = false;                                 // GUARDED_BY(mutex)
-  bool draining = false;                                        // GUARDED_BY(mutex)
-  bool drained = false;                                         // GUARDED_BY(mutex)
-  bool stopping = false;                                        // GUARDED_BY(mutex)
-  uint64_t looks_wanted = 0;                                    // GUARDED_BY(mutex): CatchUp calls
-  uint64_t looks_done = 0;  // GUARDED_BY(mutex): of them, those that have their answer
+  Mutex mutex;
+  CondVar wake;
+  std::deque<ReportFrame> controls GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Stream>> new_streams GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Spool>> new_spools GUARDED_BY(mutex);
+  std::unique_ptr<EventFiles> new_events GUARDED_BY(mutex);
+  std::map<std::pair<uint32_t, LogStream>, std::string> tails GUARDED_BY(mutex);  // by rank
+  ControlState control GUARDED_BY(mutex);
+  bool control_changed GUARDED_BY(mutex) = false;
+  bool draining GUARDED_BY(mutex) = false;
+  bool drained GUARDED_BY(mutex) = false;
+  bool stopping GUARDED_BY(mutex) = false;
+  uint64_t looks_wanted GUARDED_BY(mutex) = 0;  // CatchUp calls
+  uint64_t looks_done GUARDED_BY(mutex) = 0;    // of them, those that have their answer
   std::atomic<bool> fenced{false};
   std::atomic<bool> done_called{false};
   std::atomic<int64_t> last_taken_ms{0};
@@ -181,7 +180,7 @@ void Shipper::Follow(uint32_t rank, LogStream stream, std::string path) {
   added->follower = std::make_unique<LogFollower>(
       std::move(path), p.options.secrets,
       [&p, raw](std::string_view bytes, bool shown) { p.Seen(*raw, bytes, shown); });
-  std::lock_guard lock(p.mutex);
+  MutexLock lock(p.mutex);
   p.new_streams.push_back(std::move(added));
 }
 
@@ -194,7 +193,7 @@ Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
   // The counters of an earlier agent continue; the server sends a stop that it had raised again.
   const auto before = ReadControl(page.get()).value_or(ControlState{});
   ATHANOR_TRY(auto control, ControlPage::Open(page.get()));
-  std::unique_lock held(parts_->mutex);
+  MutexLock held(parts_->mutex);
   auto& state = parts_->control;
   state.checkpoint_now = std::max(state.checkpoint_now, before.checkpoint_now);
   state.capture_now = std::max(state.capture_now, before.capture_now);
@@ -203,7 +202,7 @@ Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
   held.unlock();
   auto added = std::make_unique<Parts::Spool>(
       Parts::Spool{rank, dir, std::move(segments), std::move(control), false});
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   parts_->new_spools.push_back(std::move(added));
   return Ok();
 }
@@ -211,12 +210,12 @@ Status Shipper::FollowSpool(uint32_t rank, const HeldFolder& dir) {
 void Shipper::FollowEvents(EventFiles::Options options) {
   options.secrets = parts_->options.secrets;
   auto added = std::make_unique<EventFiles>(std::move(options));
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   parts_->new_events = std::move(added);
 }
 
 void Shipper::Send(ReportFrame frame) {
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   parts_->controls.push_back(std::move(frame));
   parts_->drained = false;
   parts_->wake.notify_all();
@@ -230,26 +229,27 @@ void Shipper::Start() {
 void Shipper::CatchUp(Millis limit) {
   auto& p = *parts_;
   if (!p.thread.joinable()) return;
-  std::unique_lock lock(p.mutex);
+  MutexLock lock(p.mutex);
   const uint64_t mine = ++p.looks_wanted;
   p.wake.notify_all();
-  p.wake.wait_for(lock, limit,
-                  [&] { return p.looks_done >= mine || p.stopping || p.fenced.load(); });
+  p.wake.wait_for(lock, limit, [&]() REQUIRES(p.mutex) {
+    return p.looks_done >= mine || p.stopping || p.fenced.load();
+  });
 }
 
 bool Shipper::Drain() {
   auto& p = *parts_;
-  std::unique_lock lock(p.mutex);
+  MutexLock lock(p.mutex);
   p.draining = true;
   p.drained = false;
   p.wake.notify_all();
-  p.wake.wait(lock, [&] { return p.drained || p.stopping || p.fenced.load(); });
+  p.wake.wait(lock, [&]() REQUIRES(p.mutex) { return p.drained || p.stopping || p.fenced.load(); });
   return p.drained && !p.fenced.load();
 }
 
 void Shipper::Stop() {
   {
-    std::lock_guard lock(parts_->mutex);
+    MutexLock lock(parts_->mutex);
     parts_->stopping = true;
     parts_->wake.notify_all();
   }
@@ -257,7 +257,7 @@ void Shipper::Stop() {
 }
 
 std::string Shipper::Tail(uint32_t rank, LogStream stream) const {
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   auto it = parts_->tails.find({rank, stream});
   return it == parts_->tails.end() ? std::string() : it->second;
 }
@@ -269,7 +269,7 @@ Millis Shipper::silence() const {
 }
 
 void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   parts_->control.stop = true;
   parts_->control.deadline_unix_ms = deadline.ms;
   parts_->control.cause = cause.kind;
@@ -278,14 +278,14 @@ void Shipper::RaiseStop(const Cause& cause, WallTime deadline) {
 }
 
 void Shipper::AdviseCheckpoints(Millis every) {
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   if (parts_->control.checkpoint_every_ms == every.count()) return;
   parts_->control.checkpoint_every_ms = every.count();
   parts_->control_changed = true;
 }
 
 void Shipper::AskForCapture() {
-  std::lock_guard lock(parts_->mutex);
+  MutexLock lock(parts_->mutex);
   ++parts_->control.capture_now;
   parts_->control_changed = true;
 }
@@ -295,7 +295,7 @@ void Shipper::Parts::Loop() {
     const Millis began = OwnTime();
     bool busy = Turn();
     const Millis rest = RestAfter(OwnTime() - began, busy);
-    std::unique_lock lock(mutex);
+    MutexLock lock(mutex);
     if (stopping || fenced.load()) {
       wake.notify_all();
       return;
@@ -304,12 +304,14 @@ void Shipper::Parts::Loop() {
       int64_t pause = std::min<int64_t>(5'000, int64_t{100} << std::min(failures - 1, 6));
       pause = pause / 2 + static_cast<int64_t>(jitter() % static_cast<uint64_t>(pause));
       if (stranger) pause = pauses.After(*stranger).count();
-      WaitWhileAway(lock, Millis(pause));
+      lock.unlock();
+      WaitWhileAway(Millis(pause));
     } else if (draining && !drained) {
-      wake.wait_for(lock, Millis(1), [this] { return stopping; });  // the end is near
+      // The end is near.
+      wake.wait_for(lock, Millis(1), [this]() REQUIRES(mutex) { return stopping; });
     } else {
       size_t had = controls.size();
-      wake.wait_for(lock, rest, [&] {
+      wake.wait_for(lock, rest, [&]() REQUIRES(mutex) {
         return stopping || controls.size() > had || (draining && !drained) || behind();
       });
     }
@@ -325,8 +327,9 @@ Millis Shipper::Parts::RestAfter(Millis took, bool busy) {
 }
 
 // Rules and the hang detection still see what is new.
-void Shipper::Parts::WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pause) {
+void Shipper::Parts::WaitWhileAway(Millis pause) {
   const auto until = options.clock.Monotonic() + pause;
+  MutexLock lock(mutex);
   for (auto now = options.clock.Monotonic(); now < until && !stopping;
        now = options.clock.Monotonic()) {
     lock.unlock();
@@ -334,7 +337,8 @@ void Shipper::Parts::WaitWhileAway(std::unique_lock<std::mutex>& lock, Millis pa
     Gather(false);
     LookAhead();
     lock.lock();
-    wake.wait_for(lock, std::min(kAwayTick, until - now), [this] { return stopping || behind(); });
+    wake.wait_for(lock, std::min(kAwayTick, until - now),
+                  [this]() REQUIRES(mutex) { return stopping || behind(); });
   }
 }
 
@@ -356,7 +360,7 @@ bool Shipper::Parts::Turn() {
   bool usage_due = false;
   bool fresh_spools = false;
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     for (auto& stream : new_streams) streams.push_back(std::move(stream));
     for (auto& spool : new_spools) spools.push_back(std::move(spool));
     fresh_spools = !new_spools.empty();
@@ -374,7 +378,7 @@ bool Shipper::Parts::Turn() {
   }
   if (usage_due) frames.emplace_back(options.usage());
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (!greeted) frames.emplace_back(Hello());
     for (size_t i = 0; i < taken; ++i) frames.push_back(controls[i]);
     if (control_changed || fresh_spools) SetControlPages();
@@ -400,7 +404,7 @@ bool Shipper::Parts::Turn() {
   if (progress) frames.emplace_back(*progress);
   if (!frames.empty() && !Post(std::move(frames), taken)) return true;
   if (AllSent()) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     if (draining && controls.empty() && new_streams.empty() && !new_events) {
       drained = true;
       wake.notify_all();
@@ -457,7 +461,7 @@ void Shipper::Parts::ReadSpools() {
   uint64_t wanted = 0;
   bool whole = false;
   {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     wanted = looks_wanted;
     whole = behind();
   }
@@ -489,7 +493,7 @@ void Shipper::Parts::ReadSpools() {
   TellAboutTooManyPoints(allowed == 0);
   if (!whole) return;
   LookAheadInSpools();  // what there was no room for
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   looks_done = wanted;
   wake.notify_all();
 }
@@ -499,7 +503,7 @@ void Shipper::Parts::ReadSpools() {
 void Shipper::Parts::TellAboutTooManyPoints(bool held_back) {
   if (held_back && !quota_told) {
     quota_told = true;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     controls.emplace_back(
         NoteFrame{{"metrics_quota",
                    "metrics come faster than " + std::to_string(PointQuota::kEachSecond) +
@@ -510,7 +514,7 @@ void Shipper::Parts::TellAboutTooManyPoints(bool held_back) {
   for (const auto& spool : spools) dropped += spool->segments.counts().dropped;
   if (dropped == 0 || dropped < 2 * drops_told) return;
   drops_told = dropped;
-  const std::lock_guard lock(mutex);
+  const MutexLock lock(mutex);
   controls.emplace_back(
       NoteFrame{{"metrics_quota",
                  std::to_string(dropped) +
@@ -567,7 +571,7 @@ void Shipper::Parts::LookAheadIn(Stream& stream) {
       stream.ahead.emplace(std::move(*made));
       // It begins in the middle of a line, the rest of which was read before.
       const auto open = stream.follower->seen() - metrics->LineStart(Rank{stream.rank}, source);
-      std::lock_guard lock(mutex);
+      MutexLock lock(mutex);
       const std::string_view tail = tails[{stream.rank, stream.stream}];
       stream.ahead->Feed(Rank{stream.rank}, source,
                          tail.substr(tail.size() - std::min<size_t>(open, tail.size())), found);
@@ -615,7 +619,7 @@ void Shipper::Parts::ReadEvents(bool all) {
 
 void Shipper::Parts::Seen(const Stream& stream, std::string_view bytes, bool shown) {
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     KeepTail(tails[{stream.rank, stream.stream}], bytes);
   }
   if (stream.stream == LogStream::kSetup) return;
@@ -656,7 +660,7 @@ void Shipper::Parts::AddPoints(std::vector<MetricPoint> found, bool shown) {
 void Shipper::Parts::WarnUnmatched() {
   if (!metrics || options.plan.host > 0) return;
   for (const auto& warning : metrics->TakeWarnings()) {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     controls.emplace_back(NoteFrame{
         {"metric_unmatched",
          "metric \"" + warning.name + "\": its regex matched nothing so far (" + warning.text + ")",
@@ -731,7 +735,7 @@ bool Shipper::Parts::Post(std::vector<ReportFrame> frames, size_t taken) {
   event_points = 0;
   progress.reset();
   {
-    std::lock_guard lock(mutex);
+    MutexLock lock(mutex);
     controls.erase(controls.begin(), controls.begin() + static_cast<ptrdiff_t>(taken));
   }
   if (auto decoded = DecodeReply(reply->body)) Handle(*decoded);
