@@ -120,7 +120,8 @@ void Outbox::Release(const Effect& effect) {
       auto status = backend->Release(handle);
       return [this, status, effect, left, again] {
         if (!status) {
-          parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
+          parts_.log.Log(LogLevel::kWarning, "release failed",
+                         {{"what", status.error().what}, {"why", status.error().why}});
           *again = *again || status.error().code == ErrorCode::kUnavailable;
         }
         if (--*left > 0) return;
@@ -140,7 +141,8 @@ void Outbox::End(const JobRecord& record, std::function<void()> ended,
        failed = std::move(failed)]() -> After {
         const auto status = backend->Release(handle);
         if (status) return ended;
-        parts_.log.Log(LogLevel::kWarning, "release failed", {{"why", status.error().what}});
+        parts_.log.Log(LogLevel::kWarning, "release failed",
+                       {{"what", status.error().what}, {"why", status.error().why}});
         return failed;
       });
 }
@@ -179,7 +181,9 @@ void Outbox::LaunchAnswered(const Launching& of, const Result<std::string>& hand
   // replaced, both are launched again.
   if (!handle && (of.effect == 0 || handle.error().code == ErrorCode::kUnavailable)) {
     parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
-                   {{"attempt", of.attempt.ToString()}, {"why", handle.error().what}});
+                   {{"attempt", of.attempt.ToString()},
+                    {"what", handle.error().what},
+                    {"why", handle.error().why}});
     if (of.effect != 0) PerformLater({of.effect, EffectKind::kLaunch, of.job, of.attempt});
     return;
   }

@@ -64,7 +64,7 @@ struct DetachedOptions {
 // Starts a program in a new session, stdin from /dev/null, stdout and stderr to
 // `log_fd`. Returns once the program runs (or could not be started: kNotFound,
 // kDenied) and does not wait for its end; it stays our child, so the caller reaps
-// it (ReapIfEnded) or leaves it to init by ending first.
+// it (ReapIfEnded, left_children.h) or leaves it to init by ending first.
 Result<pid_t> SpawnDetached(const std::vector<std::string>& argv, int log_fd,
                             const DetachedOptions& options = {});
 // True if `child` had ended and is now removed from the process table.

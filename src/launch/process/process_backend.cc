@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <cstdlib>
 #include <utility>
 
@@ -40,9 +39,7 @@ Result<AttemptId> AttemptOf(const std::string& handle) {
 }  // namespace
 
 ProcessBackend::ProcessBackend(Options options) : options_(std::move(options)) {
-  if (options_.keep_spare) spare_.emplace(options_.program, options_.attempts_dir);
-  // Agents are our children until we end; nothing waits for them.
-  ::signal(SIGCHLD, SIG_IGN);
+  if (options_.keep_spare) spare_.emplace(options_.program, options_.attempts_dir, children_);
 }
 
 ProcessBackend::~ProcessBackend() = default;
@@ -105,8 +102,9 @@ Status ProcessBackend::StartAgents(const LaunchPlan& plan) {
                         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     if (!log) return FailErrno("open the agent's log in " + dir, errno);
     // The agent takes its lock itself; if two are started by mistake, one remains.
-    ATHANOR_TRY([[maybe_unused]] auto pid,
+    ATHANOR_TRY(const auto pid,
                 SpawnDetached({options_.program, "agent", "--dir", dir}, log.get()));
+    children_.Add(pid);
   }
   return Ok();
 }
@@ -153,19 +151,20 @@ Result<std::vector<HostStatus>> ProcessBackend::PollOne(const std::string& handl
 
 // Only an agent knows how to end a supervisor and what else to remove: it prints "ended" when
 // nothing runs. All at the same time.
-Status ProcessBackend::End(const std::vector<std::string>& dirs) const {
+Status ProcessBackend::End(const std::vector<std::string>& dirs) {
   std::vector<std::pair<std::string, UniqueFd>> waiting;
   for (const auto& dir : dirs) {
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) != 0) return FailErrno("make a pipe", errno);
     waiting.emplace_back(dir, UniqueFd(ends[0]));
     const UniqueFd write(ends[1]);
-    ATHANOR_TRY([[maybe_unused]] auto pid,
+    ATHANOR_TRY(const auto pid,
                 SpawnDetached({options_.program, "agent", "--dir", dir, "--end"}, write.get()));
+    children_.Add(pid);
   }
   for (const auto& [dir, read] : waiting) {
     std::string said;
-    // Its exit status is not used: children of this program are not waited for.
+    // Its exit status is not used: nobody waits for it.
     for (::pollfd wait{read.get(), POLLIN, 0}; ::poll(&wait, 1, kEndWaitMs) > 0;) {
       char bytes[256];
       const auto n = ::read(read.get(), bytes, sizeof bytes);

@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 
+#include "base/exec/left_children.h"
 #include "launch/backend.h"
 #include "launch/process/spare_agent.h"
 
@@ -39,8 +40,10 @@ class ProcessBackend final : public Backend {
   uint32_t HostsOf(const AttemptId& attempt) const;  // 0: nothing is known of it
   Status LayOut(const LaunchPlan& plan, std::vector<std::string>& made) const;
   Status StartAgents(const LaunchPlan& plan);
-  Status End(const std::vector<std::string>& dirs) const;
+  Status End(const std::vector<std::string>& dirs);
+
   Options options_;
+  LeftChildren children_;  // agents
   std::optional<SpareAgent> spare_;
 };
 

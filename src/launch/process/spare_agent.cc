@@ -18,8 +18,8 @@ constexpr std::chrono::milliseconds kPause(40);
 
 }  // namespace
 
-SpareAgent::SpareAgent(std::string program, std::string attempts_dir)
-    : program_(std::move(program)), attempts_dir_(std::move(attempts_dir)) {
+SpareAgent::SpareAgent(std::string program, std::string attempts_dir, LeftChildren& children)
+    : program_(std::move(program)), attempts_dir_(std::move(attempts_dir)), children_(children) {
   keeper_ = std::thread([this] { KeepOne(); });
 }
 
@@ -62,7 +62,7 @@ void SpareAgent::KeepOne() {
   }
 }
 
-UniqueFd SpareAgent::Start() const {
+UniqueFd SpareAgent::Start() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return UniqueFd();
   UniqueFd ours(ends[0]);
@@ -75,7 +75,9 @@ UniqueFd SpareAgent::Start() const {
   const std::string later(AttemptId().ToString().size(), '-');
   const auto pid = SpawnDetached(
       {program_, "agent", "--dir", JoinPath(attempts_dir_, later), "--wait"}, null.get(), options);
-  return pid ? std::move(ours) : UniqueFd();
+  if (!pid) return UniqueFd();
+  children_.Add(*pid);
+  return ours;
 }
 
 }  // namespace athanor

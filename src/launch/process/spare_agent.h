@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/exec/left_children.h"
 #include "base/exec/mutex.h"
 #include "base/io/fd.h"
 
@@ -15,8 +16,8 @@ namespace athanor {
 
 class SpareAgent {
  public:
-  // `attempts_dir` and `program` as in ProcessBackend.
-  SpareAgent(std::string program, std::string attempts_dir);
+  // `attempts_dir` and `program` as in ProcessBackend. Agents become `children`, which live longer.
+  SpareAgent(std::string program, std::string attempts_dir, LeftChildren& children);
   ~SpareAgent();
 
   // Any thread. False: none waits, or it has died; then start one in the usual way.
@@ -24,10 +25,11 @@ class SpareAgent {
 
  private:
   void KeepOne();
-  UniqueFd Start() const;
+  UniqueFd Start();
 
   const std::string program_;
   const std::string attempts_dir_;
+  LeftChildren& children_;
   Mutex mutex_;
   CondVar changed_;
   UniqueFd orders_ GUARDED_BY(mutex_);  // to the one that waits
