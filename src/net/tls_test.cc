@@ -213,6 +213,32 @@ TEST(TlsClient, RefusesAnUnknownAuthorityAndAnotherName) {
   EXPECT_EQ(server.OnLoop([&] { return served; }), 0);
 }
 
+// Planted bug: keep the connection of a call that was cancelled before TLS was set up on it.
+TEST(TlsClient, MayBeAskedAgainAfterACallThatGotNoConnection) {
+  const UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));  // accepts nobody
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  ASSERT_EQ(::bind(silent.get(), generic, size), 0);
+  ASSERT_EQ(::listen(silent.get(), 8), 0);
+  ASSERT_EQ(::getsockname(silent.get(), generic, &size), 0);
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const UniqueFd read_end(ends[0]);
+  UniqueFd(ends[1]).reset();  // so that the other one is readable
+  HttpClientOptions options;
+  options.connect_timeout = std::chrono::milliseconds(30);
+  HttpClient client(Endpoint{"", "127.0.0.1", ntohs(address.sin_port), true}, options);
+  HttpCall call;
+  for (const int cancel_fd : {read_end.get(), read_end.get(), -1, read_end.get(), -1}) {
+    call.cancel_fd = cancel_fd;
+    EXPECT_EQ(client.Do(call).error().code,
+              cancel_fd < 0 ? ErrorCode::kTimeout : ErrorCode::kCancelled);
+  }
+}
+
 TEST(TlsClient, SaysThatAPlainServerSpeaksNoTls) {
   TestServer server([](Request, Responder responder) { responder.Send({}); });
   const auto reply = HttpClient(Endpoint{"", "127.0.0.1", server.port(), true}).Get("/");

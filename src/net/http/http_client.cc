@@ -307,8 +307,9 @@ Status HttpClient::Impl::Connect(int cancel_fd) {
   for (const addrinfo* each = found; each; each = each->ai_next) {
     if (options.allow && !options.allow(*each->ai_addr)) continue;
     last = ConnectTo(each->ai_addr, each->ai_addrlen, cancel_fd);
-    if (last.ok() || last.error().code == ErrorCode::kCancelled) return last;
-    Close();
+    if (last.ok()) return last;
+    Close();  // a connection that is only half made is not one for the next call
+    if (last.error().code == ErrorCode::kCancelled) return last;
   }
   return last;
 }
