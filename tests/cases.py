@@ -109,9 +109,10 @@ class Tier:
             seen.append(result.running)
         self.fail("%s: died %d times; the cases behind were not run" % (name, MOST_DEATHS))
 
-    def suite(self, path, env=None, timeout=3600, user=None):
-        """One file of unittest cases; as an ordinary user (nonroot.User), in that one's tree."""
-        name = os.path.relpath(path, TREE).replace("/", "-")[:-3]
+    def suite(self, path, env=None, timeout=3600, user=None, where=""):
+        """One file of unittest cases; as an ordinary user (nonroot.User), in that one's tree.
+        `where` tells the cases apart from those of another run of the file: " (apart)"."""
+        name = os.path.relpath(path, TREE).replace("/", "-")[:-3] + where.strip().replace(" ", "-")
         more = {"env": env, "timeout": timeout, "user": user}
         left = []
         for part in range(MOST_DEATHS):
@@ -122,18 +123,18 @@ class Tier:
                           lambda at: run_suite(path, [], at, **more)[0] == 0)
                 return
             for i, case in enumerate(result["failed"]):
-                self.fail(case, log if i == 0 else None,
+                self.fail(case + where, log if i == 0 else None,
                           lambda at, c=case: run_suite(path, [in_file(c)], at, **more)[0] == 0,
                           result["why"].get(case, ""))
             self.passed += len(result["passed"])
-            self.skipped += [tuple(pair) for pair in result["skipped"]]
+            self.skipped += [(case + where, reason) for case, reason in result["skipped"]]
             if result["whole"]:
                 return
             case = result["running"]
             if not case:
                 self.fail("%s: ended with status %d between two cases" % (name, status), log)
                 return
-            self.fail(case, log,
+            self.fail(case + where, log,
                       lambda at, c=case: run_suite(path, [in_file(c)], at, **more)[0] == 0)
             left = [in_file(left_over) for left_over in result["left"]]
             if not left:

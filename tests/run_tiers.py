@@ -167,9 +167,21 @@ def suites(tier, folder, user=None, without=()):
           if os.path.basename(p) not in without])
 
 
+# Suites that also play on a machine apart (tests/apart.py), in this order: the longest first.
+APART = ("life/test_scenarios.py", "faults/test_survive.py", "faults/test_partition.py",
+         "faults/test_kill.py", "faults/test_checkpoint_keep.py")
+
+
 def faults(tier):
     suites(tier, "faults")
     suites(tier, "life")
+    if os.geteuid() != 0:
+        tier.skipped.append(("apart", NEEDS_ROOT + "to make a machine apart"))
+        return
+    env = {"ATHANOR_BUILD": BUILD, "ATHANOR_TEST_PLACE": "apart",
+           "ATHANOR_TEST_SOAK": "1" if tier.soak else "0"}
+    both([lambda p=p: tier.suite(os.path.join(TREE, "tests", p), env, where=" (apart)")
+          for p in APART])
 
 
 def clients(tier, **more):

@@ -1,5 +1,5 @@
-// For tests: a job's files as its agent has them, on the server's machine and on another one. Suites
-// that take Where as their parameter hold both.
+// For tests: a job's files as its agent has them, on the server's machine and on another one.
+// Suites that take Where as their parameter hold both.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -165,8 +165,10 @@ class Player:
 
     @staticmethod
     def agents_in(folder):
+        """By the folder's name alone: on a machine apart its path is another one."""
         return [pid for pid, command in processes().items()
-                if " agent " in command and folder in command.replace("\0", " ").split()]
+                if " agent " in command and os.path.basename(folder) in
+                map(os.path.basename, command.replace("\0", " ").split())]
 
     def do_lose(self, plain, keys):
         """The agent first, so that nothing reports an end."""

@@ -1,6 +1,6 @@
-// The steps that a script captured (athanor.capture, one folder each) are kept with the job when the
-// script has ended. Both ways replace what an earlier attempt left, and return whether there is a
-// step: one exists when its meta.json does, which is written last.
+// The steps that a script captured (athanor.capture, one folder each) are kept with the job when
+// the script has ended. Both ways replace what an earlier attempt left, and return whether there is
+// a step: one exists when its meta.json does, which is written last.
 #pragma once
 
 #include <string>

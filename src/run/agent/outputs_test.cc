@@ -51,8 +51,9 @@ TEST_P(OutputsTest, FoldersBecomeArchivesThatAreListedWithTheJob) {
   }
   // Without the archive: by the list alone.
   const TestDir nothing;
-  const auto members = MembersOf(job_.dir() + "/" + job_dir::kMembers,
-                                 BlobStore::Open(nothing / "blobs").value(), (*kept)[0].output.blob);
+  const auto members =
+      MembersOf(job_.dir() + "/" + job_dir::kMembers, BlobStore::Open(nothing / "blobs").value(),
+                (*kept)[0].output.blob);
   ASSERT_TRUE(members) << members.error().what;
   EXPECT_EQ(*members, (std::vector<PackedMember>{
                           {"config", 0}, {"config/a.json", 2}, {"weights.pt", 300'000}}));

@@ -32,8 +32,7 @@ class CheckpointsOfAnAwayServer : public ::testing::Test {
   std::map<std::string, std::string> Stored() {
     const auto files = job_.Open(options_.attempt);
     EXPECT_TRUE(RemoveTree(dir_ / "restored").ok());
-    const auto restored =
-        RestoreCheckpoint({*files, job_dir::kManifests}, "", dir_ / "restored");
+    const auto restored = RestoreCheckpoint({*files, job_dir::kManifests}, "", dir_ / "restored");
     EXPECT_TRUE(restored && restored->passed_over.empty());
     return TreeOf(dir_ / "restored");
   }

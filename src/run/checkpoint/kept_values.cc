@@ -52,7 +52,8 @@ std::optional<double> KeptValues::At(JobFiles& files, int64_t step, std::optiona
 Status KeptValues::Keep(JobFiles& files, int64_t step, double value) {
   ATHANOR_CHECK_OK(Load(files));
   // After a line that was cut short, this one would be lost, too.
-  ATHANOR_TRY(bytes_, files.Append(job_dir::kValues, bytes_, fmt::format("\n{} {}\n", step, value)));
+  ATHANOR_TRY(bytes_,
+              files.Append(job_dir::kValues, bytes_, fmt::format("\n{} {}\n", step, value)));
   return Ok();
 }
 

@@ -202,7 +202,9 @@ TEST(LaunchSupervisor, AScriptCannotLookIntoTheSupervisorOrSetTheKernel) {
     return !::testing::Test::HasFailure();
   };
   EXPECT_TRUE(body());
-  if (test::IsRoot()) EXPECT_TRUE(test::AsNobody(body));
+  if (test::IsRoot()) {
+    EXPECT_TRUE(test::AsNobody(body));
+  }
 }
 
 TEST(LaunchSupervisor, LeaksNoDescriptorIntoTheScript) {
