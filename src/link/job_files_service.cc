@@ -308,8 +308,10 @@ Result<Response> JobFilesService::Upload(Call& call) {
   }
   ATHANOR_TRY(const auto store, call.files->StoreOf(named.shelf, true));
   auto taken = TakeIn(store, path, named.sha256);
-  // The same agent's other connection, which it took for dead, was faster.
-  if (!taken && taken.error().code == ErrorCode::kNotFound && store.Has(named.sha256)) {
+  // Another connection was faster: one that the agent took for dead, or that of another host with
+  // the same bytes. It may not have stored them yet.
+  if (!taken && taken.error().code == ErrorCode::kNotFound) {
+    if (!store.Has(named.sha256)) return Text(wire::Encode(wire::UploadState{false, 0}));
     taken = BlobRef{named.sha256, bytes};
   }
   ATHANOR_TRY(const auto ref, std::move(taken));

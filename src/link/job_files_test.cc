@@ -144,6 +144,27 @@ TEST_F(RemoteFiles, WhatWasCutOffGoesOnWhereItStopped) {
   EXPECT_LT(line.passed() - up, 2 * bytes.size());
 }
 
+// Planted bug: taking an upload that another connection is just storing for one that is not there.
+TEST_F(RemoteFiles, TheSameBytesMayComeFromSeveralAtOnce) {
+  const std::string bytes(200'000, 'x');
+  for (int round = 0; round < 20; ++round) {
+    const std::string text = bytes + std::to_string(round);
+    std::vector<std::unique_ptr<RemoteJobFiles>> hosts;
+    for (int i = 0; i < 3; ++i) hosts.push_back(Open());
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 6; ++i) {
+      threads.emplace_back([&, i] {
+        const auto put = PutText(*hosts[static_cast<size_t>(i % 3)], Shelf::kParts, text);
+        EXPECT_TRUE(put) << put.error().what;
+      });
+    }
+    for (auto& thread : threads) thread.join();
+    const auto there = hosts[0]->Get(Shelf::kParts, Sha256Hex(text));
+    ASSERT_TRUE(there) << there.error().what;
+    EXPECT_EQ(ReadAll(there->get()).value(), text);
+  }
+}
+
 TEST_F(RemoteFiles, WrongBytesAreNotStoredUnderAName) {
   HttpClient client(Endpoint::Parse(server_.Plain().server).value());
   const auto send = [&](const std::string& query, const std::string& body) {

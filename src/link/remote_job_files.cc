@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstdlib>
 #include <random>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -146,6 +147,27 @@ class RemoteJobFiles::Work {
     std::chrono::steady_clock::time_point since_;
   };
 
+  // The right to send a blob, which one has at a time: who waited for it finds the bytes stored.
+  class Turn {
+   public:
+    Turn(Work& work, const std::string& sha256) : work_(work), sha256_(sha256) {
+      MutexLock lock(work_.mutex_);
+      work_.sent_.wait(
+          lock, [this]() REQUIRES(work_.mutex_) { return work_.sending_.insert(sha256_).second; });
+    }
+    ~Turn() {
+      const MutexLock lock(work_.mutex_);
+      work_.sending_.erase(sha256_);
+      work_.sent_.notify_all();
+    }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    Work& work_;
+    const std::string sha256_;
+  };
+
   // One try. kUnavailable, kTimeout, kCorrupt: it may be tried again; everything else is for good.
   Result<HttpReply> Once(HttpCall call) {
     line_.Sign(call);
@@ -235,6 +257,8 @@ class RemoteJobFiles::Work {
   const ServerLine line_;
   Mutex mutex_;
   std::vector<std::unique_ptr<HttpClient>> idle_ GUARDED_BY(mutex_);
+  std::set<std::string> sending_ GUARDED_BY(mutex_);  // blobs
+  CondVar sent_;
   std::minstd_rand random_ GUARDED_BY(mutex_){std::random_device()()};
 };
 
@@ -324,6 +348,7 @@ Result<UniqueFd> RemoteJobFiles::Get(Shelf shelf, const std::string& sha256) {
 Result<BlobRef> RemoteJobFiles::Put(Shelf shelf, int fd, uint64_t offset, uint64_t bytes,
                                     const Pace& pace) {
   ATHANOR_TRY(std::string sha256, HashOf(fd, offset, bytes, pace));
+  const Work::Turn turn(*work_, sha256);
   const auto target = [&] {
     return BlobTarget("/uploads/", shelf, sha256) + "?bytes=" + std::to_string(bytes);
   };

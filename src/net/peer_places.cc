@@ -12,7 +12,7 @@ std::string NameOf(const Peer& peer) {
   if (peer.loopback) return peer.uid ? "uid " + std::to_string(*peer.uid) : "loopback";
   if (!StartsWith(peer.address, "[")) return peer.address.substr(0, peer.address.rfind(':'));
   in6_addr whole{};
-  const std::string text = peer.address.substr(1, peer.address.find(']') - 1);
+  std::string text = peer.address.substr(1, peer.address.find(']') - 1);
   if (::inet_pton(AF_INET6, text.c_str(), &whole) != 1) return text;
   return Hex({reinterpret_cast<const char*>(&whole), 8});
 }

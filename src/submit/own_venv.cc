@@ -13,7 +13,7 @@ std::string VenvOf(std::string_view path, const SourceTree& tree) {
   while (StartsWith(path, "./")) path.remove_prefix(2);
   for (size_t slash = path.find('/'); slash != std::string_view::npos;
        slash = path.find('/', slash + 1)) {
-    const std::string dir(path.substr(0, slash));
+    std::string dir(path.substr(0, slash));
     if (!CheckRelativeName(dir).ok()) return "";
     const std::string config = dir + "/pyvenv.cfg";
     if (tree.manifest.Find(config) == nullptr && Exists(JoinPath(tree.dir, config))) return dir;

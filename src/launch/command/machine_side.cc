@@ -9,9 +9,9 @@
 namespace athanor {
 
 std::string AnswerCall(const MachineSide& side, const std::string& request) {
-  using namespace backend_calls;
-  const auto call = DecodeCall(request);
-  if (!call) return EncodeDone(Fail(call.error()));
+  namespace calls = backend_calls;
+  const auto call = calls::DecodeCall(request);
+  if (!call) return calls::EncodeDone(Fail(call.error()));
   ProcessBackend::Options options;
   options.attempts_dir = JoinPath(side.folder, "attempts");
   options.program = side.program;
@@ -23,19 +23,19 @@ std::string AnswerCall(const MachineSide& side, const std::string& request) {
     paths.home.clear();
     return paths;
   };
-  if (std::holds_alternative<LaunchCall>(*call)) {
+  if (std::holds_alternative<calls::LaunchCall>(*call)) {
     for (const auto& dir : {options.attempts_dir, JoinPath(side.folder, "cache")}) {
-      if (auto made = MakeDirs(dir); !made) return EncodeDone(made);
+      if (auto made = MakeDirs(dir); !made) return calls::EncodeDone(made);
     }
   }
   ProcessBackend backend(std::move(options));
-  if (const auto* launch = std::get_if<LaunchCall>(&*call)) {
-    return EncodeHandle(backend.Launch(launch->plan));
+  if (const auto* launch = std::get_if<calls::LaunchCall>(&*call)) {
+    return calls::EncodeHandle(backend.Launch(launch->plan));
   }
-  if (const auto* poll = std::get_if<PollCall>(&*call)) {
-    return EncodePolled(backend.Poll(poll->handles));
+  if (const auto* poll = std::get_if<calls::PollCall>(&*call)) {
+    return calls::EncodePolled(backend.Poll(poll->handles));
   }
-  return EncodeDone(backend.Release(std::get<ReleaseCall>(*call).handle));
+  return calls::EncodeDone(backend.Release(std::get<calls::ReleaseCall>(*call).handle));
 }
 
 }  // namespace athanor

@@ -274,7 +274,7 @@ Result<std::string> Migrate(SqliteConnection& connection, const std::string& pat
 Status CopyWithSums(const std::string& path, const std::string& made) {
   ::unlink(made.c_str());
   ATHANOR_CHECK_OK(CopyDatabase(path, made));
-  const Status ready = [&]() -> Status {
+  Status ready = [&]() -> Status {
     ATHANOR_TRY(auto maker, SqliteConnection::Open(made, SqliteConnection::Role::kWriter));
     ATHANOR_CHECK_OK(maker->Execute("PRAGMA journal_mode=MEMORY;" + ApplicationOf(true)));
     return maker->UseLog();
@@ -298,7 +298,7 @@ Status GiveSums(const std::string& path, std::unique_ptr<SqliteConnection>& writ
   }
   ATHANOR_CHECK_OK(CopyWithSums(path, made));
   writer.reset();
-  const Status placed = [&]() -> Status {
+  Status placed = [&]() -> Status {
     if (Exists(path + "-wal")) {
       return Fail(ErrorCode::kUnavailable, "another process uses the store", "ath server status");
     }

@@ -98,7 +98,7 @@ Status Fill(const std::string& made, const std::string& path) {
 Status RebuildDatabase(const std::string& path, const std::string& aside) {
   const std::string made = path + ".rebuilt.partial";
   ::unlink(made.c_str());
-  const Status placed = [&]() -> Status {
+  Status placed = [&]() -> Status {
     {
       // The last to close the old file merges its log.
       ATHANOR_TRY(auto writer, SqliteConnection::Open(path, SqliteConnection::Role::kWriter));

@@ -134,7 +134,7 @@ void Checker::CheckRecord(const JobRecord& record) {
 }
 
 Status Checker::CheckJobs(Database& database) {
-  const Status read = database.Read([&](Connection& connection) -> Status {
+  Status read = database.Read([&](Connection& connection) -> Status {
     return EachRow(
         connection,
         "SELECT id, name, experiment, owner, state, live, created, started, ended, cause_kind, "

@@ -205,7 +205,7 @@ Result<std::vector<TokenInfo>> AccessKeys::List() const {
 }
 
 Status AccessKeys::Revoke(std::string_view id) {
-  const Status revoked = parts_->database.Write([&](Connection& connection) -> Status {
+  Status revoked = parts_->database.Write([&](Connection& connection) -> Status {
     ATHANOR_TRY(auto* statement,
                 connection.Prepare("UPDATE access_keys SET revoked = 1 WHERE id = ?1 RETURNING 1"));
     statement->Bind(1, id);

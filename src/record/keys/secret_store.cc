@@ -70,7 +70,7 @@ Result<std::string> UnsealBytes(const Key& key, std::string_view name, std::stri
                 fmt::format("the secret '{}' cannot be opened with this key file", name),
                 "ath secret set " + ShellQuote(name));
   };
-  if (sealed.size() < static_cast<size_t>(kNonceBytes + kTagBytes)) return damaged();
+  if (sealed.size() < size_t{kNonceBytes} + kTagBytes) return damaged();
   const size_t size = sealed.size() - kNonceBytes - kTagBytes;
   unsigned char* nonce = Bytes(sealed);
   unsigned char* text = nonce + kNonceBytes;

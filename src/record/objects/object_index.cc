@@ -377,7 +377,7 @@ Status ObjectIndex::RunBatch(const std::vector<Turn*>& batch) {
     sure.swap(sure_);
   }
   doomed_.clear();
-  const Status written = database_->Write([&](Connection& connection) -> Status {
+  Status written = database_->Write([&](Connection& connection) -> Status {
     for (Turn* turn : batch) ATHANOR_CHECK_OK(turn->body(connection));
     for (const auto& file : unlinked) {
       ATHANOR_TRY(auto* gone, connection.Prepare("DELETE FROM trash WHERE file = ?1"));

@@ -208,7 +208,7 @@ SamplePlan PlanSample(std::vector<SeriesChunk> chunks, const SampleQuery& query,
     // In order, so `first` has no step if any has none, and `last` has the greatest.
     const bool whole = (!stepped || (*chunk.first_step >= low && *chunk.last.step <= most)) &&
                        (!stepless || !ranged);
-    (whole ? plan.whole : plan.partly).push_back(std::move(chunk));
+    (whole ? plan.whole : plan.partly).push_back(chunk);
   }
   return plan;
 }

@@ -770,7 +770,7 @@ int RunAgentWhenAsked(char* placeholder) {
   }
   folder.resize(static_cast<size_t>(length));
   orders.reset();
-  if (folder.size() == name.size()) std::memcpy(placeholder, folder.data(), folder.size());
+  if (folder.size() == name.size()) std::copy(folder.begin(), folder.end(), placeholder);
   const UniqueFd log(::open(JoinPath(folder, attempt_dir::kAgentLog).c_str(),
                             O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return 1;

@@ -29,6 +29,8 @@ constexpr Millis kStacksLimit{5'000};
 constexpr Millis kWebhookPatience{10'000};  // once the script has ended
 constexpr Millis kLastNotes{2'000};         // a server that hangs does not hold the last save back
 constexpr size_t kStacksText = 48u << 10;
+// Of a checkpoint, to a server elsewhere: one is read, one travels, one is written there.
+constexpr size_t kPartsAtOnce = 3;
 
 }  // namespace
 
@@ -105,6 +107,7 @@ void Survival::Start(const HeldFolder& checkpoint_dir, std::optional<int64_t> re
     for (const auto& process : DescendantsOf(ListProcesses(), pid)) pids.push_back(process.pid);
     return pids;
   };
+  if (!options_.paths.is_server_here()) sync.parts_at_once = kPartsAtOnce;
   sync.running = [pid = static_cast<int>(supervisor_pid)] { return ChildrenLive(pid); };
   sync.last_step = [this] { return watcher_.last_step(); };
   sync.held_ms = options_.held_ms;

@@ -393,8 +393,9 @@ Result<bool> CheckpointSync::Work::KeepFiles() {
       kept = {file.stamp, {}};
     }
     if (kept.complete) continue;
-    auto done = KeepFile(dir->get(), name, options_.part_bytes, shared_ ? nullptr : files_,
-                         yielder_.get(), kept);
+    auto done =
+        KeepFile(dir->get(), name, options_.part_bytes,
+                 {shared_ ? nullptr : files_, yielder_.get(), options_.parts_at_once}, kept);
     if (done.ok()) continue;
     if (kept.changed) return false;
     return tl::unexpected(std::move(done).error());

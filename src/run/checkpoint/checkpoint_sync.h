@@ -65,6 +65,8 @@ struct CheckpointSyncOptions {
   Millis restless_after{120'000};
   Millis patience{600'000};  // a file that is not at rest for so long is left out
   uint64_t part_bytes = kPartBytes;
+  // Parts of a file that are read and sent at the same time: more where sending takes long.
+  size_t parts_at_once = 1;
   // False: Open asks the server nothing, so that nobody waits for one that is away. The first
   // checkpoint does.
   bool begin_at_once = true;

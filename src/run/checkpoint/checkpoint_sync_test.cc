@@ -34,6 +34,7 @@ struct Syncing {
     options.dir = HeldFolder::At(dir / "files").value();
     options.part_bytes = kPart;
     options.server_patience = Millis(1);
+    if (reach == Reach::kServer) options.parts_at_once = 3;
     options.pids = [this] { return pids; };
     options.running = [this] { return running; };
     options.last_step = [this] { return last_step; };

@@ -20,11 +20,17 @@ struct KeptFile {
   bool changed = false;  // it is not, or not any more, the one of `stamp`
 };
 
-// Continues with `kept` until it is complete. `files` null: the parts are only named (shared
-// checkpoints). `yielder` null: at full speed. kConflict: the file has changed (`kept.changed`), or
+// Where parts go, and how.
+struct PartSink {
+  JobFiles* files = nullptr;   // null: the parts are only named (shared checkpoints)
+  Yielder* yielder = nullptr;  // null: at full speed
+  size_t at_once = 1;          // parts that are read and sent at the same time
+};
+
+// Continues with `kept` until it is complete. kConflict: the file has changed (`kept.changed`), or
 // else what JobFiles::Put says; kCancelled: the yielder said so, or whoever stops `files`. Then
 // `kept` has what was done, or nothing if the file changed.
-Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, JobFiles* files,
-                Yielder* yielder, KeptFile& kept);
+Status KeepFile(int dir_fd, const std::string& name, uint64_t part_bytes, const PartSink& sink,
+                KeptFile& kept);
 
 }  // namespace athanor

@@ -37,19 +37,20 @@ TEST_P(FileKeeper, KeepsAFileInPartsAndEmptyOnesInNone) {
   const std::string bytes = std::string(1'000, 'a') + std::string(1'000, 'b') + "c";
   Keeping keeping(GetParam(), bytes);
   KeptFile kept{keeping.Stamp(), {}, false};
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), nullptr, kept).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), nullptr}, kept).ok());
   EXPECT_TRUE(kept.complete);
   ASSERT_EQ(kept.parts.size(), 3u);
   EXPECT_EQ(kept.parts[1], Sha256Hex(std::string(1'000, 'b')));
   for (const auto& part : kept.parts) EXPECT_TRUE(keeping.store.Verify(part).ok());
 
   KeptFile named{keeping.Stamp(), {}, false};
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, nullptr, nullptr, named).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, {}, named).ok());
   EXPECT_EQ(named.parts, kept.parts);
 
   Put(keeping.dir / "files/f", "");
   KeptFile empty{keeping.Stamp(), {}, false};
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), nullptr, empty).ok());
+  ASSERT_TRUE(
+      KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), nullptr}, empty).ok());
   EXPECT_TRUE(empty.complete && empty.parts.empty());
 }
 
@@ -68,7 +69,7 @@ TEST_P(FileKeeper, AFileThatChangesWhileItIsReadIsNotTaken) {
       return true;
     });
     const auto done =
-        KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &yielder, kept);
+        KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), &yielder}, kept);
     ASSERT_FALSE(done.ok());
     EXPECT_EQ(done.error().code, ErrorCode::kConflict);
     EXPECT_FALSE(kept.complete);
@@ -80,14 +81,17 @@ TEST_P(FileKeeper, AFileThatWasReplacedOrRemovedIsNotTaken) {
   Keeping keeping(GetParam(), "first");
   KeptFile kept{keeping.Stamp(), {}, false};
   Put(keeping.dir / "files/f", "other");
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
-            ErrorCode::kConflict);
+  EXPECT_EQ(
+      KeepFile(keeping.files.get(), "f", 9, {keeping.parts.get(), nullptr}, kept).error().code,
+      ErrorCode::kConflict);
   ASSERT_EQ(::unlink((keeping.dir / "files/f").c_str()), 0);
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
-            ErrorCode::kConflict);
+  EXPECT_EQ(
+      KeepFile(keeping.files.get(), "f", 9, {keeping.parts.get(), nullptr}, kept).error().code,
+      ErrorCode::kConflict);
   ASSERT_EQ(::symlink("/etc/passwd", (keeping.dir / "files/f").c_str()), 0);
-  EXPECT_EQ(KeepFile(keeping.files.get(), "f", 9, keeping.parts.get(), nullptr, kept).error().code,
-            ErrorCode::kConflict);
+  EXPECT_EQ(
+      KeepFile(keeping.files.get(), "f", 9, {keeping.parts.get(), nullptr}, kept).error().code,
+      ErrorCode::kConflict);
 }
 
 TEST_P(FileKeeper, GoesOnAtThePartWhereItWasInterrupted) {
@@ -97,14 +101,54 @@ TEST_P(FileKeeper, GoesOnAtThePartWhereItWasInterrupted) {
   size_t chunks = 0;
   Yielder until_second([&](auto) { return ++chunks < 2; });
   const auto stopped =
-      KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &until_second, kept);
+      KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), &until_second}, kept);
   EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
   EXPECT_EQ(kept.parts.size(), 1u);
   size_t more = 0;
   Yielder count([&](auto) { return ++more > 0; });
-  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, keeping.parts.get(), &count, kept).ok());
+  ASSERT_TRUE(KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), &count}, kept).ok());
   EXPECT_EQ(more, 2u);
   EXPECT_EQ(kept.parts.size(), 3u);
+}
+
+// Planted bugs: parts in the order in which they came, or those behind one that failed.
+TEST_P(FileKeeper, PartsThatGoAtOnceAreKeptInOrder) {
+  std::string bytes;
+  for (char c = 'a'; c < 'a' + 20; ++c) bytes += std::string(1'000, c);
+  Keeping keeping(GetParam(), bytes + "end");
+  KeptFile kept{keeping.Stamp(), {}, false};
+  std::atomic<int> spent = 0;
+  Yielder stops([&](auto) { return ++spent < 9; });
+  const auto stopped =
+      KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), &stops, 3}, kept);
+  EXPECT_EQ(stopped.error().code, ErrorCode::kCancelled);
+  EXPECT_FALSE(kept.complete);
+  EXPECT_LT(kept.parts.size(), 9u);
+  ASSERT_TRUE(
+      KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), nullptr, 3}, kept).ok());
+  ASSERT_EQ(kept.parts.size(), 21u);
+  for (size_t i = 0; i < 20; ++i) {
+    EXPECT_EQ(kept.parts[i], Sha256Hex(std::string(1'000, static_cast<char>('a' + i))));
+  }
+  for (const auto& part : kept.parts) EXPECT_TRUE(keeping.store.Verify(part).ok());
+}
+
+TEST_P(FileKeeper, AFileThatChangesWhileItsPartsGoAtOnceIsNotTaken) {
+  Keeping keeping(GetParam(), std::string(20'000, 'a'));
+  KeptFile kept{keeping.Stamp(), {}, false};
+  std::atomic<int> spent = 0;
+  Yielder yielder([&](auto) {
+    if (++spent == 5) {
+      const UniqueFd fd(::open((keeping.dir / "files/f").c_str(), O_WRONLY | O_CLOEXEC));
+      EXPECT_EQ(::pwrite(fd.get(), "z", 1, 100), 1);
+    }
+    return true;
+  });
+  const auto done =
+      KeepFile(keeping.files.get(), "f", 1'000, {keeping.parts.get(), &yielder, 3}, kept);
+  ASSERT_FALSE(done.ok());
+  EXPECT_EQ(done.error().code, ErrorCode::kConflict);
+  EXPECT_TRUE(kept.changed && kept.parts.empty());
 }
 
 TEST(Yielder, TakesTheMachineForBusyWhenItCannotTell) {

@@ -47,12 +47,22 @@ Yielder::Yielder(Pause pause, std::string proc_stat)
   Begin();
 }
 
+Yielder Yielder::OneOf(size_t threads) const {
+  Yielder one(pause_, proc_stat_);
+  one.threads_ = threads;
+  one.busy_ = busy_;
+  one.begun_at_ = begun_at_;
+  one.sampled_at_ = 0;  // the first sample compares with nothing
+  return one;
+}
+
 void Yielder::Begin() { begun_at_ = Now(CLOCK_MONOTONIC); }
 
 void Yielder::Sample() {
   const double now = Now(CLOCK_MONOTONIC);
   if (sampled_at_ > 0 && now - sampled_at_ < kSampleEvery) return;
-  const double own = Now(CLOCK_THREAD_CPUTIME_ID);
+  // What the others that work with us take is not training.
+  const double own = Now(threads_ > 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_THREAD_CPUTIME_ID);
   const double idle = IdleSeconds(proc_stat_);
   if (idle < 0) {
     busy_ = true;
@@ -75,7 +85,8 @@ bool Yielder::Spend(uint64_t bytes) {
     if (busy_) {
       const double used = std::max(0.0, own - spent_own_);
       const double share =
-          std::min(kMostWhenBusy, first_share_ * std::exp2((now - begun_at_) / kDoubleEvery));
+          std::min(kMostWhenBusy, first_share_ * std::exp2((now - begun_at_) / kDoubleEvery)) /
+          static_cast<double>(threads_);
       wait = std::max(wait, used / share - (now - spent_at_));
     }
   }

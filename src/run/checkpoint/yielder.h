@@ -4,10 +4,11 @@
 // between cgroups and between sessions (autogroups) the kernel shares CPU time by group, whatever
 // the nice values inside.
 //
-// Threads: one, the one that works.
+// Threads: one, the one that works. Several that work on one thing have one each (OneOf).
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -21,6 +22,10 @@ class Yielder {
 
   // `proc_stat` is another file in tests.
   explicit Yielder(Pause pause, std::string proc_stat = "/proc/stat");
+
+  // For one of `threads` that work at once: together they take as much of busy processors as this
+  // one would alone.
+  Yielder OneOf(size_t threads) const;
 
   // Measures how busy the machine is; also called from time to time while there is no work.
   void Sample();
@@ -45,12 +50,13 @@ class Yielder {
  private:
   Pause pause_;
   std::string proc_stat_;
+  size_t threads_ = 1;
   bool busy_ = false;
   double first_share_ = 0;  // of one processor
   double begun_at_ = 0;     // seconds
   double sampled_at_ = 0;
   double idle_ = 0;       // of all processors, seconds since boot
-  double own_ = 0;        // this thread's, at the last sample
+  double own_ = 0;        // our own, at the last sample
   double spent_own_ = 0;  // ... at the last Spend
   double spent_at_ = 0;   // end of the last Spend
 };

@@ -155,7 +155,7 @@ std::string EventFiles::SubRunOf(const std::string& folder,
     }
     return name;
   }
-  const auto own = BaseName(folder);
+  auto own = BaseName(folder);
   if (IsSplit(own)) return own;
   const auto taken = [&](const std::string& name) {
     return std::any_of(known.begin(), known.end(), [&](const auto& k) { return k.second == name; });

@@ -128,7 +128,7 @@ class Bridges {
     const int index = bridge->index;
     ATHANOR_TRY(const auto known, NetOn(index));
     if (known) return std::pair(index, *known);
-    const auto made = Prepare(index, attempt);
+    auto made = Prepare(index, attempt);
     if (!made) (void)socket_.Remove(index).ok();
     return made;
   }

@@ -264,7 +264,7 @@ Status RouteSocket::AddRoute(uint32_t address, uint32_t gateway) {
 }
 
 Status RouteSocket::Remove(int link) {
-  const auto removed = Ask(Message(RTM_DELLINK, 0, LinkBody(link)), "remove a link");
+  auto removed = Ask(Message(RTM_DELLINK, 0, LinkBody(link)), "remove a link");
   if (removed.ok()) return removed;
   // Links also go by themselves, with the namespace at their other end.
   ATHANOR_TRY(const auto links, Links());

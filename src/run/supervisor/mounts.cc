@@ -217,7 +217,7 @@ Status View::Build(const SupervisorPlan& plan, std::vector<std::string>* off) {
   for (const auto& path : plan.hide) ATHANOR_CHECK_OK(Hide(path));
   for (size_t i = 0; i < plan.mounts.size(); ++i) {
     const MountPlan& mount = plan.mounts[i];
-    const Status made = opened[i].status.ok() ? MountOne(mount, opened[i]) : opened[i].status;
+    Status made = opened[i].status.ok() ? MountOne(mount, opened[i]) : opened[i].status;
     if (made.ok()) continue;
     if (mount.required) return made;
     off->push_back("mount " + mount.target + ": " + made.error().what);

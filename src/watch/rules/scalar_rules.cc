@@ -43,7 +43,7 @@ class WindowRule : public ScalarRule {
     entry.value = value;
     ++entry.known.points;
     entries_.push_back(entry);
-    const Verdict verdict = Judge(entries_.back().known, value);
+    Verdict verdict = Judge(entries_.back().known, value);
     if (entries_.size() > spec_.window + kSpareHistory) entries_.pop_front();
     return verdict;
   }
