@@ -5,13 +5,15 @@
 
 The command prints the time; what is measured is that time minus the time just before the command
 line was started. Submits are 300 ms apart, since a queue that is always warm is not what a person
-meets, and alternate with bare runs. Then the same while every core spins at the lowest priority,
-and the same by sbatch on a Slurm of this machine (start/slurm.sh sets a private one up).
+meets, and alternate with bare runs. Then the same while every core spins at the lowest priority; how
+far the four ranks of one job start apart; and the same by sbatch on a Slurm of this machine
+(start/slurm.sh sets a private one up).
 """
 
 import contextlib
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -109,6 +111,22 @@ def against_slurm(report, repeats, job, bare):
         against="%.1f ms against %.1f ms; bare %.1f ms" % (ours, sbatch, median(taken["bare"])))
 
 
+def ranks(report, server, repeats, processes=4):
+    """How far the ranks of one job start apart."""
+    apart = []
+    for _ in range(repeats):
+        time.sleep(APART)
+        said = check([ATH, "run", "-q", "--processes", str(processes), "--cpus", "0.1", "--", *PROBE],
+                     env=server.environment, cwd=server.work)
+        stamps = [float(word) for word in re.findall(r"\b\d{10}\.\d{9}\b", said)]
+        if len(stamps) != processes:
+            raise Broken("%d ranks spoke: %r" % (len(stamps), said[:500]))
+        apart.append((max(stamps) - min(stamps)) * 1000)
+    report.row("job of %d ranks: last rank's first line after the first's" % processes,
+               median(apart), "ms", values=apart, bar=15,
+               against="p95 %.1f ms; %d cores" % (percentile(apart, 95), os.cpu_count()))
+
+
 def run(report, options):
     repeats = 4 if options.quick else 40
     with Server() as server:
@@ -130,6 +148,7 @@ def run(report, options):
                    values=busy["job"], bar=60,
                    against="median %.1f ms; bare: median %.1f, p95 %.1f ms"
                    % (median(busy["job"]), median(busy["bare"]), percentile(busy["bare"], 95)))
+        ranks(report, server, repeats)
         if options.no_slurm:
             return report.skip("submit to first line, over sbatch of Slurm", "--no-slurm")
         against_slurm(report, max(3, repeats // 2), job, bare)

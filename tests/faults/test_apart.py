@@ -14,6 +14,7 @@ import re
 import ssl
 import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -313,6 +314,45 @@ class AnotherKey(Apart):
             self.ended(job)
         self.assertIn("went on", self.server.logs(job).decode())
         self.assertEqual(len(self.server.show(job)["attempts"]), 1)
+
+
+class Away(Apart):
+    def test_a_server_that_is_away_for_long_costs_only_lateness(self):
+        """Ten minutes with --soak. Red if the spool of an agent is bounded by what a server that is
+        there would leave in it, or if a try that failed counts as one that was heard."""
+        away = 600 if os.environ.get("ATHANOR_TEST_SOAK") == "1" else 8
+        job = self.server.python("""
+            import athanor, os, sys, time
+            print("began", flush=True)
+            step, slowest = 0, 0.0
+            def save(path):
+                with open(path, "w") as file: file.write(str(step))
+            while not os.path.exists(sys.argv[1]):
+                step += 1
+                before = time.perf_counter()
+                athanor.log(loss=1 / step, step=step)
+                slowest = max(slowest, time.perf_counter() - before)
+                print("line", step, flush=True)
+                if step % 200 == 0: athanor.checkpoint(step, save)
+                time.sleep(0.01)
+            print("steps", step, "slowest log %.3f ms" % (1000 * slowest), flush=True)
+        """, os.path.join(self.server.root, "enough"))
+        self.server.until_log(job, "began")
+        self.server.kill()
+        time.sleep(away)  # how long it is away is what this is about
+        self.server.go("enough")
+        self.server.start()
+        record = self.ended(job)
+        self.assertEqual(len(record["attempts"]), 1)
+        log = self.server.logs(job).decode()
+        steps = int(re.search(r"steps (\d+)", log).group(1))
+        self.assertEqual(re.findall(r"^line (\d+)$", log, re.M),
+                         [str(i) for i in range(1, steps + 1)])
+        self.assertEqual([p["step"] for p in self.server.points(job, "loss")],
+                         list(range(1, steps + 1)))
+        kept = self.server.json("checkpoints", job)["checkpoints"]
+        self.assertEqual(kept[0]["step"], steps // 200 * 200)
+        print(re.search(r"steps .*", log).group(0), "away for %d s" % away, file=sys.stderr)
 
 
 class SmallDisk(Apart):
