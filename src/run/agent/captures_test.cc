@@ -5,12 +5,12 @@
 
 #include "base/io/files.h"
 #include "base/io/test_dir.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
 
-class CapturesTest : public ::testing::TestWithParam<Where> {
+class CapturesTest : public ::testing::TestWithParam<Reach> {
  protected:
   void Write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(MakeDirs(DirName(dir_ / ("capture/" + name))));
@@ -52,8 +52,8 @@ TEST_P(CapturesTest, WithoutAWholeStepThereIsNone) {
   EXPECT_FALSE(Keep(job_.files()).value());
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, CapturesTest, ::testing::Values(Where::kHere, Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, CapturesTest, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
 
 // Fails from the n-th file on.
 class FailingFiles : public PassedFiles {
@@ -97,8 +97,7 @@ TEST_P(CapturesElsewhere, WhatALinkLeadsToIsNotSent) {
   EXPECT_EQ(job_.files().List("capture")->size(), 1u);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, CapturesElsewhere, ::testing::Values(Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, CapturesElsewhere, ::testing::Values(Reach::kServer), NameOfReach);
 
 }  // namespace
 }  // namespace athanor

@@ -8,12 +8,12 @@
 #include "base/io/test_dir.h"
 #include "link/job_dir.h"
 #include "record/objects/member_list.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
 
-class OutputsTest : public ::testing::TestWithParam<Where> {
+class OutputsTest : public ::testing::TestWithParam<Reach> {
  protected:
   void Write(const std::string& name, const std::string& text) {
     ASSERT_TRUE(MakeDirs(DirName(dir_ / ("ml/" + name))));
@@ -77,8 +77,8 @@ TEST_P(OutputsTest, EmptyFoldersGiveNothingAndALinkIsRefused) {
   EXPECT_EQ(Keep().error().code, ErrorCode::kDenied);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, OutputsTest, ::testing::Values(Where::kHere, Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, OutputsTest, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
 
 }  // namespace
 }  // namespace athanor

@@ -13,14 +13,14 @@
 #include "base/text/text.h"
 #include "job/manifest.h"
 #include "run/agent/blob_cache.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
 
 using Texts = std::map<std::string, std::string>;
 
-class SourceTest : public ::testing::TestWithParam<Where> {
+class SourceTest : public ::testing::TestWithParam<Reach> {
  protected:
   // A bundle of these files, as the server has it; its name.
   std::string Bundle(const Texts& texts) {
@@ -109,8 +109,8 @@ TEST_P(SourceTest, SweepsWhatNoJobNeeded) {
   EXPECT_EQ(Exists(Cached("one")), false);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, SourceTest, ::testing::Values(Where::kHere, Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, SourceTest, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
 
 // Lets a blob come only when several are asked for at once.
 class Together : public PassedFiles {
@@ -174,7 +174,7 @@ TEST_P(SourceElsewhere, WhatIsDamagedInTheCacheIsFetchedAgain) {
   EXPECT_EQ(ReadFile(Cached("x = 7\n")).value(), "x = 7\n");
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, SourceElsewhere, ::testing::Values(Where::kElsewhere), NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, SourceElsewhere, ::testing::Values(Reach::kServer), NameOfReach);
 
 class BlobCacheTest : public ::testing::Test {
  protected:

@@ -13,12 +13,12 @@
 #include "base/io/hash.h"
 #include "base/io/test_dir.h"
 #include "job/manifest.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
 
-class WorkingFilesTest : public ::testing::TestWithParam<Where> {
+class WorkingFilesTest : public ::testing::TestWithParam<Reach> {
  protected:
   WorkingFilesTest() {
     EXPECT_TRUE(MakeDirs(dir_ / "code").ok());
@@ -277,8 +277,8 @@ TEST_P(WorkingFilesTest, AFileOfAnEarlierAttemptThatIsGoneIsNotNamed) {
   EXPECT_EQ(Kept(), (Texts{{"b", "second"}, {"c", "third"}}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, WorkingFilesTest,
-                         ::testing::Values(Where::kHere, Where::kElsewhere), NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, WorkingFilesTest, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
 
 }  // namespace
 }  // namespace athanor

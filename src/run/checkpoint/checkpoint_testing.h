@@ -19,15 +19,9 @@
 
 #include "base/io/files.h"
 #include "link/job_files_testing.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
-
-// Whether the job's folder is used in place, or reached through a real server over TLS.
-enum class Reach { kHere, kServer };
-
-inline std::string NameOfReach(const ::testing::TestParamInfo<Reach>& info) {
-  return info.param == Reach::kHere ? "Here" : "AtAServer";
-}
 
 // The files of one job, whose folder is `dir`, and of one that is in `dir`/earlier.
 class TestJobFiles {

@@ -15,13 +15,13 @@
 #include "eventfile/event_reader.h"
 #include "eventfile/event_writer.h"
 #include "eventfile/run_loader.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
 
 // A script's tree, and an agent that looks at it.
-class EventFilesTest : public ::testing::TestWithParam<Where> {
+class EventFilesTest : public ::testing::TestWithParam<Reach> {
  protected:
   void SetUp() override {
     for (const char* dir : {"ml/code", "ml/output/tensorboard", "ml/input/data/train"}) {
@@ -336,8 +336,8 @@ TEST_P(EventFilesTest, TheFirstCopyIsToldOnce) {
   EXPECT_EQ(told, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, EventFilesTest, ::testing::Values(Where::kHere, Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, EventFilesTest, ::testing::Values(Reach::kHere, Reach::kServer),
+                         NameOfReach);
 
 // Rules see what a script writes, also while the server is away. Planted bug: storing on the thread
 // that reads.
@@ -401,8 +401,8 @@ TEST_P(EventFilesElsewhere, AServerThatRefusesDoesNotHoldUpTheEnd) {
   EXPECT_NE(problems_[0].find("event files are not kept"), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, EventFilesElsewhere, ::testing::Values(Where::kElsewhere),
-                         NameOfPlace);
+INSTANTIATE_TEST_SUITE_P(Files, EventFilesElsewhere, ::testing::Values(Reach::kServer),
+                         NameOfReach);
 
 }  // namespace
 }  // namespace athanor

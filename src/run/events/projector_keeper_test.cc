@@ -8,7 +8,7 @@
 #include "base/io/files.h"
 #include "base/io/test_dir.h"
 #include "eventfile/projector.h"
-#include "run/job_files_at.h"
+#include "run/job_files_testing.h"
 
 namespace athanor {
 namespace {
@@ -18,7 +18,7 @@ std::string Entry(const std::string& step) {
          "/tensors.tsv\"\n}\n";
 }
 
-class ProjectorKeeperTest : public ::testing::TestWithParam<Where> {
+class ProjectorKeeperTest : public ::testing::TestWithParam<Reach> {
  protected:
   void Table(const std::string& step, const std::string& text) {
     ASSERT_TRUE(MakeDirs(dir_ / ("ml/runs/" + step)).ok());
@@ -108,7 +108,7 @@ TEST_P(ProjectorKeeperTest, WhatIsStoredDoesNotTravelAgainWhileATableIsMissing) 
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, ProjectorKeeperTest,
-                         ::testing::Values(Where::kHere, Where::kElsewhere), NameOfPlace);
+                         ::testing::Values(Reach::kHere, Reach::kServer), NameOfReach);
 
 }  // namespace
 }  // namespace athanor

@@ -1,5 +1,5 @@
 // For tests: a job's files as its agent has them, on the server's machine and on another one.
-// Suites that take Where as their parameter hold both.
+// Suites that take Reach as their parameter hold both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,16 +11,17 @@
 
 namespace athanor {
 
-enum class Where { kHere, kElsewhere };
+// Whether the job's folder is used in place, or reached through a real server over TLS.
+enum class Reach { kHere, kServer };
 
-inline std::string NameOfPlace(const ::testing::TestParamInfo<Where>& info) {
-  return info.param == Where::kHere ? "Here" : "Elsewhere";
+inline std::string NameOfReach(const ::testing::TestParamInfo<Reach>& info) {
+  return info.param == Reach::kHere ? "Here" : "AtAServer";
 }
 
 class JobFilesAt {
  public:
-  explicit JobFilesAt(Where where, uint32_t attempt = 1) {
-    if (where == Where::kElsewhere) {
+  explicit JobFilesAt(Reach reach, uint32_t attempt = 1) {
+    if (reach == Reach::kServer) {
       server_ = std::make_unique<FilesServer>(folders_.options(attempt));
     }
     OfAttempt(attempt);
