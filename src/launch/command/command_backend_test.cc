@@ -12,14 +12,18 @@
 namespace athanor {
 namespace {
 
-// The other machine is this one, behind a command that changes nothing but the environment.
+// The other machine is this one, behind a command: in namespaces of its own, where no network is,
+// if they can be made; else the command changes nothing but the environment.
 std::unique_ptr<Backend> MakeCommandBackend(const std::string& dir, const std::string& program) {
   std::string self(4096, '\0');
   const ssize_t length = ::readlink("/proc/self/exe", self.data(), self.size());
   self.resize(length > 0 ? static_cast<size_t>(length) : 0);
   CommandBackend::Options options;
   options.name = "apart";
-  options.reach = {"env", "MACHINE_SIDE=" + DirName(self) + "/machine_side"};
+  static const bool apart = std::system("unshare --mount --net -- true 2>/dev/null") == 0;
+  if (apart) options.reach = {"unshare", "--mount", "--net", "--"};
+  options.reach.insert(options.reach.end(),
+                       {"env", "MACHINE_SIDE=" + DirName(self) + "/machine_side"});
   options.program = program;
   options.folder = dir;
   return std::make_unique<CommandBackend>(std::move(options));
