@@ -95,16 +95,17 @@ struct MediaBook::Folder {
 
   std::string dir;
   Mutex mutex;  // guards what follows
-  std::vector<std::unique_ptr<SeenFile>> files;
-  std::map<Key, std::vector<Place>, std::less<>> series;
+  std::vector<std::unique_ptr<SeenFile>> files GUARDED_BY(mutex);
+  std::map<Key, std::vector<Place>, std::less<>> series GUARDED_BY(mutex);
 
-  Status Refresh();
-  void Take(SeenFile& file, uint32_t number, uint64_t offset, std::string_view payload);
-  void Forget() {
+  Status Refresh() REQUIRES(mutex);
+  void Take(SeenFile& file, uint32_t number, uint64_t offset, std::string_view payload)
+      REQUIRES(mutex);
+  void Forget() REQUIRES(mutex) {
     files.clear();
     series.clear();
   }
-  bool StillThose(int dir_fd, const std::vector<std::string>& paths) const;
+  bool StillThose(int dir_fd, const std::vector<std::string>& paths) const REQUIRES(mutex);
 };
 
 // A file that was replaced (what a later attempt did again was taken out) is another one.
@@ -143,7 +144,7 @@ Status MediaBook::Folder::Refresh() {
   }
   for (size_t i = 0; i < files.size(); ++i) {
     SeenFile& file = *files[i];
-    auto read = file.reader->Poll([&](uint64_t offset, std::string_view payload) {
+    auto read = file.reader->Poll([&](uint64_t offset, std::string_view payload) REQUIRES(mutex) {
       Take(file, static_cast<uint32_t>(i), offset, payload);
     });
     if (!read) return Fail(read.error());

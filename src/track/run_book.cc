@@ -490,7 +490,7 @@ RunBatch RunBook::RowsOf(JobId id, bool whole) const {
   const std::string owner = id.value.ToHex();
   const auto add = [&](LabelKind kind, const RunLabels& labels) {
     for (const auto label : labels) {
-      batch.labels.push_back({kind, owner, names_[label.key], std::string(label.value)});
+      batch.labels.push_back({kind, owner, KeyName(label.key), std::string(label.value)});
     }
   };
   add(LabelKind::kParam, run.params);
@@ -548,6 +548,7 @@ std::string RunBook::ArtifactsOf(JobId id) const {
 
 std::string RunBook::ArtifactsOf(const RunEntry& run) const {
   if (!run.more().artifacts.empty()) return run.more().artifacts;
+  mutex_.AssertHeldShared();
   const auto at = experiments_.find(run.experiment);
   return at == experiments_.end() ? "" : UsualArtifacts(at->second.row, run.id);
 }
@@ -581,6 +582,7 @@ Result<JobId> RunBook::Resolve(std::string_view reference) const {
   for (const RunEntry* run : index_.EndingWith(digits, kMostAlike + 1)) alike.push_back(run->id);
   // The first digits of ids are the time: ids that share them are next to each other.
   const auto beginning = [&](size_t all_digits, auto&& text_of) {
+    mutex_.AssertHeldShared();
     if (digits.size() < RunIndex::kShortestPart || digits.size() > all_digits) return;
     const auto least = JobId::Parse(digits + std::string(all_digits - digits.size(), '0'));
     if (!least) return;

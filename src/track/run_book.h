@@ -176,8 +176,11 @@ class RunBook {
   size_t KeepSome(size_t most, bool all = false);
 
   // Within Look and Peek.
-  const std::string& KeyName(uint32_t key) const { return names_[key]; }
-  const std::string& UserOf(const RunEntry& run) const { return names_[run.user]; }
+  const std::string& KeyName(uint32_t key) const {
+    mutex_.AssertHeldShared();
+    return names_[key];
+  }
+  const std::string& UserOf(const RunEntry& run) const { return KeyName(run.user); }
   std::string ArtifactsOf(const RunEntry& run) const;
   RunRow RowOf(const RunEntry& run) const;
 
@@ -185,29 +188,33 @@ class RunBook {
   using Runs = std::map<JobId, RunEntry>;
   class Loader;
 
-  uint32_t KeyOf(std::string_view name) const;
-  std::optional<uint32_t> KnownKey(std::string_view name) const;
-  Result<RunEntry*> Active(JobId id);
-  Result<RunEntry*> Find(JobId id);
-  Result<Experiment*> FindExperimentLocked(int64_t id);
-  int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch);
-  void Insert(RunEntry& run);  // new here, with everything known about it except its labels
-  void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms);
-  void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
-  void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch);
+  uint32_t KeyOf(std::string_view name) const REQUIRES(mutex_);
+  std::optional<uint32_t> KnownKey(std::string_view name) const REQUIRES_SHARED(mutex_);
+  Result<RunEntry*> Active(JobId id) REQUIRES_SHARED(mutex_);
+  Result<RunEntry*> Find(JobId id) REQUIRES_SHARED(mutex_);
+  Result<Experiment*> FindExperimentLocked(int64_t id) REQUIRES_SHARED(mutex_);
+  int64_t ExperimentFor(const std::string& name, int64_t now_ms, RunBatch& batch) REQUIRES(mutex_);
+  void Insert(RunEntry& run)
+      REQUIRES(mutex_);  // new here, with everything known about it except its labels
+  void SetDeleted(RunEntry& run, bool deleted, int64_t now_ms) REQUIRES(mutex_);
+  void SetTag(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch)
+      REQUIRES(mutex_);
+  void SetParam(RunEntry& run, const std::string& key, const std::string& value, RunBatch& batch)
+      REQUIRES(mutex_);
   void PeekAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
               const std::function<void(const RunEntry&)>& look) const;
   void LookAt(const std::vector<JobId>& runs, const std::vector<uint32_t>& places,
               const std::function<void(const RunEntry&)>& look) const;
   void BeforePoints(JobId id);
   void AfterPoints(JobId id);
-  void Changed(RunEntry& run);
-  void ToKeep(RunEntry& run) const;
+  void Changed(RunEntry& run) REQUIRES(mutex_);
+  void ToKeep(RunEntry& run) const REQUIRES(mutex_);
   void Refresh(const std::vector<JobId>& runs) const;
   std::vector<JobId> StaleRuns(const std::optional<std::vector<int64_t>>& experiments,
                                ViewType view) const;
   void MakeColumns(const RunQuery& query) const;
-  bool Passes(const RunEntry& run, const Clause& clause, const std::optional<uint32_t>& key) const;
+  bool Passes(const RunEntry& run, const Clause& clause, const std::optional<uint32_t>& key) const
+      REQUIRES_SHARED(mutex_);
   class Finder;
   friend class Finder;
 
@@ -215,15 +222,16 @@ class RunBook {
   const std::string artifact_root_;
   KeptMetrics* kept_ = nullptr;    // may be none
   mutable FairSharedMutex mutex_;  // guards all below
-  std::map<int64_t, Experiment> experiments_;
-  std::map<std::string, int64_t, std::less<>> experiment_ids_;
-  mutable Runs runs_;         // metrics are brought up to date by who asks
-  RunIndex index_;            // of runs_
-  mutable RunTable table_;    // of runs_
-  mutable RunCounts counts_;  // of runs_
-  mutable std::deque<JobId> to_keep_;
-  mutable std::deque<std::string> names_;
-  mutable std::unordered_map<std::string_view, uint32_t> keys_;  // views of names_
+  std::map<int64_t, Experiment> experiments_ GUARDED_BY(mutex_);
+  std::map<std::string, int64_t, std::less<>> experiment_ids_ GUARDED_BY(mutex_);
+  mutable Runs runs_ GUARDED_BY(mutex_);         // metrics are brought up to date by who asks
+  RunIndex index_ GUARDED_BY(mutex_);            // of runs_
+  mutable RunTable table_ GUARDED_BY(mutex_);    // of runs_
+  mutable RunCounts counts_ GUARDED_BY(mutex_);  // of runs_
+  mutable std::deque<JobId> to_keep_ GUARDED_BY(mutex_);
+  mutable std::deque<std::string> names_ GUARDED_BY(mutex_);
+  mutable std::unordered_map<std::string_view, uint32_t> keys_
+      GUARDED_BY(mutex_);  // views of names_
 };
 
 std::string_view NameOf(RunStatus status);  // "RUNNING"

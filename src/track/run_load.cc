@@ -10,7 +10,8 @@
 
 namespace athanor {
 
-// Fills a book that is locked. Labels come ordered by their owners, as runs do.
+// Fills a book that is locked as long as this lives. Labels come ordered by their owners, as runs
+// do.
 class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
  public:
   explicit Loader(RunBook& book) : book_(book), before_(std::exchange(book.runs_, {})) {
@@ -23,6 +24,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
   }
 
   void On(ExperimentRow row) override {
+    book_.mutex_.AssertHeld();
     book_.experiment_ids_[row.name] = row.id;
     // The default experiment was created with the database, before its place was known.
     if (row.id == 0 && row.location == fmt::format("{}/0", kOwnArtifacts)) {
@@ -32,6 +34,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
   }
 
   void On(RunRow row) override {
+    book_.mutex_.AssertHeld();
     RunEntry& run = book_.runs_.try_emplace(book_.runs_.end(), row.id)->second;
     run.id = row.id;
     run.experiment = row.experiment;
@@ -58,6 +61,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
   }
 
   void On(const LabelView& label) override {
+    book_.mutex_.AssertHeld();
     if (label.kind == LabelKind::kExperimentTag) {
       const auto at =
           book_.experiments_.find(std::strtoll(std::string(label.owner).c_str(), nullptr, 10));
@@ -84,7 +88,10 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
     if (RunEntry* run = FindNext(row.run)) run->AddMore().links.push_back(std::move(row));
   }
 
-  uint32_t KeyOf(std::string_view name) override { return book_.KeyOf(name); }
+  uint32_t KeyOf(std::string_view name) override {
+    book_.mutex_.AssertHeld();
+    return book_.KeyOf(name);
+  }
   bool Kept(JobId id, Resumes resumes, std::vector<RunMetric> metrics) override {
     RunEntry* run = FindNext(id);
     if (run == nullptr) return false;
@@ -106,6 +113,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
 
   // Everything is loaded: runs get their positions.
   void Finish() {
+    book_.mutex_.AssertHeld();
     Fit();
     book_.table_.Reserve(book_.runs_.size());
     book_.index_.Reserve(book_.runs_.size());
@@ -125,6 +133,7 @@ class RunBook::Loader : public RunVisitor, public KeptMetrics::Reader {
   }
   // Most often the one that follows the one found before.
   RunEntry* FindNext(JobId id) {
+    book_.mutex_.AssertHeld();
     if (next_ == book_.runs_.end() || next_->first != id) next_ = book_.runs_.find(id);
     if (next_ == book_.runs_.end()) return nullptr;
     return &(next_++)->second;
@@ -153,7 +162,7 @@ Status RunBook::Load(const RunStore& store, KeptMetrics* kept) {
   for (auto& [id, run] : runs_) {
     if (!run.kept) continue;
     run.kept = kept->Keep(id, run.more().resumes, run.metrics,
-                          [this](uint32_t key) -> const std::string& { return names_[key]; });
+                          [this](uint32_t key) -> const std::string& { return KeyName(key); });
   }
   return Ok();
 }

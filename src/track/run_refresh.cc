@@ -131,7 +131,8 @@ void RunBook::Refresh(const std::vector<JobId>& runs) const {
     // Somebody read newer ones meanwhile. By difference, because the counters may wrap.
     if (static_cast<int32_t>(touched - run.read) <= 0) continue;
     counts_.TakeMetrics(run);
-    run.metrics = MetricsOf(*summaries, [this](std::string_view name) { return KeyOf(name); });
+    run.metrics = MetricsOf(*summaries,
+                            [this](std::string_view name) REQUIRES(mutex_) { return KeyOf(name); });
     counts_.AddMetrics(run);
     run.read = touched;
     table_.UpdateMetrics(run);
@@ -238,7 +239,7 @@ size_t RunBook::KeepSome(size_t most, bool all) {
     run.keeps = static_cast<uint8_t>(std::min<int>(run.keeps + 1, kMostDoubled));
     run.metrics.shrink_to_fit();
     run.kept = kept_->Keep(id, run.more().resumes, run.metrics,
-                           [this](uint32_t key) -> const std::string& { return names_[key]; });
+                           [this](uint32_t key) -> const std::string& { return KeyName(key); });
   }
   const ReadLock lock(mutex_);
   return to_keep_.size();

@@ -85,7 +85,7 @@ class RunBook::Finder {
   // False: a run has moved since the first part, so the search may have missed it.
   bool Part(size_t most) {
     const ReadLock lock(book_.mutex_);
-    const RunTable& table = book_.table_;
+    const RunTable& table = Table();
     if (!begun_) {
       begun_ = true;
       moves_ = table.moves();
@@ -112,9 +112,16 @@ class RunBook::Finder {
     uint32_t place = 0;
   };
 
+  // All of this is part of a Part, which holds the lock.
+  const RunTable& Table() const {
+    book_.mutex_.AssertHeldShared();
+    return book_.table_;
+  }
+
   // Again in each part, because names and columns come and go.
   void FindKeys() {
-    const RunTable& table = book_.table_;
+    book_.mutex_.AssertHeldShared();
+    const RunTable& table = Table();
     filter_keys_.clear();
     order_keys_.clear();
     columns_.clear();
@@ -142,7 +149,8 @@ class RunBook::Finder {
   }
 
   bool Passes(size_t place) const {
-    const RunTable& table = book_.table_;
+    book_.mutex_.AssertHeldShared();
+    const RunTable& table = Table();
     if (query_.view != ViewType::kAll &&
         ((table.flags()[place] & RunTable::kDeleted) != 0) != (query_.view == ViewType::kDeleted)) {
       return false;
@@ -166,7 +174,7 @@ class RunBook::Finder {
   // run is computed once. False: it is another search.
   bool SeePlain(size_t end) {
     if (query_.any_order || !query_.filter.empty()) return false;
-    const auto started = book_.table_.started();
+    const auto started = Table().started();
     if (query_.order.empty()) {
       SeeEach(end, [&](size_t place) { return NewestFirst(started[place]); });
     } else if (const bool ascending = query_.order[0].ascending; !first_column_.empty()) {
@@ -183,8 +191,8 @@ class RunBook::Finder {
 
   template <class Key>
   void SeeEach(size_t end, const Key& key_of) {
-    const auto flags = book_.table_.flags();
-    const auto experiments = book_.table_.experiments();
+    const auto flags = Table().flags();
+    const auto experiments = Table().experiments();
     const uint8_t looked_at = query_.view == ViewType::kAll ? 0 : RunTable::kDeleted;
     const uint8_t wanted = query_.view == ViewType::kDeleted ? RunTable::kDeleted : 0;
     const bool one = experiments_ && experiments_->size() == 1;
@@ -205,7 +213,7 @@ class RunBook::Finder {
     if (!Passes(place)) return;
     ++page_.matched;
     if (query_.any_order) {
-      page_.runs.push_back(book_.table_.run(place).id);
+      page_.runs.push_back(Table().run(place).id);
       return;
     }
     Hold({KeyAt(place), static_cast<uint32_t>(place)});
@@ -224,13 +232,13 @@ class RunBook::Finder {
   }
 
   uint64_t KeyAt(size_t place) const {
-    if (query_.order.empty()) return NewestFirst(book_.table_.started()[place]);
+    if (query_.order.empty()) return NewestFirst(Table().started()[place]);
     const bool ascending = query_.order[0].ascending;
     if (!first_column_.empty()) return NumberSortKey(first_column_[place], ascending);
     if (by_start_) {
-      return NumberSortKey(static_cast<double>(book_.table_.started()[place]), ascending);
+      return NumberSortKey(static_cast<double>(Table().started()[place]), ascending);
     }
-    return SortKey(ValueOf(book_.table_.run(place), 0), ascending);
+    return SortKey(ValueOf(Table().run(place), 0), ascending);
   }
 
   SortValue ValueOf(const RunEntry& run, size_t part) const {
@@ -257,13 +265,13 @@ class RunBook::Finder {
 
   bool Before(const Found& a, const Found& b) const {
     if (a.key != b.key) return a.key < b.key;
-    const auto started = book_.table_.started();
+    const auto started = Table().started();
     const size_t next = SaysAll(a.key) ? 1 : 0;
     if (next >= query_.order.size() && started[a.place] != started[b.place]) {
       return started[a.place] > started[b.place];
     }
-    const RunEntry& one = book_.table_.run(a.place);
-    const RunEntry& two = book_.table_.run(b.place);
+    const RunEntry& one = Table().run(a.place);
+    const RunEntry& two = Table().run(b.place);
     for (size_t i = next; i < query_.order.size(); ++i) {
       const int way = Compare(ValueOf(one, i), ValueOf(two, i), query_.order[i].ascending);
       texts_.clear();
@@ -275,7 +283,7 @@ class RunBook::Finder {
 
   bool IsBehind(const Found& found, const RunPlace& place) const {
     if (found.key != after_key_) return found.key > after_key_;
-    const RunEntry& run = book_.table_.run(found.place);
+    const RunEntry& run = Table().run(found.place);
     for (size_t i = SaysAll(found.key) ? 1 : 0; i < query_.order.size(); ++i) {
       const int way = Compare(ValueOf(run, i), place.values[i].view(), query_.order[i].ascending);
       texts_.clear();
@@ -302,11 +310,11 @@ class RunBook::Finder {
     std::sort(found_.begin(), found_.end(),
               [this](const Found& a, const Found& b) { return Before(a, b); });
     for (size_t i = std::min(query_.offset, found_.size()); i < found_.size(); ++i) {
-      page_.runs.push_back(book_.table_.run(found_[i].place).id);
+      page_.runs.push_back(Table().run(found_[i].place).id);
       page_.places.push_back(found_[i].place);
     }
     if (behind_ > wanted_ && !page_.runs.empty()) {
-      page_.next = PlaceOf(book_.table_.run(found_.back().place));
+      page_.next = PlaceOf(Table().run(found_.back().place));
     }
   }
 
@@ -374,6 +382,7 @@ bool RunBook::Passes(const RunEntry& run, const Clause& clause,
 void RunBook::MakeColumns(const RunQuery& query) const {
   std::vector<uint32_t> missing;
   const auto want = [&](const auto& part) {
+    mutex_.AssertHeldShared();
     if (part.type != FieldType::kMetric) return;
     const auto key = KnownKey(part.key);
     if (key && table_.Column(*key).empty()) missing.push_back(*key);

@@ -26,6 +26,7 @@
 #define RELEASE_SHARED(...) ATHANOR_THREAD_RULE(release_shared_capability(__VA_ARGS__))
 #define TRY_ACQUIRE(...) ATHANOR_THREAD_RULE(try_acquire_capability(__VA_ARGS__))
 #define ASSERT_HELD(...) ATHANOR_THREAD_RULE(assert_capability(__VA_ARGS__))
+#define ASSERT_HELD_SHARED(...) ATHANOR_THREAD_RULE(assert_shared_capability(__VA_ARGS__))
 // Where the analysis cannot follow, with a comment that says why the rule holds.
 #define UNCHECKED_LOCKS ATHANOR_THREAD_RULE(no_thread_safety_analysis)
 

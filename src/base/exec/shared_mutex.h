@@ -26,6 +26,9 @@ class ATHANOR_THREAD_RULE(capability("mutex")) FairSharedMutex {
   void unlock() RELEASE() { pthread_rwlock_unlock(&lock_); }
   void lock_shared() ACQUIRE_SHARED() { pthread_rwlock_rdlock(&lock_); }
   void unlock_shared() RELEASE_SHARED() { pthread_rwlock_unlock(&lock_); }
+  // For code that is only reached with the mutex held, in a way that the compiler cannot see.
+  void AssertHeld() const ASSERT_HELD() {}
+  void AssertHeldShared() const ASSERT_HELD_SHARED() {}
 
  private:
   pthread_rwlock_t lock_;

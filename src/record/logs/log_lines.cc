@@ -152,17 +152,17 @@ struct LogLines::Index {
   JobId job;
   LogPart part;
   Mutex mutex;  // guards what follows
-  LogCursor cursor;
-  uint64_t ends = 0;        // line ends so far
-  bool open = false;        // bytes after the last of them
-  std::vector<Mark> marks;  // of lines 0, 256, 512...
-  std::optional<uint64_t> first_error;
-  std::string carried;  // beginning of the open line
-  uint32_t rank = 0;    // whose line that is
+  LogCursor cursor GUARDED_BY(mutex);
+  uint64_t ends GUARDED_BY(mutex) = 0;        // line ends so far
+  bool open GUARDED_BY(mutex) = false;        // bytes after the last of them
+  std::vector<Mark> marks GUARDED_BY(mutex);  // of lines 0, 256, 512...
+  std::optional<uint64_t> first_error GUARDED_BY(mutex);
+  std::string carried GUARDED_BY(mutex);  // beginning of the open line
+  uint32_t rank GUARDED_BY(mutex) = 0;    // whose line that is
 
-  uint64_t lines() const { return ends + (open ? 1 : 0); }
-  void Add(const LogEntry& entry, LogCursor at);
-  void LookForError(std::string_view bytes, uint64_t line);
+  uint64_t lines() const REQUIRES(mutex) { return ends + (open ? 1 : 0); }
+  void Add(const LogEntry& entry, LogCursor at) REQUIRES(mutex);
+  void LookForError(std::string_view bytes, uint64_t line) REQUIRES(mutex);
 };
 
 void LogLines::Index::LookForError(std::string_view bytes, uint64_t line) {
@@ -229,6 +229,7 @@ std::shared_ptr<LogLines::Index> LogLines::IndexOf(JobId job, const LogPart& par
 }
 
 Status LogLines::Extend(Index& index) const {
+  index.mutex.AssertHeld();
   for (;;) {
     LogCursor before = index.cursor;
     auto entries = logs_.Read(index.job, index.cursor, kPiece);
@@ -243,6 +244,7 @@ Status LogLines::Extend(Index& index) const {
 }
 
 Status LogLines::Lines(const Index& index, uint64_t from, uint64_t end, Page& page) const {
+  index.mutex.AssertHeld();
   if (from >= end || from / kEvery >= index.marks.size()) return Ok();
   const auto& mark = index.marks[from / kEvery];
   uint64_t number = from / kEvery * kEvery;

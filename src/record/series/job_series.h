@@ -36,41 +36,41 @@ struct Series {
 
 struct JobSeries {
   Mutex mutex;  // guards everything below except `bytes`
-  bool open = false;
-  bool outlined = true;  // the pyramids are complete; otherwise they are empty
-  uint64_t epoch = 0;    // how often it was dropped
-  std::string path;      // of the file; set when it was opened
-  uint64_t length = 0;   // of the file, up to which it is valid
-  std::vector<Series> series;
-  std::map<std::string, size_t, std::less<>> by_name;  // to `series`
-  std::unordered_map<uint32_t, size_t> by_id;          // to `series`
-  uint32_t next_id = 0;
-  std::map<SeriesChannel, uint64_t> last_seq;
-  Resumes resumes;           // that the summaries use
-  uint64_t indexed = 0;      // length that the index next to the file covers
-  uint64_t index_bytes = 0;  // of the index itself
-  std::set<std::pair<uint64_t, uint64_t>> reported;  // damage: offset, bytes
-  size_t chunks = 0;                                 // in all pyramids
-  size_t name_bytes = 0;                             // of all names
-  std::atomic<size_t> bytes{0};                      // its approximate size; set by Weigh
+  bool open GUARDED_BY(mutex) = false;
+  bool outlined GUARDED_BY(mutex) = true;  // the pyramids are complete; otherwise they are empty
+  uint64_t epoch GUARDED_BY(mutex) = 0;    // how often it was dropped
+  std::string path GUARDED_BY(mutex);      // of the file; set when it was opened
+  uint64_t length GUARDED_BY(mutex) = 0;   // of the file, up to which it is valid
+  std::vector<Series> series GUARDED_BY(mutex);
+  std::map<std::string, size_t, std::less<>> by_name GUARDED_BY(mutex);  // to `series`
+  std::unordered_map<uint32_t, size_t> by_id GUARDED_BY(mutex);          // to `series`
+  uint32_t next_id GUARDED_BY(mutex) = 0;
+  std::map<SeriesChannel, uint64_t> last_seq GUARDED_BY(mutex);
+  Resumes resumes GUARDED_BY(mutex);           // that the summaries use
+  uint64_t indexed GUARDED_BY(mutex) = 0;      // length that the index next to the file covers
+  uint64_t index_bytes GUARDED_BY(mutex) = 0;  // of the index itself
+  std::set<std::pair<uint64_t, uint64_t>> reported GUARDED_BY(mutex);  // damage: offset, bytes
+  size_t chunks GUARDED_BY(mutex) = 0;                                 // in all pyramids
+  size_t name_bytes GUARDED_BY(mutex) = 0;                             // of all names
+  std::atomic<size_t> bytes{0};  // its approximate size; set by Weigh
 
-  void Forget();
-  void Heed(const Resumes& now);
+  void Forget() REQUIRES(mutex);
+  void Heed(const Resumes& now) REQUIRES(mutex);
   // The seq of the last point of the batch's channel.
-  std::optional<uint64_t> LastOf(const PointBatch& batch) const;
+  std::optional<uint64_t> LastOf(const PointBatch& batch) const REQUIRES(mutex);
   // Whether a guess of this name would never count.
-  bool IsLogged(std::string_view name) const;
+  bool IsLogged(std::string_view name) const REQUIRES(mutex);
   // An id that is already defined keeps its first name.
-  void Define(uint32_t id, std::string_view name);
-  void Add(const SeriesBlock& block);  // whose names are all defined
+  void Define(uint32_t id, std::string_view name) REQUIRES(mutex);
+  void Add(const SeriesBlock& block) REQUIRES(mutex);  // whose names are all defined
 
   // Loads from an index if it is empty, and makes an index of what is here.
-  void Take(SeriesIndex index);
-  SeriesIndex Index(JobId job) const;
+  void Take(SeriesIndex index) REQUIRES(mutex);
+  SeriesIndex Index(JobId job) const REQUIRES(mutex);
   // Takes the outline of another state of the same file and length.
-  void TakeOutline(JobSeries& other);
-  void DropOutline();
-  void Weigh();
+  void TakeOutline(JobSeries& other) REQUIRES(mutex, other.mutex);
+  void DropOutline() REQUIRES(mutex);
+  void Weigh() REQUIRES(mutex);
 };
 
 SeriesPoint PointOf(const SeriesBlock& block, const SeriesBlock::Item& item);

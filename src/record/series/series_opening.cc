@@ -19,7 +19,7 @@ constexpr uint64_t kIndexEvery = 128 << 10;  // bytes of growth
 constexpr uint64_t kWorthIndex = 32 << 10;   // of a file that is put away
 constexpr size_t kMostIndexBytes = 1u << 30;
 
-// Takes what a scan finds into a state.
+// Takes what a scan finds into a state, whose mutex is held, or which nobody else has.
 struct Filler {
   JobSeries& state;
   JobId owner;
@@ -28,16 +28,21 @@ struct Filler {
   SeriesVisitor Visitor() {
     SeriesVisitor visitor;
     visitor.header = [this](JobId named) { owner = named; };
-    visitor.name = [this](uint32_t id, std::string_view name) { state.Define(id, name); };
+    visitor.name = [this](uint32_t id, std::string_view name) {
+      state.mutex.AssertHeld();
+      state.Define(id, name);
+    };
     visitor.block = [this](const SeriesBlock& block) { Add(block); };
     return visitor;
   }
 
   void Add(const SeriesBlock& block) {
-    const auto named = [this](const auto& item) { return state.by_id.contains(item.name); };
+    state.mutex.AssertHeld();
+    const auto named = [this](const auto& item)
+                           REQUIRES(state.mutex) { return state.by_id.contains(item.name); };
     if (std::all_of(block.items.begin(), block.items.end(), named)) return state.Add(block);
     SeriesBlock rest = block;
-    std::erase_if(rest.items, [&](const auto& item) {
+    std::erase_if(rest.items, [&](const auto& item) REQUIRES(state.mutex) {
       if (named(item)) return false;
       ++nameless;
       // Its definition was damaged: the id must not get another meaning.
@@ -168,6 +173,7 @@ Status SeriesStore::Parts::Outline(JobId job, JobSeries& state, Lock& lock) cons
     // Bytes below a length that was once valid never change.
     lock.unlock();
     const Status read = [&]() -> Status {
+      made.mutex.AssertHeld();  // nobody else has it
       ATHANOR_TRY(fd, OpenToRead(made.path));
       TakeIndex(job, made, fd.get(), length);
       ATHANOR_TRY(scan, ScanSeries(fd.get(), made.indexed, length, filler.Visitor()));

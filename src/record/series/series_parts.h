@@ -38,9 +38,9 @@ struct SeriesStore::Parts {
   std::vector<JobId> closed GUARDED_BY(dirty_mutex);
 
   // Knowledge about the file up to `length`: `lock` holds the state's mutex.
-  Status Open(JobId job, JobSeries& state) const;
-  Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const;
-  void TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const;
+  Status Open(JobId job, JobSeries& state) const REQUIRES(state.mutex);
+  Status Load(JobId job, JobSeries& state, int fd, uint64_t size) const REQUIRES(state.mutex);
+  void TakeIndex(JobId job, JobSeries& state, int fd, uint64_t size) const REQUIRES(state.mutex);
   // Loads the outlines again if they were dropped. Releases the lock while it reads.
   Status Outline(JobId job, JobSeries& state, Lock& lock) const;
   // Releases the lock while it writes. If an index cannot be stored, there is none.
@@ -56,9 +56,9 @@ struct SeriesStore::Parts {
   template <class Work>
   Result<size_t> WithState(JobId job, Work work);
   Result<size_t> Append(JobId job, JobSeries& state, const PointBatch& batch,
-                        std::optional<uint64_t> last);
+                        std::optional<uint64_t> last) REQUIRES(state.mutex);
   Status Write(JobId job, JobSeries& state, const NewNames& defined,
-               std::vector<SeriesBlock>& blocks);
+               std::vector<SeriesBlock>& blocks) REQUIRES(state.mutex);
   void MarkDirty(JobId job, const std::string& path, bool created);
 
   Result<std::vector<SeriesPoint>> Arrived(JobId job, std::string_view name);
@@ -66,12 +66,14 @@ struct SeriesStore::Parts {
   Status ReadChunks(JobId job, std::string_view name, const std::vector<SeriesChunk>& chunks,
                     std::vector<SeriesPoint>& points);
   Status Collect(JobId job, JobSeries& state, uint64_t length, PointsByName& wanted) const;
-  Status Renew(JobSeries& state, uint64_t length, SummaryByName& made) const;
+  Status Renew(JobSeries& state, uint64_t length, SummaryByName& made) const REQUIRES(state.mutex);
 
   void Report(JobId job, const std::string& path, std::string what, std::string why) const;
-  // Needs the state's mutex. For a scan that was meant to reach `to`.
-  void ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const;
-  void ReportShort(JobId job, JobSeries& state, const SeriesScan& scan, uint64_t to) const;
+  // Of a scan that was meant to reach `to`.
+  void ReportDamage(JobId job, JobSeries& state, const SeriesScan& scan) const
+      REQUIRES(state.mutex);
+  void ReportShort(JobId job, JobSeries& state, const SeriesScan& scan, uint64_t to) const
+      REQUIRES(state.mutex);
 };
 
 }  // namespace athanor

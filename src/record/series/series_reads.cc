@@ -45,8 +45,8 @@ bool IsShort(const SamplePlan& plan, const SampleQuery& query) {
   return plan.points <= std::max<uint64_t>(kFewPoints, 2 * query.width);
 }
 
-// Needs the state's mutex. The ids that blocks use for the series; mostly one.
-std::vector<uint32_t> IdsOf(const JobSeries& state, size_t series) {
+// The ids that blocks use for the series; mostly one.
+std::vector<uint32_t> IdsOf(const JobSeries& state, size_t series) REQUIRES(state.mutex) {
   if (state.by_id.size() == state.series.size()) return {state.series[series].id};
   std::vector<uint32_t> ids;
   for (const auto& [id, at] : state.by_id) {
@@ -59,8 +59,8 @@ bool IsIn(const std::vector<uint32_t>& ids, uint32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();
 }
 
-// Needs the state's mutex.
-tl::unexpected<Error> NoSuchName(JobId job, const JobSeries& state, std::string_view name) {
+tl::unexpected<Error> NoSuchName(JobId job, const JobSeries& state, std::string_view name)
+    REQUIRES(state.mutex) {
   std::vector<std::string> names;
   if (!state.by_name.contains(name)) {
     for (const auto& series : state.series) names.push_back(series.name);
@@ -130,13 +130,13 @@ Result<std::vector<SeriesSummary>> SeriesStore::Summaries(JobId job, const Resum
 }
 
 // Puts summaries that were made from the first `length` bytes into the state, after adding what was
-// appended meanwhile. Needs the state's mutex.
+// appended meanwhile.
 Status SeriesStore::Parts::Renew(JobSeries& state, uint64_t length, SummaryByName& made) const {
   if (!state.open || state.length < length) return Ok();
   if (state.length > length) {
     ATHANOR_TRY(const UniqueFd fd, OpenToRead(state.path));
     SeriesVisitor visitor;
-    visitor.block = [&](const SeriesBlock& block) {
+    visitor.block = [&](const SeriesBlock& block) REQUIRES(state.mutex) {
       for (const auto& item : block.items) {
         const auto at = state.by_id.find(item.name);
         if (at == state.by_id.end()) continue;

@@ -49,13 +49,15 @@ std::vector<const PointBatch::Item*> FreshItems(const PointBatch& batch,
   return items;
 }
 
-// The ids of names in one write, which may define new ones as long as there is room.
+// The ids of names in one write, which may define new ones as long as there is room. The state's
+// mutex is held as long as this lives.
 class Naming {
  public:
   explicit Naming(const JobSeries& state) : state_(state) {}
 
   // nullopt: the run has the maximum number of names; the name is recorded.
   std::optional<uint32_t> IdOf(std::string_view name) {
+    state_.mutex.AssertHeld();
     const auto at = state_.by_name.find(name);
     if (at != state_.by_name.end()) return state_.series[at->second].id;
     if (const auto known = defined_.find(name); known != defined_.end()) return known->second;
@@ -94,7 +96,7 @@ class Naming {
 
 // Leaves in the blocks the points that are not stored yet and whose name is known or has room, with
 // the store's ids. Returns how many there are.
-size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) {
+size_t KeepFresh(const JobSeries& state, SentPoints& sent, Naming& naming) REQUIRES(state.mutex) {
   std::map<SeriesChannel, std::optional<uint64_t>> last;
   // By the sender's number; outer none: not looked up yet, inner none: refused.
   std::vector<std::optional<std::optional<uint32_t>>> ids(sent.names.size());
@@ -160,7 +162,7 @@ Status SeriesStore::Parts::Write(JobId job, JobSeries& state, const NewNames& de
   return Ok();
 }
 
-// Needs the state's mutex. `last` is the seq of the channel's last point.
+// `last` is the seq of the channel's last point.
 Result<size_t> SeriesStore::Parts::Append(JobId job, JobSeries& state, const PointBatch& batch,
                                           std::optional<uint64_t> last) {
   const auto items = FreshItems(batch, last);
@@ -194,14 +196,15 @@ Result<std::unique_ptr<SeriesStore>> SeriesStore::Open(std::string dir, OnDamage
       new SeriesStore(std::make_unique<Parts>(std::move(dir), std::move(on_damage), held_bytes)));
 }
 
-// With the state of the job, open and locked.
+// With the state of the job, open and locked, which clang cannot tell a template's argument.
 template <class Work>  // Result<size_t>(JobSeries&)
 Result<size_t> SeriesStore::Parts::WithState(JobId job, Work work) {
   Result<size_t> done = [&]() -> Result<size_t> {
     const auto lease = jobs.Take(job);
-    const MutexLock lock(lease->mutex);
-    ATHANOR_CHECK_OK(Open(job, *lease));
-    return work(*lease);
+    JobSeries& state = *lease;
+    const MutexLock lock(state.mutex);
+    ATHANOR_CHECK_OK(Open(job, state));
+    return work(state);
   }();
   TrimIfMuch();
   return done;
@@ -210,6 +213,7 @@ Result<size_t> SeriesStore::Parts::WithState(JobId job, Work work) {
 Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
   ATHANOR_CHECK_OK(CheckNames(batch));
   return parts_->WithState(job, [&](JobSeries& state) {
+    state.mutex.AssertHeld();
     return parts_->Append(job, state, batch, state.LastOf(batch));
   });
 }
@@ -217,6 +221,7 @@ Result<size_t> SeriesStore::Append(JobId job, const PointBatch& batch) {
 Result<size_t> SeriesStore::AppendFrames(JobId job, std::string_view frames) {
   ATHANOR_TRY(auto sent, ReadSentPoints(frames));
   return parts_->WithState(job, [&](JobSeries& state) -> Result<size_t> {
+    state.mutex.AssertHeld();
     Naming naming(state);
     const size_t count = KeepFresh(state, sent, naming);
     ATHANOR_CHECK_OK(parts_->Write(job, state, naming.defined(), sent.blocks));
@@ -228,6 +233,7 @@ Result<size_t> SeriesStore::AppendFrames(JobId job, std::string_view frames) {
 Result<size_t> SeriesStore::Add(JobId job, PointBatch batch) {
   ATHANOR_CHECK_OK(CheckNames(batch));
   return parts_->WithState(job, [&](JobSeries& state) {
+    state.mutex.AssertHeld();
     const auto last = state.LastOf(batch);
     uint64_t seq = last.value_or(0);
     for (auto& item : batch.items) item.seq = ++seq;
