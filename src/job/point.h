@@ -32,15 +32,20 @@ struct PointBatch {
 // Who gives numbers to channels. Each sender counts for itself, so no two may use the same numbers.
 //
 //   0x0000'0000..  a spool that athanor.log writes: the serial of its segments
+//   0x2000'0000..  MLflow's calls that an agent kept: the random number of its spool
 //   0x4000'0000..  an event file: its number on that host
 //   0x8000'0000..  a regex of the job file: the stream it was found in
 //   0xC000'0000..  guessed from a stream that the script printed
 //   kMlflowChannel MLflow's calls from outside of jobs
-//
-// Calls that an agent kept for MLflow clients have channels of their own: see link/kept_call.h.
 inline constexpr uint32_t kEventChannel = 0x4000'0000u;
 inline constexpr uint32_t kRegexChannel = 0x8000'0000u;
 inline constexpr uint32_t kMlflowChannel = 0x6D6C'666Cu;
+inline constexpr uint32_t ChannelOfKeptCalls(uint32_t number) {
+  return 0x2000'0000u | (number & 0x0FFF'FFFFu);
+}
+inline constexpr bool IsOfKeptCalls(uint32_t channel) {
+  return channel == ChannelOfKeptCalls(channel);
+}
 
 // Guessed points count only as long as no other channel has a point of the same name, in any
 // attempt; after that they are dropped. Event files' may be minutes late, because writers buffer

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "base/text/format.h"
+#include "job/point.h"
 
 namespace athanor {
 namespace {
@@ -45,7 +46,7 @@ std::optional<KeptPlace> ParsePlace(std::string_view text) {
   const auto seq = std::from_chars(channel.ptr + 1, end, place.seq);
   // Room for the points of a call, and for joined calls.
   if (seq.ec != std::errc() || place.seq >> 53 != 0) return std::nullopt;
-  if (place.channel != ChannelOfSpool(place.channel)) return std::nullopt;
+  if (!IsOfKeptCalls(place.channel)) return std::nullopt;
   if (seq.ptr == end) return place;
   if (*seq.ptr != ':' || !ReadEnds(seq.ptr + 1, end, place.ends)) return std::nullopt;
   return place;

@@ -29,9 +29,6 @@ struct KeptPlace {
 std::string FormatPlace(const KeptPlace& place);
 std::optional<KeptPlace> ParsePlace(std::string_view text);  // none: it is not a position
 
-// The channel of a spool whose random number is `number`; distinct from those of the script's own
-// spool (small), of regular expressions and of event files (the two highest bits).
-inline uint32_t ChannelOfSpool(uint32_t number) { return 0x2000'0000u | (number & 0x0FFF'FFFFu); }
 // The sequence number of the `index`-th point.
 uint64_t SeqOfPoint(const KeptPlace& place, size_t index);
 

@@ -15,6 +15,7 @@
 #include "base/io/files.h"
 #include "base/text/format.h"
 #include "base/text/text.h"
+#include "job/point.h"
 #include "link/kept_call.h"
 
 namespace athanor {
@@ -68,7 +69,7 @@ Status CallSpool::LoadState() {
     std::memcpy(&state, kept->data(), sizeof state);
   } else {
     const auto number = std::strtoul(RandomHex(4).c_str(), nullptr, 16);
-    state.channel = ChannelOfSpool(static_cast<uint32_t>(number));
+    state.channel = ChannelOfKeptCalls(static_cast<uint32_t>(number));
     ATHANOR_CHECK_OK(ReplaceFile(path, {reinterpret_cast<const char*>(&state), sizeof state}));
   }
   channel_ = state.channel;

@@ -4,13 +4,14 @@
 
 #include <cmath>
 
+#include "job/point.h"
 #include "link/kept_call.h"
 
 namespace athanor {
 namespace {
 
 const JobId kRun = JobId::New();
-const uint32_t kChannel = ChannelOfSpool(7);
+const uint32_t kChannel = ChannelOfKeptCalls(7);
 
 PointBatch Read(const std::string& call, std::string body) {
   const auto at = body.find("RUN");

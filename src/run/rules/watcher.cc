@@ -4,7 +4,7 @@
 
 #include "base/exec/mutex.h"
 #include "base/text/text.h"
-#include "link/kept_call.h"
+#include "job/point.h"
 #include "run/ship/shipper.h"
 
 namespace athanor {
@@ -32,7 +32,7 @@ Source SourceOf(uint32_t channel) {
     case kEventChannel:
       return kEventFile;
     default:
-      return channel == ChannelOfSpool(channel) ? kMlflow : kScript;
+      return IsOfKeptCalls(channel) ? kMlflow : kScript;
   }
 }
 

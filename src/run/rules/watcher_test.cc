@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "link/kept_call.h"
+#include "job/point.h"
 
 namespace athanor {
 namespace {
@@ -87,7 +87,7 @@ struct Sources {
     watcher->OnPoints(batch);
   }
 
-  const uint32_t mlflow = ChannelOfSpool(1);
+  const uint32_t mlflow = ChannelOfKeptCalls(1);
   FakeClock clock;
   AttemptPlan plan;
   uint64_t seq = 0;
