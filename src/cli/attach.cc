@@ -265,8 +265,8 @@ void PrintEnding(const Json& record, const Terminal& terminal, bool quiet) {
     std::fprintf(stderr, "  preparing took %s; the next job with the same requirements skips it\n",
                  HumanDuration(Millis(setup)).c_str());
   }
-  for (const auto& line : UnmatchedMetrics(record)) {
-    std::fprintf(stderr, "  metric %s\n", line.c_str());
+  for (const auto& metric : UnmatchedMetrics(record)) {
+    std::fprintf(stderr, "  metric %s\n", metric.c_str());
   }
   for (const auto& unseen : record.value("rules_without_metric", Json::array())) {
     std::fprintf(stderr, "  %s\n", unseen.get<std::string>().c_str());

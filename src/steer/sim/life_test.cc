@@ -334,8 +334,8 @@ std::vector<std::string> Scenarios() {
   return paths;
 }
 
-INSTANTIATE_TEST_SUITE_P(Scenarios, Life, testing::ValuesIn(Scenarios()), [](const auto& info) {
-  return std::filesystem::path(info.param).stem().string();
+INSTANTIATE_TEST_SUITE_P(Scenarios, Life, testing::ValuesIn(Scenarios()), [](const auto& scenario) {
+  return std::filesystem::path(scenario.param).stem().string();
 });
 
 }  // namespace
