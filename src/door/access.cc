@@ -1,9 +1,6 @@
 #include "door/access.h"
 
-#include <openssl/crypto.h>
-
 #include <algorithm>
-#include <charconv>
 #include <unordered_map>
 #include <vector>
 
@@ -13,6 +10,7 @@
 #include "door/native/route_table.h"
 #include "door/page/session.h"
 #include "link/job_files_service.h"
+#include "steer/attempt_tokens.h"
 
 namespace athanor {
 namespace {
@@ -59,18 +57,6 @@ bool Enough(Scope held, Access need) {
       return false;
   }
   return false;
-}
-
-bool IsSame(std::string_view token, const std::string& right) {
-  return right.size() == token.size() &&
-         CRYPTO_memcmp(right.data(), token.data(), right.size()) == 0;
-}
-
-// What a token of the form PREFIX_WHOSE_SIGNATURE says whose it is, before that is verified.
-std::string WhoseToken(std::string_view token, std::string_view prefix) {
-  const auto parts = StartsWith(token, prefix) ? Split(token.substr(prefix.size()), '_')
-                                               : std::vector<std::string>();
-  return parts.size() == 2 ? parts[0] : "";
 }
 
 Result<Caller> AuthorizeAgent(const DoorContext& context, std::string_view token) {
@@ -151,26 +137,6 @@ std::string HostName(std::string_view host) {
 }
 
 }  // namespace
-
-std::optional<AgentId> ReadIngestToken(const std::string& key, std::string_view token) {
-  // ATTEMPT, or ATTEMPT.HOST for the hosts after the first.
-  const auto whose = WhoseToken(token, "athjob_");
-  const auto dot = std::min(whose.find('.'), whose.size());
-  const auto attempt = AttemptId::Parse(whose.substr(0, dot));
-  uint32_t host = 0;
-  if (dot < whose.size()) {
-    std::from_chars(whose.data() + dot + 1, whose.data() + whose.size(), host);
-  }
-  // Compared as a whole: it does not matter what else the number could have been.
-  if (!attempt || !IsSame(token, IngestToken(key, *attempt, host))) return std::nullopt;
-  return AgentId{*attempt, host};
-}
-
-std::optional<AttemptId> ReadRunToken(const std::string& key, std::string_view token) {
-  const auto attempt = AttemptId::Parse(WhoseToken(token, "athrun_"));
-  if (!attempt || !IsSame(token, RunToken(key, *attempt))) return std::nullopt;
-  return attempt;
-}
 
 std::span<const Permission> Permissions() { return Table(); }
 
@@ -265,10 +231,7 @@ Result<Caller> Authorize(const DoorContext& context, const Request& request,
   }
   bool changes = request.method != "GET" && request.method != "HEAD";
   if (changes && LooksLikeBrowser(request) && token.empty()) {
-    auto csrf = request.headers.Get("X-Athanor-Csrf");
-    auto right = CsrfToken(context);
-    if (csrf.size() != right.size() ||
-        CRYPTO_memcmp(csrf.data(), right.data(), right.size()) != 0) {
+    if (!SameSecretText(request.headers.Get("X-Athanor-Csrf"), CsrfToken(context))) {
       return Refuse("a page must send X-Athanor-Csrf to change anything", "GET /api/v1/session",
                     "ATH-A0007");
     }

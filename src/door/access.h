@@ -31,14 +31,6 @@ struct Caller {
   uint32_t host = 0;                 // an agent's, of its attempt
 };
 
-// Whose an agent's token is, and whose a script's; none: it was not made with this key.
-struct AgentId {
-  AttemptId attempt;
-  uint32_t host = 0;
-};
-std::optional<AgentId> ReadIngestToken(const std::string& key, std::string_view token);
-std::optional<AttemptId> ReadRunToken(const std::string& key, std::string_view token);
-
 // The caller, if the request may go to `route`; 401 and 403 differ by code and id.
 Result<Caller> Authorize(const DoorContext& context, const Request& request,
                          std::string_view route);

@@ -1,8 +1,7 @@
 #include "door/context.h"
 
-#include "base/io/hash.h"
-
 namespace athanor {
+
 Result<JobRecord> FindJob(const DoorContext& context, std::string_view reference) {
   ATHANOR_TRY(auto id, context.jobs.Resolve(reference));
   // Memory is newer than the store by what is being committed; an end is reported only when it is
@@ -26,18 +25,6 @@ std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt) {
   const auto* current = live ? live->current() : nullptr;
   const bool now = current && current->id == attempt && current->ended.ms == 0;
   return now ? job : std::nullopt;
-}
-
-std::string IngestToken(const std::string& key, AttemptId attempt, uint32_t host) {
-  // Keyed twice, so that a token cannot be extended into another one's. That of the first host is
-  // as it was when there was one host only: agents outlive a server that is replaced.
-  const auto id = attempt.ToString() + (host == 0 ? "" : "." + std::to_string(host));
-  return "athjob_" + id + "_" + Sha256Hex(key + Sha256Hex(key + id));
-}
-
-std::string RunToken(const std::string& key, AttemptId attempt) {
-  auto id = attempt.ToString();
-  return "athrun_" + id + "_" + Sha256Hex(key + Sha256Hex(key + "run" + id));
 }
 
 }  // namespace athanor

@@ -37,8 +37,10 @@
 
 namespace athanor {
 
+class Admission;
 class Hub;
 class JobFilesService;
+class Removal;
 class Studies;
 
 struct ServerInfo {
@@ -60,6 +62,8 @@ struct DoorContext {
   const Clock& clock;
   Logger& log;
   Engine& engine;
+  Admission& admission;
+  Removal& removal;
   JobStore& jobs;
   LossStore& losses;
   DocumentStore& documents;
@@ -98,12 +102,5 @@ Resumes ResumesOf(const JobRecord& record);
 
 // The job whose current attempt this is; none: the attempt has ended, or was replaced.
 std::optional<JobId> JobNowIn(const DoorContext& context, AttemptId attempt);
-
-// The token of the agent of one host: made from both, verified without a lookup, invalid when the
-// attempt has ended.
-std::string IngestToken(const std::string& key, AttemptId attempt, uint32_t host);
-// The same for the scripts of all hosts: for MLflow's calls, and of those that change something,
-// only those about its own job (door/mlflow/job_rights.h).
-std::string RunToken(const std::string& key, AttemptId attempt);
 
 }  // namespace athanor

@@ -13,6 +13,7 @@
 #include "door/native/disk_routes.h"
 #include "door/native/route_table.h"
 #include "door/page/page_doors.h"
+#include "door/queries.h"
 #include "net/http/content_coding.h"
 
 namespace athanor {
@@ -58,6 +59,17 @@ void Spare(DoorContext& context, const Request& request, const Responder& respon
   });
 }
 
+void On(Thread thread, DoorContext& context, Call call, const std::function<void(Call)>& handler) {
+  switch (thread) {
+    case Thread::kLoop:
+      return handler(std::move(call));
+    case Thread::kReader:
+      return OnReader(context, call, [handler, call] { handler(call); });
+    case Thread::kDisk:
+      return OnDisk(context, call, [handler, call] { handler(call); });
+  }
+}
+
 // A row without a handler would answer 404 while the document promises it.
 Status CheckAllMade(const Router& router) {
   std::set<std::string_view> made;
@@ -94,15 +106,18 @@ Result<Router> MakeRouter(DoorContext& context) {
                     MediaRoutes,     MlflowRoutes}) {
     for (auto& route : make(context)) {
       Route guarded{route.method, route.pattern, route.name, {}, route.file_names};
-      guarded.handler = [&context, name = route.name, handler = std::move(route.handler)](
-                            Request request, Captures captures, Responder responder) {
+      const auto* row = FindNativeRoute(route.name);
+      guarded.handler = [&context, name = route.name, thread = row ? row->thread : Thread::kLoop,
+                         handler = std::move(route.handler)](Request request, Captures captures,
+                                                             Responder responder) {
         if (auto status = CheckOrigin(context, request); !status) {
           return responder.Send(Denied(status.error()));
         }
         auto caller = Authorize(context, request, name);
         if (!caller) return responder.Send(Denied(caller.error()));
         Spare(context, request, responder);
-        handler({std::move(request), std::move(captures), std::move(*caller), responder});
+        On(thread, context,
+           {std::move(request), std::move(captures), std::move(*caller), responder}, handler);
       };
       ATHANOR_CHECK_OK(router.Add(std::move(guarded)));
     }

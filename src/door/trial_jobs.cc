@@ -4,8 +4,8 @@
 
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "door/native/drafts.h"
 #include "door/sagemaker/trials.h"
+#include "steer/admission.h"
 #include "tune/space.h"
 
 namespace athanor {
@@ -34,7 +34,7 @@ Result<Made> MakeTrial(const DoorContext& context, const TrialOrder& order) {
 void TrialJobs::Submit(const TrialOrder& order, std::function<void(Result<JobId>)> done) {
   auto made = MakeTrial(context_, order);
   if (!made) return done(tl::unexpected(made.error()));
-  auto draft = Draft(context_, std::move(made->spec), made->key, order.user);
+  auto draft = context_.admission.Draft(std::move(made->spec), made->key, order.user);
   if (!draft) return done(tl::unexpected(draft.error()));
   // Every trial has the study's source and most of its parameters: that is not worth reporting.
   draft->same_as.clear();
@@ -115,8 +115,8 @@ Status CheckTrials(const DoorContext& context, const StudySpec& spec, const std:
     every[parameter.name] = value;
     if (parameter.conditions.empty()) always[parameter.name] = value;
   }
-  ATHANOR_CHECK_OK(Draft(context, TrialJob(spec, every, 1), "", user));
-  auto without = Draft(context, TrialJob(spec, always, 1), "", user);
+  ATHANOR_CHECK_OK(context.admission.Draft(TrialJob(spec, every, 1), "", user));
+  auto without = context.admission.Draft(TrialJob(spec, always, 1), "", user);
   if (without) return Ok();
   Error error = without.error();
   error.hint +=

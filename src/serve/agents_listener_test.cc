@@ -14,7 +14,7 @@
 #include "base/io/test_dir.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
+#include "door/sagemaker/contract.h"
 #include "launch/fake_backend.h"
 #include "link/aws_environment.h"
 #include "link/server_line.h"
@@ -23,6 +23,12 @@
 #include "record/objects/directory_object_store.h"
 #include "run/agent/script_line.h"
 #include "serve/kept_port.h"
+#include "steer/admission.h"
+#include "steer/attempt_plans.h"
+#include "steer/attempt_tokens.h"
+#include "steer/hub.h"
+#include "steer/loss_rates.h"
+#include "steer/removal.h"
 
 namespace athanor {
 namespace {
@@ -66,12 +72,22 @@ class World {
     inventory.cpu_millis = 8'000;
     inventory.memory_bytes = 8ull << 30;
     backends_.Add(backend_, inventory);
+    loss_rates_ = std::make_unique<LossRates>(*losses_, writer_);
+    attempt_plans_ = std::make_unique<AttemptPlans>(AttemptPlans::Parts{
+        kKey, false, *loss_rates_,
+        [this](AttemptPlan& plan) { return LeadToServer(home_.socket(), listener_.get(), plan); },
+        FillContract});
     engine_ = std::make_unique<Engine>(Engine::Parts{
         loop_, clock_, *jobs_, writer_,
         [](const std::string&, size_t) { return std::make_unique<AtOnce>(); }, backends_, log_,
         catalogue_, false, [this](const JobRecord& record) { return PlanFor(record); },
         [](const JobRecord&, const std::vector<StoredEvent>&) {},
         [](const Error& error) { ADD_FAILURE() << error.what; }});
+    admission_ = std::make_unique<Admission>(Admission::Parts{
+        clock_, *jobs_, *blobs_, *secrets_, catalogue_, inventory, OwnRates(), false, root});
+    removal_ = std::make_unique<Removal>(Removal::Parts{
+        loop_, *engine_, *jobs_, *logs_, *series_, *run_writer_, readers_, home_,
+        [this](JobId run) { return runs_->Remove(run); }, [](JobId) { return std::string(); }});
     ServerInfo info;
     info.home = root;
     info.url = "http://127.0.0.1:7070";
@@ -81,6 +97,8 @@ class World {
                                                          clock_,
                                                          log_,
                                                          *engine_,
+                                                         *admission_,
+                                                         *removal_,
                                                          *jobs_,
                                                          *losses_,
                                                          *documents_,
@@ -184,17 +202,8 @@ class World {
 
  private:
   Result<LaunchPlan> PlanFor(const JobRecord& record) {
-    LaunchPlan plan;
-    for (uint32_t i = 0; i < record.current()->hosts.size(); ++i) {
-      auto& host = plan.hosts.emplace_back();
-      host.job = record.id;
-      host.attempt = record.current()->id;
-      host.spec = record.spec;
-      host.host = i;
-      host.placement = record.current()->hosts[i].placement;
-      ATHANOR_CHECK_OK(LeadToServer(home_.socket(), listener_.get(), host));
-    }
-    plans_.push_back(plan);
+    auto plan = attempt_plans_->Of(record);
+    if (plan) plans_.push_back(*plan);
     return plan;
   }
 
@@ -227,7 +236,11 @@ class World {
   ModelBook models_;
   Hub hub_;
   std::unique_ptr<PointIntake> points_;
+  std::unique_ptr<LossRates> loss_rates_;
+  std::unique_ptr<AttemptPlans> attempt_plans_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Removal> removal_;
   std::unique_ptr<DoorContext> context_;
   std::unique_ptr<Router> router_;
   std::unique_ptr<AwsFront> aws_;

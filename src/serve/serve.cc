@@ -5,18 +5,15 @@
 #include <pwd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <future>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -33,12 +30,10 @@
 #include "door/aws/aws_front.h"
 #include "door/cloudwatch/cloudwatch.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/artifact_places.h"
 #include "door/sagemaker/contract.h"
 #include "door/sagemaker/register.h"
 #include "door/trial_jobs.h"
-#include "job/shown.h"
 #include "launch/process/process_backend.h"
 #include "link/aws_environment.h"
 #include "link/server_record.h"
@@ -60,28 +55,24 @@
 #include "serve/service_unit.h"
 #include "serve/settings.h"
 #include "serve/test_machine.h"
+#include "serve/upkeep.h"
 #include "serve/version.h"
+#include "steer/admission.h"
+#include "steer/attempt_plans.h"
+#include "steer/hub.h"
+#include "steer/loss_rates.h"
 #include "steer/point_intake.h"
+#include "steer/removal.h"
+#include "steer/silence_watch.h"
 #include "study/studies.h"
+#include "track/trash.h"
 
 namespace athanor {
 namespace {
 
-constexpr Millis kSyncEvery{100};
-constexpr Millis kKeepEvery{500};
-constexpr size_t kKeptAtOnce = 1'000;  // runs
-constexpr Millis kKeepAtEnd{1'000};
-constexpr Millis kSilenceEvery{5'000};
-constexpr size_t kIdleHeap = 8 << 20;  // free bytes worth a walk over the heap
 constexpr int kLargeBlock = 1 << 20;
 constexpr rlim_t kOwnFiles = 512;
-constexpr Millis kGiveBackEvery{2'000};
-constexpr Millis kGiveBackWork{100};
 constexpr Millis kShortLife{60'000};  // one that was killed within it died soon
-constexpr char kOwnMachine[] = "local";
-// Before anything was measured. Machines that may be taken away last hours, others weeks.
-constexpr Millis kAssumedSpotLife = std::chrono::hours(6);
-constexpr Millis kAssumedLife = std::chrono::hours(24 * 30);
 
 // As many as there are descriptors for: clients must never take those of the store's own files.
 // `shares`: of how many servers this is one.
@@ -94,13 +85,6 @@ HttpServerOptions PlacesHere(size_t shares) {
   options.unix_places = options.max_connections / 16;
   options.max_per_peer = options.max_connections / 2;
   return options;
-}
-
-// Of all threads.
-Millis OwnCpuTime() {
-  timespec used{};
-  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
-  return Millis(used.tv_sec * 1'000 + used.tv_nsec / 1'000'000);
 }
 
 std::string UserName() {
@@ -123,16 +107,6 @@ std::string CommandOf(const ServeOptions& options) {
   add("--mlflow-artifact-root", options.mlflow_artifact_root);
   if (options.simulate) command += " --simulate";
   return command;
-}
-
-// Where the ranks of an attempt meet: attempts side by side on one machine rarely have the same,
-// and an attempt always has the same one, however often it is launched.
-uint16_t MasterPortOf(const AttemptId& attempt) {
-  constexpr uint16_t kFirst = 20'000;
-  constexpr uint32_t kPorts = 10'000;
-  const auto& bytes = attempt.value.bytes;  // the last ones are chance
-  const uint32_t some = uint32_t{bytes[13]} << 16 | uint32_t{bytes[14]} << 8 | bytes[15];
-  return static_cast<uint16_t>(kFirst + some % kPorts);
 }
 
 // Everything that a server owns, built in order and torn down in reverse.
@@ -172,10 +146,9 @@ class Server {
     readers_.Stop();
     transfers_.Stop();
     hashers_.Stop();
-    syncer_.Stop();
+    upkeep_->Stop();
     run_writes_.Stop();
-    SyncNow();
-    KeepAtEnd();
+    upkeep_->Finish();
     ::unlink(home_.socket().c_str());
   }
 
@@ -246,8 +219,8 @@ class Server {
     for (int signal : {SIGTERM, SIGINT, SIGHUP}) {
       ATHANOR_CHECK_OK(loop_.OnSignal(signal, [this] { loop_.Stop(); }));
     }
-    loop_.After(kSyncEvery, [this] { SyncTick(); });
-    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
+    upkeep_->Start();
+    silences_->Start();
     return Record();
   }
 
@@ -333,7 +306,7 @@ class Server {
         log_,
         *catalogue_,
         options_.simulate || settings_.simulate,
-        [this](const JobRecord& record) { return PlanFor(record); },
+        [this](const JobRecord& record) { return plans_->Of(record); },
         [this](const JobRecord& record, const std::vector<StoredEvent>& events) {
           Changed(record, events);
         },
@@ -342,7 +315,20 @@ class Server {
           failed_ = true;
           loop_.Stop();
         }};
+    MakePlans();
     engine_ = std::make_unique<Engine>(parts);
+    silences_ = std::make_unique<SilenceWatch>(
+        SilenceWatch::Parts{loop_, clock_, [this] { return engine_->Holding(); },
+                            [this](JobId job) { hub_.Tell(job, News::kState); }});
+    admission_ = std::make_unique<Admission>(
+        Admission::Parts{clock_, *jobs_, *blobs_, *secrets_, *catalogue_, inventory,
+                         settings_.rates, parts.simulate, home_.root});
+    removal_ = std::make_unique<Removal>(
+        Removal::Parts{loop_, *engine_, *jobs_, *logs_, *series_, *run_writer_, readers_, home_,
+                       [this](JobId run) { return runs_->Remove(run); },
+                       [this](JobId run) { return ArtifactFolderOf(*runs_, home_, run); }});
+    upkeep_ =
+        std::make_unique<Upkeep>(Upkeep::Parts{loop_, clock_, log_, *logs_, *series_, *runs_});
     ServerInfo info;
     info.version = kVersion;
     info.home = home_.root;
@@ -368,6 +354,8 @@ class Server {
                                                          clock_,
                                                          log_,
                                                          *engine_,
+                                                         *admission_,
+                                                         *removal_,
                                                          *jobs_,
                                                          *losses_,
                                                          *documents_,
@@ -403,13 +391,12 @@ class Server {
     context_->studies = studies_.get();
   }
 
-  Result<LaunchPlan> PlanFor(const JobRecord& record) const {
-    LaunchPlan plan;
-    for (uint32_t i = 0; i < record.current()->hosts.size(); ++i) {
-      plan.hosts.push_back(PlanForHost(record, i));
-      ATHANOR_CHECK_OK(LeadToServer(home_.socket(), agents_.get(), plan.hosts.back()));
-    }
-    return plan;
+  void MakePlans() {
+    loss_rates_ = std::make_unique<LossRates>(*losses_, writer_);
+    plans_ = std::make_unique<AttemptPlans>(AttemptPlans::Parts{
+        ingest_key_, settings_.webhooks_private, *loss_rates_,
+        [this](AttemptPlan& plan) { return LeadToServer(home_.socket(), agents_.get(), plan); },
+        FillContract});
   }
 
   // Of an agent on this machine.
@@ -426,76 +413,6 @@ class Server {
     return paths;
   }
 
-  AttemptPlan PlanForHost(const JobRecord& record, uint32_t host) const {
-    const auto& attempt = *record.current();
-    AttemptPlan plan;
-    plan.job = record.id;
-    plan.attempt = attempt.id;
-    plan.number = attempt.number;
-    plan.spec = record.spec;
-    plan.placement = attempt.hosts[host].placement;
-    plan.host = host;
-    for (const auto& peer : attempt.hosts) plan.peers.push_back({peer.name, peer.address});
-    plan.master_port = MasterPortOf(attempt.id);
-    plan.token = IngestToken(ingest_key_, attempt.id, host);
-    plan.webhooks_private = settings_.webhooks_private;
-    plan.instance_type = !attempt.type.empty()                ? attempt.type
-                         : record.spec.resources.type.empty() ? kOwnMachine
-                                                              : record.spec.resources.type;
-    for (const auto& output : record.outputs) {
-      if (output.name == OutputNameOf(host, Output::kFiles)) plan.kept_files = output.blob;
-    }
-    plan.resume_job = record.resume_job;
-    if (!plan.resume_job.empty()) plan.resume_from = record.resume_from;
-    FillContract(record.spec, plan);
-    plan.spec.request.clear();
-    AddLossRate(record, plan);
-    AddTracking(record, plan);
-    return plan;
-  }
-
-  // A script that logs with MLflow logs to its job's run, unless it names another server. Its agent
-  // tells it where we are.
-  void AddTracking(const JobRecord& record, AttemptPlan& plan) const {
-    if (record.spec.env.contains("MLFLOW_TRACKING_URI")) return;
-    plan.spec.env["MLFLOW_RUN_ID"] = record.id.value.ToHex();
-    plan.spec.env["MLFLOW_TRACKING_TOKEN"] = RunToken(ingest_key_, plan.attempt);
-  }
-
-  // How often this kind of machine is lost: measured here, otherwise assumed, and marked as such.
-  void AddLossRate(const JobRecord& record, AttemptPlan& plan) const {
-    const auto& attempt = *record.current();
-    auto known = losses_->Of(plan.instance_type, attempt.spot);
-    if (known && known->losses > 0) {
-      plan.mtbf_ms = known->held_ms / known->losses;
-      plan.mtbf_source = "measured: " + std::to_string(known->losses) + " in " +
-                         HumanDuration(Millis(known->held_ms));
-      return;
-    }
-    plan.mtbf_ms = (attempt.spot ? kAssumedSpotLife : kAssumedLife).count();
-    plan.mtbf_source = "assumed, none was lost yet";
-  }
-
-  // An attempt that ended is counted, lost or not.
-  void CountLosses(const JobRecord& record, const std::vector<StoredEvent>& events) {
-    for (const auto& event : events) {
-      const bool requeued = event.name == "requeued";
-      if ((!requeued && !IsTerminal(event.state)) || event.attempt == 0 ||
-          event.attempt > record.attempts.size()) {
-        continue;
-      }
-      const auto& attempt = record.attempts[event.attempt - 1];
-      const bool lost =
-          attempt.cause.Is(CauseKind::kPreempted) || attempt.cause.Is(CauseKind::kAgentLost);
-      std::string type = !attempt.type.empty() ? attempt.type : record.spec.resources.type;
-      if (type.empty()) type = kOwnMachine;
-      // A statistic: one more or less after a crash does not matter.
-      (void)writer_.Submit([this, type, spot = attempt.spot, held = attempt.held_ms, lost] {
-        (void)losses_->Add(type, spot, held, lost).ok();
-      });
-    }
-  }
-
   void MirrorRun(const JobRecord& record) {
     auto batch = runs_->Mirror(record);
     if (!batch.experiments.empty()) return run_writer_->Write(std::move(batch), {});
@@ -505,7 +422,7 @@ class Server {
   void Changed(const JobRecord& record, const std::vector<StoredEvent>& events) {
     hub_.Tell(record.id, News::kState);
     MirrorRun(record);
-    CountLosses(record, events);
+    loss_rates_->Count(record, events);
     if (!IsTerminal(record.state)) return;
     studies_->JobChanged(record.id, true);
     hub_.Drop(record.id);
@@ -621,65 +538,7 @@ class Server {
     std::fflush(stdout);
   }
 
-  // So that the next start need not read every series.
-  void KeepMetrics() {
-    if (clock_.Monotonic() - kept_at_ < kKeepEvery) return;
-    kept_at_ = clock_.Monotonic();
-    runs_->KeepSome(kKeptAtOnce);
-  }
-  void KeepAtEnd() {
-    const Millis until = clock_.Monotonic() + kKeepAtEnd;
-    while (clock_.Monotonic() < until && runs_->KeepSome(kKeptAtOnce, true) > 0) {
-    }
-  }
-
-  // Memory that ten thousand submits used is returned to the system, not kept for the next ones.
-  void GiveBackMemory() {
-    if (clock_.Monotonic() - gave_back_ < kGiveBackEvery) return;
-    // Both walk over what is free of a heap of gigabytes: not while nothing was done.
-    if (OwnCpuTime() - worked_ < kGiveBackWork) return;
-    gave_back_ = clock_.Monotonic();
-    if (::mallinfo2().fordblks >= kIdleHeap) ::malloc_trim(0);
-    worked_ = OwnCpuTime();
-  }
-
-  void SyncNow() {
-    auto logs = logs_->Sync();
-    auto series = series_->Sync();
-    if (!logs) log_.Log(LogLevel::kError, "log sync", {{"why", logs.error().what}});
-    if (!series) log_.Log(LogLevel::kError, "series sync", {{"why", series.error().what}});
-  }
-
-  // On its own thread: an fdatasync on a busy disk can take long.
-  void SyncTick() {
-    bool taken = syncer_.Submit([this] {
-      SyncNow();
-      KeepMetrics();
-      GiveBackMemory();
-      loop_.Post([this] { loop_.After(kSyncEvery, [this] { SyncTick(); }); });
-    });
-    if (!taken) log_.Log(LogLevel::kError, "the syncing thread is gone");
-  }
-
-  // A silence is not an event: clients that watch a job are told when one begins and when it ends.
-  void SilenceTick() {
-    std::set<JobId> silent;
-    for (const auto* record : engine_->Holding()) {
-      if (SilentSince(*record, clock_.Wall())) silent.insert(record->id);
-    }
-    std::vector<JobId> changed;
-    std::set_symmetric_difference(silent.begin(), silent.end(), silent_.begin(), silent_.end(),
-                                  std::back_inserter(changed));
-    silent_ = std::move(silent);
-    for (const JobId id : changed) hub_.Tell(id, News::kState);
-    loop_.After(kSilenceEvery, [this] { SilenceTick(); });
-  }
-
   ServeOptions options_;
-  std::set<JobId> silent_;  // when last looked
-  Millis gave_back_{0};     // the syncing thread's
-  Millis kept_at_{0};       // the same
-  Millis worked_{0};        // CPU time when it last gave back; that thread's, too
   Home home_;
   SystemClock clock_;
   Logger log_;
@@ -689,8 +548,7 @@ class Server {
   ServerRecord record_;
   Loop loop_;
   ThreadPool writer_{1};
-  ThreadPool readers_{4};  // some may be at a backup or a sweep for long
-  ThreadPool syncer_{1};
+  ThreadPool readers_{4};    // some may be at a backup or a sweep for long
   ThreadPool transfers_{8};  // they wait for the disk, not for a processor
   ThreadPool hashers_{2};
   ThreadPool run_writes_{1};
@@ -723,7 +581,13 @@ class Server {
   std::unique_ptr<ProcessBackend> backend_;
   std::unique_ptr<CommandBackend> test_machine_;
   Backends backends_;
+  std::unique_ptr<LossRates> loss_rates_;
+  std::unique_ptr<AttemptPlans> plans_;
   std::unique_ptr<Engine> engine_;
+  std::unique_ptr<SilenceWatch> silences_;
+  std::unique_ptr<Admission> admission_;
+  std::unique_ptr<Removal> removal_;
+  std::unique_ptr<Upkeep> upkeep_;
   std::unique_ptr<DoorContext> context_;
   std::unique_ptr<TrialJobs> trial_jobs_;
   std::unique_ptr<StudyStore> study_store_;

@@ -4,6 +4,7 @@
 #define OPENSSL_SUPPRESS_DEPRECATED
 #include "base/io/hash.h"
 
+#include <openssl/crypto.h>
 #include <openssl/sha.h>
 #include <unistd.h>
 
@@ -51,6 +52,10 @@ Result<std::string> Sha256File(int fd) {
     }
     hash.Update({buffer.data(), static_cast<size_t>(got)});
   }
+}
+
+bool SameSecretText(std::string_view a, std::string_view b) {
+  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
 }
 
 }  // namespace athanor

@@ -25,5 +25,7 @@ class Sha256 {
 
 std::string Sha256Hex(std::string_view bytes);
 Result<std::string> Sha256File(int fd);  // from its current offset to its end
+// In a time that does not tell where they differ: for tokens and signatures.
+bool SameSecretText(std::string_view a, std::string_view b);
 
 }  // namespace athanor

@@ -7,7 +7,7 @@
 
 #include "base/text/json.h"
 #include "door/doors.h"
-#include "door/hub.h"
+#include "steer/hub.h"
 #include "steer/reports.h"
 
 namespace athanor {

@@ -4,11 +4,9 @@
 #include <memory>
 #include <set>
 
-#include "base/io/files.h"
 #include "base/text/text.h"
-#include "link/job_dir.h"
+#include "link/job_folder.h"
 #include "link/tb_links.h"
-#include "record/layout.h"
 
 namespace athanor {
 namespace {
@@ -58,12 +56,13 @@ std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attem
   const auto job = JobNowIn(context, attempt);
   if (!job) return std::nullopt;
   const auto& record = *context.engine.Live(*job);
-  const StoreLayout layout{context.info.home};
   JobFilesGrant grant;
   grant.job = job->ToString();
   grant.files.blob_dir = context.blobs.dir();
-  grant.files.job_dir = layout.job(grant.job);
-  if (!record.resume_job.empty()) grant.files.earlier_dir = layout.job(record.resume_job);
+  grant.files.job_dir = JobFolder(context.info.home, *job).path();
+  if (const auto earlier = JobId::Parse(record.resume_job)) {
+    grant.files.earlier_dir = JobFolder(context.info.home, *earlier).path();
+  }
   grant.files.attempt = record.current()->number;
   const auto& source = record.spec.source;
   const auto name = [](std::vector<std::string>& names, const std::string& blob) {

@@ -14,6 +14,7 @@
 #include "link/aws_environment.h"
 #include "net/aws/sigv2.h"
 #include "record/keys/access_keys.h"
+#include "steer/attempt_tokens.h"
 
 namespace athanor {
 namespace {

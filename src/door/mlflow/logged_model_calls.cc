@@ -7,7 +7,7 @@
 #include "door/mlflow/calls.h"
 #include "door/mlflow/model_metrics.h"
 #include "door/mlflow/validate.h"
-#include "door/native/names.h"
+#include "job/friendly_name.h"
 
 namespace athanor {
 namespace {

@@ -5,11 +5,11 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/body_feed.h"
-#include "door/hub.h"
 #include "door/mlflow/artifacts.h"
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/mlflow.h"
+#include "steer/hub.h"
 
 namespace athanor {
 namespace {

@@ -8,7 +8,7 @@
 #include "door/mlflow/calls.h"
 #include "door/mlflow/job_rights.h"
 #include "door/mlflow/validate.h"
-#include "door/native/names.h"
+#include "job/friendly_name.h"
 
 namespace athanor {
 namespace {

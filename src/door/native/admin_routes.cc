@@ -7,11 +7,11 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/openapi.h"
 #include "door/queries.h"
 #include "job/codec.h"
 #include "record/backup/backup.h"
+#include "steer/hub.h"
 
 namespace athanor {
 namespace {
@@ -271,10 +271,7 @@ std::vector<DoorRoute> AdminRoutes(DoorContext& context) {
       Native("prometheus", bind(Prometheus)),
       Native("openapi", bind(OpenApi)),
       Native("session", bind(Session)),
-      Native("server.show",
-             [&context](const Call& call) {
-               OnReader(context, call, [&context, call] { ShowServer(context, call); });
-             }),
+      Native("server.show", bind(ShowServer)),
       Native("server.stop", bind(StopServer)),
       Native("server.backup", bind(Backup)),
       Native("types.list", bind(Types)),

@@ -13,17 +13,12 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "link/job_dir.h"
-#include "record/layout.h"
+#include "link/job_folder.h"
 
 namespace athanor {
 namespace {
 
 constexpr size_t kMetaLimit = 1u << 20;
-
-std::string CaptureFolder(const DoorContext& context, JobId job) {
-  return JoinPath(StoreLayout{context.info.home}.job(job.ToString()), job_dir::kCapture);
-}
 
 // It was the script's own: what it left in its place is not followed.
 Result<UniqueFd> OpenCaptures(const std::string& dir) {
@@ -96,11 +91,12 @@ Json Listing(const std::string& dir) {
 void Captured(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  bool taken = context.readers.Submit([call, dir = CaptureFolder(context, record->id)] {
-    Json out = Json::object();
-    out["captures"] = Listing(dir);
-    call.Json(200, DumpJson(out));
-  });
+  bool taken =
+      context.readers.Submit([call, dir = JobFolder(context.info.home, record->id).capture()] {
+        Json out = Json::object();
+        out["captures"] = Listing(dir);
+        call.Json(200, DumpJson(out));
+      });
   if (!taken) call.Refuse(Error{ErrorCode::kUnavailable, "the server is stopping"});
 }
 
@@ -120,7 +116,8 @@ void CapturedFile(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
   uint64_t size = 0;
-  auto file = OpenCaptured(CaptureFolder(context, record->id), call.captures["file"], size);
+  auto file =
+      OpenCaptured(JobFolder(context.info.home, record->id).capture(), call.captures["file"], size);
   if (!file) {
     const bool outside = file.error().code != ErrorCode::kInvalid;
     return call.Refuse(

@@ -14,7 +14,7 @@
 #include "base/text/text.h"
 #include "door/native/disk_use.h"
 #include "door/queries.h"
-#include "door/removal.h"
+#include "steer/removal.h"
 
 namespace athanor {
 namespace {
@@ -29,32 +29,30 @@ Json ViewOf(const JobDisk& disk, const std::string& name) {
 }
 
 void Disk(DoorContext& context, const Call& call) {
-  OnDisk(context, call, [&context, call] {
-    DiskCount count{StoreLayout{context.info.home}};
-    std::map<JobId, std::string> names;
-    const auto read = context.jobs.ForEach([&](const JobRecord& record) {
-      count.Add(record);
-      names.emplace(record.id, record.spec.name);
-      return Ok();
-    });
-    if (!read) return call.Refuse(read.error());
-    const auto use = count.Count(call.request.Query("only").value_or("") == "jobs");
-    Json jobs = Json::array();
-    for (const auto& job : use.jobs) jobs.push_back(ViewOf(job, names[job.id]));
-    Json shared = Json::array();
-    for (const auto& part : use.shared)
-      shared.push_back({{"name", part.name}, {"bytes", part.bytes}});
-    Json out = {{"home", context.info.home},
-                {"bytes", use.bytes},
-                {"jobs", std::move(jobs)},
-                {"shared", std::move(shared)}};
-    if (const auto free = FreeBytes(context.info.home)) out["free_bytes"] = *free;
-    call.Json(200, DumpJson(out));
+  DiskCount count{StoreLayout{context.info.home}};
+  std::map<JobId, std::string> names;
+  const auto read = context.jobs.ForEach([&](const JobRecord& record) {
+    count.Add(record);
+    names.emplace(record.id, record.spec.name);
+    return Ok();
   });
+  if (!read) return call.Refuse(read.error());
+  const auto use = count.Count(call.request.Query("only").value_or("") == "jobs");
+  Json jobs = Json::array();
+  for (const auto& job : use.jobs) jobs.push_back(ViewOf(job, names[job.id]));
+  Json shared = Json::array();
+  for (const auto& part : use.shared)
+    shared.push_back({{"name", part.name}, {"bytes", part.bytes}});
+  Json out = {{"home", context.info.home},
+              {"bytes", use.bytes},
+              {"jobs", std::move(jobs)},
+              {"shared", std::move(shared)}};
+  if (const auto free = FreeBytes(context.info.home)) out["free_bytes"] = *free;
+  call.Json(200, DumpJson(out));
 }
 
 // What became of each; the answer goes out with the last.
-struct Removal {
+struct ManyRemoved {
   const Call call;
   size_t open = 0;
   uint64_t removed = 0;
@@ -90,10 +88,10 @@ void RemoveMany(DoorContext& context, const Call& call) {
     if (!record) return call.Refuse(record.error());
     jobs.emplace_back(job.get<std::string>(), record->id);
   }
-  auto removal = std::make_shared<Removal>(Removal{call, jobs.size()});
+  auto many = std::make_shared<ManyRemoved>(ManyRemoved{call, jobs.size()});
   for (const auto& [name, id] : jobs) {
-    RemoveJob(context, id, [&context, removal, job = std::string(name)](const Status& status) {
-      context.loop.Post([removal, job, status] { removal->Done(job, status); });
+    context.removal.RemoveJob(id, [&context, many, job = std::string(name)](const Status& status) {
+      context.loop.Post([many, job, status] { many->Done(job, status); });
     });
   }
 }

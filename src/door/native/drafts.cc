@@ -2,50 +2,16 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/text/json.h"
-#include "base/text/text.h"
-#include "door/native/names.h"
 #include "door/native/views.h"
 #include "job/codec.h"
 #include "job/object_uri.h"
-#include "place/need.h"
 #include "run/supervisor/launch_supervisor.h"
 #include "submit/job_file.h"
 #include "submit/notes.h"
-#include "submit/spec_check.h"
 
 namespace athanor {
 namespace {
-
-constexpr uint64_t kReserveBytes = 64ull << 20;
-
-Status CheckSecrets(const DoorContext& context, const JobSpec& spec) {
-  auto check = [&](const std::string& name) -> Status {
-    if (context.secrets.Has(name)) return Ok();
-    return Fail(Error{ErrorCode::kInvalid, "secret \"" + name + "\" is not set",
-                      "ath secret set " + ShellQuote(name)}
-                    .Why("the job names it and the built-in store does not have it")
-                    .Id("ATH-S0204"));
-  };
-  for (const auto& secret : spec.secrets) {
-    if (secret.source == "store" && !secret.optional) ATHANOR_CHECK_OK(check(secret.name));
-  }
-  if (!spec.environment.index_secret.empty()) {
-    ATHANOR_CHECK_OK(check(spec.environment.index_secret));
-  }
-  return Ok();
-}
-
-Status CheckSpace(const DoorContext& context) {
-  auto free = FreeBytes(context.info.home);
-  if (!free || *free >= kReserveBytes) return Ok();
-  return Fail(Error{ErrorCode::kExhausted, "the disk is too full to accept a job",
-                    "free some space, or remove old jobs: ath rm JOB"}
-                  .Why(HumanBytes(*free) + " free where " + context.info.home + " lies, " +
-                       HumanBytes(kReserveBytes) + " needed")
-                  .Id("ATH-S0202"));
-}
 
 Error OnlyInAShell(const std::string& file, const std::string& what, const std::string& hint) {
   return Error{ErrorCode::kInvalid, what + " has no meaning in a page", hint}
@@ -55,42 +21,6 @@ Error OnlyInAShell(const std::string& file, const std::string& what, const std::
 }
 
 }  // namespace
-
-Result<JobRecord> Draft(const DoorContext& context, JobSpec spec, const std::string& key,
-                        const std::string& user) {
-  ATHANOR_CHECK_OK(CheckSpec(spec));
-  ATHANOR_CHECK_OK(CheckSecrets(context, spec));
-  ATHANOR_CHECK_OK(CheckSpace(context));
-  auto resolved =
-      Resolve(spec.resources, context.catalogue, context.inventory, context.info.simulate);
-  // An unknown type is a mistake in the request, not a missing thing of the server's.
-  if (!resolved) resolved.error().code = ErrorCode::kInvalid;
-  ATHANOR_TRY(auto need, std::move(resolved));
-  if (!spec.source.bundle.empty() && !context.blobs.Use(spec.source.bundle)) {
-    return Fail(Error{ErrorCode::kInvalid, "the source bundle was not uploaded",
-                      "PUT /api/v1/blobs/{sha256} for what POST /api/v1/blobs/missing names"}
-                    .Why("no blob " + Printable(spec.source.bundle))
-                    .Id("ATH-S0203"));
-  }
-  JobRecord draft;
-  draft.id = JobId::New();
-  draft.key = key.empty() ? draft.id.ToString() : key;
-  draft.spec_hash = SpecHash(spec);
-  draft.user = user;
-  draft.created = context.clock.Wall();
-  draft.simulated = need.simulated;
-  if (!spec.resources.type.empty()) {
-    ATHANOR_TRY(auto type, context.catalogue.Find(spec.resources.type));
-    draft.price = PriceOfType(type);
-  } else {
-    draft.price = PriceOfAmounts(need.cpu_millis, need.memory_bytes, need.gpus, context.info.rates);
-  }
-  auto same = context.jobs.FindSameRun(SameRunHash(spec));
-  if (same && *same) draft.same_as = (*same)->ToString();
-  if (spec.name.empty()) spec.name = FriendlyName(draft.id.value);
-  draft.spec = std::move(spec);
-  return draft;
-}
 
 Result<JobSpec> SpecFromText(const std::string& text, const JobRecord* like) {
   const std::string file = "job.yaml";

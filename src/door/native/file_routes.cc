@@ -9,14 +9,15 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/queries.h"
 #include "job/codec.h"
+#include "job/host_folder.h"
 #include "job/manifest.h"
 #include "job/shown.h"
-#include "link/job_dir.h"
+#include "link/job_folder.h"
 #include "record/layout.h"
 #include "record/objects/member_list.h"
+#include "steer/hub.h"
 
 namespace athanor {
 namespace {
@@ -117,8 +118,7 @@ Json MembersView(const DoorContext& context, const Output& output, const std::st
 void Outputs(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  const auto members_dir =
-      JoinPath(StoreLayout{context.info.home}.job(record->id.ToString()), job_dir::kMembers);
+  const auto members_dir = JobFolder(context.info.home, record->id).members();
   // An output of an older version has no list of what is in it yet.
   OnDisk(context, call, [&context, call, outputs = record->outputs, members_dir] {
     Json out = Json::object();
@@ -190,7 +190,8 @@ void ExecInfo(DoorContext& context, const Call& call) {
   }
   Json out = Json::object();
   out["attempt"] = record->current()->id.ToString();
-  out["dir"] = JoinPath(JoinPath(context.info.home, "attempts"), record->current()->id.ToString());
+  out["dir"] =
+      JoinPath(StoreLayout{context.info.home}.attempts(), HostFolderName(record->current()->id, 0));
   out["supervisor_pid"] = stats ? stats->supervisor_pid : 0;
   out["secrets"] = Json::array();  // names; the values stay in the script's environment
   for (const auto& secret : record->spec.secrets) {
@@ -206,15 +207,9 @@ std::vector<DoorRoute> FileRoutes(DoorContext& context) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
   return {
-      Native("blobs.missing",
-             [&context](const Call& call) {
-               OnReader(context, call, [&context, call] { Missing(context, call); });
-             }),
-      Native("blobs.put", bind(Put)),
-      Native("blobs.get", bind(Get)),
-      Native("jobs.outputs", bind(Outputs)),
-      Native("jobs.file", bind(OutputFile)),
-      Native("jobs.leftfile", bind(SendLeftFile)),
+      Native("blobs.missing", bind(Missing)), Native("blobs.put", bind(Put)),
+      Native("blobs.get", bind(Get)),         Native("jobs.outputs", bind(Outputs)),
+      Native("jobs.file", bind(OutputFile)),  Native("jobs.leftfile", bind(SendLeftFile)),
       Native("jobs.exec", bind(ExecInfo)),
   };
 }

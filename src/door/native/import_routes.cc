@@ -6,8 +6,8 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/native/names.h"
 #include "door/queries.h"
+#include "job/friendly_name.h"
 #include "record/runs/run_writer.h"
 #include "track/run_book.h"
 

@@ -8,18 +8,16 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/drafts.h"
 #include "door/native/job_choice.h"
-#include "door/native/names.h"
 #include "door/native/points_body.h"
 #include "door/native/views.h"
 #include "door/queries.h"
-#include "door/removal.h"
 #include "job/codec.h"
 #include "job/shown.h"
-#include "place/need.h"
-#include "submit/spec_check.h"
+#include "steer/admission.h"
+#include "steer/hub.h"
+#include "steer/removal.h"
 
 namespace athanor {
 namespace {
@@ -45,7 +43,7 @@ void Submit(DoorContext& context, const Call& call) {
   }
   auto spec = SpecFromCaller((*body)["spec"]);
   if (!spec) return call.Refuse(spec.error());
-  SubmitDraft(context, Draft(context, std::move(*spec), key, call.caller.user), call);
+  SubmitDraft(context, context.admission.Draft(std::move(*spec), key, call.caller.user), call);
 }
 
 // A job from the text of a job file; with "check", only what it would be.
@@ -72,7 +70,7 @@ void SubmitText(DoorContext& context, const Call& call) {
   }
   auto spec = SpecFromText(text("text"), like ? &*like : nullptr);
   if (!spec) return call.Refuse(spec.error());
-  auto draft = Draft(context, std::move(*spec), key, call.caller.user);
+  auto draft = context.admission.Draft(std::move(*spec), key, call.caller.user);
   if (!draft || body->value("check", Json(false)) == Json(false))
     return SubmitDraft(context, std::move(draft), call);
   Json view = ToJson(draft->spec);
@@ -246,7 +244,7 @@ void Retry(DoorContext& context, const Call& call) {
       spec = std::move(*changed);
     }
   }
-  auto draft = Draft(context, std::move(spec), key, call.caller.user);
+  auto draft = context.admission.Draft(std::move(spec), key, call.caller.user);
   if (draft) draft->parent = record->id.ToString();
   SubmitDraft(context, std::move(draft), call);
 }
@@ -254,13 +252,12 @@ void Retry(DoorContext& context, const Call& call) {
 void Remove(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
-  RemoveJob(context, record->id, [call, id = record->id](const Status& status) {
+  context.removal.RemoveJob(record->id, [call, id = record->id](const Status& status) {
     if (!status) return call.Refuse(status.error());
     call.Json(200, "{\"removed\":\"" + id.ToString() + "\"}");
   });
 }
 
-// On a reader, as Points.
 void Metrics(DoorContext& context, const Call& call) {
   auto run = ResolveRun(context, call.captures["job"]);
   if (!run) return call.Refuse(run.error());
@@ -297,22 +294,12 @@ std::vector<DoorRoute> JobRoutes(DoorContext& context) {
   auto bind = [&context](void (*handler)(DoorContext&, const Call&)) {
     return [&context, handler](const Call& call) { handler(context, call); };
   };
-  auto on_reader = [&context](void (*handler)(DoorContext&, const Call&)) {
-    return [&context, handler](const Call& call) {
-      OnReader(context, call, [&context, handler, call] { handler(context, call); });
-    };
-  };
   return {
-      Native("jobs.submit", bind(Submit)),
-      Native("jobs.text", bind(SubmitText)),
-      Native("jobs.list", bind(ListJobs)),
-      Native("jobs.show", bind(Show)),
-      Native("jobs.remove", bind(Remove)),
-      Native("jobs.events", bind(Events)),
-      Native("jobs.stop", bind(Stop)),
-      Native("jobs.retry", bind(Retry)),
-      Native("jobs.metrics", on_reader(Metrics)),
-      Native("jobs.points", on_reader(Points)),
+      Native("jobs.submit", bind(Submit)),   Native("jobs.text", bind(SubmitText)),
+      Native("jobs.list", bind(ListJobs)),   Native("jobs.show", bind(Show)),
+      Native("jobs.remove", bind(Remove)),   Native("jobs.events", bind(Events)),
+      Native("jobs.stop", bind(Stop)),       Native("jobs.retry", bind(Retry)),
+      Native("jobs.metrics", bind(Metrics)), Native("jobs.points", bind(Points)),
   };
 }
 

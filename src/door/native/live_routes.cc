@@ -8,11 +8,11 @@
 #include "base/io/files.h"
 #include "base/text/json_writer.h"
 #include "base/text/text.h"
-#include "door/hub.h"
-#include "door/live_news.h"
 #include "door/native/views.h"
 #include "door/page/page_doors.h"
 #include "net/http/sse.h"
+#include "steer/hub.h"
+#include "steer/live_news.h"
 
 namespace athanor {
 namespace {

@@ -11,8 +11,7 @@
 #include "eventfile/plugins.h"
 #include "eventfile/projector.h"
 #include "eventfile/tensor.h"
-#include "link/job_dir.h"
-#include "record/layout.h"
+#include "link/job_folder.h"
 
 namespace athanor {
 namespace {
@@ -26,7 +25,7 @@ constexpr size_t kMostNodes = 20'000;     // of a graph
 constexpr size_t kMostText = 256 << 10;
 
 std::string FolderOf(const DoorContext& context, JobId run) {
-  return JoinPath(StoreLayout{context.info.home}.job(run.ToString()), job_dir::kEvents);
+  return JobFolder(context.info.home, run).events();
 }
 
 void WriteNumbers(JsonWriter& json, std::string_view name, const std::vector<double>& numbers,
@@ -190,60 +189,55 @@ void SendEmbeddings(const Call& call, const std::string& folder, size_t most) {
 }
 
 void ListMedia(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
-  OnReader(context, call, [&context, call, book] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const auto folder = FolderOf(context, *run);
-    const auto all = book->List(folder);
-    if (!all) return call.Refuse(all.error());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Key("media");
-    json.BeginArray();
-    for (const auto& series : *all) WriteSeries(json, series);
-    for (const auto& series : EmbeddingSeries(folder)) WriteSeries(json, series);
-    json.EndArray();
-    json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto folder = FolderOf(context, *run);
+  const auto all = book->List(folder);
+  if (!all) return call.Refuse(all.error());
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("media");
+  json.BeginArray();
+  for (const auto& series : *all) WriteSeries(json, series);
+  for (const auto& series : EmbeddingSeries(folder)) WriteSeries(json, series);
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 void Items(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
   const auto asked = WholeNumber(call.request, "max");
   if (!asked) return call.Refuse(asked.error());
-  OnReader(context, call,
-           [&context, call, book, most = std::min(asked->value_or(kUsualItems), kMostItems)] {
-             const auto run = ResolveRun(context, call.captures["run"]);
-             if (!run) return call.Refuse(run.error());
-             const auto folder = FolderOf(context, *run);
-             const auto& kind = call.captures["kind"];
-             if (kind == kEmbedding)
-               return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
-             const auto items = book->Items(folder, kind, call.captures["name"], most);
-             if (!items) return call.Refuse(items.error());
-             std::string body;
-             JsonWriter json(body);
-             json.BeginObject();
-             json.Key("items");
-             json.BeginArray();
-             for (const auto& item : *items) {
-               json.BeginObject();
-               json.Int("step", item.step);
-               json.Int("wall_ms", item.wall_ms);
-               if (kind == "image" || kind == "audio") {
-                 json.Text("url", "api/v1/runs/" + run->ToString() + "/mediabytes/" + item.key);
-               }
-               if (kind != "audio") {
-                 if (const auto record = book->Read(folder, item.key))
-                   WriteValue(json, kind, *record);
-               }
-               json.EndObject();
-             }
-             json.EndArray();
-             json.EndObject();
-             call.Json(200, std::move(body));
-           });
+  const auto most = std::min(asked->value_or(kUsualItems), kMostItems);
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto folder = FolderOf(context, *run);
+  const auto& kind = call.captures["kind"];
+  if (kind == kEmbedding)
+    return SendEmbeddings(call, folder, std::min<size_t>(most, kMostEmbeddings));
+  const auto items = book->Items(folder, kind, call.captures["name"], most);
+  if (!items) return call.Refuse(items.error());
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("items");
+  json.BeginArray();
+  for (const auto& item : *items) {
+    json.BeginObject();
+    json.Int("step", item.step);
+    json.Int("wall_ms", item.wall_ms);
+    if (kind == "image" || kind == "audio") {
+      json.Text("url", "api/v1/runs/" + run->ToString() + "/mediabytes/" + item.key);
+    }
+    if (kind != "audio") {
+      if (const auto record = book->Read(folder, item.key)) WriteValue(json, kind, *record);
+    }
+    json.EndObject();
+  }
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 // What the bytes themselves are, whatever the file says: only what cannot carry a script.
@@ -261,36 +255,35 @@ const char* TypeOf(std::string_view bytes) {
 void Bytes(DoorContext& context, const std::shared_ptr<MediaBook>& book, const Call& call) {
   const auto asked = WholeNumber(call.request, "image");
   if (!asked) return call.Refuse(asked.error());
-  OnReader(context, call, [&context, call, book, index = asked->value_or(0)] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const auto record = book->Read(FolderOf(context, *run), call.captures["key"]);
-    if (!record) return call.Refuse(record.error());
-    EventView event;
-    SummaryValue value;
-    std::vector<std::string> encoded;
-    if (record->Value(event, value)) {
-      if (auto image = ReadImage(value)) {
-        encoded = std::move(image->encoded);
-      } else if (auto audio = ReadAudio(value)) {
-        encoded = std::move(audio->encoded);
-      }
+  const uint64_t index = asked->value_or(0);
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto record = book->Read(FolderOf(context, *run), call.captures["key"]);
+  if (!record) return call.Refuse(record.error());
+  EventView event;
+  SummaryValue value;
+  std::vector<std::string> encoded;
+  if (record->Value(event, value)) {
+    if (auto image = ReadImage(value)) {
+      encoded = std::move(image->encoded);
+    } else if (auto audio = ReadAudio(value)) {
+      encoded = std::move(audio->encoded);
     }
-    if (index >= encoded.size()) {
-      return call.Refuse(
-          Error{ErrorCode::kNotFound, "this is no image and no sound", "reload the page"}.Id(
-              "ATH-R0042"));
-    }
-    Response response;
-    const char* type = TypeOf(encoded[index]);
-    response.headers.Set("Content-Type", type ? type : "application/octet-stream");
-    response.headers.Set("Content-Disposition", type ? "inline" : "attachment");
-    response.headers.Set("X-Content-Type-Options", "nosniff");
-    response.headers.Set("Content-Security-Policy", "sandbox; default-src 'none'");
-    response.headers.Set("Cache-Control", "private, max-age=86400");
-    response.body = std::move(encoded[index]);
-    call.responder.Send(std::move(response));
-  });
+  }
+  if (index >= encoded.size()) {
+    return call.Refuse(
+        Error{ErrorCode::kNotFound, "this is no image and no sound", "reload the page"}.Id(
+            "ATH-R0042"));
+  }
+  Response response;
+  const char* type = TypeOf(encoded[index]);
+  response.headers.Set("Content-Type", type ? type : "application/octet-stream");
+  response.headers.Set("Content-Disposition", type ? "inline" : "attachment");
+  response.headers.Set("X-Content-Type-Options", "nosniff");
+  response.headers.Set("Content-Security-Policy", "sandbox; default-src 'none'");
+  response.headers.Set("Cache-Control", "private, max-age=86400");
+  response.body = std::move(encoded[index]);
+  call.responder.Send(std::move(response));
 }
 
 }  // namespace

@@ -41,49 +41,45 @@ Result<NameQuery> NameQueryOf(const DoorContext& context, const Request& request
 }
 
 void Names(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const auto query = NameQueryOf(context, call.request);
-    if (!query) return call.Refuse(query.error());
-    const auto page = CountNames(context.runs, *query);
-    std::string body;
-    JsonWriter json(body);
+  const auto query = NameQueryOf(context, call.request);
+  if (!query) return call.Refuse(query.error());
+  const auto page = CountNames(context.runs, *query);
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Int("total", static_cast<int64_t>(page.total));
+  json.Key("names");
+  json.BeginArray();
+  for (const auto& row : page.names) {
     json.BeginObject();
-    json.Int("total", static_cast<int64_t>(page.total));
-    json.Key("names");
-    json.BeginArray();
-    for (const auto& row : page.names) {
-      json.BeginObject();
-      json.Text("name", row.name);
-      json.Int("runs", static_cast<int64_t>(row.runs));
-      json.EndObject();
-    }
-    json.EndArray();
+    json.Text("name", row.name);
+    json.Int("runs", static_cast<int64_t>(row.runs));
     json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  }
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 void Experiments(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    std::string body;
-    JsonWriter json(body);
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("experiments");
+  json.BeginArray();
+  for (const auto& experiment : context.runs.Experiments()) {
+    if (experiment.row.deleted) continue;
+    const auto sum = context.runs.SumOf(experiment.row.id);
     json.BeginObject();
-    json.Key("experiments");
-    json.BeginArray();
-    for (const auto& experiment : context.runs.Experiments()) {
-      if (experiment.row.deleted) continue;
-      const auto sum = context.runs.SumOf(experiment.row.id);
-      json.BeginObject();
-      json.Text("id", std::to_string(experiment.row.id));
-      json.Text("name", experiment.row.name);
-      json.Int("runs", sum.runs);
-      json.Int("last_ms", std::max(sum.last_ms, experiment.row.updated_ms));
-      json.EndObject();
-    }
-    json.EndArray();
+    json.Text("id", std::to_string(experiment.row.id));
+    json.Text("name", experiment.row.name);
+    json.Int("runs", sum.runs);
+    json.Int("last_ms", std::max(sum.last_ms, experiment.row.updated_ms));
     json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  }
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 void WriteTags(JsonWriter& json, const Tags& tags) {

@@ -1,6 +1,6 @@
 // The native API and the agents' routes, one row each: from this table come the router's patterns,
-// the permissions, the limits of bodies, and the OpenAPI document. A handler is given to a row by
-// name: Native("jobs.show", ...) in doors.h.
+// the permissions, the limits of bodies, the thread that a handler is called on, and the OpenAPI
+// document. A handler is given to a row by name: Native("jobs.show", ...) in doors.h.
 #pragma once
 
 #include <span>
@@ -17,12 +17,21 @@ enum class BodyLimit {
   kBlob,    // 64 GiB, received into a file
 };
 
+// Where a handler is called. What needs the live records of jobs begins on the loop's thread, and
+// goes on elsewhere by itself (queries.h).
+enum class Thread {
+  kLoop,
+  kReader,  // it may wait for the store
+  kDisk,    // it takes seconds
+};
+
 struct NativeRoute {
   const char* name;  // unique: "jobs.show"
   const char* method;
   const char* path;  // as of the Router: "/api/v1/jobs/{job}"; "{path...}" takes the rest
   Access need;
   BodyLimit limit = BodyLimit::kUsual;
+  Thread thread = Thread::kLoop;
   // For the document; no summary: it is not in it.
   const char* summary = "";
   const char* query = "";  // "limit:integer tail:string"; empty: none

@@ -3,10 +3,10 @@
 
 #include "base/text/json.h"
 #include "base/text/text.h"
-#include "door/hub.h"
 #include "door/mlflow/validate.h"
 #include "door/page/page_doors.h"
 #include "door/queries.h"
+#include "steer/hub.h"
 
 namespace athanor {
 namespace {

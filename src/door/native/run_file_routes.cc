@@ -38,58 +38,54 @@ Result<UniqueFd> OpenPlace(const ArtifactPlace& place, int flags) {
 }
 
 void ListRunFiles(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const auto path = call.request.Query("path").value_or("");
-    const auto place = PlaceOf(context, *run, path);
-    if (!place) return call.Refuse(place.error());
-    const auto dir = OpenPlace(*place, O_RDONLY | O_DIRECTORY);
-    std::vector<std::string> names;
-    // A run that stored nothing has no folder.
-    if (dir) names = ListDirAt(dir->get()).value_or(std::vector<std::string>());
-    if (!dir && !path.empty()) return call.Refuse(NoFile(path).value());
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Key("entries");
-    json.BeginArray();
-    for (const auto& name : names) {
-      struct stat info {};
-      if (StartsWith(name, ".upload-") || name == kArtifactSums ||
-          ::fstatat(dir->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
-          (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))) {
-        continue;
-      }
-      json.BeginObject();
-      json.Text("path", path.empty() ? name : path + "/" + name);
-      json.Int("size", S_ISREG(info.st_mode) ? info.st_size : 0);
-      json.Key("dir");
-      json.Bool(S_ISDIR(info.st_mode));
-      json.EndObject();
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto path = call.request.Query("path").value_or("");
+  const auto place = PlaceOf(context, *run, path);
+  if (!place) return call.Refuse(place.error());
+  const auto dir = OpenPlace(*place, O_RDONLY | O_DIRECTORY);
+  std::vector<std::string> names;
+  // A run that stored nothing has no folder.
+  if (dir) names = ListDirAt(dir->get()).value_or(std::vector<std::string>());
+  if (!dir && !path.empty()) return call.Refuse(NoFile(path).value());
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Key("entries");
+  json.BeginArray();
+  for (const auto& name : names) {
+    struct stat info {};
+    if (StartsWith(name, ".upload-") || name == kArtifactSums ||
+        ::fstatat(dir->get(), name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 ||
+        (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode))) {
+      continue;
     }
-    json.EndArray();
+    json.BeginObject();
+    json.Text("path", path.empty() ? name : path + "/" + name);
+    json.Int("size", S_ISREG(info.st_mode) ? info.st_size : 0);
+    json.Key("dir");
+    json.Bool(S_ISDIR(info.st_mode));
     json.EndObject();
-    call.Json(200, std::move(body));
-  });
+  }
+  json.EndArray();
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 void File(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const auto& path = call.captures["path"];
-    const auto place = PlaceOf(context, *run, path);
-    if (!place) return call.Refuse(place.error());
-    auto fd = OpenPlace(*place, O_RDONLY | O_NONBLOCK);
-    struct stat info {};
-    if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) {
-      return call.Refuse(NoFile(path).value());
-    }
-    const auto raster = RasterTypeOf(path);
-    SendUserBytes(call, raster ? *raster : "application/octet-stream", raster.has_value(),
-                  std::move(fd), BaseName(path));
-  });
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const auto& path = call.captures["path"];
+  const auto place = PlaceOf(context, *run, path);
+  if (!place) return call.Refuse(place.error());
+  auto fd = OpenPlace(*place, O_RDONLY | O_NONBLOCK);
+  struct stat info {};
+  if (!fd || ::fstat(fd->get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return call.Refuse(NoFile(path).value());
+  }
+  const auto raster = RasterTypeOf(path);
+  SendUserBytes(call, raster ? *raster : "application/octet-stream", raster.has_value(),
+                std::move(fd), BaseName(path));
 }
 
 }  // namespace

@@ -131,68 +131,62 @@ Error AsNative(Error error) {
 }
 
 void ListRuns(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const RunBook& book = context.runs;
-    const auto query = QueryOf(book, call.request);
-    if (!query) return call.Refuse(AsNative(query.error()));
-    const auto columns = ColumnsOf(call.request);
-    if (!columns) return call.Refuse(AsNative(columns.error()));
-    const RunPage page = book.Search(*query);
-    const auto experiments = ExperimentNames(book);
-    std::string body;
-    JsonWriter json(body);
-    json.BeginObject();
-    json.Int("matched", static_cast<int64_t>(page.matched));
-    json.Key("runs");
-    json.BeginArray();
-    book.Look(page, [&](const RunEntry& run) {
-      const auto name = experiments.find(run.experiment);
-      WriteRun(json, book, run, name == experiments.end() ? "" : name->second, *columns);
-    });
-    json.EndArray();
-    if (page.next) json.Text("next", EncodePlace(*page.next));
-    json.EndObject();
-    call.Json(200, std::move(body));
+  const RunBook& book = context.runs;
+  const auto query = QueryOf(book, call.request);
+  if (!query) return call.Refuse(AsNative(query.error()));
+  const auto columns = ColumnsOf(call.request);
+  if (!columns) return call.Refuse(AsNative(columns.error()));
+  const RunPage page = book.Search(*query);
+  const auto experiments = ExperimentNames(book);
+  std::string body;
+  JsonWriter json(body);
+  json.BeginObject();
+  json.Int("matched", static_cast<int64_t>(page.matched));
+  json.Key("runs");
+  json.BeginArray();
+  book.Look(page, [&](const RunEntry& run) {
+    const auto name = experiments.find(run.experiment);
+    WriteRun(json, book, run, name == experiments.end() ? "" : name->second, *columns);
   });
+  json.EndArray();
+  if (page.next) json.Text("next", EncodePlace(*page.next));
+  json.EndObject();
+  call.Json(200, std::move(body));
 }
 
 void Show(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const auto id = ResolveRun(context, call.captures["run"]);
-    if (!id) return call.Refuse(id.error());
-    const auto experiments = ExperimentNames(context.runs);
-    std::string body;
-    JsonWriter json(body);
-    context.runs.Look({*id}, [&](const RunEntry& run) {
-      const auto name = experiments.find(run.experiment);
-      WriteRun(json, context.runs, run, name == experiments.end() ? "" : name->second, {});
-    });
-    call.Json(200, std::move(body));
+  const auto id = ResolveRun(context, call.captures["run"]);
+  if (!id) return call.Refuse(id.error());
+  const auto experiments = ExperimentNames(context.runs);
+  std::string body;
+  JsonWriter json(body);
+  context.runs.Look({*id}, [&](const RunEntry& run) {
+    const auto name = experiments.find(run.experiment);
+    WriteRun(json, context.runs, run, name == experiments.end() ? "" : name->second, {});
   });
+  call.Json(200, std::move(body));
 }
 
 void Points(DoorContext& context, const Call& call) {
-  OnReader(context, call, [&context, call] {
-    const auto run = ResolveRun(context, call.captures["run"]);
-    if (!run) return call.Refuse(run.error());
-    const JobId id = *run;
-    SampleQuery query;
-    query.width = NumberIn(call.request, "width", 0, kMostWidth);
-    for (const auto& [name, field] :
-         {std::pair("from", &query.from_step), std::pair("to", &query.to_step)}) {
-      if (const auto text = call.request.Query(name)) {
-        *field = std::strtoll(text->c_str(), nullptr, 10);
-      }
+  const auto run = ResolveRun(context, call.captures["run"]);
+  if (!run) return call.Refuse(run.error());
+  const JobId id = *run;
+  SampleQuery query;
+  query.width = NumberIn(call.request, "width", 0, kMostWidth);
+  for (const auto& [name, field] :
+       {std::pair("from", &query.from_step), std::pair("to", &query.to_step)}) {
+    if (const auto text = call.request.Query(name)) {
+      *field = std::strtoll(text->c_str(), nullptr, 10);
     }
-    const std::string name = call.request.Query("name").value_or(call.captures["name"]);
-    if (query.width == 0) return SendPoints(context, call, id, name, false);
-    auto points = context.series.Sample(id, name, query, context.runs.ResumesOf(id));
-    if (!points) return call.Refuse(points.error());
-    Response response;
-    response.headers.Add("Content-Type", "application/x-ndjson");
-    response.body = PointsView(name, *points);
-    call.responder.Send(std::move(response));
-  });
+  }
+  const std::string name = call.request.Query("name").value_or(call.captures["name"]);
+  if (query.width == 0) return SendPoints(context, call, id, name, false);
+  auto points = context.series.Sample(id, name, query, context.runs.ResumesOf(id));
+  if (!points) return call.Refuse(points.error());
+  Response response;
+  response.headers.Add("Content-Type", "application/x-ndjson");
+  response.body = PointsView(name, *points);
+  call.responder.Send(std::move(response));
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 
 #include "base/exec/mutex.h"
 #include "base/io/files.h"
-#include "run/environment/environment_cache.h"
+#include "base/io/tree_bytes.h"
 
 namespace athanor {
 

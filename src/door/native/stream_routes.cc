@@ -9,7 +9,6 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/hub.h"
 #include "door/native/hosts_view.h"
 #include "door/native/log_part.h"
 #include "door/native/piece_feed.h"
@@ -18,6 +17,7 @@
 #include "job/codec.h"
 #include "job/shown.h"
 #include "net/http/sse.h"
+#include "steer/hub.h"
 
 namespace athanor {
 namespace {

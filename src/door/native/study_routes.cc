@@ -9,11 +9,11 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
-#include "door/native/names.h"
 #include "door/native/study_views.h"
 #include "door/native/views.h"
 #include "door/queries.h"
 #include "door/trial_jobs.h"
+#include "job/friendly_name.h"
 #include "study/studies.h"
 
 namespace athanor {

@@ -2,7 +2,6 @@
 // one of them.
 #include <nlohmann/json.hpp>
 
-#include "base/io/files.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
@@ -11,30 +10,11 @@
 #include "door/queries.h"
 #include "job/codec.h"
 #include "job/shown.h"
-#include "link/job_dir.h"
-#include "record/checkpoints/checkpoint_store.h"
+#include "link/job_folder.h"
+#include "steer/admission.h"
 
 namespace athanor {
 namespace {
-
-std::string JobDir(const DoorContext& context, JobId job) {
-  return JoinPath(JoinPath(context.info.home, "jobs"), job.ToString());
-}
-
-Result<CheckpointStore> StoreOf(const DoorContext& context, const JobRecord& record) {
-  const auto dir = JobDir(context, record.id);
-  ATHANOR_TRY(auto parts, BlobStore::Open(JoinPath(dir, job_dir::kParts)));
-  return CheckpointStore::Open(JoinPath(dir, job_dir::kManifests), std::move(parts),
-                               job_dir::SharedCheckpoints(record.spec, dir));
-}
-
-// A job that never made one has no folder, and reading must not make it.
-Result<CheckpointStore::Listing> Listed(const DoorContext& context, const JobRecord& record) {
-  if (!Exists(JoinPath(JobDir(context, record.id), job_dir::kManifests)))
-    return CheckpointStore::Listing{};
-  ATHANOR_TRY(auto store, StoreOf(context, record));
-  return store.List();
-}
 
 void Interrupt(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
@@ -68,7 +48,7 @@ void Checkpoints(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   // Manifests may be many: not on the control thread.
   OnReader(context, call, [&context, call, record = *record] {
-    auto listing = Listed(context, record);
+    auto listing = JobFolder(context.info.home, record.id).Checkpoints(record.spec);
     if (!listing) return call.Refuse(listing.error());
     Json all = Json::array();
     for (const auto& checkpoint : listing->checkpoints) all.push_back(ToJson(checkpoint));
@@ -106,8 +86,8 @@ Result<std::string> ChosenCheckpoint(const CheckpointStore::Listing& listing,
 
 void GoOnFrom(DoorContext& context, const Call& call, const JobRecord& record,
               const std::string& checkpoint) {
-  auto draft =
-      Draft(context, record.spec, call.request.Query("key").value_or(""), call.caller.user);
+  auto draft = context.admission.Draft(record.spec, call.request.Query("key").value_or(""),
+                                       call.caller.user);
   if (draft) {
     draft->parent = record.id.ToString();
     draft->resume_job = record.id.ToString();
@@ -130,7 +110,7 @@ void Resume(DoorContext& context, const Call& call) {
             .Id("ATH-R0005"));
   }
   OnReader(context, call, [&context, call, record = std::move(*record)] {
-    auto listing = Listed(context, record);
+    auto listing = JobFolder(context.info.home, record.id).Checkpoints(record.spec);
     if (!listing) return call.Refuse(listing.error());
     auto chosen =
         ChosenCheckpoint(*listing, record.spec.name, call.request.Query("from").value_or(""));

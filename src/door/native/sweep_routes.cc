@@ -1,6 +1,7 @@
 // The native door's removal of what no job needs any more, and what all of it takes.
 #include <algorithm>
 #include <memory>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
@@ -10,10 +11,11 @@
 #include "door/doors.h"
 #include "door/native/storage_book.h"
 #include "door/queries.h"
-#include "door/trash.h"
 #include "record/sweep/sweep.h"
 #include "run/agent/source.h"
 #include "run/environment/environment_cache.h"
+#include "steer/removal.h"
+#include "track/trash.h"
 
 namespace athanor {
 namespace {
@@ -74,15 +76,19 @@ void Gc(DoorContext& context, const Call& call) {
   const WallTime trash_before{now - older.count()};
   // The trash first: what only its runs named goes with the same sweep.
   OnReader(context, call, [&context, call, live = std::move(live), since, trash_before, dry_run] {
-    const auto trash = LookIntoTrash(context, trash_before, live);
+    std::set<JobId> running;
+    for (const auto& record : live) running.insert(record.id);
+    const auto trash = LookIntoTrash(context.runs, context.logs, StoreLayout{context.info.home},
+                                     trash_before, running);
     if (dry_run || trash.due.empty()) return Finish(context, call, live, since, dry_run, trash);
     context.loop.Post([&context, call, live, since, trash] {
-      EmptyTrash(context, trash.due, [&context, call, live, since, trash](const Status& status) {
-        if (!status) return call.Refuse(status.error());
-        OnReader(context, call, [&context, call, live, since, trash] {
-          Finish(context, call, live, since, false, trash);
-        });
-      });
+      context.removal.RemoveRuns(trash.ids(),
+                                 [&context, call, live, since, trash](const Status& status) {
+                                   if (!status) return call.Refuse(status.error());
+                                   OnReader(context, call, [&context, call, live, since, trash] {
+                                     Finish(context, call, live, since, false, trash);
+                                   });
+                                 });
     });
   });
 }

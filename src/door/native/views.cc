@@ -7,7 +7,6 @@
 
 #include "base/text/format.h"
 #include "base/text/json_writer.h"
-#include "door/hub.h"
 #include "door/native/hosts_view.h"
 #include "job/causes.h"
 #include "job/codec.h"
@@ -15,6 +14,7 @@
 #include "job/rules.h"
 #include "job/shown.h"
 #include "record/jobs/job_summary.h"
+#include "steer/hub.h"
 #include "submit/notes.h"
 
 namespace athanor {

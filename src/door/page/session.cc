@@ -1,7 +1,5 @@
 #include "door/page/session.h"
 
-#include <openssl/crypto.h>
-
 #include <charconv>
 
 #include "base/ids.h"
@@ -38,10 +36,7 @@ std::optional<PageUser> ReadSession(const std::string& key, std::string_view ses
   const auto text = session.substr(0, dot);
   const auto given = session.substr(dot + 1);
   const std::string right = Sign(key, text);
-  if (given.size() != right.size() ||
-      CRYPTO_memcmp(given.data(), right.data(), right.size()) != 0) {
-    return std::nullopt;
-  }
+  if (!SameSecretText(given, right)) return std::nullopt;
   const auto parts = Split(text, '.');
   int64_t until = 0;
   if (parts.size() != 4) return std::nullopt;

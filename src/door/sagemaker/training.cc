@@ -5,14 +5,14 @@
 
 #include "base/io/files.h"
 #include "base/text/text.h"
-#include "door/hub.h"
-#include "door/native/drafts.h"
-#include "door/removal.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/service.h"
 #include "door/sagemaker/shapes.h"
 #include "door/sagemaker/source.h"
 #include "door/sagemaker/view.h"
+#include "steer/admission.h"
+#include "steer/hub.h"
+#include "steer/removal.h"
 
 namespace athanor::sagemaker {
 namespace {
@@ -94,7 +94,7 @@ void Service::CreateTrainingJob(Asked asked, Answered answered) {
 
 void Service::SubmitJob(TrainingRequest request, const Asked& asked, const Answered& answered) {
   const auto name = request.spec.name;
-  auto draft = Draft(context_, std::move(request.spec), "sagemaker:" + name, asked.user);
+  auto draft = context_.admission.Draft(std::move(request.spec), "sagemaker:" + name, asked.user);
   if (!draft) return answered(tl::unexpected(Refusal(draft.error())));
   context_.engine.Submit(std::move(*draft), [name, region = asked.region,
                                              answered](Result<Engine::Accepted> accepted) {
@@ -232,7 +232,7 @@ void Service::DeleteTrainingJob(Asked asked, Answered answered) {
   }
   (void)context_.documents.Remove(kChangesKind, record->id.ToString()).ok();
   (void)context_.documents.Remove(kTagsKind, "training-job/" + record->spec.name).ok();
-  RemoveJob(context_, record->id, [this, answered](const Status& status) {
+  context_.removal.RemoveJob(record->id, [this, answered](const Status& status) {
     context_.loop.Post([answered, status] {
       if (!status) return answered(tl::unexpected(Refusal(status.error())));
       answered(Json::object());

@@ -5,7 +5,6 @@
 
 #include "base/io/files.h"
 #include "base/text/text.h"
-#include "door/native/drafts.h"
 #include "door/sagemaker/asked.h"
 #include "door/sagemaker/paging.h"
 #include "door/sagemaker/service.h"
@@ -14,6 +13,7 @@
 #include "door/sagemaker/tuning_spec.h"
 #include "door/sagemaker/tuning_view.h"
 #include "job/codec.h"
+#include "steer/admission.h"
 #include "study/studies.h"
 #include "tune/space.h"
 
@@ -99,7 +99,8 @@ void Service::EnterTuning(const StudySpec& spec, const Asked& asked, const Answe
   for (const auto& definition : DefinitionNames(asked.body)) {
     const TrialOrder first{{}, spec, asked.user, 1, "", 0};
     auto trial = TrialSpec(context_, first, SampleParams(spec, definition));
-    auto draft = trial ? Draft(context_, std::move(*trial), "", asked.user) : Fail(trial.error());
+    auto draft =
+        trial ? context_.admission.Draft(std::move(*trial), "", asked.user) : Fail(trial.error());
     if (!draft) return answered(tl::unexpected(Refusal(draft.error())));
   }
   context_.studies->Create(

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <map>
 
+#include "base/io/hash.h"
 #include "base/text/text.h"
 
 namespace athanor {

@@ -366,10 +366,6 @@ std::string HmacSha256(std::string_view key, std::string_view text) {
   return out;
 }
 
-bool SameSecretText(std::string_view a, std::string_view b) {
-  return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
 std::string SigV4SigningKey(std::string_view secret, const SigV4Claim& claim) {
   std::string start = "AWS4" + std::string(secret);
   std::string key = HmacSha256(start, claim.date);

@@ -84,7 +84,5 @@ tl::expected<void, SigV4Error> VerifySigV4(const SigV4Claim& claim, const Reques
 // The key derived from a secret for one day, region and service: 32 bytes.
 std::string SigV4SigningKey(std::string_view secret, const SigV4Claim& claim);
 std::string HmacSha256(std::string_view key, std::string_view text);  // 32 bytes
-// Compares texts of equal length in constant time.
-bool SameSecretText(std::string_view a, std::string_view b);
 
 }  // namespace athanor

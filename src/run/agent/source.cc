@@ -13,6 +13,7 @@
 
 #include "base/ids.h"
 #include "base/io/files.h"
+#include "base/io/tree_bytes.h"
 #include "base/text/text.h"
 #include "job/manifest.h"
 #include "run/agent/blob_cache.h"

@@ -52,8 +52,5 @@ struct CacheSwept {
 Result<CacheSwept> SweepEnvironments(const std::string& cache_dir, WallTime unused_since,
                                      bool dry_run);
 int64_t MillisOf(const timespec& time);
-// Size of the files below a folder, except names directly in it that are left out; what cannot be
-// read does not count.
-uint64_t TreeBytes(const std::string& path, const std::vector<std::string>& leave = {});
 
 }  // namespace athanor

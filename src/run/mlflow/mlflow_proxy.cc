@@ -13,6 +13,7 @@
 #include "base/exec/mutex.h"
 #include "base/exec/thread_pool.h"
 #include "base/io/files.h"
+#include "base/io/hash.h"
 #include "base/io/unnamed_file.h"
 #include "base/text/format.h"
 #include "base/text/text.h"

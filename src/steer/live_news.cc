@@ -1,4 +1,4 @@
-#include "door/live_news.h"
+#include "steer/live_news.h"
 
 #include <charconv>
 

@@ -1,4 +1,4 @@
-#include "door/hub.h"
+#include "steer/hub.h"
 
 #include <vector>
 

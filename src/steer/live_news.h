@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "door/hub.h"
 #include "job/ids.h"
+#include "steer/hub.h"
 
 namespace athanor {
 

@@ -1,4 +1,4 @@
-#include "door/native/names.h"
+#include "job/friendly_name.h"
 
 #include <iterator>
 
