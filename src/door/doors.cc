@@ -89,6 +89,10 @@ Response Denied(const Error& error) {
   return ErrorResponse(unknown ? 401 : RowOf(error.code).http_status, error);
 }
 
+Response AttemptOver() {
+  return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"});
+}
+
 DoorRoute Native(std::string_view name, std::function<void(Call)> handler) {
   const auto* row = FindNativeRoute(name);
   // Without a row there is no pattern, and the router refuses it.
@@ -142,6 +146,11 @@ BodyPolicy PolicyFor(DoorContext& context, const Router& router, const Request& 
     return policy;
   }
   const std::string& name = match.route->name;
+  // Nor may agents whose attempt is over: their tokens are right for ever.
+  if (caller->attempt && !caller->scope && !context.engine.JobOf(*caller->attempt)) {
+    policy.refuse = AttemptOver();
+    return policy;
+  }
   if (IsAgentFileRoute(name)) return AgentFilePolicy(context, match, head, *caller);
   if (const auto* row = FindNativeRoute(name)) {
     switch (row->limit) {

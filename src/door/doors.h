@@ -39,6 +39,8 @@ DoorRoute Native(std::string_view name, std::function<void(Call)> handler);
 // To a refusal of CheckOrigin or Authorize: 401 asks for a credential, 403 says that this one is
 // not enough.
 Response Denied(const Error& error);
+// 410: to an agent whose attempt is over, or was replaced.
+Response AttemptOver();
 
 // All routes of all doors, each behind CheckOrigin and Authorize.
 Result<Router> MakeRouter(DoorContext& context);

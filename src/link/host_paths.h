@@ -1,6 +1,6 @@
 // HostPaths is where an agent finds things on the machine that it runs on. It is chosen there: by
 // the back end for hosts on the server's own machine, by the host itself everywhere else
-// (run/agent/host.h). AttemptPlan has everything that is the same on any machine.
+// (launch/command/machine_side.h). AttemptPlan has everything that is the same on any machine.
 #pragma once
 
 #include <string>

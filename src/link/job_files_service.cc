@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <csignal>
 #include <cstdio>
 
 #include "base/exec/mutex.h"
@@ -14,6 +15,7 @@
 #include "base/io/files.h"
 #include "base/io/unnamed_file.h"
 #include "base/text/text.h"
+#include "job/host.h"
 #include "job/manifest.h"
 #include "link/job_dir.h"
 #include "link/job_files_wire.h"
@@ -24,6 +26,7 @@ namespace {
 namespace wire = files_wire;
 
 constexpr size_t kListings = 64;
+constexpr size_t kMostLanes = 10'000;
 constexpr size_t kMostPutList = 256u << 20;
 
 constexpr JobFilesService::Row kRows[] = {
@@ -112,9 +115,27 @@ Result<std::string> BodyOf(const Request& request) {
   return ReadAll(request.body_file->get());
 }
 
+// What an agent may change: that of the first host everything of its job, those of the others what
+// has their host's name (job/host.h), so that no host can undo what another one stored.
+Status MayChange(const JobFilesGrant& grant, std::string_view row, const std::string& name) {
+  if (grant.host == 0) return Ok();
+  const std::string own = HostNameOf(grant.host);
+  const std::string events = JoinPath(job_dir::kEvents, own);
+  const bool entry =
+      row == "agent.files.replace" || row == "agent.files.append" || row == "agent.files.remove";
+  const bool allowed = name == events || StartsWith(name, events + "/") ||
+                       name == std::string(job_dir::kCapture) + "." + own ||
+                       StartsWith(name, std::string(job_dir::kCapture) + "." + own + "/") ||
+                       StartsWith(name, std::string(job_dir::kMembers) + "/");
+  if (entry && allowed) return Ok();
+  return Fail(ErrorCode::kDenied,
+              own + " may not change " + (entry ? Printable(name) : "the checkpoints of its job"));
+}
+
 // Whether nobody else has the file open: then nobody can change it any more, since its name is only
-// known here.
+// known here. Should somebody open it meanwhile, the kernel's signal is one that nobody minds.
 bool IsOursAlone(int fd) {
+  (void)::fcntl(fd, F_SETSIG, SIGURG);
   if (::fcntl(fd, F_SETLEASE, F_WRLCK) != 0) return false;
   (void)::fcntl(fd, F_SETLEASE, F_UNLCK);
   return true;
@@ -167,6 +188,9 @@ BodyPolicy JobFilesService::PolicyFor(std::string_view row, const Captures& capt
   if (row == "agent.files.upload") {
     const auto named = NamedIn(captures);
     if (!named) return refuse(named.error());
+    if (named->shelf == Shelf::kParts) {
+      if (const auto may = MayChange(grant, row, ""); !may) return refuse(may.error());
+    }
     const auto bytes = Number(head, "bytes");
     const auto from = Number(head, "from");
     if (!bytes) return refuse(bytes.error());
@@ -226,15 +250,9 @@ Result<Response> JobFilesService::Answer(Call& call) {
   ATHANOR_TRY(call.files, LocalJobFiles::Open(call.grant.files));
   auto& files = *call.files;
   const auto& request = call.request;
-  const std::string name = request.Query("name").value_or("");
-  const bool stores = call.row == "agent.files.replace" || call.row == "agent.files.append";
-  if (stores && call.grant.on_events && job_dir::IsEvents(name)) {
-    call.grant.on_events();
-  }
   if (call.row == "agent.files.has") return Has(call);
   if (call.row == "agent.files.received") return UploadNow(call);
   if (call.row == "agent.files.upload") return Upload(call);
-  if (call.row == "agent.files.care") return Tend(call);
   if (call.row == "agent.files.blob") {
     ATHANOR_CHECK_OK(SendBlob(call));
     return Response{};
@@ -244,36 +262,70 @@ Result<Response> JobFilesService::Answer(Call& call) {
     return Text(wire::EncodeEntries(entries));
   }
   if (call.row == "agent.files.read") {
-    ATHANOR_TRY(auto fd, files.Read(name));
+    ATHANOR_TRY(auto fd, files.Read(request.Query("name").value_or("")));
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return FailErrno("stat", errno);
     call.responder.SendFile(Bytes(), std::move(fd), 0, static_cast<uint64_t>(info.st_size));
     return Response{};
-  }
-  if (call.row == "agent.files.replace") {
-    if (!request.body_file) return Fail(ErrorCode::kBug, "a body that was not put in a file");
-    ATHANOR_CHECK_OK(files.Replace(name, request.body_file->get()));
-    return Text("{}");
-  }
-  if (call.row == "agent.files.append") {
-    ATHANOR_TRY(const uint64_t at, Number(request, "at"));
-    ATHANOR_TRY(const std::string bytes, BodyOf(request));
-    ATHANOR_TRY(const uint64_t size, files.Append(name, at, bytes));
-    return Text(wire::Encode(wire::UploadState{true, size}));
-  }
-  if (call.row == "agent.files.remove") {
-    ATHANOR_CHECK_OK(files.Remove(name));
-    return Text("{}");
   }
   if (call.row == "agent.files.steps") {
     ATHANOR_TRY(const auto store, files.Checkpoints());
     ATHANOR_TRY(const auto listing, store.List());
     return Text(wire::EncodeSteps(listing.checkpoints));
   }
-  ATHANOR_TRY(const std::string text, BodyOf(request));
-  ATHANOR_TRY(const auto manifest, ParseManifest(text));
-  ATHANOR_TRY(const auto info, files.Commit(manifest));
-  return Text(wire::EncodeCheckpoint(info));
+  ATHANOR_CHECK_OK(MayChange(call.grant, call.row, request.Query("name").value_or("")));
+  const auto number = request.headers.Get(wire::kCallHeader);
+  if (number.empty()) return Change(call);  // an agent of an older version
+  uint64_t asked = 0;
+  std::from_chars(number.data(), number.data() + number.size(), asked);
+  const auto lane = LaneOf(call);
+  const MutexLock lock(lane->mutex);
+  // One that is still wanted is asked again, with a higher number.
+  if (asked <= lane->last)
+    return Fail(ErrorCode::kUnavailable, "a later call came before this one");
+  lane->last = asked;
+  return Change(call);
+}
+
+std::shared_ptr<JobFilesService::Lane> JobFilesService::LaneOf(const Call& call) {
+  const bool entry = call.request.Query("name").has_value();
+  const std::string key = call.grant.job + "/" + std::to_string(call.grant.files.attempt) + "/" +
+                          std::to_string(call.grant.host) + "/" +
+                          (entry ? "entry/" + *call.request.Query("name") : "checkpoints");
+  const MutexLock lock(mutex_);
+  if (lanes_.size() >= kMostLanes) {
+    std::erase_if(lanes_, [](const auto& lane) { return lane.second.use_count() == 1; });
+  }
+  auto& lane = lanes_[key];
+  if (!lane) lane = std::make_shared<Lane>();
+  return lane;
+}
+
+Result<Response> JobFilesService::Change(Call& call) {
+  auto& files = *call.files;
+  const auto& request = call.request;
+  const std::string name = request.Query("name").value_or("");
+  if (call.row == "agent.files.care") return Tend(call);
+  if (call.row == "agent.files.remove") {
+    ATHANOR_CHECK_OK(files.Remove(name));
+    return Text("{}");
+  }
+  if (call.row == "agent.files.commit") {
+    ATHANOR_TRY(const std::string text, BodyOf(request));
+    ATHANOR_TRY(const auto manifest, ParseManifest(text));
+    ATHANOR_TRY(const auto info, files.Commit(manifest));
+    return Text(wire::EncodeCheckpoint(info));
+  }
+  if (call.grant.on_events && job_dir::IsEvents(name)) call.grant.on_events();
+  if (call.row == "agent.files.replace") {
+    if (!request.body_file) return Fail(ErrorCode::kBug, "a body that was not put in a file");
+    ATHANOR_CHECK_OK(files.Replace(name, request.body_file->get()));
+    return Text("{}");
+  }
+  ATHANOR_TRY(const uint64_t at, Number(request, "at"));
+  ATHANOR_TRY(const std::string bytes, BodyOf(request));
+  ATHANOR_TRY(const uint64_t size, files.Append(name, at, bytes));
+  return Text(wire::Encode(wire::UploadState{true, size}));
 }
 
 Result<Response> JobFilesService::Has(Call& call) {
@@ -299,6 +351,7 @@ Result<Response> JobFilesService::UploadNow(Call& call) {
 
 Result<Response> JobFilesService::Upload(Call& call) {
   ATHANOR_TRY(const auto named, NamedIn(call.captures));
+  if (named.shelf == Shelf::kParts) ATHANOR_CHECK_OK(MayChange(call.grant, call.row, ""));
   ATHANOR_TRY(const uint64_t bytes, Number(call.request, "bytes"));
   ATHANOR_TRY(const auto path, UploadPath(call.grant, named));
   if (call.request.body_file) call.request.body_file->reset();

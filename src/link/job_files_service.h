@@ -32,6 +32,7 @@ namespace athanor {
 struct JobFilesGrant {
   LocalJobFiles::Options files;
   std::string job;                    // its id
+  uint32_t host = 0;                  // of the attempt; only the first stores checkpoints
   std::vector<std::string> blobs;     // that the job names
   std::vector<std::string> listings;  // the same, and what these name in turn (job/manifest.h)
   // Called by a worker before an event file is stored; may be empty.
@@ -58,7 +59,14 @@ class JobFilesService {
 
  private:
   struct Call;
+  // What one host changes under one name, in the order in which it asked.
+  struct Lane {
+    Mutex mutex;
+    uint64_t last GUARDED_BY(mutex) = 0;  // number of a call
+  };
   Result<Response> Answer(Call& call);
+  Result<Response> Change(Call& call);
+  std::shared_ptr<Lane> LaneOf(const Call& call);
   Result<Response> Has(Call& call);
   Result<Response> UploadNow(Call& call);
   Result<Response> Upload(Call& call);
@@ -70,6 +78,7 @@ class JobFilesService {
 
   Pool& workers_;
   Mutex mutex_;
+  std::map<std::string, std::shared_ptr<Lane>> lanes_ GUARDED_BY(mutex_);
   // What listings name; a bounded number of them.
   std::map<std::string, std::shared_ptr<const std::unordered_set<std::string>>> listings_
       GUARDED_BY(mutex_);

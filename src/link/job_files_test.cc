@@ -5,6 +5,7 @@
 #include "job/manifest.h"
 #include "link/job_checkpoints_conformance.h"
 #include "link/job_files_conformance.h"
+#include "link/job_files_wire.h"
 #include "net/http/http_client.h"
 #include "record/fault_testing.h"
 
@@ -270,8 +271,58 @@ TEST_F(RemoteFiles, WhoeverAnswersHearsOfEventFiles) {
   EXPECT_EQ(heard, 3);
 }
 
+// Planted bug: carry out calls as they come. One that was given up on a line that fell silent may
+// come minutes later, and would undo what came since.
+TEST_F(RemoteFiles, ACallThatComesLateUndoesNothing) {
+  auto files = Open();
+  ASSERT_TRUE(files->Append("events/x", 0, "one"));
+  ASSERT_TRUE(files->Append("events/x", 3, "two"));
+  auto endpoint = Endpoint::Parse(server_.Plain().server).value();
+  HttpClient late(endpoint);
+  HttpCall call;
+  call.method = "POST";
+  call.target = "/agent/v1/files/entry?name=events/x&at=0";
+  call.body = "one";
+  call.headers.Set("Authorization", "Bearer token");
+  call.headers.Set(files_wire::kCallHeader, "1");
+  const auto reply = late.Do(call);
+  ASSERT_TRUE(reply) << reply.error().what;
+  EXPECT_EQ(reply->status, 503);
+  EXPECT_EQ(ReadText(*files, "events/x", 100).value(), "onetwo");
+  // Another name has an order of its own.
+  call.target = "/agent/v1/files/entry?name=events/y&at=0";
+  EXPECT_EQ(late.Do(call)->status, 200);
+}
+
+// Planted bug: ask for the attempt only. A host could then undo what another one stored.
+TEST_F(RemoteFiles, AHostChangesWhatHasItsNameAndNoCheckpoints) {
+  auto files = Open();
+  ASSERT_TRUE(ReplaceWith(*files, "events/x", "the first host's"));
+  ASSERT_TRUE(Put(*files, "a part", Shelf::kParts));
+  server_.ChangeGrant([](JobFilesGrant& grant) { grant.host = 1; });
+  const auto denied = [](const auto& done) {
+    return !done && done.error().code == ErrorCode::kDenied;
+  };
+  EXPECT_TRUE(denied(ReplaceWith(*files, "events/x", "")));
+  EXPECT_TRUE(denied(files->Append("events/algo-3/x", 0, "a")));
+  EXPECT_TRUE(denied(files->Append("events/algo-20/x", 0, "a")));
+  EXPECT_TRUE(denied(files->Remove("capture")));
+  EXPECT_TRUE(denied(files->Remove("events")));
+  EXPECT_TRUE(denied(Put(*files, "another part", Shelf::kParts)));
+  EXPECT_TRUE(denied(files->Commit(CheckpointManifest{})));
+  EXPECT_TRUE(denied(files->Tend({})));
+  EXPECT_TRUE(files->Append("events/algo-2/x", 0, "a"));
+  EXPECT_TRUE(ReplaceWith(*files, "capture.algo-2/step", "1"));
+  EXPECT_TRUE(files->Remove("capture.algo-2"));
+  EXPECT_TRUE(ReplaceWith(*files, "members/a", "1"));
+  EXPECT_TRUE(Put(*files, "an output"));
+  EXPECT_EQ(ReadText(*files, "events/x", 100).value(), "the first host's");
+}
+
 TEST_F(RemoteFiles, ABusyServerIsAskedAgain) {
   auto files = Open();
+  server_.AnswerBusy(1, 408);
+  EXPECT_TRUE(Put(*files, SomeBytes(100'000), Shelf::kParts));
   server_.AnswerBusy(3);
   EXPECT_TRUE(ReplaceWith(*files, "values", "1"));
   server_.AnswerBusy(3);

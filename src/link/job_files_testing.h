@@ -80,7 +80,7 @@ class FilesServer {
           if (over_) return responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "over"}));
           if (busy_ > 0 || requests_ > good_) {
             if (busy_ > 0) --busy_;
-            return responder.Send(Response::Text(503, "busy"));
+            return responder.Send(Response::Text(busy_status_, "busy"));
           }
           router_.Dispatch(std::move(request), responder);
         },
@@ -112,7 +112,10 @@ class FilesServer {
   }
   uint16_t tls_port() const { return tls_port_; }
   int requests() const { return requests_; }
-  void AnswerBusy(int times) { busy_ = times; }
+  void AnswerBusy(int times, int status = 503) {
+    busy_status_ = status;
+    busy_ = times;
+  }
   // After so many more requests, all others.
   void AnswerBusyAfter(int more) { good_ = requests_ + more; }
   void EndAttempt() { over_ = true; }
@@ -127,6 +130,7 @@ class FilesServer {
   uint16_t tls_port_ = 0;
   std::atomic<int> requests_ = 0;
   std::atomic<int> busy_ = 0;
+  std::atomic<int> busy_status_ = 503;
   std::atomic<int> good_ = INT_MAX;
   std::atomic<bool> over_ = false;
   std::unique_ptr<testing::TestServer> server_;

@@ -27,6 +27,9 @@
 namespace athanor::files_wire {
 
 inline constexpr char kRoot[] = "/agent/v1/files";
+// The number of a call, which rises with each that an agent makes. A call that the agent gave up
+// may still arrive, minutes later: by its number the server knows that others came after it.
+inline constexpr char kCallHeader[] = "X-Athanor-Call";
 // One question about blobs names at most so many, and is at most so long.
 inline constexpr size_t kMostAsked = 20'000;
 inline constexpr uint64_t kMostQuestion = 4ull << 20;

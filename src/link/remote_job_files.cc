@@ -3,9 +3,11 @@
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <random>
@@ -38,6 +40,22 @@ constexpr size_t kHashPiece = 1 << 20;
 // Large bodies are hashed and synced before they are answered.
 constexpr Millis kLongAnswer = std::chrono::minutes(10);
 constexpr int kTriesOfChanged = 3;
+constexpr Millis kHastyAnswer = std::chrono::seconds(30);
+
+// Rises with each call of this process, and from one agent of a host to the next.
+uint64_t NextCall() {
+  static std::atomic<uint64_t> last = 0;
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  const auto by_clock =
+      static_cast<uint64_t>(now.tv_sec) * 1'000'000 + static_cast<uint64_t>(now.tv_nsec) / 1'000;
+  uint64_t before = last;
+  uint64_t next = 0;
+  do {
+    next = std::max(before + 1, by_clock);
+  } while (!last.compare_exchange_weak(before, next));
+  return next;
+}
 
 // What the server says for good, as an error; none: it may say something else later.
 std::optional<Error> Refusal(const HttpReply& reply) {
@@ -67,6 +85,7 @@ std::optional<Error> Refusal(const HttpReply& reply) {
     case 410:
       error.code = ErrorCode::kConflict;
       break;
+    case 408:  // the line was silent for too long
     case 429:
     case 502:
     case 503:
@@ -170,9 +189,7 @@ class RemoteJobFiles::Work {
 
   // One try. kUnavailable, kTimeout, kCorrupt: it may be tried again; everything else is for good.
   Result<HttpReply> Once(HttpCall call) {
-    line_.Sign(call);
-    call.cancel_fd = options_.cancel_fd;
-    call.idempotent = true;
+    Address(call);
     auto client = Borrow();
     auto reply = client->Do(call);
     if (!reply) return MayComeBack(std::move(reply));
@@ -198,9 +215,7 @@ class RemoteJobFiles::Work {
 
   // One try of a call whose refusals the caller reads itself.
   Result<HttpReply> Raw(HttpCall call) {
-    line_.Sign(call);
-    call.cancel_fd = options_.cancel_fd;
-    call.idempotent = true;
+    Address(call);
     auto client = Borrow();
     auto reply = client->Do(call);
     if (!reply) return MayComeBack(std::move(reply));
@@ -208,6 +223,9 @@ class RemoteJobFiles::Work {
     return reply;
   }
 
+  // How long an answer may take that has to be written to disk first. Who has little patience must
+  // not wait that long for a line that fell silent.
+  Millis LongAnswer() const { return options_.patience.count() > 0 ? kHastyAnswer : kLongAnswer; }
   const Options& options() const { return options_; }
   Result<UniqueFd> Scratch() const { return UnnamedFile(options_.scratch_dir); }
   Error Busy(int status) const {
@@ -216,6 +234,12 @@ class RemoteJobFiles::Work {
   }
 
  private:
+  void Address(HttpCall& call) const {
+    line_.Sign(call);
+    call.headers.Set(wire::kCallHeader, std::to_string(NextCall()));
+    call.cancel_fd = options_.cancel_fd;
+    call.idempotent = true;
+  }
   std::unique_ptr<HttpClient> Borrow() {
     const MutexLock lock(mutex_);
     if (idle_.empty()) {
@@ -372,9 +396,14 @@ Result<BlobRef> RemoteJobFiles::Put(Shelf shelf, int fd, uint64_t offset, uint64
     call.body_fd = fd;
     call.body_offset = offset + from;
     call.body_length = piece;
-    call.read_timeout = kLongAnswer;
+    call.read_timeout = work_->LongAnswer();
     const auto reply = work_->Raw(call);
-    if (!reply && !IsAway(reply.error().code)) return Fail(reply.error());
+    if (!reply && !IsAway(reply.error().code)) {
+      // Perhaps the file became shorter while it was sent.
+      ATHANOR_TRY(const std::string now, HashOf(fd, offset, bytes, pace));
+      if (now != sha256) return Fail(ErrorCode::kCorrupt, "the file changed while it was sent");
+      return Fail(reply.error());
+    }
     if (!reply || (!reply->ok() && reply->status != 409 && !Refusal(*reply))) {
       ATHANOR_CHECK_OK(tries.Again(reply ? work_->Busy(reply->status) : reply.error()));
       const uint64_t before = state.received;
@@ -440,7 +469,7 @@ Status RemoteJobFiles::Replace(const std::string& name, int fd) {
   call.target = EntryTarget(name);
   call.body_fd = fd;
   call.body_length = static_cast<uint64_t>(info.st_size);
-  call.read_timeout = kLongAnswer;
+  call.read_timeout = work_->LongAnswer();
   ATHANOR_TRY([[maybe_unused]] const auto reply, work_->Ask(call));
   return Ok();
 }
@@ -475,7 +504,7 @@ Result<CheckpointInfo> RemoteJobFiles::Commit(const CheckpointManifest& manifest
   call.method = "POST";
   call.target = std::string(wire::kRoot) + "/checkpoints";
   call.body = FormatManifest(manifest);
-  call.read_timeout = kLongAnswer;
+  call.read_timeout = work_->LongAnswer();
   ATHANOR_TRY(const auto reply, work_->Ask(call));
   return wire::DecodeCheckpoint(reply.body);
 }

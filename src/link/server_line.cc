@@ -20,7 +20,9 @@ bool IsAway(const Error& error) {
          error.code == ErrorCode::kCorrupt || IsStranger(error);
 }
 
-bool IsBusy(int status) { return status == 429 || (status >= 502 && status <= 504); }
+bool IsBusy(int status) {
+  return status == 408 || status == 429 || (status >= 502 && status <= 504);
+}
 
 }  // namespace
 
@@ -31,6 +33,10 @@ Result<ServerLine> ServerLine::To(const std::string& server, std::string pin, st
     return Fail(ErrorCode::kInvalid,
                 "an agent does not send its token to " + server + " without TLS",
                 "use the address that starts with https://");
+  }
+  if (line.endpoint.tls && pin.empty()) {
+    return Fail(ErrorCode::kInvalid, "an agent does not know " + server + " by a key",
+                "its plan needs the pin of the server");
   }
   line.pin = std::move(pin);
   line.token = std::move(token);

@@ -265,7 +265,8 @@ class Refused(Apart):
                 self.assertNotIn(self.job, body)
 
     def test_a_token_is_good_for_its_own_host_and_attempt(self):
-        """Red if the token of one host speaks for another, or an agent's for a user."""
+        """Red if an agent's token speaks for a user, or is that of another host. What a host may store
+        and report: src/link/job_files_test.cc, src/serve/agents_listener_test.cc."""
         token = self.plan(1)["token"]
         for path in ("/api/v1/jobs", "/api/v1/jobs/" + self.job):
             status, body = self.ask("GET", path, token)

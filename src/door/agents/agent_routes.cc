@@ -23,9 +23,7 @@ void SendFrames(const Responder& responder, const std::vector<ReplyFrame>& frame
 }
 
 // 410 tells the agent that its attempt is over.
-void SendFenced(const Responder& responder) {
-  responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
-}
+void SendFenced(const Responder& responder) { responder.Send(AttemptOver()); }
 
 // Where that goes which is not part of a job's record.
 class Sink final : public ReportSink {

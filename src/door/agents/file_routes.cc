@@ -11,9 +11,6 @@
 namespace athanor {
 namespace {
 
-// 410 tells the agent that its attempt is over.
-Response Over() { return ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}); }
-
 // The jobs whose event files are shown below tb/, as far as this server has made the links: one
 // that has started again makes them once more. Threads: the loop's.
 class ShownJobs {
@@ -52,12 +49,13 @@ bool MayStoreEvents(std::string_view route) {
 
 bool IsAgentFileRoute(std::string_view route) { return StartsWith(route, "agent.files."); }
 
-std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attempt) {
+std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attempt, uint32_t host) {
   const auto job = JobNowIn(context, attempt);
   if (!job) return std::nullopt;
   const auto& record = *context.engine.Live(*job);
   JobFilesGrant grant;
   grant.job = job->ToString();
+  grant.host = host;
   grant.files.blob_dir = context.blobs.dir();
   grant.files.job_dir = JobFolder(context.info.home, *job).path();
   if (const auto earlier = JobId::Parse(record.resume_job)) {
@@ -79,10 +77,10 @@ std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attem
 
 BodyPolicy AgentFilePolicy(const DoorContext& context, const Router::Match& match,
                            const Request& head, const Caller& caller) {
-  const auto grant = GrantOf(context, *caller.attempt);
+  const auto grant = GrantOf(context, *caller.attempt, caller.host);
   if (grant) return context.job_files->PolicyFor(match.route->name, match.captures, head, *grant);
   BodyPolicy policy;
-  policy.refuse = Over();
+  policy.refuse = AttemptOver();
   return policy;
 }
 
@@ -93,8 +91,8 @@ std::vector<DoorRoute> AgentFileRoutes(DoorContext& context) {
   for (const auto& row : JobFilesService::Rows()) {
     routes.push_back(
         {row.method, row.pattern, row.name, [&context, shown, name = row.name](Call call) {
-           auto grant = GrantOf(context, *call.caller.attempt);
-           if (!grant) return call.responder.Send(Over());
+           auto grant = GrantOf(context, *call.caller.attempt, call.caller.host);
+           if (!grant) return call.responder.Send(AttemptOver());
            if (MayStoreEvents(name) && job_dir::IsEvents(call.request.Query("name").value_or(""))) {
              grant->on_events = shown->Show(*JobNowIn(context, *call.caller.attempt));
            }

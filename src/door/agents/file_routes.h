@@ -17,9 +17,9 @@ bool IsAgentFileRoute(std::string_view route);
 BodyPolicy AgentFilePolicy(const DoorContext& context, const Router::Match& match,
                            const Request& head, const Caller& caller);
 
-// What the agent of an attempt may reach: its job's own store, and of the blobs those that the job
-// names. Nothing once the attempt is over or was replaced: late writes of an older attempt would be
-// taken for those of the one that runs.
-std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attempt);
+// What the agent of one host of an attempt may reach: its job's own store, and of the blobs those
+// that the job names. Nothing once the attempt is over or was replaced: late writes of an older
+// attempt would be taken for those of the one that runs.
+std::optional<JobFilesGrant> GrantOf(const DoorContext& context, AttemptId attempt, uint32_t host);
 
 }  // namespace athanor

@@ -46,10 +46,11 @@ std::optional<ObjectUri> Named(DoorContext& context, const Call& call,
     return std::nullopt;
   }
   if (!call.caller.attempt) return *uri;
-  auto job = context.engine.JobOf(*call.caller.attempt);
+  // Not of an attempt that was replaced: what it still sends is older than what is there now.
+  const auto job = JobNowIn(context, *call.caller.attempt);
   const auto* live = job ? context.engine.Live(*job) : nullptr;
   if (!live) {
-    call.responder.Send(ErrorResponse(410, Error{ErrorCode::kConflict, "this attempt is over"}));
+    call.responder.Send(AttemptOver());
     return std::nullopt;
   }
   if (!may(live->spec, *uri)) {
