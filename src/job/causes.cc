@@ -267,9 +267,9 @@ constexpr CauseRow kCauses[] = {
      false, 0},
     {CauseKind::kQueued, "ATH-Q0006", "was just accepted", "The queue has not checked it yet.",
      false, 0},
-    {CauseKind::kPeerFailed, "ATH-J0219", "another part of the job fell",
-     "A rank or host of the job failed first, and the others were told to stop. `ath why` "
-     "names the one that fell first, with its cause.",
+    {CauseKind::kPeerFailed, "ATH-J0219", "another rank or host failed first",
+     "A rank or host of the job failed, and the others were told to stop. `ath why` names the one "
+     "that failed first, with its cause.",
      false, 0},
     {CauseKind::kRuleFired, "ATH-J0220", "a rule fired",
      "A rule on a metric became true. `ath show` lists the firings, each with its step, value "

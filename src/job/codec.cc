@@ -255,7 +255,16 @@ Result<IntervalAdvice> AdviceFromJson(const Json& json) {
 Result<Firing> FiringFromJson(const Json& json) { return FromJson<Firing>(json, "firing"); }
 Result<StoredEvent> EventFromJson(const Json& json) { return FromJson<StoredEvent>(json, "event"); }
 
-std::string SpecHash(const JobSpec& spec) { return Sha256Hex(SpecText(spec)); }
+// A job of one rank as it was written before there were nodes and processes, so that a key that was
+// used then still belongs to the same job.
+std::string SpecHash(const JobSpec& spec) {
+  constexpr std::string_view kOneRank = ",\"nodes\":1,\"nodes_most\":0,\"processes\":1";
+  std::string text = SpecText(spec);
+  if (const auto at = text.find(kOneRank); at != std::string::npos) {
+    text.erase(at, kOneRank.size());
+  }
+  return Sha256Hex(text);
+}
 std::string SameRunHash(const JobSpec& spec) { return Sha256Hex(SameRunText(spec)); }
 
 }  // namespace athanor

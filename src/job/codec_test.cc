@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/io/hash.h"
+#include "base/text/json.h"
 #include "job/causes.h"
 #include "job/record_reader.h"
 
@@ -172,6 +174,21 @@ TEST(Causes, KindsAndCodesAreUnique) {
     EXPECT_FALSE(row.explain.empty()) << row.name();
   }
   EXPECT_EQ(FindCause("no such"), nullptr);
+}
+
+// A key that was used before an upgrade belongs to the same job after it.
+TEST(SpecHash, OfOneRankIsWhatItWasBeforeThereWereNodes) {
+  JobSpec spec;
+  spec.command = {"python3", "train.py"};
+  spec.resources.cpu_millis = 2'000;
+  Json before = ToJson(spec);
+  for (const char* key : {"nodes", "nodes_most", "processes"}) {
+    ASSERT_EQ(before["resources"].erase(key), 1u);
+  }
+  EXPECT_EQ(SpecHash(spec), Sha256Hex(DumpJson(before)));
+  const auto of_one = SpecHash(spec);
+  spec.resources.processes = 2;
+  EXPECT_NE(SpecHash(spec), of_one);
 }
 
 TEST(Causes, OneOfAnotherVersionSurvivesARoundTrip) {

@@ -103,6 +103,7 @@ struct WaitedTooLong {};
 struct Noted {
   AttemptId attempt;
   Cause cause;
+  uint32_t host = 0;
 };
 
 using JobEvent =

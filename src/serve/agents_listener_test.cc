@@ -84,7 +84,7 @@ class World {
         [](const JobRecord&, const std::vector<StoredEvent>&) {},
         [](const Error& error) { ADD_FAILURE() << error.what; }});
     admission_ = std::make_unique<Admission>(Admission::Parts{
-        clock_, *jobs_, *blobs_, *secrets_, catalogue_, inventory, OwnRates(), false, root});
+        clock_, *jobs_, *blobs_, *secrets_, catalogue_, backends_, OwnRates(), false, root});
     removal_ = std::make_unique<Removal>(Removal::Parts{
         loop_, *engine_, *jobs_, *logs_, *series_, *run_writer_, readers_, home_,
         [this](JobId run) { return runs_->Remove(run); }, [](JobId) { return std::string(); }});

@@ -321,7 +321,7 @@ class Server {
         SilenceWatch::Parts{loop_, clock_, [this] { return engine_->Holding(); },
                             [this](JobId job) { hub_.Tell(job, News::kState); }});
     admission_ = std::make_unique<Admission>(
-        Admission::Parts{clock_, *jobs_, *blobs_, *secrets_, *catalogue_, inventory,
+        Admission::Parts{clock_, *jobs_, *blobs_, *secrets_, *catalogue_, backends_,
                          settings_.rates, parts.simulate, home_.root});
     removal_ = std::make_unique<Removal>(
         Removal::Parts{loop_, *engine_, *jobs_, *logs_, *series_, *run_writer_, readers_, home_,

@@ -6,6 +6,7 @@
 #include "base/text/text.h"
 #include "job/codec.h"
 #include "job/friendly_name.h"
+#include "launch/backends.h"
 #include "place/need.h"
 #include "price/catalogue.h"
 #include "record/jobs/job_store.h"
@@ -47,12 +48,23 @@ Status Admission::CheckSpace() const {
                   .Id("ATH-S0202"));
 }
 
+// What it needs where it fits first; otherwise why it does not fit at the first back end.
+Result<Need> Admission::Fitting(const ResourceSpec& resources) const {
+  Result<Need> refused = Fail(ErrorCode::kInvalid, "this server has no back end");
+  for (const auto& at : parts_.backends.all()) {
+    auto need = Resolve(resources, parts_.catalogue, at.inventory, parts_.simulate);
+    if (need) return need;
+    if (&at == &parts_.backends.all().front()) refused = std::move(need);
+  }
+  return refused;
+}
+
 Result<JobRecord> Admission::Draft(JobSpec spec, const std::string& key,
                                    const std::string& user) const {
   ATHANOR_CHECK_OK(CheckSpec(spec));
   ATHANOR_CHECK_OK(CheckSecrets(spec));
   ATHANOR_CHECK_OK(CheckSpace());
-  auto resolved = Resolve(spec.resources, parts_.catalogue, parts_.inventory, parts_.simulate);
+  auto resolved = Fitting(spec.resources);
   // An unknown type is a mistake in the request, not a missing thing of the server's.
   if (!resolved) resolved.error().code = ErrorCode::kInvalid;
   ATHANOR_TRY(auto need, std::move(resolved));

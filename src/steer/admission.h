@@ -9,16 +9,17 @@
 
 #include "base/exec/clock.h"
 #include "base/result.h"
-#include "job/inventory.h"
 #include "job/record.h"
 #include "price/price.h"
 
 namespace athanor {
 
+class Backends;
 class BlobStore;
 class Catalogue;
 class JobStore;
 class SecretStore;
+struct Need;
 
 class Admission {
  public:
@@ -28,7 +29,7 @@ class Admission {
     BlobStore& blobs;
     SecretStore& secrets;
     const Catalogue& catalogue;
-    Inventory inventory;
+    const Backends& backends;  // a job is accepted if one of them can ever hold it
     OwnRates rates;
     bool simulate = false;  // see Engine::Parts
     std::string home;
@@ -42,6 +43,7 @@ class Admission {
  private:
   Status CheckSecrets(const JobSpec& spec) const;
   Status CheckSpace() const;
+  Result<Need> Fitting(const ResourceSpec& resources) const;
 
   Parts parts_;
 };

@@ -56,11 +56,20 @@ class Decider {
     return Ok();
   }
 
+  // As Go, for what is no reason for the state: only the event tells which host it was.
+  Status GoOn(Step step, std::string_view name, uint32_t host) {
+    ATHANOR_CHECK_OK(Go(step, name, OnHost(host, {})));
+    record().cause = {};
+    return Ok();
+  }
+
   bool IsGang() { return attempt().hosts.size() > 1; }
 
   // What happened on one host of several is told with the host's name.
   Cause OnHost(uint32_t host, Cause cause) {
-    if (IsGang()) cause.text = HostNameOf(host) + (cause.text.empty() ? "" : ": ") + cause.text;
+    const std::string name = HostNameOf(host);
+    const bool named = cause.text.find(name) != std::string::npos;
+    if (IsGang() && !named) cause.text = name + (cause.text.empty() ? "" : ": ") + cause.text;
     return cause;
   }
 
@@ -98,7 +107,10 @@ class Decider {
     const bool alone = !IsGang() && record().spec.resources.processes <= 1;
     if (asked || alone || attempt().fell || cause.Is(CauseKind::kPeerFailed)) return;
     attempt().fell = FirstFall{host, rank, now_, cause};
-    if (IsGang() && !AllHostsAreOver()) Do(EffectKind::kStop);
+    if (!IsGang() || AllHostsAreOver()) return;
+    Do(EffectKind::kStop);
+    record().cause = OnHost(host, {CauseKind::kPeerFailed, cause.text});
+    record().cause.text += "; the other hosts are being stopped";
   }
 
   // Which rank of a host that ended with `cause` fell first.
@@ -121,6 +133,7 @@ class Decider {
     }
     if (a.fell) worst = &a.hosts[a.fell->host];
     a.cause = a.fell ? a.fell->cause : worst->cause;
+    if (a.fell && !a.fell->rank) a.cause = OnHost(a.fell->host, a.cause);
     a.exit = worst->exit;
     if (!IsGang() || !a.exit) return;
     auto& sum = *a.exit;
@@ -211,8 +224,10 @@ class Decider {
       if (out_.record.stop) return out_.record.stop->cause;
       cause = attempt.interrupt->cause;
     }
-    if (attempt.interrupt && !out_.record.stop && !cause.Is(CauseKind::kCompleted) &&
-        !cause.Is(CauseKind::kOutOfMemory) && !cause.Is(CauseKind::kTimeLimit)) {
+    // What failed before the interruption was asked for is still the reason.
+    if (attempt.interrupt && !attempt.fell && !out_.record.stop &&
+        !cause.Is(CauseKind::kCompleted) && !cause.Is(CauseKind::kOutOfMemory) &&
+        !cause.Is(CauseKind::kTimeLimit)) {
       std::string how = cause.text;
       cause = attempt.interrupt->cause;
       if (cause.detail.empty()) cause.detail = std::move(how);
@@ -285,6 +300,7 @@ class Decider {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
     attempt().handle = e.handle;
     for (auto& host : attempt().hosts) host.handle = e.handle;
+    if (record().cause.Is(CauseKind::kWaitingBackend)) record().cause = {};
     return Ok();
   }
 
@@ -309,7 +325,7 @@ class Decider {
     host->cause = {};
     if (record().state == JobState::kPlacing) {
       attempt().prepared = now_;
-      return Go(Step::kPrepare, "agent_up", OnHost(e.host, {}));
+      return GoOn(Step::kPrepare, "agent_up", e.host);
     }
     Note("agent_up", OnHost(e.host, {}));
     return Ok();
@@ -335,7 +351,7 @@ class Decider {
     }
     if (record().state == JobState::kPreparing) {
       attempt().started = now_;
-      return Go(Step::kStart, "script_started", OnHost(e.host, {}));
+      return GoOn(Step::kStart, "script_started", e.host);
     }
     Note("script_started", OnHost(e.host, {}));
     return Ok();
@@ -348,7 +364,10 @@ class Decider {
     host->exit = e.exit;
     host->cause = e.cause;
     host->ranks = e.ranks;
-    if (!e.cause.Is(CauseKind::kCompleted)) Fall(e.host, FirstFallen(e.host, e.ranks), e.cause);
+    // If nothing is left of a host, nobody knows which of its ranks it was.
+    const bool gone = e.cause.Is(CauseKind::kAgentLost);
+    const auto rank = gone ? std::nullopt : FirstFallen(e.host, e.ranks);
+    if (!e.cause.Is(CauseKind::kCompleted)) Fall(e.host, rank, e.cause);
     return AfterHost("script_ended", OnHost(e.host, e.cause));
   }
 
@@ -480,15 +499,26 @@ class Decider {
 
   Status On(const Noted& e) {
     ATHANOR_CHECK_OK(CheckAttempt(e.attempt));
-    // While something holds a running script up, that is the job's reason.
+    ATHANOR_TRY(auto* host, HostOf(e.attempt, e.host));
+    // While something holds a running script up, on any host, that is the job's reason.
     if (e.cause.Is(CauseKind::kWaitingDisk) || e.cause.Is(CauseKind::kDiskRoom)) {
       const bool begins = e.cause.Is(CauseKind::kWaitingDisk);
-      const bool known = record().cause.Is(CauseKind::kWaitingDisk);
+      const bool known = host->cause.Is(CauseKind::kWaitingDisk);
       if (record().state != JobState::kRunning || begins == known) return Ok();
-      record().cause = begins ? e.cause : Cause{};
+      host->cause = begins ? e.cause : Cause{};
+      if (begins || record().cause.Is(CauseKind::kWaitingDisk)) record().cause = WaitOfDisk();
     }
-    Note("noted", e.cause);
+    Note("noted", OnHost(e.host, e.cause));
     return Ok();
+  }
+
+  // That of the first host that waits for its disk; empty: none does.
+  Cause WaitOfDisk() {
+    const auto& hosts = attempt().hosts;
+    for (uint32_t i = 0; i < hosts.size(); ++i) {
+      if (hosts[i].cause.Is(CauseKind::kWaitingDisk)) return OnHost(i, hosts[i].cause);
+    }
+    return {};
   }
 
   Outcome out_;

@@ -23,12 +23,22 @@ Outbox::Parts Engine::OutboxParts() {
           parts_.backends,
           parts_.make_pool,
           [this](JobId job) { return Live(job); },
+          [this](JobId job) {
+            auto record = parts_.jobs.Find(job);
+            return record ? std::optional(std::move(*record)) : std::nullopt;
+          },
           parts_.plan,
           [this](const JobRecord& record, const std::vector<uint32_t>& hosts) {
             const auto now = parts_.clock.Monotonic();
             auto& attempt = attempts_[record.current()->id];
             attempt.launched = now;
             for (const auto host : hosts) attempt.agent(host).Launched(now);
+          },
+          [this](JobId job, const Cause& why) {
+            const auto at = live_.find(job);
+            if (at == live_.end() || at->second.state != JobState::kPlacing) return;
+            at->second.cause = why;
+            parts_.changed(at->second, {});
           },
           [this](const JobRecord& record) { parts_.changed(record, {}); },
           [this](uint64_t effect) { pending_.batch.performed.push_back(effect); },
@@ -245,6 +255,7 @@ void Engine::Touch(AttemptId attempt, uint32_t host, int64_t held_ms, const Host
   if (current.id != attempt || current.ended.ms != 0 || host >= current.hosts.size()) return;
   attempts_[attempt].agent(host).Heard(parts_.clock.Monotonic());
   auto& known = current.hosts[host];
+  if (known.over.ms != 0) return;
   record.last_seen = known.last_seen = parts_.clock.Wall();
   known.held_ms = std::max(known.held_ms, held_ms);
   known.usage = usage;

@@ -139,7 +139,8 @@ TEST_F(GangTest, AHostThatCannotBePreparedStopsTheOthers) {
   Do(PrepareFailed{id_, kPeer, 0});
   Do(PrepareFailed{id_, kPeer, 1});
   EXPECT_EQ(record_.state, JobState::kFailed);
-  EXPECT_EQ(record_.cause, broken);
+  EXPECT_EQ(record_.cause.kind, broken.kind);
+  EXPECT_EQ(record_.cause.text, "algo-3: no such package");
 }
 
 TEST_F(GangTest, AHostThatIsLostWhileAnotherUploadsEndsTheAttempt) {
@@ -153,7 +154,53 @@ TEST_F(GangTest, AHostThatIsLostWhileAnotherUploadsEndsTheAttempt) {
   EXPECT_EQ(record_.state, JobState::kUploading);
   Do(Uploaded{id_, {}, {}, "", 1});
   EXPECT_EQ(record_.state, JobState::kQueued) << "a machine was lost: another attempt";
-  EXPECT_EQ(attempt().cause, lost);
+  EXPECT_EQ(attempt().cause.kind, lost.kind);
+  EXPECT_EQ(attempt().cause.text, "algo-3: gone");
+}
+
+// Planted bug: keep what an event tells as the reason. `ath why` would say "algo-3" of a job that
+// runs.
+TEST_F(GangTest, ThatAHostCameUpIsNoReason) {
+  Run();
+  EXPECT_EQ(record_.cause, Cause{});
+  End(1, kFailed);
+  EXPECT_EQ(record_.cause.text, "algo-2: exit status 3; the other hosts are being stopped");
+}
+
+TEST_F(GangTest, OfAHostThatIsGoneNobodyKnowsWhichRankWasFirst) {
+  Run();
+  End(1, {CauseKind::kAgentLost, "agent and script are gone"});
+  ASSERT_TRUE(attempt().fell);
+  EXPECT_EQ(attempt().fell->rank, std::nullopt);
+  EXPECT_EQ(attempt().cause.text, "algo-2: agent and script are gone");
+}
+
+// Planted bug: let an interruption replace any cause. It would also give a retry for nothing.
+TEST_F(GangTest, AnInterruptionDoesNotHideWhatFailedBefore) {
+  Run();
+  End(1, kFailed);
+  Do(InterruptAsked{{"preempted", "taken away", "", ""}, "ann", Millis(10)});
+  End(0, kPeer);
+  End(2, kPeer);
+  for (uint32_t host = 0; host < 3; ++host) Do(Uploaded{id_, {}, {}, "", host});
+  EXPECT_EQ(record_.state, JobState::kFailed);
+  EXPECT_EQ(record_.cause.kind, kFailed.kind);
+}
+
+// Planted bug: one wait for all hosts. The second to wait would be forgotten, and the first to go
+// on would end it for both.
+TEST_F(GangTest, EachHostWaitsForItsOwnDisk) {
+  Run();
+  const Cause full{CauseKind::kWaitingDisk, "the disk is full"};
+  const Cause room{CauseKind::kDiskRoom, "there is room again"};
+  Do(Noted{id_, full, 0});
+  Do(Noted{id_, full, 2});
+  EXPECT_TRUE(Do(Noted{id_, full, 2}).events.empty()) << "said twice";
+  EXPECT_EQ(record_.cause.text, "algo-1: the disk is full");
+  Do(Noted{id_, room, 0});
+  EXPECT_EQ(record_.cause.text, "algo-3: the disk is full");
+  Do(Noted{id_, room, 2});
+  EXPECT_EQ(record_.cause, Cause{});
 }
 
 TEST_F(GangTest, AStopOfAllIsNobodysFall) {

@@ -69,10 +69,10 @@ void HostWatch::Look() {
   if (stopped_) return;
   const auto now = parts_.clock.Monotonic();
   std::map<std::string, std::vector<Asked>> ask;
-  std::vector<AttemptId> gangs;
+  std::vector<AttemptId> all;
   for (const auto* record : parts_.holding()) {
     const auto& attempt = *record->current();
-    if (IsGang(*record)) gangs.push_back(attempt.id);
+    all.push_back(attempt.id);
     const auto& live = parts_.attempts[attempt.id];
     const bool settling = live.launched && now - *live.launched < kSettle;
     if (attempt.handle.empty() || settling || live.giving_up) continue;
@@ -83,7 +83,7 @@ void HostWatch::Look() {
     if (asked.empty() || !asking_.insert(entry.name()).second) continue;
     Ask(entry, std::move(asked));
   }
-  for (const auto attempt : gangs) {
+  for (const auto attempt : all) {
     if (const auto* record = Current(attempt)) LookForMissing(*record);
   }
 }
@@ -124,7 +124,8 @@ void HostWatch::Answered(const Asked& asked, Millis since,
     if (record->current()->hosts[i].over.ms == 0) HostIs(*record, i, status, agents_gone);
   }
   record = Current(asked.attempt);
-  if (record && !agents_gone.empty()) parts_.outbox.Relaunch(*record, agents_gone);
+  if (!record || agents_gone.empty() || parts_.attempts[asked.attempt].giving_up) return;
+  parts_.outbox.Relaunch(*record, agents_gone);
 }
 
 void HostWatch::HostIs(JobRecord& record, uint32_t index, const HostStatus& status,
@@ -132,7 +133,7 @@ void HostWatch::HostIs(JobRecord& record, uint32_t index, const HostStatus& stat
   const auto attempt = record.current()->id;
   switch (status.state) {
     case HostStatus::State::kAlive:
-      return;
+      return Starts(record, record.current()->hosts[index]);
     case HostStatus::State::kPending:
       return Waits(record, record.current()->hosts[index], status);
     case HostStatus::State::kEvicted:
@@ -162,6 +163,14 @@ void HostWatch::Waits(JobRecord& record, Host& host, const HostStatus& status) {
   if (host.cause == cause || host.up.ms != 0) return;
   host.cause = cause;
   if (record.state == JobState::kPlacing) record.cause = cause;
+  parts_.tell(record);
+}
+
+// What it waited for has come.
+void HostWatch::Starts(JobRecord& record, Host& host) {
+  if (!host.cause.Is(CauseKind::kWaitingBackend)) return;
+  host.cause = {};
+  if (record.cause.Is(CauseKind::kWaitingBackend)) record.cause = {};
   parts_.tell(record);
 }
 
@@ -196,20 +205,36 @@ void HostWatch::LookForMissing(const JobRecord& record) {
   const auto& attempt = *record.current();
   auto& live = parts_.attempts[attempt.id];
   std::vector<uint32_t> missing;
-  bool some_up = false;
+  bool some_up = false, some_left = false;
   for (uint32_t i = 0; i < attempt.hosts.size(); ++i) {
     const auto& host = attempt.hosts[i];
     some_up = some_up || host.up.ms != 0;
+    some_left = some_left || (host.up.ms != 0 && host.over.ms == 0);
     if (host.up.ms == 0 && host.over.ms == 0) missing.push_back(i);
   }
-  if (!some_up || missing.empty()) return live.some_up.reset();
-  if (!live.some_up) live.some_up = now;
-  if (now - *live.some_up <= kGangPatience || live.giving_up) return;
-  GiveUp(record, missing.front(),
+  // Once it is to end, and those that can hear it have ended, nobody waits for the rest.
+  const bool to_end = record.stop || attempt.interrupt || attempt.fell;
+  const bool alone = to_end && !some_left;
+  if (missing.empty() || !(some_up || alone)) {
+    live.some_up.reset();
+    return live.alone.reset();
+  }
+  if (some_up && !live.some_up) live.some_up = now;
+  if (!alone) live.alone.reset();
+  if (alone && !live.alone) live.alone = now;
+  if (live.giving_up) return;
+  const auto host = missing.front();
+  if (alone && now - *live.alone > kEndPatience) {
+    return GiveUp(record, host,
+                  {"host_missing", NamesOf(missing) + " had not come up when it was to end",
+                   Retry(record), attempt.hosts[host].cause.text});
+  }
+  if (!live.some_up || now - *live.some_up <= kGangPatience) return;
+  GiveUp(record, host,
          {"host_missing",
           NamesOf(missing) + " did not come up within " + HumanDuration(kGangPatience) +
               " of the first host",
-          Retry(record), attempt.hosts[missing.front()].cause.text});
+          Retry(record), attempt.hosts[host].cause.text});
 }
 
 void HostWatch::GiveUp(const JobRecord& record, uint32_t host, const Cause& cause) {

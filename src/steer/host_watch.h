@@ -4,7 +4,8 @@
 // in it, so that a slow back end delays no other.
 //
 // Silence is not death: a host is given up only when its back end proves that it is over, or has
-// ended what was left. That holds, too, for a gang of which a part never came up.
+// ended what was left. That holds, too, for a gang of which a part never came up, and for hosts
+// that were not up yet when their attempt was to end.
 //
 // Threads: every method belongs to the executor's thread; calls of back ends run in pools.
 #pragma once
@@ -29,6 +30,8 @@ namespace athanor {
 
 // How long the hosts of a gang may be missing after the first one came up.
 inline constexpr Millis kGangPatience = std::chrono::minutes(5);
+// The same for an attempt that is to end, after the hosts that did come up have ended.
+inline constexpr Millis kEndPatience = std::chrono::seconds(10);
 
 class HostWatch {
  public:
@@ -63,6 +66,7 @@ class HostWatch {
   void HostIs(JobRecord& record, uint32_t index, const HostStatus& status,
               std::vector<uint32_t>& agents_gone);
   void Waits(JobRecord& record, Host& host, const HostStatus& status);
+  void Starts(JobRecord& record, Host& host);
   void Evicted(const JobRecord& record, uint32_t index, const HostStatus& status);
   void Ended(const JobRecord& record, uint32_t index, const HostStatus& status);
   void LookForMissing(const JobRecord& record);

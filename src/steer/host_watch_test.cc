@@ -1,5 +1,7 @@
 #include "steer/host_watch.h"
 
+#include <algorithm>
+
 #include "steer/engine_testing.h"
 
 namespace athanor {
@@ -88,6 +90,31 @@ TEST_F(HostWatchTest, AGangIsNotGivenUpWhileItCannotBeEnded) {
   backend_.Reach(*backend_.MachineOf(attempt, 1), true);
   executor_.RunFor(kSoon);
   EXPECT_NE(Record(job).attempts.front().ended.ms, 0);
+}
+
+// Planted bug: leave a stop to the hosts alone. What never came up hears of none.
+TEST_F(HostWatchTest, WhatIsToEndBeforeItCameUpIsReleased) {
+  for (const uint32_t nodes : {1u, 3u}) {
+    const JobId job = Submit("job", 1, 0, nodes);
+    const auto attempt = Now(job);
+    engine_->Apply(job, StopAsked{{"user_stop", "stopped", "", ""}, "ann", Millis(0)});
+    executor_.RunFor(kEndPatience + std::chrono::seconds(5));
+    EXPECT_EQ(engine_->Live(job), nullptr);
+    EXPECT_EQ(jobs_->Find(job).value().state, JobState::kStopped);
+    EXPECT_EQ(jobs_->Find(job).value().cause.kind, "user_stop");
+    for (uint32_t i = 0; i < nodes; ++i) EXPECT_EQ(backend_.MachineOf(attempt, i), std::nullopt);
+  }
+}
+
+TEST_F(HostWatchTest, AHostThatIsUpMayTakeItsTimeToEnd) {
+  const JobId job = Submit("gang", 1, 0, 2);
+  Apply(job, AgentUp{Now(job), 0});
+  Apply(job, StopAsked{{"user_stop", "stopped", "", ""}, "ann", std::chrono::minutes(2)});
+  executor_.RunFor(std::chrono::minutes(1));
+  EXPECT_EQ(Record(job).current()->ended.ms, 0) << "it may be saving";
+  Apply(job, PrepareFailed{Now(job), {"user_stop", "stopped", "", ""}, 0});
+  executor_.RunFor(kEndPatience + std::chrono::seconds(5));
+  EXPECT_EQ(engine_->Live(job), nullptr);
 }
 
 TEST_F(HostWatchTest, AJobOfOneHostMayTakeAsLongAsItsBackEndSays) {
@@ -219,6 +246,41 @@ TEST_F(SlowBackEndTest, OneCallIsUnderWayWithAllAttemptsInIt) {
   ASSERT_FALSE(slow_.polled.empty());
   EXPECT_LE(slow_.polled.size(), 6u) << "one in ten seconds";
   EXPECT_EQ(slow_.polled.back(), 2u);
+}
+
+// Planted bug: take whatever is next in line. A launch that waited behind the end of its attempt
+// would start it once more.
+TEST_F(SlowBackEndTest, WhatHasEndedIsNotStartedAgain) {
+  const JobId job = Submit("job", 2);
+  executor_.RunFor(std::chrono::seconds(15));
+  const auto first = Now(job);
+  slow_cluster_.AgentEnded(first);
+  executor_.RunFor(std::chrono::seconds(12));  // it was asked, and another agent is on its way
+  Apply(job, HostLost{first, {"agent_lost", "gone", "", ""}});
+  executor_.RunFor(std::chrono::minutes(2));
+  const auto count = [&](const std::string& call) {
+    return std::ranges::count(slow_.calls, call + " " + first.ToString());
+  };
+  EXPECT_EQ(count("release"), 1);
+  EXPECT_LE(count("launch"), 2);
+  EXPECT_EQ(slow_cluster_.MachineOf(first), std::nullopt);
+}
+
+// Planted bug: forget a release that failed for another reason than silence.
+TEST_F(HostWatchTest, AReleaseIsRepeatedUntilItSucceedsAndTheNextAttemptWaitsForIt) {
+  const JobId job = RunningGang();
+  const auto first = Now(job);
+  int failures = 3;
+  backend_.SetFates([&](FakeBackend::Call call) {
+    const bool fails = call == FakeBackend::Call::kRelease && failures > 0;
+    if (fails) --failures;
+    return fails ? FakeBackend::Fate::kRefused : FakeBackend::Fate::kDone;
+  });
+  for (uint32_t i = 0; i < 3; ++i) Apply(job, HostLost{first, {"agent_lost", "gone", "", ""}, i});
+  executor_.RunFor(std::chrono::minutes(1));
+  EXPECT_EQ(failures, 0);
+  EXPECT_EQ(backend_.MachineOf(first, 0), std::nullopt);
+  EXPECT_NE(Now(job), first);
 }
 
 TEST_F(SlowBackEndTest, AnAttemptIsReleasedBeforeTheNextOneOfItsJobStarts) {

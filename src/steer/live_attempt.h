@@ -15,11 +15,12 @@ namespace athanor {
 // Times are monotonic.
 struct LiveAttempt {
   JobId job;
-  std::vector<AgentLives> agents;     // by host
-  std::optional<Millis> launched;     // when agents were last started for it
-  std::optional<Millis> some_up;      // since when a part of a gang is up, and a part is missing
-  bool giving_up = false;             // what is left of it is being ended
-  bool armed = false;                 // a deliberate interruption is scheduled for it
+  std::vector<AgentLives> agents;  // by host
+  std::optional<Millis> launched;  // when agents were last started for it
+  std::optional<Millis> some_up;   // since when a part of a gang is up, and a part is missing
+  std::optional<Millis> alone;     // since when only hosts that never came up keep it from ending
+  bool giving_up = false;          // what is left of it is being ended
+  bool armed = false;              // a deliberate interruption is scheduled for it
   std::optional<Millis> rests_until;  // the next attempt of its job starts after that
 
   AgentLives& agent(uint32_t host) {

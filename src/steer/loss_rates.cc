@@ -1,5 +1,6 @@
 #include "steer/loss_rates.h"
 
+#include <algorithm>
 #include <chrono>
 
 #include "base/exec/clock.h"
@@ -24,8 +25,11 @@ std::string LossRates::TypeOf(const JobRecord& record, const Attempt& attempt) {
 LossRates::Rate LossRates::Of(const JobRecord& record, const Attempt& attempt) const {
   const auto known = store_.Of(TypeOf(record, attempt), attempt.spot);
   if (known && known->losses > 0) {
-    return {known->held_ms / known->losses, "measured: " + std::to_string(known->losses) + " in " +
-                                                HumanDuration(Millis(known->held_ms))};
+    // An attempt is lost with the first of its machines.
+    const auto machines = static_cast<int64_t>(std::max<size_t>(attempt.hosts.size(), 1));
+    return {known->held_ms / known->losses / machines,
+            "measured: " + std::to_string(known->losses) + " in " +
+                HumanDuration(Millis(known->held_ms))};
   }
   return {(attempt.spot ? kAssumedSpotLife : kAssumedLife).count(), "assumed, none was lost yet"};
 }
@@ -38,11 +42,14 @@ void LossRates::Count(const JobRecord& record, const std::vector<StoredEvent>& e
       continue;
     }
     const auto& attempt = record.attempts[event.attempt - 1];
-    const bool lost =
-        attempt.cause.Is(CauseKind::kPreempted) || attempt.cause.Is(CauseKind::kAgentLost);
+    const bool lost = attempt.cause.Is(CauseKind::kPreempted) ||
+                      attempt.cause.Is(CauseKind::kAgentLost) ||
+                      attempt.cause.Is(CauseKind::kHostMissing);
+    int64_t held = 0;  // by all of its machines
+    for (const auto& host : attempt.hosts) held += host.held_ms;
     // A statistic: one more or less after a crash does not matter.
     (void)writer_.Submit([&store = store_, type = TypeOf(record, attempt), spot = attempt.spot,
-                          held = attempt.held_ms,
+                          held = std::max(held, attempt.held_ms),
                           lost] { (void)store.Add(type, spot, held, lost).ok(); });
   }
 }

@@ -1,5 +1,6 @@
 #include "steer/outbox.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -40,30 +41,48 @@ void Outbox::Stop() {
   }
 }
 
-void Outbox::Add(JobId job, Kind kind, std::string backend, Call call) {
+void Outbox::Add(JobId job, Work work) {
   auto& lane = lanes_[job];
-  lane.push_back({kind, std::move(backend), std::move(call)});
+  lane.push_back(std::move(work));
   if (lane.size() == 1) RunFirst(job);
 }
 
+bool Outbox::IsWanted(const Launching& launching) const {
+  const auto* live = parts_.live(launching.job);
+  return live && HoldsRoom(live->state) && live->current()->id == launching.attempt;
+}
+
 void Outbox::RunFirst(JobId job) {
-  const auto& work = lanes_.at(job).front();
+  auto& lane = lanes_.at(job);
+  while (!lane.empty() && lane.front().launching && !IsWanted(*lane.front().launching)) {
+    const auto effect = lane.front().launching->effect;
+    lane.pop_front();
+    if (effect != 0) parts_.performed(effect);
+  }
+  if (lane.empty()) {
+    lanes_.erase(job);
+    return parts_.flush();
+  }
+  const auto& work = lane.front();
   const auto& pools = pools_.at(work.backend);
   auto& pool = work.kind == Kind::kStart ? *pools.starts : *pools.ends;
   const bool taken = pool.Submit([this, job, call = work.call] {
     auto after = call();
-    parts_.executor.Post([this, job, after = std::move(after)] {
-      const auto lane = lanes_.find(job);
-      lane->second.pop_front();
-      if (lane->second.empty()) {
-        lanes_.erase(lane);
-      } else {
-        RunFirst(job);
-      }
-      after();
-    });
+    parts_.executor.Post([this, job, after = std::move(after)] { Answered(job, after); });
   });
   (void)taken;  // stopping: the store keeps it
+}
+
+// What it came to is known before the next call of the job begins: that may not be wanted any more.
+void Outbox::Answered(JobId job, const After& after) {
+  if (const auto again = after()) {
+    parts_.executor.After(*again, [this, job] {
+      if (!stopped_) RunFirst(job);
+    });
+    return;
+  }
+  lanes_.at(job).pop_front();
+  RunFirst(job);
 }
 
 void Outbox::Perform(const Effect& effect) {
@@ -101,14 +120,15 @@ void Outbox::Release(const Effect& effect) {
   // agree.
   std::vector<std::string> at;
   std::string handle = effect.attempt.ToString();
-  if (const auto* attempt = Find(parts_.live(effect.job), effect.attempt)) {
+  const auto* live = parts_.live(effect.job);
+  const auto stored = live ? std::nullopt : parts_.stored(effect.job);
+  if (const auto* attempt = Find(stored ? &*stored : live, effect.attempt)) {
     at.push_back(attempt->placement.backend);
     handle = HandleOf(*attempt);
   } else {
     for (const auto& entry : parts_.backends.all()) at.push_back(entry.name());
   }
   auto left = std::make_shared<size_t>(at.size());
-  auto again = std::make_shared<bool>(false);
   for (const auto& name : at) {
     auto* backend = parts_.backends.Find(name);
     if (backend == nullptr) {
@@ -116,19 +136,24 @@ void Outbox::Release(const Effect& effect) {
                      {{"backend", name}, {"attempt", effect.attempt.ToString()}});
       continue;
     }
-    Add(effect.job, Kind::kEnd, name, [this, backend, handle, effect, left, again]() -> After {
+    auto call = [this, backend, handle, effect, left]() -> After {
       auto status = backend->Release(handle);
-      return [this, status, effect, left, again] {
+      return [this, status, effect, left]() -> std::optional<Millis> {
         if (!status) {
-          parts_.log.Log(LogLevel::kWarning, "release failed",
-                         {{"what", status.error().what}, {"why", status.error().why}});
-          *again = *again || status.error().code == ErrorCode::kUnavailable;
+          LogReleaseFailed(status.error());
+          // Something of it may run.
+          if (status.error().code != ErrorCode::kInvalid) return kRepeatAfter;
         }
-        if (--*left > 0) return;
-        *again ? PerformLater(effect) : Performed(effect.id);
+        if (--*left == 0) Performed(effect.id);
+        return std::nullopt;
       };
-    });
+    };
+    Add(effect.job, {Kind::kEnd, name, std::move(call)});
   }
+}
+
+void Outbox::LogReleaseFailed(const Error& error) {
+  parts_.log.Log(LogLevel::kWarning, "release failed", {{"what", error.what}, {"why", error.why}});
 }
 
 void Outbox::End(const JobRecord& record, std::function<void()> ended,
@@ -136,15 +161,16 @@ void Outbox::End(const JobRecord& record, std::function<void()> ended,
   const auto& attempt = *record.current();
   auto* backend = parts_.backends.Find(attempt.placement.backend);
   if (backend == nullptr) return failed();
-  Add(record.id, Kind::kEnd, attempt.placement.backend,
-      [this, backend, handle = HandleOf(attempt), ended = std::move(ended),
-       failed = std::move(failed)]() -> After {
-        const auto status = backend->Release(handle);
-        if (status) return ended;
-        parts_.log.Log(LogLevel::kWarning, "release failed",
-                       {{"what", status.error().what}, {"why", status.error().why}});
-        return failed;
-      });
+  auto call = [this, backend, handle = HandleOf(attempt), ended = std::move(ended),
+               failed = std::move(failed)]() -> After {
+    const auto status = backend->Release(handle);
+    return [this, status, ended, failed]() -> std::optional<Millis> {
+      if (!status) LogReleaseFailed(status.error());
+      status ? ended() : failed();
+      return std::nullopt;
+    };
+  };
+  Add(record.id, {Kind::kEnd, attempt.placement.backend, std::move(call)});
 }
 
 void Outbox::Relaunch(const JobRecord& record, const std::vector<uint32_t>& hosts) {
@@ -170,20 +196,32 @@ void Outbox::Launch(const JobRecord& record, const Effect* effect) {
                           Fail(ErrorCode::kInvalid, "the back end '" + name + "' is not set up",
                                "ath retry " + record.id.ToString()));
   }
-  Add(record.id, Kind::kStart, name, [this, plan, launching, backend]() -> After {
+  auto call = [this, plan, launching, backend]() -> After {
     auto handle = backend->Launch(*plan);
-    return [this, launching, handle] { LaunchAnswered(launching, handle); };
-  });
+    return [this, launching, handle]() -> std::optional<Millis> {
+      LaunchAnswered(launching, handle);
+      return std::nullopt;
+    };
+  };
+  Add(record.id, {Kind::kStart, name, std::move(call), launching});
 }
 
 void Outbox::LaunchAnswered(const Launching& of, const Result<std::string>& handle) {
-  // Without an answer it may still run, and an attempt that lost its agent does run: neither is
-  // replaced, both are launched again.
-  if (!handle && (of.effect == 0 || handle.error().code == ErrorCode::kUnavailable)) {
+  // Without an answer it may still run, and an attempt whose agents are known, or lost them, does
+  // run: none is replaced, all are launched again.
+  const auto* live = IsWanted(of) ? parts_.live(of.job) : nullptr;
+  const bool runs = live && std::ranges::any_of(live->current()->hosts,
+                                                [](const Host& host) { return host.up.ms != 0; });
+  if (!handle && (of.effect == 0 || runs || handle.error().code == ErrorCode::kUnavailable)) {
     parts_.log.Log(LogLevel::kWarning, "launch failed, asked for again",
                    {{"attempt", of.attempt.ToString()},
                     {"what", handle.error().what},
                     {"why", handle.error().why}});
+    if (live && !runs) {
+      parts_.waits(of.job, {CauseKind::kWaitingBackend,
+                            "its back end cannot start it now: " + handle.error().what,
+                            handle.error().hint, handle.error().why});
+    }
     if (of.effect != 0) PerformLater({of.effect, EffectKind::kLaunch, of.job, of.attempt});
     return;
   }

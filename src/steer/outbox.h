@@ -12,6 +12,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,10 +34,13 @@ class Outbox {
     Logger& log;
     const Backends& backends;
     MakePool make_pool;
-    std::function<const JobRecord*(JobId)> live;  // null: over
+    std::function<const JobRecord*(JobId)> live;            // null: over
+    std::function<std::optional<JobRecord>(JobId)> stored;  // of one that is over; none: removed
     std::function<Result<LaunchPlan>(const JobRecord&)> plan;
     // Agents are about to be started for these hosts of its current attempt.
     std::function<void(const JobRecord&, const std::vector<uint32_t>& hosts)> starting;
+    // Why its attempt is not started yet; in memory only.
+    std::function<void(JobId, const Cause&)> waits;
     // Its agents must hear what the record says now.
     std::function<void(const JobRecord&)> tell;
     // An effect needs no repetition; what it came to, if anything, is to be stored with that.
@@ -57,25 +61,31 @@ class Outbox {
   void Stop();
 
  private:
-  // Runs in a pool; what it returns runs on the executor's thread.
-  using After = std::function<void()>;
+  // Runs in a pool; what it returns runs on the executor's thread, and says after how long the same
+  // call is to be made again, before anything else of its job. None: it is done.
+  using After = std::function<std::optional<Millis>()>;
   using Call = std::function<After()>;
   enum class Kind { kStart, kEnd };
-  struct Work {
-    Kind kind;
-    std::string backend;
-    Call call;
-  };
-  void Add(JobId job, Kind kind, std::string backend, Call call);
-  void RunFirst(JobId job);
-  void Launch(const JobRecord& record, const Effect* effect);
   struct Launching {
     JobId job;
     AttemptId attempt;
     uint64_t effect = 0;  // 0: another agent for a host that lost its own
   };
+  struct Work {
+    Kind kind;
+    std::string backend;
+    Call call;
+    std::optional<Launching> launching = {};  // of a start
+  };
+  void Add(JobId job, Work work);
+  void RunFirst(JobId job);
+  void Answered(JobId job, const After& after);
+  // Whether its attempt is still to run: it may have ended while the start waited for its turn.
+  bool IsWanted(const Launching& launching) const;
+  void Launch(const JobRecord& record, const Effect* effect);
   void LaunchAnswered(const Launching& of, const Result<std::string>& handle);
   void Release(const Effect& effect);
+  void LogReleaseFailed(const Error& error);
   void PerformLater(const Effect& effect);
   void Performed(uint64_t effect);
 

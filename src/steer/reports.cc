@@ -115,7 +115,7 @@ class Taker {
     return CheckpointKept{from_.attempt, f.checkpoint, f.advice};
   }
   Result<Happened> On(FiringFrame& f) { return RuleFired{from_.attempt, f.firing}; }
-  Result<Happened> On(NoteFrame& f) { return Noted{from_.attempt, f.cause}; }
+  Result<Happened> On(NoteFrame& f) { return Noted{from_.attempt, f.cause, from_.host}; }
 
   Engine& engine_;
   ReportSink& sink_;

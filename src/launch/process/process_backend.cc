@@ -75,15 +75,16 @@ Status ProcessBackend::LayOut(const LaunchPlan& plan, std::vector<std::string>& 
     began = began || Exists(JoinPath(DirOf(plan.attempt(), host), attempt_dir::kAgentLock));
   }
   for (uint32_t host = 0; host < plan.hosts.size(); ++host) {
+    if (plan.IsOver(host)) continue;
     const auto dir = DirOf(plan.attempt(), host);
     if (!Exists(dir)) {
       if (began) continue;
       made.push_back(dir);
       ATHANOR_CHECK_OK(MakeDirs(dir));
     }
-    if (plan.hosts.size() > 1) {
-      ATHANOR_CHECK_OK(ReplaceFile(JoinPath(dir, attempt_dir::kHostCount),
-                                   std::to_string(plan.hosts.size()) + "\n"));
+    const auto count = JoinPath(dir, attempt_dir::kHostCount);
+    if (plan.hosts.size() > 1 && !Exists(count)) {
+      ATHANOR_CHECK_OK(ReplaceFile(count, std::to_string(plan.hosts.size()) + "\n"));
     }
     if (IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) continue;
     paths.dir = dir;
@@ -96,7 +97,8 @@ Status ProcessBackend::LayOut(const LaunchPlan& plan, std::vector<std::string>& 
 Status ProcessBackend::StartAgents(const LaunchPlan& plan) {
   for (uint32_t host = 0; host < plan.hosts.size(); ++host) {
     const auto dir = DirOf(plan.attempt(), host);
-    if (!Exists(dir) || IsLocked(JoinPath(dir, attempt_dir::kAgentLock))) continue;
+    if (plan.IsOver(host) || !Exists(dir) || IsLocked(JoinPath(dir, attempt_dir::kAgentLock)))
+      continue;
     if (host == 0 && spare_ && spare_->Give(dir)) continue;
     UniqueFd log(::open(JoinPath(dir, attempt_dir::kAgentLog).c_str(),
                         O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));

@@ -55,6 +55,22 @@ TEST(ProcessBackend, AHostThatWasLostIsNotStartedAgain) {
   EXPECT_FALSE(server.ScriptRuns(plan.hosts[1]));
 }
 
+// Planted bug: start an agent for every host without one. It would report the end again, later.
+TEST(ProcessBackend, AHostOfWhichNothingMoreIsExpectedGetsNoAgent) {
+  ProcessCase server;
+  auto plan = server.NewPlan(2);
+  const auto handle = server.backend().Launch(plan);
+  ASSERT_TRUE(handle);
+  for (const auto& host : plan.hosts) server.AwaitScript(host);
+  for (const auto& host : plan.hosts) server.KillAgent(host);
+  plan.over = {true, false};
+  EXPECT_EQ(server.backend().Launch(plan), *handle);
+  const auto hosts = server.backend().Poll({*handle}).front();
+  ASSERT_TRUE(hosts);
+  EXPECT_EQ((*hosts)[0].state, HostStatus::State::kAgentGone);
+  EXPECT_TRUE(server.backend().Release(*handle));
+}
+
 TEST(SpareAgent, IsGivenTheAttemptAndReplaced) {
   ProcessCase server;
   for (int i = 0; i < 2; ++i) {

@@ -185,7 +185,7 @@ void Agent::ForwardInto(int64_t pid) {
 
 void Agent::TellOfNoServer(const Error& error) {
   log_.Log(LogLevel::kError, "network", {{"why", error.what}});
-  shipper_->Send(NoteFrame{{"network_error", "the script cannot reach this server: " + error.what,
+  shipper_->Send(NoteFrame{{CauseKind::kNetwork, "the script cannot reach this server: " + error.what,
                             error.hint, error.why}});
 }
 
@@ -581,8 +581,8 @@ int Agent::Finish() {
       ending.record->stop_signal == 0) {
     TellOfFullDisk();
   }
-  // Before anything waits for the server: checkpoints do not need it. But the other hosts must hear
-  // soon that a rank fell here: they wait for it.
+  // Before anything waits for the server: checkpoints beside it do not need it. But the other hosts
+  // must hear soon that a rank fell here: they wait for it.
   std::thread keeping;
   const bool fell = HostCount(plan_) > 1 && ending.record && ending.record->fell_by_itself;
   const auto keep = [this, clean = EndedCleanly(ending.record)] { survival_.KeepLast(clean); };

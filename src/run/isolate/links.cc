@@ -12,6 +12,7 @@
 #include <optional>
 #include <thread>
 
+#include "base/text/format.h"
 #include "base/text/text.h"
 #include "run/isolate/route_socket.h"
 
@@ -34,8 +35,9 @@ std::string BridgeName(const AttemptId& attempt) {
   return "ath" + id.substr(id.size() - 8);
 }
 
+// At most 15 characters (IFNAMSIZ).
 std::string PortName(const AttemptId& attempt, uint32_t host) {
-  return BridgeName(attempt) + "-" + std::to_string(host);
+  return fmt::format("{}-{:x}", BridgeName(attempt), host);
 }
 
 std::string Dotted(uint32_t address) {

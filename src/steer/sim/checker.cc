@@ -66,8 +66,8 @@ void Checker::CheckFall(const JobRecord& record, const Attempt& attempt) {
   }
   if (!attempt.fell) return;
   fell_.emplace(attempt.id, *attempt.fell);
-  const bool asked = record.stop || attempt.interrupt;
-  if (attempt.ended.ms != 0 && !asked && attempt.cause.kind != attempt.fell->cause.kind) {
+  // An interruption that was asked for later hides nothing.
+  if (attempt.ended.ms != 0 && !record.stop && attempt.cause.kind != attempt.fell->cause.kind) {
     Break(record.spec.name,
           "it ended as " + attempt.cause.kind + ", but fell first by " + attempt.fell->cause.kind);
   }
