@@ -168,7 +168,7 @@ void AddLooking(CLI::App& app, Values& v) {
   logs->add_option("--host", v.logs.host, "Only the log of this host: algo-2, or 2")
       ->type_name("HOST");
   logs->add_flag("--no-prefix", v.logs.no_prefix,
-                 "Lines of several ranks without the rank in front: [1]");
+                 "Do not print the rank, such as [1], in front of each line");
 
   auto* why = Verb(app, v, "why", "Explain why a job waits, failed or was stopped",
                    [&v] { return WhyVerb(v.common, v.job); });
@@ -290,11 +290,9 @@ void AddActing(CLI::App& app, Values& v) {
   auto* exec = Verb(app, v, "exec", "Run a command inside a running job",
                     [&v] { return ExecVerb(v.common, v.job, v.exec, v.run.command); });
   AddJob(exec, v.job);
-  exec->add_option("--rank", v.exec.rank, "Next to this rank, of all hosts (the first)")
-      ->type_name("N")
-      ->check(CLI::NonNegativeNumber);
-  exec->add_option("--host", v.exec.host, "On this host: algo-2, or 2 (the first)")
-      ->type_name("HOST");
+  exec->add_option("--rank", v.exec.rank, "Run it next to this rank: 0 is the first")
+      ->type_name("N");
+  exec->add_option("--host", v.exec.host, "Run it on this host: algo-2, or 2")->type_name("HOST");
   v.help->SetUsage(exec, "ath exec [OPTIONS] JOB -- COMMAND [ARGS...]");
   exec->footer("Example:\n  ath exec @last -- bash");
 

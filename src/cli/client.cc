@@ -54,11 +54,13 @@ Status StartServer(const Home& home, const Endpoint& endpoint) {
     if (ReapIfEnded(pid) && waited > 2'000) break;
     ::usleep(2'000);
   }
-  auto text = ReadFile(home.server_log()).value_or("");
-  auto lines = Split(Trim(text), '\n');
+  // What it ended with, if it said so: hints follow below, in lines of their own.
+  const auto lines = Split(Trim(ReadFile(home.server_log()).value_or("")), '\n');
+  const auto said = std::find_if(lines.rbegin(), lines.rend(),
+                                 [](const std::string& line) { return StartsWith(line, "error"); });
   return Fail(Error{ErrorCode::kUnavailable, "no server answers and none could be started",
                     "ath serve        (shows what is wrong)\nath check"}
-                  .Why(lines.empty() ? "see " + home.server_log() : lines.back())
+                  .Why(said != lines.rend() ? *said : "see " + home.server_log())
                   .Id("ATH-C0001"));
 }
 

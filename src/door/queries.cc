@@ -18,8 +18,8 @@ Result<std::optional<uint64_t>> WholeNumber(const Request& request, const char* 
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), number);
   if (error != std::errc() || end != text->data() + text->size() || number > INT64_MAX) {
-    return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a number",
-                      "give a whole number, such as 10"}
+    return Fail(Error{ErrorCode::kInvalid, std::string(name) + " is not a whole number",
+                      "give a whole number from 0, such as 10"}
                     .Why("got '" + Printable(std::string_view(*text).substr(0, 80)) + "'")
                     .Id("ATH-R0014"));
   }

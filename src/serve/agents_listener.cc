@@ -53,24 +53,27 @@ Result<uint16_t> AgentsListener::Listen(const Parts& parts, const OwnCertificate
   const auto listen = [&](uint16_t port) {
     return http_.ListenTls(settings.host, port, own.cert_file, own.key_file);
   };
+  Error error;
   if (settings.port == 0) {
-    ATHANOR_TRY(const auto port, ListenAtOwnPort(parts.home.root, kPortFile, 0, listen));
-    if (port.instead_of) {
-      notice_ = "another program uses port " + std::to_string(*port.instead_of) +
-                ": agents of other machines are heard at port " + std::to_string(port.port) +
+    const auto kept = ListenAtOwnPort(parts.home.root, kPortFile, 0, listen);
+    if (kept && kept->instead_of) {
+      notice_ = "another program uses port " + std::to_string(*kept->instead_of) +
+                ": agents of other machines are heard at port " + std::to_string(kept->port) +
                 " from now on, and those that run already are not, until it is free again and "
                 "agents.listen names it";
     }
-    return port.port;
+    if (kept) return kept->port;
+    error = kept.error();
+  } else {
+    const auto port = listen(settings.port);
+    if (port) return port;
+    error = port.error();
   }
-  auto port = listen(settings.port);
-  if (port) return port;
-  Error error = std::move(port).error();
   const bool taken = error.code == ErrorCode::kConflict;
   error.why = taken ? "another program uses port " + std::to_string(settings.port)
                     : error.what + (error.why.empty() ? "" : ": " + error.why);
-  error.what = "agents of other machines cannot be heard at " + settings.host + " port " +
-               std::to_string(settings.port);
+  error.what = "agents of other machines cannot be heard at " + settings.host +
+               (settings.port == 0 ? "" : " port " + std::to_string(settings.port));
   error.hint = "name another port or address as agents.listen in " + parts.home.settings() +
                (taken ? "; port 0 takes a free one" : "") +
                "\nip -brief address        shows the addresses of this machine";

@@ -31,7 +31,9 @@ constexpr SubmitErrorRow kRows[] = {
     {"ATH-S0106", "wrong type of value",
      "The key needs a list, a map or a single value, and the file has something else."},
     {"ATH-S0107", "invalid value",
-     "Durations look like 90s, 10m, 1h30m; sizes like 512MB or 1.5GiB; counts are whole numbers."},
+     "Durations look like 90s, 10m, 1h30m; sizes like 512MB or 1.5GiB; counts are whole numbers. "
+     "`nodes` and `processes` are 1 to 1024, with 8,192 ranks at most; a range has the smaller "
+     "number first, as in 1..4."},
     {"ATH-S0108", "not available yet",
      "Athanor knows this key or value, but this version does not support it. It is an error and "
      "not "

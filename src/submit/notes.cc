@@ -7,11 +7,21 @@ namespace athanor {
 std::vector<std::string> NotesAbout(const ResourceSpec& resources, const Inventory& inventory) {
   std::vector<std::string> notes;
   const uint32_t ranks = resources.ranks();
-  if (ranks > 1 && uint64_t{ranks} * 1000 > inventory.cpu_millis && inventory.cpu_millis > 0) {
+  const uint32_t each = resources.processes;
+  const auto cpus = [](uint32_t millis) {
+    return fmt::format("{} CPU{}", millis / 1000.0, millis == 1000 ? "" : "s");
+  };
+  if (resources.cpu_millis > 0) {
+    if (each > 1 && uint64_t{each} * 1000 > resources.cpu_millis) {
+      notes.push_back(fmt::format("{} ranks share {}{}, so each of them is slower than alone", each,
+                                  cpus(resources.cpu_millis),
+                                  resources.nodes > 1 ? " on each node" : ""));
+    }
+  } else if (ranks > 1 && uint64_t{ranks} * 1000 > inventory.cpu_millis &&
+             inventory.cpu_millis > 0) {
     notes.push_back(
-        fmt::format("{} ranks share the {} CPU{} of this machine, so each of them is "
-                    "slower than alone",
-                    ranks, inventory.cpu_millis / 1000.0, inventory.cpu_millis == 1000 ? "" : "s"));
+        fmt::format("{} ranks share the {} of this machine, so each of them is slower than alone",
+                    ranks, cpus(inventory.cpu_millis)));
   }
   if (resources.nodes_most != 0) {
     notes.push_back(

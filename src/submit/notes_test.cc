@@ -28,6 +28,21 @@ TEST(Notes, MoreRanksThanCpusAreSaid) {
             "8 ranks share the 2 CPUs of this machine, so each of them is slower than alone");
 }
 
+TEST(Notes, RanksThatShareWhatWasAskedForAreSaid) {
+  auto asked = Asked(2, 2);
+  asked.cpu_millis = 500;
+  EXPECT_EQ(NotesAbout(asked, kTwoCpus),
+            (std::vector<std::string>{
+                "2 ranks share 0.5 CPUs on each node, so each of them is slower than alone"}));
+  asked.nodes = 1;
+  asked.cpu_millis = 1'000;
+  EXPECT_EQ(
+      NotesAbout(asked, kTwoCpus),
+      (std::vector<std::string>{"2 ranks share 1 CPU, so each of them is slower than alone"}));
+  asked.cpu_millis = 2'000;
+  EXPECT_TRUE(NotesAbout(asked, kTwoCpus).empty());
+}
+
 TEST(Notes, ARangeSaysWithWhatItStarts) {
   const auto notes = NotesAbout(Asked(1, 1, 4), kTwoCpus);
   ASSERT_EQ(notes.size(), 1u);

@@ -41,8 +41,8 @@ class Ranks(PageCase):
 
     def test_a_fall_is_told_in_order(self):
         page = self.open("#/job/falls")
-        page.get_by_text("rank 3 on algo-2 fell first: exit 1").wait_for()
-        page.locator("tr", has_text="algo-2").get_by_text("3 exit 1 (fell first)").wait_for()
+        page.get_by_text("rank 3 on algo-2 failed first: exit 1").wait_for()
+        page.locator("tr", has_text="algo-2").get_by_text("3 exit 1 (failed first)").wait_for()
 
     def test_the_log_is_chosen_by_rank_and_host(self):
         page = self.open("#/job/gang/logs")

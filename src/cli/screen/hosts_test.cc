@@ -15,7 +15,7 @@ Json Gang() {
     "spec": {"resources": {"nodes": 2, "processes": 2}},
     "attempts": [{
       "number": 1,
-      "fall_order": ["rank 3 on algo-2 fell first: exit 1"],
+      "fall_order": ["rank 3 on algo-2 failed first: exit 1"],
       "hosts": [
         {"name": "algo-1", "state": "Running", "rank_text": "0 and 1",
          "usage": {"cpu_percent": 187, "memory_bytes": 1048576, "memory_peak": 2097152}},
@@ -56,7 +56,7 @@ TEST(RanksOf, SaysNodesAndProcesses) {
 
 TEST(FallOrderOf, IsThatOfTheLastAttempt) {
   Json job = Gang();
-  EXPECT_EQ(FallOrderOf(job), std::vector<std::string>{"rank 3 on algo-2 fell first: exit 1"});
+  EXPECT_EQ(FallOrderOf(job), std::vector<std::string>{"rank 3 on algo-2 failed first: exit 1"});
   job["attempts"].push_back({{"number", 2}});
   EXPECT_TRUE(FallOrderOf(job).empty());
   EXPECT_TRUE(FallOrderOf(Json::object()).empty());

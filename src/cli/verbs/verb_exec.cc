@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -22,7 +21,6 @@
 #include "cli/client.h"
 #include "cli/screen/refuse.h"
 #include "cli/verbs/verbs.h"
-#include "job/host.h"
 #include "link/attempt_dir.h"
 #include "run/isolate/job_peers.h"
 #include "run/supervisor/launch_supervisor.h"
@@ -60,53 +58,19 @@ Status AddSecrets(const std::string& dir, size_t local, const Json& names, RankP
   return Ok();
 }
 
-tl::unexpected<Error> NoSuchPlace(const std::string& job, const std::string& what) {
-  return Fail(Error{ErrorCode::kNotFound, job + " has no " + what, "ath show " + ShellQuote(job)});
-}
-
-// "algo-2" and "2" are the second host.
-std::optional<uint32_t> HostNamed(std::string_view name) {
-  if (StartsWith(name, "algo-")) name.remove_prefix(5);
-  uint32_t number = 0;
-  const auto read = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (read.ec != std::errc() || read.ptr != name.data() + name.size() || number == 0) {
-    return std::nullopt;
-  }
-  return number - 1;
-}
-
-struct FoundPlace {
-  uint32_t host = 0;
-  size_t local = 0;  // of the rank, on that host
-};
-
-// Every host has as many ranks as the first, whose folder is `dir`.
-Result<FoundPlace> FindPlace(const std::string& job, const std::string& dir,
-                             const ExecPlace& place) {
-  const auto host = HostNamed(place.host);
-  if (!place.host.empty() && !host) return NoSuchPlace(job, "host " + Printable(place.host));
-  if (!place.rank) return FoundPlace{host.value_or(0), 0};
-  ATHANOR_TRY(const auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
-  ATHANOR_TRY(const auto plan, ParsePlan(text));
-  const auto each = static_cast<uint32_t>(plan.ranks.size());
-  const FoundPlace found{*place.rank / each, *place.rank % each};
-  if (host && *host != found.host) {
-    return NoSuchPlace(job, "rank " + std::to_string(*place.rank) + " on " + HostNameOf(*host));
-  }
-  return found;
-}
-
 Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlace& place) {
-  ATHANOR_TRY(auto info, client.Get("/api/v1/jobs/" + UrlEncode(job) + "/exec"));
+  std::string path = "/api/v1/jobs/" + UrlEncode(job) + "/exec?host=" + UrlEncode(place.host);
+  if (!place.rank.empty()) path += "&rank=" + UrlEncode(place.rank);
+  ATHANOR_TRY(auto info, client.Get(path));
   const auto first = info.value("dir", "");
   if (!Exists(first)) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
                       "ath exec works where the job runs"}
                     .Id("ATH-R0004"));
   }
-  ATHANOR_TRY(const auto where, FindPlace(job, first, place));
-  const auto dir = where.host == 0 ? first : first + "." + std::to_string(where.host);
-  if (!Exists(dir)) return NoSuchPlace(job, HostNameOf(where.host));
+  const auto host = info.value("host", 0u);
+  const auto local = info.value("local_rank", size_t{0});
+  const auto dir = host == 0 ? first : first + "." + std::to_string(host);
   auto found = FindSupervisor(JoinPath(dir, attempt_dir::kSupervisorStatus));
   if (!found) {
     return Fail(Error{ErrorCode::kConflict, job + " runs on another machine, or is just ending",
@@ -115,10 +79,10 @@ Result<Target> FindTarget(Client& client, const std::string& job, const ExecPlac
   }
   ATHANOR_TRY(auto text, ReadFile(JoinPath(dir, attempt_dir::kSupervisorPlan)));
   ATHANOR_TRY(auto plan, ParsePlan(text));
-  Target target{found->status.pid, plan.ranks[std::min(where.local, plan.ranks.size() - 1)], ""};
+  Target target{found->status.pid, plan.ranks[std::min(local, plan.ranks.size() - 1)], ""};
   const auto names = info.value("secrets", Json::array());
   if (names.empty()) return target;
-  if (auto added = AddSecrets(dir, where.local, names, target.rank); !added) {
+  if (auto added = AddSecrets(dir, local, names, target.rank); !added) {
     target.no_secrets = added.error().what;
   }
   return target;

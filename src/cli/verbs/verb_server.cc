@@ -96,7 +96,8 @@ int ServerStatusVerb(const Common& common) {
   std::printf("  url      %s\n  socket   %s\n  home     %s\n", body->value("url", "").c_str(),
               body->value("socket", "").c_str(), body->value("home", "").c_str());
   if (body->contains("agents")) {
-    std::printf("  agents   %s, of other machines\n", body->value("agents", "").c_str());
+    std::printf("  agents   %s   for agents on other machines\n",
+                body->value("agents", "").c_str());
   }
   std::printf("  started  %s%s\n", Local(TimeOf(*body, "started")).c_str(),
               record ? (" by " + StartedText(*record)).c_str() : "");

@@ -181,7 +181,7 @@ int CpVerb(const Common& common, const std::string& from, const std::string& to)
 // Next to which rank, over all hosts, or on which host.
 struct ExecPlace {
   std::string host;  // "algo-2", or "2"; empty: that of the rank
-  std::optional<uint32_t> rank;
+  std::string rank;  // as typed; empty: the first of the host
 };
 int ExecVerb(const Common& common, const std::string& job, const ExecPlace& place,
              const std::vector<std::string>& command);

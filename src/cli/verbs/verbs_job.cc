@@ -61,7 +61,9 @@ std::string ResourcesText(const Json& r) {
   }
   if (Number(r, "gpus") > 0) asked += fmt::format(" {} GPUs", Number(r, "gpus"));
   if (r.value("spot", Json::object()).value("use", false)) asked += " spot";
-  if (const auto ranks = RanksOf(r); !ranks.empty()) asked += (asked.empty() ? "" : ", ") + ranks;
+  const auto ranks = RanksOf(r);
+  if (!asked.empty() && Number(r, "nodes") > 1) asked += " per node";
+  if (!ranks.empty()) asked += (asked.empty() ? "" : ", ") + ranks;
   return std::string(Trim(asked));
 }
 
@@ -117,8 +119,11 @@ void ShowAttempts(const Json& job, const Terminal& terminal) {
     }
     if (attempt.contains("exit")) {
       const auto& exit = attempt["exit"];
-      line += Number(exit, "signal") != 0 ? fmt::format("  signal {}", Number(exit, "signal"))
-                                          : fmt::format("  exit {}", Number(exit, "code"));
+      if (Number(exit, "signal") != 0) {
+        line += fmt::format("  signal {}", Number(exit, "signal"));
+      } else if (Number(exit, "code") >= 0) {  // else nobody saw how it ended
+        line += fmt::format("  exit {}", Number(exit, "code"));
+      }
       if (Number(exit, "memory_peak") > 0) {
         line += "  peak " + HumanBytes(static_cast<uint64_t>(Number(exit, "memory_peak")));
       }

@@ -1,6 +1,7 @@
 // The native door's files: blobs of sources in, outputs out.
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <memory>
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,7 @@
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "door/doors.h"
+#include "door/native/log_part.h"
 #include "door/queries.h"
 #include "job/codec.h"
 #include "job/host_folder.h"
@@ -182,6 +184,8 @@ void SendLeftFile(DoorContext& context, const Call& call) {
 void ExecInfo(DoorContext& context, const Call& call) {
   auto record = FindJob(context, call.captures["job"]);
   if (!record) return call.Refuse(record.error());
+  const auto part = LogPartIn(call.request, *record);  // named as the part of a log is
+  if (!part) return call.Refuse(part.error());
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps"}
@@ -192,6 +196,8 @@ void ExecInfo(DoorContext& context, const Call& call) {
   out["attempt"] = record->current()->id.ToString();
   out["dir"] =
       JoinPath(StoreLayout{context.info.home}.attempts(), HostFolderName(record->current()->id, 0));
+  out["host"] = part->host.value_or(0);
+  out["local_rank"] = part->rank.value_or(0) % std::max(record->spec.resources.processes, 1u);
   out["supervisor_pid"] = stats ? stats->supervisor_pid : 0;
   out["secrets"] = Json::array();  // names; the values stay in the script's environment
   for (const auto& secret : record->spec.secrets) {

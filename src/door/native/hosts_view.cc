@@ -11,6 +11,13 @@ namespace {
 
 constexpr size_t kMostSteps = 8;
 
+// Athanor ended all of it, beginning with one host: nothing there failed.
+bool WasEndedOnPurpose(const FirstFall& fell) {
+  return fell.cause.Is(CauseKind::kTimeLimit) || fell.cause.Is(CauseKind::kRuleStop) ||
+         fell.cause.Is(CauseKind::kRuleRetry) || fell.cause.Is(CauseKind::kStoppedEarly) ||
+         fell.cause.Is(CauseKind::kServerSilent);
+}
+
 // The end of a rank, on the clock of people: RankEnd has only how long it ran.
 struct Ended {
   uint32_t host = 0;
@@ -53,9 +60,17 @@ std::string StepText(const std::vector<uint32_t>& ranks, uint32_t host, const Ra
 
 }  // namespace
 
+bool IsKnown(const std::optional<ExitInfo>& exit) {
+  return exit && (exit->code >= 0 || exit->signal != 0 || !exit->spawn_error.empty());
+}
+
+const FirstFall* FirstFailure(const Attempt& attempt) {
+  return attempt.fell && !WasEndedOnPurpose(*attempt.fell) ? &*attempt.fell : nullptr;
+}
+
 std::string_view HostState(const Attempt& attempt, const Host& host, WallTime now) {
   if (host.over.ms != 0 || attempt.ended.ms != 0) {
-    return host.started.ms != 0 && !host.exit && host.exited.ms == 0 ? "Lost" : "Ended";
+    return host.started.ms != 0 && !IsKnown(host.exit) ? "Lost" : "Ended";
   }
   if (host.exited.ms != 0) return "Uploading";
   if (host.up.ms == 0) return "Starting";
@@ -70,11 +85,11 @@ bool IsGang(const JobRecord& record) {
 }
 
 std::string HostRanks(const JobSpec& spec, const Attempt& attempt, uint32_t host) {
-  const auto& fell = attempt.fell;
+  const FirstFall* fell = FirstFailure(attempt);
   std::map<uint32_t, std::string> ends;
   for (const auto& end : attempt.hosts[host].ranks) {
     const bool first = fell && fell->host == host && fell->rank == end.rank;
-    ends[end.rank] = " " + EndText(end) + (first ? " (fell first)" : "");
+    ends[end.rank] = " " + EndText(end) + (first ? " (failed first)" : "");
   }
   std::string text;
   const uint32_t processes = spec.resources.processes;
@@ -94,7 +109,7 @@ std::string HostRanks(const JobSpec& spec, const Attempt& attempt, uint32_t host
 
 std::vector<std::string> FallOrder(const Attempt& attempt) {
   std::vector<std::string> steps;
-  if (!attempt.fell) return steps;
+  if (FirstFailure(attempt) == nullptr) return steps;
   const auto& fell = *attempt.fell;
   std::vector<Ended> ended;
   const RankEnd* first = nullptr;
@@ -109,8 +124,8 @@ std::vector<std::string> FallOrder(const Attempt& attempt) {
   }
   const std::string why = first != nullptr ? EndText(*first) : fell.cause.text;
   steps.push_back(fell.rank
-                      ? fmt::format("rank {} on {} fell first", *fell.rank, HostNameOf(fell.host))
-                      : fmt::format("{} fell first", HostNameOf(fell.host)));
+                      ? fmt::format("rank {} on {} failed first", *fell.rank, HostNameOf(fell.host))
+                      : fmt::format("{} failed first", HostNameOf(fell.host)));
   if (!why.empty()) steps.back() += ": " + why;
   // A rank that was through before is no part of it.
   std::erase_if(ended, [&](const Ended& one) {

@@ -28,7 +28,7 @@ TEST(HostState, FollowsAHostFromItsStartToItsEnd) {
   EXPECT_EQ(HostState(attempt, host, kNow), "Running");
   EXPECT_EQ(HostState(attempt, host, WallTime{kNow.ms + 60'000}), "Unknown");
   host.exited = kNow;
-  host.exit.emplace();
+  host.exit.emplace().code = 0;
   EXPECT_EQ(HostState(attempt, host, kNow), "Uploading");
   host.over = kNow;
   EXPECT_EQ(HostState(attempt, host, kNow), "Ended");
@@ -49,7 +49,7 @@ TEST(FallOrder, NamesTheFirstRankAndWhatBecameOfTheOthers) {
   attempt.fell =
       FirstFall{1, 3, WallTime{kNow.ms - 2'000}, {"nonzero_exit", "exit status 1", "", ""}};
   EXPECT_EQ(FallOrder(attempt),
-            (std::vector<std::string>{"rank 3 on algo-2 fell first: exit 1",
+            (std::vector<std::string>{"rank 3 on algo-2 failed first: exit 1",
                                       "then rank 2 on algo-2 was stopped by signal 15",
                                       "then ranks 0 and 1 on algo-1 were stopped by signal 15"}));
 }
@@ -59,7 +59,7 @@ TEST(FallOrder, ALostHostFellAsAWhole) {
   attempt.hosts[0].ranks = {{0, 3, 0, 3'000}};
   attempt.fell = FirstFall{1, std::nullopt, kNow, {"agent_lost", "its agent is gone", "", ""}};
   EXPECT_EQ(FallOrder(attempt),
-            (std::vector<std::string>{"algo-2 fell first: its agent is gone",
+            (std::vector<std::string>{"algo-2 failed first: its agent is gone",
                                       "then rank 0 on algo-1 ended with exit 3"}));
 }
 
@@ -68,7 +68,7 @@ TEST(FallOrder, LeavesOutRanksThatWereThroughBefore) {
   attempt.hosts[0].ranks = {{0, 0, 0, 1'000}};
   attempt.hosts[1].ranks = {{1, 1, 0, 3'000}};
   attempt.fell = FirstFall{1, 1, WallTime{kNow.ms - 2'000}, {}};
-  EXPECT_EQ(FallOrder(attempt), std::vector<std::string>{"rank 1 on algo-2 fell first: exit 1"});
+  EXPECT_EQ(FallOrder(attempt), std::vector<std::string>{"rank 1 on algo-2 failed first: exit 1"});
   attempt.fell.reset();
   EXPECT_TRUE(FallOrder(attempt).empty());
 }
@@ -90,7 +90,7 @@ TEST(HostRanks, SayHowEachRankOfAHostEnded) {
   attempt.hosts[1].ranks = {{3, 1, 0, 3'000}, {2, -1, 15, 3'100}};
   attempt.fell = FirstFall{1, 3, {}, {}};
   EXPECT_EQ(HostRanks(spec, attempt, 0), "0 and 1");
-  EXPECT_EQ(HostRanks(spec, attempt, 1), "2 signal 15, 3 exit 1 (fell first)");
+  EXPECT_EQ(HostRanks(spec, attempt, 1), "2 signal 15, 3 exit 1 (failed first)");
 }
 
 TEST(HostRanks, AreShortEvenIfThereAreMany) {
@@ -112,6 +112,25 @@ TEST(IsGang, IsAboutMoreThanOneHostOrRank) {
   record.spec.resources.processes = 1;
   record.spec.resources.nodes = 2;
   EXPECT_TRUE(IsGang(record));
+}
+
+// Planted bug: show the first that a time limit ended as a failure.
+TEST(HostsView, WhatATimeLimitEndedDidNotFail) {
+  Attempt attempt = TwoHosts();
+  attempt.hosts[0].ranks = {{0, -1, 15, 3'000}};
+  attempt.fell = FirstFall{0, 0, kNow, {CauseKind::kTimeLimit, "ran longer than its limit"}};
+  EXPECT_EQ(FirstFailure(attempt), nullptr);
+  EXPECT_TRUE(FallOrder(attempt).empty());
+}
+
+TEST(HostsView, AHostOfWhichNothingIsLeftWasLost) {
+  Attempt attempt;
+  Host host;
+  host.started = host.exited = host.over = kNow;
+  host.exit = ExitInfo{};
+  EXPECT_EQ(HostState(attempt, host, kNow), "Lost");
+  host.exit->code = 0;
+  EXPECT_EQ(HostState(attempt, host, kNow), "Ended");
 }
 
 }  // namespace

@@ -18,9 +18,9 @@ Error Wrong(ErrorCode code, std::string what, std::string hint, std::string_view
           ""};
 }
 
-// Of any attempt.
+// Of any attempt; before the first, as many as it will have.
 uint32_t HostsOf(const JobRecord& record) {
-  size_t most = std::max(record.spec.resources.nodes, record.spec.resources.nodes_most);
+  size_t most = record.spec.resources.nodes;
   for (const auto& attempt : record.attempts) most = std::max(most, attempt.hosts.size());
   return static_cast<uint32_t>(most);
 }
@@ -49,17 +49,28 @@ Result<LogPart> LogPartIn(const Request& request, const JobRecord& record) {
         Wrong(ErrorCode::kInvalid, "no such phase of a log", "phase=run, setup or all", phase));
   }
   ATHANOR_TRY(const auto rank, WholeNumber(request, "rank"));
+  const uint32_t each = std::max(record.spec.resources.processes, 1u);
   if (rank) {
-    part.rank = static_cast<uint32_t>(std::min<uint64_t>(*rank, UINT32_MAX));
-    if (HostsOf(record) > 1) part.host = *part.rank / std::max(record.spec.resources.processes, 1u);
+    const uint64_t ranks = uint64_t{HostsOf(record)} * each;
+    if (*rank >= ranks) {
+      return Fail(Wrong(ErrorCode::kNotFound, record.spec.name + " has no such rank",
+                        ranks == 1 ? "leave it out: the job has one rank, 0"
+                                   : fmt::format("its ranks are 0 to {}", ranks - 1),
+                        std::to_string(*rank)));
+    }
+    part.rank = static_cast<uint32_t>(*rank);
+    if (HostsOf(record) > 1) part.host = *part.rank / each;
   }
   const auto host = request.Query("host");
   if (!host || host->empty()) return part;
   ATHANOR_TRY(const uint32_t index, HostIn(*host, record));
   if (part.rank && part.host.value_or(0) != index) {
-    return Fail(Wrong(ErrorCode::kInvalid,
-                      fmt::format("rank {} does not run on {}", *part.rank, HostNameOf(index)),
-                      "give the rank or the host", *host));
+    Error error = Wrong(
+        ErrorCode::kInvalid,
+        fmt::format("{} has no rank {} on {}", record.spec.name, *part.rank, HostNameOf(index)),
+        "give only the rank, or only the host", *host);
+    error.why = fmt::format("rank {} runs on {}", *part.rank, HostNameOf(part.host.value_or(0)));
+    return Fail(std::move(error));
   }
   part.host = index;
   return part;

@@ -62,7 +62,26 @@ TEST(LogPart, ARankOfAnotherHostIsRefused) {
   EXPECT_EQ(Part("rank=2&host=2").host, 1u);
   const auto part = LogPartIn(Asking("rank=0&host=2"), TwoByTwo());
   ASSERT_FALSE(part);
-  EXPECT_EQ(part.error().what, "rank 0 does not run on algo-2");
+  EXPECT_NE(part.error().what.find("has no rank 0 on algo-2"), std::string::npos);
+  EXPECT_EQ(part.error().why, "rank 0 runs on algo-1");
+}
+
+// Planted bug: take what does not exist for a rank that prints nothing. `ath logs -f` would wait.
+TEST(LogPart, ARankThatDoesNotExistIsRefused) {
+  for (const char* wrong : {"rank=4", "rank=4294967296", "rank=-1", "rank=x", "rank=1.5"}) {
+    EXPECT_FALSE(LogPartIn(Asking(wrong), TwoByTwo())) << wrong;
+  }
+  EXPECT_EQ(LogPartIn(Asking("rank=4"), TwoByTwo()).error().hint, "its ranks are 0 to 3");
+}
+
+TEST(LogPart, ARangeOfNodesHasTheHostsThatItGot) {
+  JobRecord range;
+  range.spec.resources.nodes = 1;
+  range.spec.resources.nodes_most = 4;
+  EXPECT_FALSE(LogPartIn(Asking("host=2"), range));
+  range.attempts.emplace_back().hosts.resize(3);
+  EXPECT_EQ(Part("host=3", range).host, 2u);
+  EXPECT_FALSE(LogPartIn(Asking("host=4"), range));
 }
 
 TEST(LogPart, KnowsWhetherLinesOfSeveralRanksCome) {

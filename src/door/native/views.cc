@@ -100,7 +100,7 @@ Json SpotView(const JobRecord& record) {
           {"on_demand_micros", CostMicros(ordinary)}};
 }
 
-// The hosts as the record has them, and how each is; and who fell first.
+// The hosts as the record has them, and how each is; and what failed first.
 void AddHosts(const JobRecord& record, WallTime now, Json& out) {
   if (!out.contains("attempts")) return;
   const bool gang = IsGang(record);
@@ -114,6 +114,7 @@ void AddHosts(const JobRecord& record, WallTime now, Json& out) {
     }
     if (!gang) continue;
     if (auto order = FallOrder(attempt); !order.empty()) view["fall_order"] = std::move(order);
+    if (FirstFailure(attempt) == nullptr) view.erase("fell");
   }
 }
 

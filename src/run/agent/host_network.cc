@@ -20,8 +20,8 @@ void HostNetwork::Join(AttemptPlan& plan, bool side_by_side, bool running) {
     space_ = std::move(joined->space);
     addresses = std::move(joined->addresses);
     off_ =
-        "way out of this machine: the hosts of this job have a network of their own, which leads "
-        "to each other and to this machine only";
+        "internet: the hosts of this job have a network of their own, and reach only each other "
+        "and this machine";
   } else {
     addresses = tl::unexpected(std::move(joined).error());
     off_ = "network namespace: " + addresses.error().what +

@@ -16,6 +16,7 @@
 
 #include "base/exec/process.h"
 #include "base/io/files.h"
+#include "base/text/format.h"
 #include "base/text/json.h"
 #include "base/text/text.h"
 #include "feed/channel.h"
@@ -165,10 +166,10 @@ class Preparer {
 
   void SayIfRanksShareCpus() {
     const auto ranks = RanksHere(p_.plan);
-    const auto cpus = std::max(1u, (p_.plan.placement.cpu_millis + 999) / 1000);
-    if (ranks > cpus) {
-      Say(std::to_string(ranks) + " ranks share " + std::to_string(cpus) +
-          (cpus == 1 ? " CPU" : " CPUs") + ": they take turns");
+    const uint32_t cpu_millis = p_.plan.placement.cpu_millis;
+    if (ranks > 1 && uint64_t{ranks} * 1000 > cpu_millis) {
+      Say(fmt::format("{} ranks share {} CPU{}: they take turns", ranks, cpu_millis / 1000.0,
+                      cpu_millis == 1000 ? "" : "s"));
     }
   }
 

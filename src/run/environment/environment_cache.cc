@@ -37,7 +37,7 @@ Result<UniqueFd> Lock(const CacheRequest& request, const std::string& home) {
   while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK && errno != EINTR) return FailErrno("lock " + path, errno);
     if (!said && request.log) {
-      request.log("waiting for another job that builds this environment\n");
+      request.log("waiting: another job or host builds this environment\n");
     }
     said = true;
     if (request.cancelled && request.cancelled()) {

@@ -41,5 +41,5 @@ export interface Attempt {
   saved?: Checkpoint;
   off?: string[];
   hosts?: Host[];
-  fall_order?: string[]; // who fell first, and what became of the others
+  fall_order?: string[]; // who failed first, and what became of the others
 }
