@@ -19,8 +19,8 @@ std::string HostsTable(const Json& job, const Json& attempt, const Terminal& ter
 // "2 nodes with 4 processes each", of the resources of a spec; empty for one rank.
 std::string RanksOf(const Json& resources);
 
-// Who failed first in the last attempt, and what became of the others; empty: nobody failed, or there
-// is one rank.
+// Who failed first in the last attempt, and what became of the others; empty: nobody failed, or
+// there is one rank.
 std::vector<std::string> FallOrderOf(const Json& job);
 
 }  // namespace athanor

@@ -185,8 +185,9 @@ void Agent::ForwardInto(int64_t pid) {
 
 void Agent::TellOfNoServer(const Error& error) {
   log_.Log(LogLevel::kError, "network", {{"why", error.what}});
-  shipper_->Send(NoteFrame{{CauseKind::kNetwork, "the script cannot reach this server: " + error.what,
-                            error.hint, error.why}});
+  shipper_->Send(
+      NoteFrame{{CauseKind::kNetwork, "the script cannot reach this server: " + error.what,
+                 error.hint, error.why}});
 }
 
 void Agent::StartShipping() {
