@@ -7,8 +7,10 @@ The other machine is a mount and a network namespace of this one: it sees nothin
 home, and a pair of virtual links joins both, at a gigabit, at ten, and as fast as it goes. A job
 there saves one file of 1 GiB, which the agent sends over TLS; the figure is how long storing took,
 as `ath checkpoints` shows it, and for the way back the set-up of the next attempt, which restores
-it. A raw copy sends the same file over the same link by sendfile, and writes and syncs it on the
-disk that the server has. Both in turns. Needs root.
+it. While a script runs, an agent sends at most 256 MiB/s, so that training is not slowed: that
+limits the figures of links that are faster than that. A raw copy sends the same file over the same
+link by sendfile, and writes and syncs it on the disk that the server has. Both in turns. Needs
+root.
 """
 
 import contextlib
