@@ -56,6 +56,8 @@ class Line:
         line.cut()             # nothing gets through, and open connections break
         line.cut(up=False)     # requests arrive and are acted on; replies do not
         line.heal()
+        line.hold()            # nothing gets through, and nobody is told: connections stay open
+        line.let_go()          # what was sent meanwhile arrives, late
     """
 
     direct = {}  # for the environment of a verb that must not be cut off
@@ -63,6 +65,8 @@ class Line:
     def __init__(self, path, connect):
         self.connect = connect
         self.up = self.down = True
+        self.flows = threading.Event()
+        self.flows.set()
         self.swallowed = 0  # replies
         self.passed = 0     # bytes to the server
         self.lock = threading.Lock()
@@ -80,6 +84,7 @@ class Line:
         self.close()
 
     def close(self):
+        self.flows.set()
         with contextlib.suppress(OSError):
             self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
@@ -93,6 +98,12 @@ class Line:
     def heal(self):
         self.up = self.down = True
         self.break_open()
+
+    def hold(self):
+        self.flows.clear()
+
+    def let_go(self):
+        self.flows.set()
 
     def passes(self, data, server):
         """Whether these bytes of a client go on to the server; for those who look closer."""
@@ -119,6 +130,7 @@ class Line:
 
     def serve(self, client):
         with client:
+            self.flows.wait()
             if not self.up:
                 return
             try:
@@ -135,6 +147,7 @@ class Line:
         back.start()
         with contextlib.suppress(OSError):
             while data := client.recv(1 << 20):
+                self.flows.wait()
                 if not self.up or not self.passes(data, server):
                     break
                 server.sendall(data)
@@ -147,6 +160,7 @@ class Line:
     def replies(self, server, client):
         with contextlib.suppress(OSError):
             while data := server.recv(1 << 20):
+                self.flows.wait()
                 if self.loses(server):
                     with self.lock:
                         self.swallowed += 1

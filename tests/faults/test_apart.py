@@ -356,6 +356,42 @@ class Away(Apart):
         print(re.search(r"steps .*", log).group(0), "away for %d s" % away, file=sys.stderr)
 
 
+class Silent(Apart):
+    def test_what_arrives_late_doubles_and_undoes_nothing(self):
+        """Connections stay open, so that agent and server wait until they give up; what was sent
+        before that arrives all the same, after what was sent again. Red if a late call is carried
+        out: it would cut what came since, or commit an older checkpoint as the newest."""
+        job = self.server.python("""
+            import athanor, os, sys, time
+            print("began", flush=True)
+            step = 0
+            def save(path):
+                with open(path, "w") as file: file.write(str(step))
+            while not os.path.exists(sys.argv[1]):
+                step += 1
+                athanor.log(loss=1 / step, step=step)
+                print("line", step, flush=True)
+                if step % 25 == 0: athanor.checkpoint(step, save)
+                time.sleep(0.02)
+            print("steps", step, flush=True)
+        """, os.path.join(self.server.root, "enough"))
+        self.server.until_checkpoint(job, 25)
+        self.server.machine.line.hold()
+        time.sleep(33)  # longer than anybody waits for an answer that should come at once
+        self.server.go("enough")
+        self.server.machine.line.let_go()
+        record = self.ended(job)
+        self.assertEqual(len(record["attempts"]), 1)
+        log = self.server.logs(job).decode()
+        steps = int(re.search(r"steps (\d+)", log).group(1))
+        self.assertEqual(re.findall(r"^line (\d+)$", log, re.M),
+                         [str(i) for i in range(1, steps + 1)])
+        self.assertEqual([p["step"] for p in self.server.points(job, "loss")],
+                         list(range(1, steps + 1)))
+        kept = self.server.json("checkpoints", job)["checkpoints"]
+        self.assertEqual(kept[0]["step"], steps // 25 * 25)
+
+
 class SmallDisk(Apart):
     disk = "48m"
 

@@ -152,10 +152,12 @@ function Numbers({ job }: { job: Job }) {
 function Facts({ job }: { job: Job }) {
   const { spec } = job;
   const r = spec.resources ?? {};
-  const asked = [
+  const amounts = [
     r.type, r.cpu_millis ? plural(r.cpu_millis / 1000, 'CPU') : '', r.memory_bytes ? bytes(r.memory_bytes) : '',
-    r.gpus ? plural(r.gpus, 'GPU') : '', r.spot?.use ? 'spot' : '', ranksText(r),
+    r.gpus ? plural(r.gpus, 'GPU') : '', r.spot?.use ? 'spot' : '',
   ].filter(Boolean).join(', ');
+  const each = amounts && (r.nodes ?? 1) > 1 ? `${amounts} per node` : amounts;
+  const asked = [each, ranksText(r)].filter(Boolean).join(', ');
   return (
     <section class="card">
       <header><h2>Facts</h2></header>
