@@ -65,9 +65,9 @@ Result<uint16_t> AgentsListener::Listen(const Parts& parts, const OwnCertificate
     if (kept) return kept->port;
     error = kept.error();
   } else {
-    const auto port = listen(settings.port);
+    auto port = listen(settings.port);
     if (port) return port;
-    error = port.error();
+    error = std::move(port).error();
   }
   const bool taken = error.code == ErrorCode::kConflict;
   error.why = taken ? "another program uses port " + std::to_string(settings.port)
