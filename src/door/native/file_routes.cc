@@ -186,6 +186,8 @@ void ExecInfo(DoorContext& context, const Call& call) {
   if (!record) return call.Refuse(record.error());
   const auto part = LogPartIn(call.request, *record);  // named as the part of a log is
   if (!part) return call.Refuse(part.error());
+  const bool alone = record->spec.resources.ranks() == 1;
+  if (alone && part->rank.value_or(0) > 0) return call.Refuse(NoSuchRank(*record, *part->rank));
   const auto* stats = context.hub.FindStats(record->id);
   if (record->state != JobState::kRunning || !record->current()) {
     return call.Refuse(Error{ErrorCode::kConflict, record->spec.name + " is not running", "ath ps"}

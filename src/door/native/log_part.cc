@@ -39,6 +39,14 @@ Result<uint32_t> HostIn(const std::string& text, const JobRecord& record) {
 
 }  // namespace
 
+Error NoSuchRank(const JobRecord& record, uint64_t rank) {
+  const uint64_t ranks = uint64_t{HostsOf(record)} * std::max(record.spec.resources.processes, 1u);
+  return Wrong(ErrorCode::kNotFound, record.spec.name + " has no such rank",
+               ranks == 1 ? "leave it out: the job has one rank, 0"
+                          : fmt::format("its ranks are 0 to {}", ranks - 1),
+               std::to_string(rank));
+}
+
 Result<LogPart> LogPartIn(const Request& request, const JobRecord& record) {
   LogPart part;
   const auto phase = request.Query("phase").value_or("run");
@@ -51,14 +59,10 @@ Result<LogPart> LogPartIn(const Request& request, const JobRecord& record) {
   ATHANOR_TRY(const auto rank, WholeNumber(request, "rank"));
   const uint32_t each = std::max(record.spec.resources.processes, 1u);
   if (rank) {
+    // Of a job with one rank, another one's log is empty, as it always was.
     const uint64_t ranks = uint64_t{HostsOf(record)} * each;
-    if (*rank >= ranks) {
-      return Fail(Wrong(ErrorCode::kNotFound, record.spec.name + " has no such rank",
-                        ranks == 1 ? "leave it out: the job has one rank, 0"
-                                   : fmt::format("its ranks are 0 to {}", ranks - 1),
-                        std::to_string(*rank)));
-    }
-    part.rank = static_cast<uint32_t>(*rank);
+    if (*rank >= ranks && ranks > 1) return Fail(NoSuchRank(record, *rank));
+    part.rank = static_cast<uint32_t>(std::min<uint64_t>(*rank, UINT32_MAX));
     if (HostsOf(record) > 1) part.host = *part.rank / each;
   }
   const auto host = request.Query("host");

@@ -1,6 +1,7 @@
 // Which part of a job's log a request asks for, by `phase`, `rank` and `host`.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "base/result.h"
@@ -11,9 +12,11 @@
 namespace athanor {
 
 // `phase`: run (the default), setup, all or none. `rank`: of all hosts, from 0; the setup is that
-// of its host, and a rank that the job does not have has printed nothing. `host`: "algo-2", or 2
-// for it. kInvalid: no such phase, or no number. kNotFound: the job has no such host.
+// of its host. Of a job with one rank, any other rank has printed nothing. `host`: "algo-2", or 2
+// for it. kInvalid: no such phase, or no number. kNotFound: no such host, or, of several, no such
+// rank.
 Result<LogPart> LogPartIn(const Request& request, const JobRecord& record);
+Error NoSuchRank(const JobRecord& record, uint64_t rank);
 
 // A header of `GET /logs`: there if the bytes are of several ranks.
 inline constexpr std::string_view kSeveralRanks = "Athanor-Ranks";
