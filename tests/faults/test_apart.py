@@ -78,6 +78,21 @@ class Apart(unittest.TestCase):
         return record
 
 
+    def all_there_once(self, job, saves):
+        """Of a script that prints a line and logs a point each step, and saves every so many. Its log."""
+        record = self.ended(job)
+        self.assertEqual(len(record["attempts"]), 1)
+        log = self.server.logs(job).decode()
+        steps = int(re.search(r"steps (\d+)", log).group(1))
+        self.assertEqual(re.findall(r"^line (\d+)$", log, re.M),
+                         [str(i) for i in range(1, steps + 1)])
+        self.assertEqual([p["step"] for p in self.server.points(job, "loss")],
+                         list(range(1, steps + 1)))
+        kept = self.server.json("checkpoints", job)["checkpoints"]
+        self.assertEqual(kept[0]["step"], steps // saves * saves)
+        return log
+
+
 class Jobs(Apart):
     def test_all_that_a_script_needs_gets_there_and_back(self):
         """Red if an agent opens anything of the server's home by itself."""
@@ -343,16 +358,7 @@ class Away(Apart):
         time.sleep(away)  # how long it is away is what this is about
         self.server.go("enough")
         self.server.start()
-        record = self.ended(job)
-        self.assertEqual(len(record["attempts"]), 1)
-        log = self.server.logs(job).decode()
-        steps = int(re.search(r"steps (\d+)", log).group(1))
-        self.assertEqual(re.findall(r"^line (\d+)$", log, re.M),
-                         [str(i) for i in range(1, steps + 1)])
-        self.assertEqual([p["step"] for p in self.server.points(job, "loss")],
-                         list(range(1, steps + 1)))
-        kept = self.server.json("checkpoints", job)["checkpoints"]
-        self.assertEqual(kept[0]["step"], steps // 200 * 200)
+        log = self.all_there_once(job, saves=200)
         print(re.search(r"steps .*", log).group(0), "away for %d s" % away, file=sys.stderr)
 
 
@@ -380,16 +386,7 @@ class Silent(Apart):
         time.sleep(33)  # longer than anybody waits for an answer that should come at once
         self.server.go("enough")
         self.server.machine.line.let_go()
-        record = self.ended(job)
-        self.assertEqual(len(record["attempts"]), 1)
-        log = self.server.logs(job).decode()
-        steps = int(re.search(r"steps (\d+)", log).group(1))
-        self.assertEqual(re.findall(r"^line (\d+)$", log, re.M),
-                         [str(i) for i in range(1, steps + 1)])
-        self.assertEqual([p["step"] for p in self.server.points(job, "loss")],
-                         list(range(1, steps + 1)))
-        kept = self.server.json("checkpoints", job)["checkpoints"]
-        self.assertEqual(kept[0]["step"], steps // 25 * 25)
+        self.all_there_once(job, saves=25)
 
 
 class SmallDisk(Apart):
