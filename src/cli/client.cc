@@ -47,6 +47,7 @@ Status StartServer(const Home& home, const Endpoint& endpoint) {
   }
   UniqueFd log(::open(home.server_log().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   if (!log) return FailErrno("open " + home.server_log(), errno);
+  const auto logged = ::lseek(log.get(), 0, SEEK_END);  // by servers before this one
   ATHANOR_TRY(auto pid, SpawnDetached({ProgramPath(), "serve", "--auto"}, log.get()));
   for (int waited = 0; waited < kStartWaitMs; waited += 2) {
     if (Exists(home.socket()) && Answers(endpoint)) return Ok();
@@ -55,12 +56,16 @@ Status StartServer(const Home& home, const Endpoint& endpoint) {
     ::usleep(2'000);
   }
   // What it ended with, if it said so: hints follow below, in lines of their own.
-  const auto lines = Split(Trim(ReadFile(home.server_log()).value_or("")), '\n');
+  const auto text = ReadFile(home.server_log()).value_or("");
+  const auto begin = std::min(text.size(), static_cast<size_t>(std::max<off_t>(logged, 0)));
+  const auto lines = Split(Trim(std::string_view(text).substr(begin)), '\n');
   const auto said = std::find_if(lines.rbegin(), lines.rend(),
                                  [](const std::string& line) { return StartsWith(line, "error"); });
+  std::string why = said != lines.rend() ? *said : lines.empty() ? "" : lines.back();
+  if (why.empty()) why = "see " + home.server_log();
   return Fail(Error{ErrorCode::kUnavailable, "no server answers and none could be started",
                     "ath serve        (shows what is wrong)\nath check"}
-                  .Why(said != lines.rend() ? *said : "see " + home.server_log())
+                  .Why(std::move(why))
                   .Id("ATH-C0001"));
 }
 

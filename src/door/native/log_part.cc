@@ -25,6 +25,10 @@ uint32_t HostsOf(const JobRecord& record) {
   return static_cast<uint32_t>(most);
 }
 
+uint64_t RanksOf(const JobRecord& record) {
+  return uint64_t{HostsOf(record)} * std::max(record.spec.resources.processes, 1u);
+}
+
 // "algo-2" or "2" is the second.
 Result<uint32_t> HostIn(const std::string& text, const JobRecord& record) {
   const uint32_t hosts = HostsOf(record);
@@ -40,7 +44,7 @@ Result<uint32_t> HostIn(const std::string& text, const JobRecord& record) {
 }  // namespace
 
 Error NoSuchRank(const JobRecord& record, uint64_t rank) {
-  const uint64_t ranks = uint64_t{HostsOf(record)} * std::max(record.spec.resources.processes, 1u);
+  const uint64_t ranks = RanksOf(record);
   return Wrong(ErrorCode::kNotFound, record.spec.name + " has no such rank",
                ranks == 1 ? "leave it out: the job has one rank, 0"
                           : fmt::format("its ranks are 0 to {}", ranks - 1),
@@ -60,7 +64,7 @@ Result<LogPart> LogPartIn(const Request& request, const JobRecord& record) {
   const uint32_t each = std::max(record.spec.resources.processes, 1u);
   if (rank) {
     // Of a job with one rank, another one's log is empty, as it always was.
-    const uint64_t ranks = uint64_t{HostsOf(record)} * each;
+    const uint64_t ranks = RanksOf(record);
     if (*rank >= ranks && ranks > 1) return Fail(NoSuchRank(record, *rank));
     part.rank = static_cast<uint32_t>(std::min<uint64_t>(*rank, UINT32_MAX));
     if (HostsOf(record) > 1) part.host = *part.rank / each;
